@@ -1,0 +1,1 @@
+"""How a case is run: command line, plan, runner, executors, worker and experiments."""

@@ -1,0 +1,237 @@
+"""The command line: from words to a plan, a run and an exit code."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import dynamometer
+from dynamometer.common import registry
+from dynamometer.common.errors import DynamometerError, UsageError
+from dynamometer.common.options import GroupedCommand, run_options
+from dynamometer.common.plan import Selection, Workload, build_cases, select
+from dynamometer.results import store
+from dynamometer.results.schema import Allocator, Manifest, Protocol, RunPlan, Scale, StartMethod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dynamometer.common.suite import Suite
+    from dynamometer.results.schema import ModelSpec
+
+_USAGE, _INTERRUPTED = 2, 130
+_MEMORY_SHARE = 0.85
+
+
+def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
+    """Run the program and give its exit code.
+
+    Args:
+        suite: name of the suite a script stands for; `None` for the `dynamometer` command.
+        argv: the words after the program's name; `None` for those of this process.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    program = sys.argv[0] if suite else "dynamometer"
+    command = _script(suite) if suite else _program()
+    try:
+        code = command.main(
+            words, prog_name=program, standalone_mode=False, obj=(program, words)
+        )
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.ClickException as error:
+        error.show()
+        return _USAGE
+    except (DynamometerError, store.StoreError) as error:
+        click.echo(f"error: {error}", err=True)
+        return getattr(error, "exit_code", DynamometerError.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return _INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def _script(suite: str) -> click.Command:
+    """Make the command that `./<suite>.py` is."""
+
+    @click.command(cls=GroupedCommand, help=_RUN_HELP.format(suite=suite))
+    @run_options
+    @click.pass_obj
+    def script(invocation: tuple[str, list[str]], **options: Any) -> int:  # noqa: ANN401  click
+        program, words = invocation
+        return _run_suite(suite, program, words, options)
+
+    return script
+
+
+def _program() -> click.Group:
+    """Make the `dynamometer` command."""
+
+    @click.group(help="What torch.compile with a given backend does to real PyTorch models.")
+    @click.version_option(dynamometer.__version__, package_name="dynamometer")
+    def program() -> None:
+        pass
+
+    @program.command("run", cls=GroupedCommand, help=_RUN_HELP.format(suite="SUITE"))
+    @click.argument("suite")
+    @run_options
+    @click.pass_obj
+    def run(invocation: tuple[str, list[str]], suite: str, **options: Any) -> int:  # noqa: ANN401
+        name, words = invocation
+        # Whether anything but the suite was said decides if the run is a quick one.
+        rest = [word for word in words[1:] if word != suite]
+        return _run_suite(suite, f"{name} run {suite}", rest, options)
+
+    @program.command("resume", help="Finish an interrupted run.")
+    @click.argument("directory", type=click.Path(path_type=Path))
+    @click.option("--csv-compat", is_flag=True, help="As for run.")
+    def resume(directory: Path, *, csv_compat: bool) -> int:
+        return _execute(store.read_manifest(directory), directory, csv_compat=csv_compat)
+
+    @program.command("ls", help="List what there is, one name a line.")
+    @click.argument("what", type=click.Choice(["suites", "backends", "models"]))
+    @click.argument("suite", required=False)
+    def ls(what: str, suite: str | None) -> None:
+        click.echo("\n".join(_names(what, suite)))
+
+    return program
+
+
+_RUN_HELP = """Measure what compiling does to the models of {suite}.
+
+Each case runs in a process of its own; a line is printed as it ends, and everything is kept in
+a directory below --output-dir, from which an interrupted run can be resumed.
+"""
+
+
+def _names(what: str, suite: str | None) -> list[str]:
+    match what:
+        case "suites":
+            return sorted(registry.targets("suites"))
+        case "backends":
+            return sorted(set(registry.targets("backends")) - {"baseline"})
+        case _:
+            suites = [suite] if suite else sorted(registry.targets("suites"))
+            return [spec.name for name in suites for spec in _open(name, {}).specs()]
+
+
+def _open(suite: str, options: dict[str, str]) -> Suite:
+    open_suite: Callable[[dict[str, str]], Suite] = registry.resolve("suites", suite)
+    try:
+        return open_suite(options)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _run_suite(suite: str, program: str, words: list[str], options: dict[str, Any]) -> int:
+    """Plan a run and execute it."""
+    if not words:
+        click.echo("nothing asked for: taking --quick (see --help)", err=True)
+        options["quick"] = True
+    suite_options = _suite_options(options)
+    models = select(_open(suite, suite_options).specs(), _selection(options))
+    if options["list_names"]:
+        click.echo("\n".join(spec.name for spec in models))
+        return 0
+    plan = _plan(suite, suite_options, models, options)
+    from dynamometer.common.environment import read_environment, require_device
+
+    require_device(options["device"])
+    now = datetime.now(UTC)
+    manifest = Manifest(
+        run_id=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
+        created_at=now.isoformat(timespec="seconds"),
+        version=dynamometer.__version__,
+        program=program,
+        command=shlex.join([*shlex.split(program), *words]),
+        plan=plan,
+        environment=read_environment(),
+    )
+    directory = Path(options["output_dir"]) / manifest.run_id
+    try:
+        store.create(directory, manifest)
+    except store.StoreError as error:
+        raise UsageError(str(error)) from error
+    return _execute(manifest, directory, csv_compat=options["csv_compat"])
+
+
+def _selection(options: dict[str, Any]) -> Selection:
+    return Selection(
+        include=options["include"],
+        exclude=options["exclude"],
+        only=options["only"],
+        quick=options["quick"],
+        no_skip=options["no_skip"],
+        partition=(options["partition_id"], options["total_partitions"]),
+    )
+
+
+def _suite_options(options: dict[str, Any]) -> dict[str, str]:
+    root = options["torchbench_root"]
+    offline = options["offline_weights"]
+    if root is None:
+        if offline is not None:
+            msg = "--offline-weights and --hub-weights go with --torchbench-root"
+            raise UsageError(msg)
+        return {}
+    if offline is None:
+        from dynamometer.common.network import hub_is_reachable
+
+        offline = not hub_is_reachable()
+    return {
+        "torchbench_root": str(Path(root).resolve()),
+        "offline_weights": "yes" if offline else "no",
+    }
+
+
+def _plan(
+    suite: str,
+    suite_options: dict[str, str],
+    models: tuple[ModelSpec, ...],
+    options: dict[str, Any],
+) -> RunPlan:
+    arms = list(dict.fromkeys(options["backends"]))
+    if options["speedup_ts"]:
+        arms.append("ts")
+    if not arms:
+        arms = ["inductor"]
+    for arm in arms:
+        registry.target("backends", arm)
+        if arm == "baseline":
+            msg = "the baseline is always measured; --backend names what is compared with it"
+            raise UsageError(msg)
+    workload = Workload(
+        arms=tuple(arms),
+        device=options["device"],
+        scale=Scale(options["scale"]),
+        batch_size=options["batch_size"],
+    )
+    from dynamometer.common.environment import memory_bytes
+
+    return RunPlan(
+        suite=suite,
+        suite_options=suite_options,
+        models=models,
+        cases=build_cases(models, workload),
+        protocol=Protocol(
+            replicates=options["replicates"] or (1 if options["quick"] else 3),
+            allocator=Allocator(options["allocator"]),
+            start_method=StartMethod.SPAWN if options["spawn"] else StartMethod.FORK,
+        ),
+        timeout_s=options["timeout_s"],
+        memory_limit_bytes=options["memory_limit_bytes"] or int(_MEMORY_SHARE * memory_bytes()),
+        seed=options["seed"],
+        threads=options["threads"],
+    )
+
+
+def _execute(manifest: Manifest, directory: Path, *, csv_compat: bool) -> int:
+    """Run a plan, or the rest of it, and say where the results are."""
+    from dynamometer.common.session import Session  # rich and scipy take a while to import
+
+    return Session(manifest, directory, csv_compat=csv_compat).run()

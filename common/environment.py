@@ -1,0 +1,136 @@
+"""The machine and its software, read without importing torch."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import subprocess
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import msgspec
+
+from dynamometer.common.errors import UnfitEnvironmentError
+from dynamometer.results.schema import Environment
+
+_PACKAGES = (
+    "dynamometer",
+    "diffusers",
+    "numpy",
+    "timm",
+    "torch",
+    "torch_geometric",
+    "torchvision",
+    "transformers",
+    "triton",
+)
+_VARIABLES = (
+    "CUDA_VISIBLE_DEVICES",
+    "GOMP_CPU_AFFINITY",
+    "GOMP_SPINCOUNT",
+    "KMP_AFFINITY",
+    "KMP_BLOCKTIME",
+    "LD_PRELOAD",
+    "MALLOC_CONF",
+    "MKL_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OMP_PROC_BIND",
+    "OMP_WAIT_POLICY",
+    "PYTORCH_ALLOC_CONF",
+    "THP_MEM_ALLOC_ENABLE",
+    "TORCHINDUCTOR_COMPILE_THREADS",
+    "TORCHINDUCTOR_FREEZING",
+)
+_GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+
+
+def read_environment() -> Environment:
+    """Describe this machine and what is installed."""
+    unidentified = Environment(
+        id="",
+        machine=platform.node(),
+        cpu=_cpu_name(),
+        cpus=len(os.sched_getaffinity(0)),
+        memory_bytes=memory_bytes(),
+        os=f"{platform.system()} {platform.release()}",
+        python=platform.python_version(),
+        packages={name: found for name in _PACKAGES if (found := _version(name))},
+        git=_git_commit(),
+        governor=_GOVERNOR.read_text().strip() if _GOVERNOR.exists() else None,
+        load_1min=os.getloadavg()[0],
+        variables={name: os.environ[name] for name in _VARIABLES if name in os.environ},
+    )
+    lasting = msgspec.json.encode(msgspec.structs.replace(unidentified, load_1min=0.0))
+    digest = hashlib.sha256(lasting).hexdigest()[:12]
+    return msgspec.structs.replace(unidentified, id=digest)
+
+
+def memory_bytes() -> int:
+    """Give the memory this process may use: the machine's, or less where a cgroup limits it."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):
+        return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return total
+
+
+def require_device(device: str) -> None:
+    """Check that a device type is there, without importing torch.
+
+    Raises:
+        UnfitEnvironmentError: it isn't.
+    """
+    if device == "cuda" and not cuda_device_count():
+        msg = (
+            "no CUDA device here: the driver library libcuda.so.1 is missing or finds none. "
+            "Run with -d cpu, or check nvidia-smi and CUDA_VISIBLE_DEVICES."
+        )
+        raise UnfitEnvironmentError(msg)
+
+
+def cuda_device_count() -> int:
+    """Ask the CUDA driver how many devices it shows; 0 without a driver."""
+    count = ctypes.c_int(0)
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return 0
+    return count.value
+
+
+def _cpu_name() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    """Give the commit of the checkout this code runs from; `None` for an installed package."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return None
+    try:
+        commit = _git(root, "rev-parse", "--short=12", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(root: Path, *words: str) -> str:
+    command = ["git", "-C", str(root), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603  fixed words
+    return done.stdout.strip()

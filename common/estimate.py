@@ -1,0 +1,65 @@
+"""How long a run will take, before it starts: from earlier runs, or else a rough guess."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.results import store
+from dynamometer.results.schema import BASELINE, Scale
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dynamometer.results.schema import Case, RunPlan
+
+_RUNS_READ = 20
+_START_S = 10.0
+_LATER_REPLICATE_SHARE = 0.5
+_GUESS_S = {BASELINE: 3.0, "inductor": 12.0}
+_OTHER_ARM_S = 4.0
+_SCALE_FACTOR = {Scale.TINY: 0.6, Scale.SMALL: 1.0, Scale.FULL: 2.0}
+"""Guesses for two cores (docs/measuring.md); earlier runs replace them."""
+
+
+@dataclass(frozen=True)
+class TimeEstimate:
+    """Seconds a run may take, and for how many of its cases earlier runs were consulted."""
+
+    seconds: float
+    known_cases: int
+
+
+def estimate(plan: RunPlan, runs: Path) -> TimeEstimate:
+    """Add up what the cases took in earlier runs below a directory, guessing the unknown."""
+    history = _history(runs)
+    skipped = {spec.name for spec in plan.models if spec.skip_reason(plan.cases[0].device)}
+    cases = [case for case in plan.cases if case.model not in skipped]
+    repeats = 1 + _LATER_REPLICATE_SHARE * (plan.protocol.replicates - 1)
+    first_s = [history.get(case.id, _guess_s(case)) for case in cases]
+    known = sum(case.id in history for case in cases)
+    return TimeEstimate(_START_S + repeats * sum(first_s), known)
+
+
+def _history(runs: Path) -> dict[str, float]:
+    """Give the seconds of first replicates by case id, the newest run's last."""
+    found: dict[str, float] = {}
+    try:
+        directories = sorted(path for path in runs.iterdir() if path.is_dir())[-_RUNS_READ:]
+    except OSError:
+        return found
+    for directory in directories:
+        try:
+            records = store.read_records(directory)
+        except store.StoreError:
+            continue
+        found.update(
+            (record.case.id, sum(record.seconds.values()))
+            for record in records
+            if record.replicate == 0
+        )
+    return found
+
+
+def _guess_s(case: Case) -> float:
+    return _SCALE_FACTOR[case.scale] * sum(_GUESS_S.get(arm, _OTHER_ARM_S) for arm in case.arms)

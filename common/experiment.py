@@ -1,0 +1,74 @@
+"""The seam between the worker and what is measured in it."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from dynamometer.common.job import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dynamometer.common.job import Findings, Job
+    from dynamometer.common.suite import LoadedModel, Suite
+    from dynamometer.dynamo.device import Device
+    from dynamometer.results.schema import Allocator, Case, RunPlan, Stage
+
+
+@dataclass
+class StageClock:
+    """Tells the parent where the worker is, and adds up the wall seconds of each stage."""
+
+    announce: Callable[[Progress], None]
+    stage: Stage | None = None
+    arm: str | None = None
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    @contextmanager
+    def at(self, stage: Stage, arm: str | None = None) -> Iterator[None]:
+        """Be in a stage; after an exception the clock still says which stage it was."""
+        self.stage, self.arm = stage, arm
+        self.announce(Progress(stage=stage, arm=arm))
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] += time.perf_counter() - started
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an experiment works with inside a worker process."""
+
+    job: Job
+    suite: Suite
+    device: Device
+    stages: StageClock
+
+    def load(self) -> LoadedModel:
+        """Build the case's model and inputs and put them on the device, in evaluation mode."""
+        from dynamometer.dynamo import state  # this module is read by the parent, without torch
+
+        state.seed_everything(self.job.seed)
+        loaded = self.suite.load(self.job.spec, self.job.case)
+        return loaded.on(self.device.torch_device)
+
+
+class Experiment(Protocol):
+    """Something measured on a case, in one worker process or several."""
+
+    def jobs(self, case: Case, plan: RunPlan, replicate: int) -> tuple[tuple[str, ...], ...]:
+        """Give the arms each worker process deals with; empty to sit this replicate out."""
+        ...
+
+    def allocator(self, plan: RunPlan) -> Allocator:
+        """Say which allocator policy the processes are to run under."""
+        ...
+
+    def measure(self, context: Context) -> Findings:
+        """Run in the worker; whatever it raises becomes the outcome of the case."""
+        ...

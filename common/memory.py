@@ -1,0 +1,72 @@
+"""Peak memory of each arm, each in a process of its own under the stock allocator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.common import arms
+from dynamometer.common.job import Findings
+from dynamometer.dynamo import state
+from dynamometer.results.schema import PASSED, Allocator, Measurement, Stage
+
+if TYPE_CHECKING:
+    from dynamometer.common.experiment import Context
+    from dynamometer.results.schema import Case, RunPlan
+
+_CALLS = 3
+PEAK = "peak_memory"
+LOADED = "loaded_memory"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Peak memory while a compiled arm is called, beyond what the loaded model takes.
+
+    On a CPU that is the resident set; on a GPU what torch's allocator handed out. What compiling
+    itself needed for a while is not counted, what it leaves behind is.
+    """
+
+    def jobs(self, case: Case, plan: RunPlan, replicate: int) -> tuple[tuple[str, ...], ...]:
+        """Give each arm a process, once: memory is measured with the first replicate."""
+        del plan
+        return tuple((arm,) for arm in case.arms) if replicate == 0 else ()
+
+    def allocator(self, plan: RunPlan) -> Allocator:
+        """Use the stock policy: one that keeps freed memory would hide the peak."""
+        del plan
+        return Allocator.STOCK
+
+    def measure(self, context: Context) -> Findings:
+        """Load, note the baseline, compile, then call and read the peak."""
+        (arm,) = context.job.arms
+        device, stages = context.device, context.stages
+        with stages.at(Stage.LOAD):
+            empty_bytes = device.used_bytes()
+            loaded = context.load()
+            device.release_cached()
+            loaded_bytes = device.used_bytes()
+        with stages.at(Stage.COMPILE, arm):
+            step = arms.compiled_step(context, loaded, arm)
+            step()
+            device.synchronize()
+        with stages.at(Stage.MEASURE, arm):
+            device.release_cached()
+            device.reset_peak()
+            for _ in range(_CALLS):
+                state.seed_everything(context.job.seed)
+                step()
+            device.synchronize()
+            peak_bytes = device.peak_bytes()
+        return Findings(
+            outcome=PASSED,
+            measurements=(
+                _bytes(LOADED, arm, max(0, loaded_bytes - empty_bytes)),
+                _bytes(PEAK, arm, max(0, peak_bytes - loaded_bytes)),
+            ),
+            device_name=device.name,
+        )
+
+
+def _bytes(metric: str, arm: str, count: int) -> Measurement:
+    return Measurement(metric=metric, unit="B", arm=arm, samples=(float(count),))

@@ -1,0 +1,171 @@
+"""The command line's options, declared once, shown in groups."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dynamometer.results.schema import Allocator, Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_GROUPS = ("Selection", "Workload", "Measurement", "Execution", "Output")
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+class GroupedOption(click.Option):
+    """An option that belongs to a group of the help."""
+
+    def __init__(self, *args: Any, group: str, **kwargs: Any) -> None:  # noqa: ANN401  click's own
+        """Take a group beside what `click.Option` takes."""
+        super().__init__(*args, **kwargs)
+        self.group = group
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows its options by group."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one section for each group, and the rest under `Other`."""
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (*_GROUPS, "Other")}
+        for parameter in self.get_params(ctx):
+            row = parameter.get_help_record(ctx)
+            if row:
+                sections[getattr(parameter, "group", "Other")].append(row)
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+class ByteSize(click.ParamType):
+    """A number of bytes, such as `800M`, `12G` or `12GiB`; units are powers of 1024."""
+
+    name = "size"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Read the text."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:iB|B)?", str(value), re.IGNORECASE)
+        if found is None:
+            self.fail(f"{value!r} is not a size such as 800M or 12G", param, ctx)
+        return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def _option(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:  # noqa: ANN401  click's own types
+    return click.option(*args, cls=GroupedOption, **kwargs)
+
+
+_OPTIONS = (
+    _option(
+        "-k", "--filter", "include", multiple=True, metavar="REGEX", group="Selection",
+        help="Models whose name contains a match; may be repeated, any counts.",
+    ),
+    _option(
+        "-x", "--exclude", multiple=True, metavar="REGEX", group="Selection",
+        help="Leave these out.",
+    ),
+    _option(
+        "--only", multiple=True, metavar="NAME", group="Selection",
+        help="Exactly this model; may be repeated.",
+    ),
+    _option(
+        "--quick", is_flag=True, group="Selection",
+        help="A handful of models, one replicate; what a bare command line does.",
+    ),
+    _option(
+        "--no-skip", is_flag=True, group="Selection",
+        help="Run also what the suite's tables skip.",
+    ),
+    _option(
+        "--partition-id", type=click.IntRange(0), default=0, metavar="I", group="Selection",
+        help="Which part of the selection to run, from 0.",
+    ),
+    _option(
+        "--total-partitions", type=click.IntRange(1), default=1, metavar="N", group="Selection",
+        help="How many equal parts the selection is cut into.",
+    ),
+    _option(
+        "--list", "list_names", is_flag=True, group="Selection",
+        help="Print the selected names, one a line, and stop.",
+    ),
+    _option(
+        "--torchbench-root", type=click.Path(), envvar="TORCHBENCH_ROOT", metavar="DIR",
+        group="Selection", help="Run the models of a checkout of pytorch/benchmark instead.",
+    ),
+    _option(
+        "--offline-weights/--hub-weights", default=None, group="Selection",
+        help="With --torchbench-root: random weights where a model asks a hub, or not; the"
+        " default is random where there is no network.",
+    ),
+    _option(
+        "--backend", "backends", multiple=True, metavar="NAME", group="Workload",
+        help="Backend for Dynamo, or module:attribute of your own; may be repeated.",
+    ),
+    _option(
+        "--speedup-ts", is_flag=True, group="Workload",
+        help="Also TorchScript, traced and frozen, without Dynamo.",
+    ),
+    _option(
+        "-d", "--device", type=click.Choice(["cpu", "cuda"]), default="cpu",
+        show_default=True, group="Workload", help="Where to run.",
+    ),
+    _option(
+        "--scale", type=click.Choice([scale.value for scale in Scale]), default="full",
+        show_default=True, group="Workload",
+        help="The published configuration, or one shrunk in depth, width and input.",
+    ),
+    _option(
+        "--batch-size", type=click.IntRange(1), metavar="N", group="Workload",
+        help="Instead of the suite's own.",
+    ),
+    _option(
+        "-r", "--replicates", type=click.IntRange(1), metavar="N", group="Measurement",
+        help="Worker processes each case is measured in.  [default: 3; with --quick 1]",
+    ),
+    _option(
+        "--allocator", type=click.Choice([each.value for each in Allocator]), default="keep",
+        show_default=True, group="Measurement",
+        help="Whether the workers' malloc keeps freed memory or gives it back.",
+    ),
+    _option(
+        "--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N",
+        group="Measurement", help="For weights, inputs and the order of everything random.",
+    ),
+    _option(
+        "-t", "--threads", type=click.IntRange(1), metavar="N", group="Execution",
+        help="Intra-op threads.  [default: torch's choice]",
+    ),
+    _option(
+        "--timeout", "timeout_s", type=click.FloatRange(0, min_open=True), default=1200.0,
+        show_default=True, metavar="SECONDS", group="Execution",
+        help="Kill a worker process after this long.",
+    ),
+    _option(
+        "--memory-limit", "memory_limit_bytes", type=ByteSize(), metavar="SIZE",
+        group="Execution", help="Kill a worker over this.  [default: 85 % of memory]",
+    ),
+    _option(
+        "--spawn", is_flag=True, group="Execution",
+        help="Start every worker afresh instead of forking it from a warm template.",
+    ),
+    _option(
+        "--output-dir", type=click.Path(), default="runs", show_default=True, metavar="DIR",
+        group="Output", help="Where the run's directory is made.",
+    ),
+    _option(
+        "--csv-compat", is_flag=True, group="Output",
+        help="CSV with the columns of PyTorch's dashboards alone, 0 for missing.",
+    ),
+)  # fmt: skip
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a command with all options of a run."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

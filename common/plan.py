@@ -1,0 +1,115 @@
+"""From specs and options to a plan: which cases, in which order."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.common.errors import NothingSelectedError, UnknownNameError, UsageError
+from dynamometer.results.schema import BASELINE, Case, Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dynamometer.results.schema import ModelSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which models of a suite are run.
+
+    Attributes:
+        include: regular expressions, any of which a name must contain a match of (`-k`).
+        exclude: regular expressions, none of which it may (`-x`).
+        only: exact names; the order given is not kept.
+        quick: take the suite's quick selection.
+        no_skip: run models that their tables skip.
+        partition: index and number of equal parts the selection is cut into.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    quick: bool = False
+    no_skip: bool = False
+    partition: tuple[int, int] = (0, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """How the selected models are run."""
+
+    arms: tuple[str, ...]
+    device: str = "cpu"
+    scale: Scale = Scale.FULL
+    batch_size: int | None = None
+
+
+def select(specs: Iterable[ModelSpec], selection: Selection) -> tuple[ModelSpec, ...]:
+    """Choose models, sorted by name; parts are cut after filtering, so they are balanced.
+
+    Raises:
+        UsageError: a regular expression is bad, options exclude each other, or a part that
+            there is not was asked for.
+        UnknownNameError: `only` names a model the suite doesn't have.
+        NothingSelectedError: nothing is left.
+    """
+    _check(selection)
+    known = {spec.name: spec for spec in specs}
+    for name in selection.only:
+        if name not in known:
+            raise UnknownNameError("model", name, known, "--list shows all.")
+    include = [_pattern(text, "-k") for text in selection.include]
+    exclude = [_pattern(text, "-x") for text in selection.exclude]
+    chosen = [
+        spec
+        for name, spec in sorted(known.items())
+        if (not selection.only or name in selection.only)
+        and (not selection.quick or spec.quick)
+        and (not include or any(pattern.search(name) for pattern in include))
+        and not any(pattern.search(name) for pattern in exclude)
+    ]
+    index, parts = selection.partition
+    part = chosen[index * len(chosen) // parts : (index + 1) * len(chosen) // parts]
+    if not part:
+        msg = f"the selection holds none of the suite's {len(known)} models; --list shows them"
+        raise NothingSelectedError(msg)
+    if selection.no_skip:
+        part = [msgspec.structs.replace(spec, skips=()) for spec in part]
+    return tuple(part)
+
+
+def build_cases(specs: Sequence[ModelSpec], workload: Workload) -> tuple[Case, ...]:
+    """Make one case of each model."""
+    return tuple(
+        Case(
+            suite=spec.suite,
+            model=spec.name,
+            arms=(BASELINE, *workload.arms),
+            device=workload.device,
+            scale=workload.scale,
+            batch_size=workload.batch_size or spec.batch_size_at(workload.scale, workload.device),
+        )
+        for spec in specs
+    )
+
+
+def _check(selection: Selection) -> None:
+    if selection.only and (selection.include or selection.exclude or selection.quick):
+        msg = "--only names models exactly and can't be combined with -k, -x or --quick"
+        raise UsageError(msg)
+    index, parts = selection.partition
+    if not 0 <= index < parts:
+        msg = f"--partition-id {index} is not below --total-partitions {parts}"
+        raise UsageError(msg)
+
+
+def _pattern(text: str, option: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text, re.IGNORECASE)
+    except re.error as error:
+        msg = f"{option} {text!r} is not a regular expression: {error}"
+        raise UsageError(msg) from error

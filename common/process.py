@@ -1,0 +1,253 @@
+"""The parent's view of templates and workers: start, watch, stop."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+import dynamometer
+from dynamometer.common.channel import Receiver
+from dynamometer.common.errors import DynamometerError
+from dynamometer.common.job import Progress, Report
+from dynamometer.common.template import (
+    BOOTSTRAP,
+    LONGEST_MESSAGE,
+    Answer,
+    Ended,
+    Fork,
+    Preparation,
+    Ready,
+    Started,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.common.job import Job, Message
+
+_POLL_S = 0.1
+"""How often limits are checked: 30 microseconds of reading, on the core the model may be using."""
+_GRACE_S = 3.0
+"""Between SIGTERM and SIGKILL, and for a worker to end once it has reported."""
+_READ_BYTES = 1 << 20
+_LOG_TAIL_BYTES = 4_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a worker may use before it is killed."""
+
+    timeout_s: float
+    memory_bytes: int | None
+
+
+@dataclass
+class Worker:
+    """A running worker process."""
+
+    pid: int
+    results: int
+    receiver: Receiver
+    started: float
+    report: Report | None = None
+    progress: Progress | None = None
+    killed: Literal["timeout", "memory"] | None = None
+    deadline: float | None = None
+    """When SIGKILL follows, once it was asked to end."""
+    ending: Ended | None = None
+    ended: float | None = None
+
+    def read(self) -> bool:
+        """Take in what is on the result pipe now, and tell whether more is of interest."""
+        with suppress(BlockingIOError):
+            while self.report is None:
+                data = os.read(self.results, _READ_BYTES)
+                if not data:
+                    return False
+                for message in self.receiver.feed(data):
+                    self._take(message)
+        return self.report is None
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case Progress():
+                self.progress = message
+            case Report():
+                self.report = message
+                self.deadline = self.deadline or time.monotonic() + _GRACE_S
+
+    def enforce(self, limits: Limits) -> None:
+        """Kill the worker's process group if it is over a limit."""
+        now = time.monotonic()
+        if self.deadline is not None:
+            if now > self.deadline:
+                self._signal(signal.SIGKILL)
+        elif now - self.started > limits.timeout_s:
+            self._ask_to_end("timeout", signal.SIGTERM)
+        elif limits.memory_bytes and resident_bytes(self.pid) > limits.memory_bytes:
+            self._ask_to_end("memory", signal.SIGKILL)
+
+    def _ask_to_end(self, why: Literal["timeout", "memory"], number: signal.Signals) -> None:
+        self.killed = why
+        self.deadline = time.monotonic() + _GRACE_S
+        self._signal(number)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+
+def resident_bytes(pid: int) -> int:
+    """Read the resident set size of a process; 0 if it has gone."""
+    with suppress(OSError, IndexError):
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+@dataclass
+class Template:
+    """A warm process of which workers are forked (see `dynamometer.common.template`)."""
+
+    log: Path
+    environment: dict[str, str]
+    seconds: dict[str, float] = field(default_factory=dict)
+    _process: subprocess.Popen[bytes] | None = None
+    _control: socket.socket | None = None
+    _answers: list[Answer] = field(default_factory=list)
+
+    def start(self, preparation: Preparation) -> None:
+        """Start the process and wait until it has imported everything.
+
+        Raises:
+            DynamometerError: it ended before that; names its log and quotes the end of it.
+        """
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST_MESSAGE)
+        root = str(Path(dynamometer.__file__).parent.parent)
+        with theirs, self.log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603  our own interpreter and code
+                [sys.executable, "-P", "-c", BOOTSTRAP, root, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._control.send(msgspec.json.encode(preparation))
+        ready = self._receive()
+        if not isinstance(ready, Ready):
+            msg = f"the worker template did not start; {self.log} ends with:\n{tail(self.log)}"
+            raise DynamometerError(msg)
+        self.seconds = ready.seconds
+
+    def fork(self, job: Job, log: Path) -> Worker:
+        """Start a worker on a job, its output appended to a log.
+
+        Raises:
+            TemplateDiedError: the template is gone.
+        """
+        if self._control is None:
+            raise TemplateDiedError
+        token = secrets.token_hex(16)
+        results, theirs = os.pipe()
+        os.set_blocking(results, False)
+        with log.open("ab") as sink:
+            request = msgspec.json.encode(Fork(job=job, token=token))
+            try:
+                socket.send_fds(self._control, [request], [theirs, sink.fileno()])
+            except BrokenPipeError as error:
+                os.close(results)
+                raise TemplateDiedError from error
+            finally:
+                os.close(theirs)
+        held: list[Answer] = []
+        while not isinstance(answer := self._receive(), Started):
+            if answer is None:
+                os.close(results)
+                raise TemplateDiedError
+            held.append(answer)
+        self._answers += held
+        return Worker(answer.pid, results, Receiver(token), time.monotonic())
+
+    def wait(self, workers: Sequence[Worker], limits: Limits) -> None:
+        """Return when all these workers have ended, by themselves or killed over a limit.
+
+        Raises:
+            TemplateDiedError: the template died, and every worker with it.
+        """
+        if self._control is None:
+            raise TemplateDiedError
+        running = {worker.pid: worker for worker in workers}
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._control, selectors.EVENT_READ)
+            for worker in workers:
+                selector.register(worker.results, selectors.EVENT_READ, worker)
+            while running:
+                for key, _ in selector.select(0 if self._answers else _POLL_S):
+                    if key.data is not None:
+                        if not key.data.read():
+                            selector.unregister(key.fileobj)
+                    elif (answer := self._receive()) is not None:
+                        self._answers.append(answer)
+                    else:
+                        raise TemplateDiedError
+                self._take_endings(running)
+                for worker in running.values():
+                    worker.enforce(limits)
+        for worker in workers:
+            worker.read()
+            os.close(worker.results)
+
+    def close(self) -> None:
+        """End the template and with it every worker that still runs."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def _take_endings(self, running: dict[int, Worker]) -> None:
+        answers, self._answers = self._answers, []
+        for answer in answers:
+            if isinstance(answer, Ended) and answer.pid in running:
+                worker = running.pop(answer.pid)
+                worker.ending, worker.ended = answer, time.monotonic()
+
+    def _receive(self) -> Answer | None:
+        if self._control is None:
+            return None
+        try:
+            data = self._control.recv(LONGEST_MESSAGE)
+        except ConnectionResetError:
+            return None
+        return msgspec.json.decode(data, type=Answer) if data else None
+
+
+class TemplateDiedError(DynamometerError):
+    """The template process has ended, and its workers with it."""
+
+
+def tail(path: Path, size: int = _LOG_TAIL_BYTES) -> str:
+    """Read the end of a log; empty if there is none."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - size))
+            return log.read().decode(errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,86 @@
+"""Names to implementations: built-ins and plugins alike are lazy `module:attribute` strings.
+
+A plugin declares an entry point in the group `dynamometer.<kind>` (`suites`, `backends`,
+`experiments`, `executors`, `sinks`). Nothing is imported before it is resolved, so listing names
+never imports torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import entry_points
+from typing import Any, Literal
+
+from dynamometer.common.errors import UnknownNameError, UsageError
+
+Kind = Literal["suites", "backends", "experiments", "executors", "sinks"]
+
+_BUILT_IN: dict[Kind, dict[str, str]] = {
+    "suites": {"torchbench": "dynamometer.torchbench:open_suite"},
+    "backends": {
+        "aot_eager": "dynamometer.dynamo.backends:aot_eager",
+        "baseline": "dynamometer.dynamo.backends:baseline",
+        "cudagraphs": "dynamometer.dynamo.backends:cudagraphs",
+        "eager": "dynamometer.dynamo.backends:eager",
+        "inductor": "dynamometer.dynamo.backends:inductor",
+        "ts": "dynamometer.dynamo.backends:torchscript",
+    },
+    "experiments": {
+        "memory": "dynamometer.common.memory:Memory",
+        "speedup": "dynamometer.common.speedup:Speedup",
+        "toolchain": "dynamometer.common.toolchain:Toolchain",
+    },
+    "executors": {"local": "dynamometer.common.executor:LocalExecutor"},
+    "sinks": {
+        "console": "dynamometer.results.console:Console",
+        "csv": "dynamometer.results.csv_sink:CsvFiles",
+    },
+}
+
+
+def targets(kind: Kind) -> dict[str, str]:
+    """Map every registered name of a kind to its `module:attribute`.
+
+    Raises:
+        UsageError: two distributions register the same name.
+    """
+    found = dict(_BUILT_IN[kind])
+    for point in entry_points(group=f"dynamometer.{kind}"):
+        known = found.setdefault(point.name, point.value)
+        if known != point.value:
+            msg = f"{kind} {point.name!r} is registered twice: {known} and {point.value}"
+            raise UsageError(msg)
+    return found
+
+
+def target(kind: Kind, name: str) -> str:
+    """Find the `module:attribute` of a name; a name with a colon is one already.
+
+    Raises:
+        UnknownNameError: the name is not registered; says which come near.
+    """
+    if name in _BUILT_IN[kind]:
+        return _BUILT_IN[kind][name]
+    if ":" in name:
+        return name
+    known = targets(kind)
+    if name not in known:
+        hint = "A callable of your own is given as module:attribute." if kind == "backends" else ""
+        raise UnknownNameError(kind.removesuffix("s"), name, set(known) - {"baseline"}, hint)
+    return known[name]
+
+
+def resolve(kind: Kind, name: str) -> Any:  # noqa: ANN401  each kind has a Protocol of its own
+    """Import what a name stands for.
+
+    Raises:
+        UnknownNameError: the name is not registered.
+        UsageError: its module can't be imported, or lacks the attribute.
+    """
+    path = target(kind, name)
+    module_name, _, attribute = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        msg = f"{kind.removesuffix('s')} {name!r} can't be loaded from {path}: {error}"
+        raise UsageError(msg) from error

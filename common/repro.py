@@ -1,0 +1,46 @@
+"""The command that repeats a case alone."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from dynamometer.results.schema import BASELINE, Allocator, StartMethod
+
+if TYPE_CHECKING:
+    from dynamometer.results.schema import Case, Manifest, RunPlan
+
+
+def single_case_command(manifest: Manifest, case: Case) -> str:
+    """Give the command line that measures one case of a run exactly as the run did."""
+    plan = manifest.plan
+    words = [*shlex.split(manifest.program), "--only", case.model]
+    for arm in case.arms:
+        if arm == "ts":
+            words.append("--speedup-ts")
+        elif arm != BASELINE:
+            words += ["--backend", arm]
+    words += ["--device", case.device, "--scale", case.scale]
+    spec = plan.spec_of(case)
+    if case.batch_size is not None and case.batch_size != spec.batch_size_at(
+        case.scale, case.device
+    ):
+        words += ["--batch-size", str(case.batch_size)]
+    words += ["--replicates", str(plan.protocol.replicates), "--seed", str(plan.seed)]
+    words += _execution_words(plan)
+    if spec.skip_reason(case.device):
+        words.append("--no-skip")
+    return shlex.join(words)
+
+
+def _execution_words(plan: RunPlan) -> list[str]:
+    words = ["--timeout", f"{plan.timeout_s:g}"]
+    if plan.threads is not None:
+        words += ["--threads", str(plan.threads)]
+    if plan.protocol.allocator is not Allocator.KEEP:
+        words += ["--allocator", plan.protocol.allocator]
+    if plan.protocol.start_method is StartMethod.SPAWN:
+        words.append("--spawn")
+    if "torchbench_root" in plan.suite_options:
+        words += ["--torchbench-root", plan.suite_options["torchbench_root"]]
+    return words

@@ -1,0 +1,70 @@
+"""The seam between the runner and a collection of models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import torch
+    from torch import nn
+
+    from dynamometer.results.schema import Case, ModelSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedModel:
+    """A module with the inputs it is called with. Never leaves the worker process.
+
+    Attributes:
+        module: the model, on the CPU or already on the case's device.
+        args: positional inputs of `module.forward`.
+        kwargs: keyword inputs of `module.forward`.
+        notes: what a reader of the record must know about how it was built, such as weights
+            that were substituted. One sentence each.
+    """
+
+    module: nn.Module
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def on(self, device: torch.device) -> LoadedModel:
+        """Give the model in evaluation mode with its inputs, all on a device."""
+        import torch
+        from torch.utils._pytree import tree_map_only
+
+        def move(tensor: torch.Tensor) -> torch.Tensor:
+            return tensor.to(device)
+
+        return replace(
+            self,
+            module=self.module.to(device).eval(),
+            args=tree_map_only(torch.Tensor, move, self.args),
+            kwargs=tree_map_only(torch.Tensor, move, dict(self.kwargs)),
+        )
+
+
+class Suite(Protocol):
+    """A named collection of models."""
+
+    def specs(self) -> Iterable[ModelSpec]:
+        """Describe every model of the suite, in order, without importing torch."""
+        ...
+
+    def preload(self, specs: Iterable[ModelSpec]) -> None:
+        """Import what loading these models will need, once for all workers.
+
+        Must start no thread and touch no device: worker processes are forked afterwards. What
+        can't be imported is left for `load` to report.
+        """
+        ...
+
+    def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
+        """Build one model with its inputs.
+
+        Called in the worker process, after every random generator was seeded.
+        """
+        ...

@@ -1,0 +1,214 @@
+"""The warm process that workers are forked from; it imports, and runs nothing.
+
+Started as `python -P -c BOOTSTRAP ROOT DESCRIPTOR PREPARATION`. On the control socket it reads
+one `Fork` request at a time, with the worker's result pipe and log as descriptors, and answers
+with the worker's process id and, when it has ended, its wait status. One thread, no device
+context, no operator run: a fork of it is as good as a fresh process, seconds sooner.
+
+Spawning goes the same way: a template that is asked for one worker and then closed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from contextlib import suppress
+
+import msgspec
+
+from dynamometer.common import registry, worker
+from dynamometer.common.job import Job
+from dynamometer.results.schema import ModelSpec, Value
+
+BOOTSTRAP = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import dynamometer; del sys.path[0]; "
+    "from dynamometer.common.template import main; main(int(sys.argv[2]))"
+)
+"""Makes the package importable without leaving its folder on the path, where a model's own
+`import common` or `import results` would find ours."""
+
+LONGEST_MESSAGE = 16 * 2**20
+_PR_SET_PDEATHSIG = 1
+
+
+class Preparation(Value, tag="preparation", kw_only=True):
+    """What a template imports before it is ready."""
+
+    suite: str
+    suite_options: dict[str, str]
+    specs: tuple[ModelSpec, ...]
+    dynamo: bool
+    """Whether an arm is compiled by Dynamo."""
+    probe: bool
+    """Whether Inductor is to find the vector instructions it can use."""
+
+
+class Fork(Value, tag="fork", kw_only=True):
+    """Start a worker; its pipe and its log come as descriptors with this message."""
+
+    job: Job
+    token: str
+
+
+class Ready(Value, tag="ready", kw_only=True):
+    """The template has imported what it was asked to."""
+
+    seconds: dict[str, float]
+
+
+class Started(Value, tag="started", kw_only=True):
+    """A worker runs."""
+
+    pid: int
+
+
+class Ended(Value, tag="ended", kw_only=True):
+    """A worker has ended."""
+
+    pid: int
+    wait_status: int
+    peak_bytes: int
+
+
+Request = Preparation | Fork
+Answer = Ready | Started | Ended
+
+
+def main(descriptor: int) -> None:
+    """Serve requests until the parent closes the socket or dies."""
+    die_with_parent(os.getppid())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    control = socket.socket(fileno=descriptor)
+    preparation = _receive(control)[0]
+    if not isinstance(preparation, Preparation):
+        sys.exit("the first message must be a preparation")
+    _send(control, Ready(seconds=prepare(preparation)))
+    _serve(control)
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when the one that started it dies.
+
+    Args:
+        parent: its process id, to notice that it died before the kernel was asked.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def prepare(preparation: Preparation) -> dict[str, float]:
+    """Import torch and the model packages, and give the seconds each took."""
+    seconds: dict[str, float] = {}
+
+    def lap(name: str, started: float) -> None:
+        seconds[name] = time.perf_counter() - started
+
+    started = time.perf_counter()
+    import dynamometer.dynamo.backends
+    import dynamometer.dynamo.capture
+
+    lap("torch", started)
+    if preparation.dynamo:
+        started = time.perf_counter()
+        import torch._inductor.compile_fx
+
+        lap("dynamo", started)
+    started = time.perf_counter()
+    open_suite = registry.resolve("suites", preparation.suite)
+    open_suite(preparation.suite_options).preload(preparation.specs)
+    lap("models", started)
+    if preparation.probe:
+        from dynamometer.common.toolchain import probe_instruction_set
+
+        started = time.perf_counter()
+        probe_instruction_set()
+        lap("probe", started)
+    return seconds
+
+
+def _serve(control: socket.socket) -> None:
+    selector = selectors.DefaultSelector()
+    selector.register(control, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is control:
+                request, descriptors = _receive(control)
+                if not isinstance(request, Fork):
+                    return
+                pid = _fork(request, descriptors, control)
+                pidfd = os.pidfd_open(pid)
+                selector.register(pidfd, selectors.EVENT_READ, pid)
+                _send(control, Started(pid=pid))
+            else:
+                selector.unregister(key.fileobj)
+                os.close(key.fd)
+                _send(control, _bury(key.data))
+
+
+def _bury(pid: int) -> Ended:
+    """Kill what an ended worker left running, then collect it.
+
+    In this order: its process group can't be reused as long as it has not been waited for.
+    """
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    _, wait_status, usage = os.wait4(pid, 0)
+    return Ended(pid=pid, wait_status=wait_status, peak_bytes=usage.ru_maxrss * 1024)
+
+
+def _fork(request: Fork, descriptors: list[int], control: socket.socket) -> int:
+    results, log = descriptors
+    template = os.getpid()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        os.close(results)
+        os.close(log)
+        return pid
+    status = 1
+    try:
+        os.setsid()
+        die_with_parent(template)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        control.close()
+        _redirect(log)
+        worker.run(request.job, results, request.token)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        status = 0
+    except BaseException:  # noqa: BLE001  a worker must never go on as a second template
+        traceback.print_exc()
+    finally:
+        # Skips exit handlers: those of the template are not the worker's to run.
+        os._exit(status)
+
+
+def _redirect(log: int) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(nothing)
+    os.close(log)
+
+
+def _receive(control: socket.socket) -> tuple[Request | None, list[int]]:
+    data, descriptors, _, _ = socket.recv_fds(control, LONGEST_MESSAGE, 2)
+    if not data:
+        return None, []
+    return msgspec.json.decode(data, type=Request), descriptors
+
+
+def _send(control: socket.socket, answer: Answer) -> None:
+    try:
+        control.send(msgspec.json.encode(answer))
+    except BrokenPipeError:
+        sys.exit(0)

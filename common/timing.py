@@ -1,0 +1,194 @@
+"""How calls are timed: settling, visits and blocks. Clocks and devices are passed in."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping, Sequence
+
+    from dynamometer.results.schema import Protocol
+
+SETTLED_WITHIN = 0.01
+"""Two successive windows whose medians agree this well count as steady (DESIGN section 5)."""
+
+_WINDOW_S = 0.030
+_WINDOW_CALLS = (3, 30)
+_SLOW_CALL_S = 0.5
+_SLOW_WINDOW_CALLS = 2
+_MAX_WINDOWS = 12
+_SETTLING_CAP_S = 4.0
+
+
+@dataclass(frozen=True)
+class Stopwatch:
+    """Times calls on a device.
+
+    Attributes:
+        now: seconds from any fixed point.
+        synchronize: returns when the device has done everything it was given.
+    """
+
+    now: Callable[[], float]
+    synchronize: Callable[[], None]
+
+    def mean_s(self, call: Callable[[], object], calls: int) -> float:
+        """Time a number of calls, the wait for the device included, in seconds per call."""
+        started = self.now()
+        for _ in range(calls):
+            call()
+        self.synchronize()
+        return (self.now() - started) / calls
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """The calls of an arm from its first until its latency has settled.
+
+    Attributes:
+        first_s: seconds of the first call.
+        total_s: seconds of all of them.
+        calls: how many there were.
+        latency_s: median of the last window.
+        steady: whether two successive windows agreed and nothing was compiled in the last.
+    """
+
+    first_s: float
+    total_s: float
+    calls: int
+    latency_s: float
+    steady: bool
+
+    @property
+    def excess_s(self) -> float:
+        """Seconds these calls took beyond what as many steady ones would have."""
+        return max(0.0, self.total_s - self.calls * self.latency_s)
+
+
+def settle(watch: Stopwatch, call: Callable[[], object], compiled: Callable[[], int]) -> WarmUp:
+    """Call until steady: windows' medians agree within 1 % and nothing new is compiled.
+
+    Args:
+        watch: times the calls.
+        call: one step of the arm.
+        compiled: counts what was compiled so far; a rise within a window makes it unsteady.
+    """
+    times = [watch.mean_s(call, 1)]
+    second_s = watch.mean_s(call, 1)
+    times.append(second_s)
+    window = _window_calls(second_s)
+    previous_s: float | None = None
+    for index in range(_MAX_WINDOWS):
+        before = compiled()
+        times.extend(watch.mean_s(call, 1) for _ in range(window))
+        median_s = statistics.median(times[-window:])
+        agrees = previous_s is not None and abs(median_s / previous_s - 1) <= SETTLED_WITHIN
+        steady = agrees and compiled() == before
+        if steady or (index > 0 and sum(times[1:]) > _SETTLING_CAP_S):
+            break
+        previous_s = median_s
+    return WarmUp(times[0], sum(times), len(times), median_s, steady)
+
+
+def _window_calls(latency_s: float) -> int:
+    if latency_s > _SLOW_CALL_S:
+        return _SLOW_WINDOW_CALLS
+    low, high = _WINDOW_CALLS
+    return min(high, max(low, round(_WINDOW_S / max(latency_s, 1e-9))))
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One run of calls of one arm.
+
+    Attributes:
+        arm: whose calls.
+        block: index of the block it belongs to.
+        samples_s: seconds per call, each the mean over as many calls as last `sample_s`.
+        minor_faults_per_call: page faults served without I/O, over the counted calls.
+        kernel_s_per_call: processor seconds in the kernel, over the counted calls.
+    """
+
+    arm: str
+    block: int
+    samples_s: tuple[float, ...]
+    minor_faults_per_call: float
+    kernel_s_per_call: float
+
+
+def visit_order(arms: Sequence[str], rng: random.Random) -> list[str]:
+    """Draw the order of one block: every arm once, then once more in reverse (ABBA or BAAB)."""
+    order = list(arms)
+    rng.shuffle(order)
+    return order + order[::-1]
+
+
+def measure_blocks(
+    watch: Stopwatch,
+    calls: Mapping[str, Callable[[], object]],
+    latencies_s: Mapping[str, float],
+    protocol: Protocol,
+    rng: random.Random,
+) -> list[Visit]:
+    """Visit the arms block by block until the budget is spent.
+
+    Args:
+        watch: times the calls.
+        calls: one step of each arm.
+        latencies_s: a first estimate of each arm's seconds per call.
+        protocol: lengths of visits, number of blocks, budget.
+        rng: draws the order of the visits.
+    """
+    visits: list[Visit] = []
+    budget_s = protocol.arm_budget_s * len(calls)
+    started = watch.now()
+    for block in range(protocol.max_blocks):
+        if block >= protocol.min_blocks and watch.now() - started > budget_s:
+            break
+        gc.collect()
+        gc.disable()
+        try:
+            visits.extend(
+                _visit(watch, arm, block, calls[arm], latencies_s[arm], protocol)
+                for arm in visit_order(list(calls), rng)
+            )
+        finally:
+            gc.enable()
+    return visits
+
+
+def _visit(
+    watch: Stopwatch,
+    arm: str,
+    block: int,
+    call: Callable[[], object],
+    latency_s: float,
+    protocol: Protocol,
+) -> Visit:
+    """Make one run: a lead-in that is thrown away, then the calls that count.
+
+    The lead-in is there because the first calls after another arm find its threads spinning and
+    its data in the caches.
+    """
+    per_sample = max(1, round(protocol.sample_s / max(latency_s, 1e-9)))
+    watch.mean_s(call, max(protocol.lead_in_calls, round(protocol.lead_in_s / latency_s)))
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    samples: list[float] = []
+    counted_s = 0.0
+    while counted_s < protocol.visit_s:
+        samples.append(watch.mean_s(call, per_sample))
+        counted_s += samples[-1] * per_sample
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    made = len(samples) * per_sample
+    return Visit(
+        arm=arm,
+        block=block,
+        samples_s=tuple(samples),
+        minor_faults_per_call=(after.ru_minflt - before.ru_minflt) / made,
+        kernel_s_per_call=(after.ru_stime - before.ru_stime) / made,
+    )

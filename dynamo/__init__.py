@@ -1,0 +1,1 @@
+"""How a model is captured and compiled: backends, capture statistics, accuracy, torch state."""

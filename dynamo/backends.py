@@ -1,0 +1,155 @@
+"""Arms: anything that turns a module and its inputs into a callable of the same signature.
+
+A backend of Dynamo is one kind; TorchScript, which never sees Dynamo, another; the module as it
+is, the baseline, a third. What is returned is called by the very same step for every arm.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from torch import nn
+
+
+class Backend(Protocol):
+    """A way of compiling a module."""
+
+    @property
+    def captures(self) -> bool:
+        """Whether graphs come from Dynamo: capturing none is then a failure."""
+        ...
+
+    def available(self, device: str) -> str | None:
+        """Say why this backend can't be used on a device type here, or `None` if it can."""
+        ...
+
+    def compile(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        """Give a callable with the module's signature; it may compile at its first call.
+
+        Args:
+            module: in evaluation mode, on the device; this arm's own copy.
+            args: example positional inputs, on the device.
+            kwargs: example keyword inputs, on the device.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The module as it is."""
+
+    captures: bool = False
+
+    def available(self, device: str) -> str | None:
+        """Always."""
+        del device
+
+    def compile(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        """Give the module back."""
+        del args, kwargs
+        return module
+
+
+@dataclass(frozen=True)
+class DynamoBackend:
+    """`torch.compile` with a backend.
+
+    Attributes:
+        compiler: a name `torch.compile` knows, or a callable from an FX graph module and example
+            inputs to a callable.
+        devices: device types it works on; empty for all.
+        package: an importable package it needs.
+    """
+
+    compiler: str | Callable[..., Any]
+    devices: tuple[str, ...] = ()
+    package: str | None = None
+    captures: bool = True
+
+    def available(self, device: str) -> str | None:
+        """Check the device type and the package."""
+        if self.devices and device not in self.devices:
+            return f"{self.compiler} runs on {', '.join(self.devices)} only"
+        if self.package and find_spec(self.package) is None:
+            return f"{self.compiler} needs the package {self.package}: pip install {self.package}"
+        return None
+
+    def compile(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        """Wrap the module; graphs are captured and compiled at the first call."""
+        del args, kwargs
+        options: dict[str, Any] = {}
+        if "isolate_recompiles" in inspect.signature(torch.compile).parameters:
+            # Since torch 2.13. Arms are copies of one model and share its code objects: without
+            # this each looks through the others' compiled entries and counts against their limit.
+            options["isolate_recompiles"] = True
+        compiled: Callable[..., Any] = torch.compile(module, backend=self.compiler, **options)
+        return compiled
+
+
+@dataclass(frozen=True)
+class TorchScript:
+    """`torch.jit.trace` and `torch.jit.freeze`: the baseline that never sees Dynamo."""
+
+    captures: bool = False
+
+    def available(self, device: str) -> str | None:
+        """Always."""
+        del device
+
+    def compile(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        """Trace on the example inputs and freeze.
+
+        Positional inputs are traced by position, keyword inputs by name; a model that takes
+        both is traced by name, its positional inputs bound to the names of its `forward`.
+        """
+        if kwargs:
+            bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+            traced = torch.jit.trace(
+                module, example_kwarg_inputs=bound, strict=False, check_trace=False
+            )
+            names = list(bound)[: len(args)]
+            frozen = torch.jit.freeze(traced)
+
+            def call(*positional: Any, **named: Any) -> Any:  # noqa: ANN401  a model's own types
+                return frozen(**dict(zip(names, positional, strict=True)), **named)
+
+            return call if args else frozen
+        return torch.jit.freeze(torch.jit.trace(module, args, strict=False, check_trace=False))
+
+
+baseline = Baseline()
+eager = DynamoBackend("eager")
+aot_eager = DynamoBackend("aot_eager")
+inductor = DynamoBackend("inductor")
+cudagraphs = DynamoBackend("cudagraphs", devices=("cuda",))
+torchscript = TorchScript()
+
+
+def as_backend(value: object) -> Backend:
+    """Take a backend as it is, and any other callable as a compiler for Dynamo.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if all(hasattr(value, method) for method in ("compile", "available", "captures")):
+        return value  # type: ignore[return-value]  # the three members were just checked
+    if callable(value):
+        return DynamoBackend(value)
+    msg = f"{value!r} is neither a backend nor a callable from a graph module to a callable"
+    raise TypeError(msg)

@@ -1,0 +1,57 @@
+"""What Dynamo captured, read from its own counters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from torch._dynamo.utils import counters
+
+from dynamometer.results.schema import CaptureStats
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Dynamo's counters at one moment; numbers are differences of two snapshots."""
+
+    frames: int
+    frames_ok: int
+    graphs: int
+    ops: int
+    breaks: Counter[str]
+
+    @classmethod
+    def take(cls) -> Snapshot:
+        """Copy the counters."""
+        return cls(
+            frames=counters["frames"]["total"],
+            frames_ok=counters["frames"]["ok"],
+            graphs=counters["stats"]["unique_graphs"],
+            ops=counters["stats"]["calls_captured"],
+            breaks=Counter(counters["graph_break"]),
+        )
+
+    def stats_since(self) -> CaptureStats:
+        """Give what was captured since this snapshot was taken."""
+        now = Snapshot.take()
+        breaks: Counter[str] = Counter()
+        for reason, count in (now.breaks - self.breaks).items():
+            breaks[_headline(reason)] += count
+        return CaptureStats(
+            frames=now.frames - self.frames,
+            frames_ok=now.frames_ok - self.frames_ok,
+            graphs=now.graphs - self.graphs,
+            ops=now.ops - self.ops,
+            breaks=dict(breaks),
+        )
+
+
+def _headline(reason: str) -> str:
+    """Keep the first line of a reason that says anything."""
+    lines = (line.strip() for line in reason.splitlines())
+    return next((line for line in lines if line), "no reason given")
+
+
+def frames_seen() -> int:
+    """Count the frames Dynamo has looked at; a rise means that something was compiled."""
+    return int(counters["frames"]["total"])

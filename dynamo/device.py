@@ -1,0 +1,141 @@
+"""Everything that differs between device types: waiting, naming, memory. One place for CUDA."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import platform
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+_RESET_PEAK = "5"  # proc(5): writing 5 to clear_refs resets the peak resident set size
+
+
+class Device(Protocol):
+    """A device that models run on."""
+
+    @property
+    def torch_device(self) -> torch.device:
+        """What tensors and modules are moved to."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The hardware's own name."""
+        ...
+
+    def synchronize(self) -> None:
+        """Return when everything that was launched has ended."""
+        ...
+
+    def release_cached(self) -> None:
+        """Drop garbage and give cached memory back."""
+        ...
+
+    def used_bytes(self) -> int:
+        """Memory in use now."""
+        ...
+
+    def reset_peak(self) -> None:
+        """Start counting the peak anew."""
+        ...
+
+    def peak_bytes(self) -> int:
+        """Largest memory in use since `reset_peak`."""
+        ...
+
+
+class Cpu:
+    """The host; memory is the process's resident set."""
+
+    torch_device = torch.device("cpu")
+
+    @property
+    def name(self) -> str:
+        """The processor's name from `/proc/cpuinfo`, else what the platform says."""
+        with suppress(OSError):
+            for line in Path("/proc/cpuinfo").read_text().splitlines():
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+        return platform.processor() or platform.machine()
+
+    def synchronize(self) -> None:
+        """Do nothing: operators have ended when they return."""
+
+    def release_cached(self) -> None:
+        """Collect garbage and trim the heap, where the C library can."""
+        gc.collect()
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
+
+    def used_bytes(self) -> int:
+        """Resident set size."""
+        return _status_bytes("VmRSS")
+
+    def reset_peak(self) -> None:
+        """Reset the kernel's high-water mark of the resident set."""
+        Path("/proc/self/clear_refs").write_text(_RESET_PEAK)
+
+    def peak_bytes(self) -> int:
+        """The kernel's high-water mark of the resident set."""
+        return _status_bytes("VmHWM")
+
+
+class Cuda:
+    """The current CUDA device; memory is what torch's caching allocator has handed out."""
+
+    torch_device = torch.device("cuda")
+
+    @property
+    def name(self) -> str:
+        """The card's name."""
+        return torch.cuda.get_device_name()
+
+    def synchronize(self) -> None:
+        """Wait for the device."""
+        torch.cuda.synchronize()
+
+    def release_cached(self) -> None:
+        """Collect garbage and empty the caching allocator."""
+        gc.collect()
+        torch.cuda.empty_cache()
+
+    def used_bytes(self) -> int:
+        """Bytes in live tensors."""
+        return int(torch.cuda.memory_allocated())
+
+    def reset_peak(self) -> None:
+        """Reset the allocator's peak."""
+        torch.cuda.reset_peak_memory_stats()
+
+    def peak_bytes(self) -> int:
+        """The allocator's peak."""
+        return int(torch.cuda.max_memory_allocated())
+
+
+def open_device(kind: str) -> Device:
+    """Give the device of a type.
+
+    Raises:
+        ValueError: the type is neither `cpu` nor `cuda`.
+    """
+    match kind:
+        case "cpu":
+            return Cpu()
+        case "cuda":
+            return Cuda()
+        case _:
+            msg = f"device type {kind!r} is neither cpu nor cuda"
+            raise ValueError(msg)
+
+
+def _status_bytes(field: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    msg = f"/proc/self/status has no {field}"
+    raise OSError(msg)

@@ -1,0 +1,1 @@
+"""Builders of the embedded models, and the TOML tables that describe each of them."""

@@ -1,0 +1,1 @@
+"""What is known: values, statistics, the store and the sinks. Never imports torch."""

@@ -1,0 +1,112 @@
+"""Results on standard output: a line as each case ends, then the suite's table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, TextIO
+
+from tabulate import tabulate
+
+from dynamometer.results.schema import Status
+from dynamometer.results.summary import (
+    SIGNIFICANT_P,
+    CaseSummary,
+    summarize_case,
+    summarize_suite,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.schema import Record
+    from dynamometer.results.summary import ArmSummary, SuiteSummary
+
+_NAME_WIDTH = 30
+_REASON_CHARACTERS = 100
+
+
+class Console:
+    """Prints results as text."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Print to a stream."""
+        self._stream = stream
+        self._cases: list[CaseSummary] = []
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Print the line of a case."""
+        case = summarize_case(records)
+        self._cases.append(case)
+        print(case_line(case), file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Print what the cases come to."""
+        if self._cases:
+            print("\n".join(suite_lines(self._cases)), file=self._stream, flush=True)
+
+
+def case_line(case: CaseSummary) -> str:
+    """Render one case: device, name, frames, then each arm's speedup, p-value and interval."""
+    captures = [arm.capture for arm in case.arms if arm.capture]
+    ok, total = (captures[0].frames_ok, captures[0].frames) if captures else (0, 0)
+    arms = "  ".join(_arm_text(arm, named=len(case.arms) > 1) for arm in case.arms)
+    name = f"{case.case.model:<{_NAME_WIDTH}}"
+    return f"{case.case.device:4} {name} {ok:3}/{total:3} frames, {arms}"
+
+
+def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
+    """Render what a run's cases come to, with how many each figure stands on."""
+    suite = summarize_suite(cases)
+    means = " ".join(_number(arm.mean, "{:.3f}") for arm in suite)
+    geomeans = " ".join(_number(arm.geomean, "{:.3f}") for arm in suite)
+    lines = ["", f"MEAN SPEEDUP [{means}]", f"GEOMEAN SPEEDUP [{geomeans}]", ""]
+    lines += tabulate(
+        [_suite_row(arm) for arm in suite],
+        headers=["arm", "pass rate", "geomean speedup", "n", "compile time", "memory ratio"],
+        disable_numparse=True,
+        colalign=("left", "right", "right", "right", "right", "right"),
+    ).splitlines()
+    replicates = {len(case.records) for case in cases if case.outcome.status is Status.PASS}
+    if replicates == {1}:
+        lines += ["", "screening: one replicate; intervals rest on an assumed spread (-r 3 for more)"]
+    return lines + _problems(cases)
+
+
+def _arm_text(arm: ArmSummary, *, named: bool) -> str:
+    label = f"{arm.name} " if named else ""
+    ratio = arm.speedup
+    if arm.outcome.status is not Status.PASS:
+        reason = (arm.outcome.reason or "no reason given")[:_REASON_CHARACTERS]
+        stage = f" ({arm.outcome.stage})" if arm.outcome.stage else ""
+        return f"{label}{arm.outcome.status.upper()}{stage} {reason}"
+    if ratio is None:
+        return f"{label}not measured"
+    p_value = f"p={ratio.p_value:.2f}" if ratio.p_value <= SIGNIFICANT_P else "SAME"
+    unsteady = "" if arm.steady else " unsteady"
+    return f"{label}{ratio.value:.3f}x {p_value:6} [{ratio.low:.3f}, {ratio.high:.3f}]{unsteady}"
+
+
+def _suite_row(arm: SuiteSummary) -> list[str]:
+    rate = f"{arm.passed / arm.counted:.0%}, {arm.passed}/{arm.counted}" if arm.counted else "-"
+    times, ratios = arm.compile_times_s, arm.compression_ratios
+    return [
+        arm.name,
+        rate,
+        _number(arm.geomean, "{:.3f}x"),
+        str(len(arm.speedups)),
+        _number(sum(times) / len(times) if times else None, "{:.1f} s"),
+        _number(sum(ratios) / len(ratios) if ratios else None, "{:.2f}x"),
+    ]
+
+
+def _problems(cases: Sequence[CaseSummary]) -> list[str]:
+    """Count what was not a pass, by status."""
+    counts = Counter(case.outcome.status for case in cases)
+    del counts[Status.PASS]
+    if not counts:
+        return []
+    return ["", "not passed: " + ", ".join(f"{n} {status}" for status, n in counts.items())]
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else form.format(value)

@@ -1,0 +1,146 @@
+"""The CSV that PyTorch's dashboards read, one file for each arm, with our columns after theirs."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING, TextIO
+
+from dynamometer.results.summary import compression_ratio, summarize_case
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dynamometer.results.schema import Case, Record
+    from dynamometer.results.summary import ArmSummary, CaseSummary
+
+DASHBOARD_COLUMNS = (
+    "dev",
+    "name",
+    "batch_size",
+    "speedup",
+    "abs_latency",
+    "compilation_latency",
+    "compression_ratio",
+    "eager_peak_mem",
+    "dynamo_peak_mem",
+    "calls_captured",
+    "unique_graphs",
+    "graph_breaks",
+    "unique_graph_breaks",
+)
+"""Names and order of `benchmarks/dynamo` in PyTorch; latency in ms, memory in GB."""
+
+OUR_COLUMNS = (
+    "speedup_low",
+    "speedup_high",
+    "p_value",
+    "replicates",
+    "eager_latency",
+    "frames_ok",
+    "frames",
+    "steady",
+    "status",
+    "stage",
+    "reason",
+    "scale",
+)
+
+
+class CsvFiles:
+    """Writes a row as each case ends; what is missing is empty, never 0."""
+
+    def __init__(self, directory: Path, *, compatible: bool = False) -> None:
+        """Write to `<arm>_<suite>_<dtype>_<mode>_<device>_performance.csv` in a directory.
+
+        Args:
+            directory: where the files go.
+            compatible: write the dashboards' columns alone, with their 0 for missing.
+        """
+        self._directory = directory
+        self._compatible = compatible
+        self._files: dict[str, TextIO] = {}
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Add one row for each arm of a case."""
+        case = summarize_case(records)
+        for arm in case.arms:
+            row = {**_dashboard_row(case, arm), **_our_row(case, arm)}
+            absent = "0" if self._compatible else ""
+            file = self._open(file_name(case.case, arm.name))
+            csv.DictWriter(file, self._columns, extrasaction="ignore").writerow(
+                {name: absent if value is None else _text(value) for name, value in row.items()}
+            )
+            file.flush()
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._files.values():
+            file.close()
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files written so far."""
+        return tuple(self._directory / name for name in self._files)
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return DASHBOARD_COLUMNS if self._compatible else DASHBOARD_COLUMNS + OUR_COLUMNS
+
+    def _open(self, name: str) -> TextIO:
+        if name not in self._files:
+            file = (self._directory / name).open("w", newline="")
+            csv.DictWriter(file, self._columns).writeheader()
+            self._files[name] = file
+        return self._files[name]
+
+
+def file_name(case: Case, arm: str) -> str:
+    """Name an arm's file as the dashboards parse it."""
+    arm = "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in arm)
+    return f"{arm}_{case.suite}_{case.dtype}_{case.mode}_{case.device}_performance.csv"
+
+
+def _dashboard_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
+    capture = arm.capture
+    return {
+        "dev": case.case.device,
+        "name": case.case.model,
+        "batch_size": case.case.batch_size,
+        "speedup": arm.speedup.value if arm.speedup else None,
+        "abs_latency": _scaled(arm.latency_s, 1e3),
+        "compilation_latency": arm.compile_s,
+        "compression_ratio": compression_ratio(case, arm),
+        "eager_peak_mem": _scaled(case.baseline.peak_bytes, 1e-9),
+        "dynamo_peak_mem": _scaled(arm.peak_bytes, 1e-9),
+        "calls_captured": capture.ops if capture else None,
+        "unique_graphs": capture.graphs if capture else None,
+        "graph_breaks": sum(capture.breaks.values()) if capture else None,
+        "unique_graph_breaks": len(capture.breaks) if capture else None,
+    }
+
+
+def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
+    ratio, capture = arm.speedup, arm.capture
+    return {
+        "speedup_low": ratio.low if ratio else None,
+        "speedup_high": ratio.high if ratio else None,
+        "p_value": ratio.p_value if ratio else None,
+        "replicates": ratio.n if ratio else None,
+        "eager_latency": _scaled(case.baseline.latency_s, 1e3),
+        "frames_ok": capture.frames_ok if capture else None,
+        "frames": capture.frames if capture else None,
+        "steady": arm.steady,
+        "status": arm.outcome.status,
+        "stage": arm.outcome.stage,
+        "reason": arm.outcome.reason,
+        "scale": case.case.scale,
+    }
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+def _text(value: object) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,360 @@
+"""The vocabulary: frozen values with a JSON round trip and no torch objects.
+
+Units are SI and in the names: seconds, bytes. Absent is `None` with a reason beside it, never 0.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+# Format history: 1 first published layout of records and manifests.
+SCHEMA_VERSION = 1
+
+BASELINE = "baseline"
+"""Name of the arm that runs the module as it is; every other arm is compared with it."""
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A frozen value; equality and JSON go by its fields."""
+
+
+class Scale(StrEnum):
+    """How far a published configuration is shrunk; runs of different scales are never compared."""
+
+    TINY = "tiny"
+    SMALL = "small"
+    FULL = "full"
+
+
+class Mode(StrEnum):
+    """What is run: a forward pass, or a training step."""
+
+    INFERENCE = "inference"
+    TRAINING = "training"
+
+
+class Skip(Value, kw_only=True):
+    """Why a model is not run, and where that holds."""
+
+    reason: str
+    devices: tuple[str, ...] = ()
+    """Device types the skip is limited to; empty for all."""
+
+
+class ModelSpec(Value, kw_only=True):
+    """One model of a suite, as its TOML table describes it."""
+
+    suite: str
+    name: str
+    task: str
+    origin: str
+    """Where architecture and configuration come from: a package, or the publication."""
+    build: str
+    """`module:function` below `dynamometer.models` that returns a `LoadedModel`."""
+    batch_size: dict[str, int] = {}
+    """TorchBench's evaluation batch size by device type."""
+    options: dict[str, Any] = {}
+    """Arguments of the builder at full scale."""
+    small: dict[str, Any] = {}
+    """What replaces them at small scale; may hold `batch_size`."""
+    tiny: dict[str, Any] = {}
+    requires: tuple[str, ...] = ()
+    """Importable packages the builder needs beyond torch."""
+    tolerance: float | None = None
+    """Relative and absolute tolerance of the correctness check where the default is wrong."""
+    tolerance_reason: str | None = None
+    skips: tuple[Skip, ...] = ()
+    quick: bool = False
+    """Belongs to the `--quick` selection."""
+
+    def options_at(self, scale: Scale) -> dict[str, Any]:
+        """Merge the builder's arguments for a scale over those of the full one."""
+        merged = {**self.options, **self._overrides(scale)}
+        merged.pop("batch_size", None)
+        return merged
+
+    def batch_size_at(self, scale: Scale, device: str) -> int | None:
+        """Give the batch size for a scale and a device type; `None` if the model sets its own."""
+        overrides = self._overrides(scale)
+        if "batch_size" in overrides:
+            return int(overrides["batch_size"])
+        return self.batch_size.get(device, self.batch_size.get("cpu"))
+
+    def skip_reason(self, device: str) -> str | None:
+        """Say why the model is not run on a device type, or `None` if it is."""
+        for skip in self.skips:
+            if not skip.devices or device in skip.devices:
+                return skip.reason
+        return None
+
+    def _overrides(self, scale: Scale) -> dict[str, Any]:
+        match scale:
+            case Scale.FULL:
+                return {}
+            case Scale.SMALL:
+                return self.small
+            case Scale.TINY:
+                return self.tiny
+
+
+class Case(Value, kw_only=True):
+    """One model under one configuration, with the arms that are compared on it."""
+
+    suite: str
+    model: str
+    arms: tuple[str, ...]
+    """`BASELINE` first, then one name per backend configuration."""
+    mode: Mode = Mode.INFERENCE
+    device: str = "cpu"
+    dtype: str = "float32"
+    dynamic: bool = False
+    scale: Scale = Scale.FULL
+    batch_size: int | None = None
+    """`None` where the model sets its own."""
+
+    @property
+    def id(self) -> str:
+        """Stable text that is equal exactly when two cases are."""
+        batch = "own" if self.batch_size is None else str(self.batch_size)
+        shapes = "dynamic" if self.dynamic else "static"
+        arms = "+".join(self.arms)
+        return (
+            f"{self.suite}/{self.model}/{self.mode}/{self.device}/{self.dtype}"
+            f"/{shapes}/{self.scale}/b{batch}/{arms}"
+        )
+
+
+class Allocator(StrEnum):
+    """What `malloc` of the worker does with freed memory (DESIGN section 5, point 2)."""
+
+    KEEP = "keep"
+    STOCK = "stock"
+
+
+class StartMethod(StrEnum):
+    """How a worker process comes to be: forked from a warm template, or started fresh."""
+
+    FORK = "fork"
+    SPAWN = "spawn"
+
+
+class Protocol(Value, kw_only=True):
+    """How a case is measured. Two results are comparable only if theirs are equal."""
+
+    replicates: int = 3
+    """Worker processes a case is measured in."""
+    arm_budget_s: float = 1.0
+    """Seconds of timed visits per arm and replicate; exceeded only to reach `min_blocks`."""
+    min_blocks: int = 3
+    max_blocks: int = 40
+    lead_in_s: float = 0.010
+    lead_in_calls: int = 2
+    visit_s: float = 0.030
+    """Counted seconds of one visit, at least; a visit counts at least one call."""
+    sample_s: float = 0.001
+    """A sample is the mean over as many calls as last this long."""
+    allocator: Allocator = Allocator.KEEP
+    start_method: StartMethod = StartMethod.FORK
+
+
+class RunPlan(Value, kw_only=True):
+    """Everything a run will do, fixed before the first case starts."""
+
+    suite: str
+    suite_options: dict[str, str] = {}
+    models: tuple[ModelSpec, ...]
+    cases: tuple[Case, ...]
+    experiments: tuple[str, ...] = ("speedup", "memory")
+    protocol: Protocol = Protocol()
+    timeout_s: float = 1200.0
+    """Wall seconds after which a worker process is killed."""
+    memory_limit_bytes: int | None = None
+    seed: int = 0
+    threads: int | None = None
+    """Intra-op threads; `None` leaves torch's own choice."""
+
+    def spec_of(self, case: Case) -> ModelSpec:
+        """Find the spec of a case's model."""
+        return next(spec for spec in self.models if spec.name == case.model)
+
+
+class Status(StrEnum):
+    """How a case, or one arm of it, ended."""
+
+    PASS = "pass"  # noqa: S105  a status, not a password
+    SKIP = "skip"
+    FAIL_ACCURACY = "fail_accuracy"
+    NONDETERMINISTIC = "nondeterministic"
+    FAIL = "fail"
+    OOM = "oom"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    INFRA = "infra"
+
+
+class Stage(StrEnum):
+    """Where in the life of a case something happened."""
+
+    LOAD = "load"
+    EAGER = "eager"
+    COMPILE = "compile"
+    RUN = "run"
+    COMPARE = "compare"
+    MEASURE = "measure"
+    WORKER = "worker"
+
+
+class Outcome(Value, kw_only=True):
+    """How it ended, where, why, and the evidence (a traceback, the tail of a log)."""
+
+    status: Status
+    stage: Stage | None = None
+    reason: str | None = None
+    detail: str | None = None
+
+
+PASSED = Outcome(status=Status.PASS)
+
+
+class Measurement(Value, kw_only=True):
+    """Raw samples of one metric on one arm, in the order they were taken, never averaged.
+
+    Raises:
+        ValueError: a sample is NaN or infinite, or `blocks` does not match `samples`.
+    """
+
+    metric: str
+    unit: str
+    arm: str
+    samples: tuple[float, ...]
+    blocks: tuple[int, ...] = ()
+    """The block each sample belongs to, where samples of several arms are compared by block."""
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(sample) for sample in self.samples):
+            msg = f"{self.metric} of {self.arm} holds a sample that is not finite"
+            raise ValueError(msg)
+        if self.blocks and len(self.blocks) != len(self.samples):
+            msg = f"{self.metric} of {self.arm}: one block per sample, or none"
+            raise ValueError(msg)
+
+
+class Absence(Value, kw_only=True):
+    """A metric that was asked for and is not there, and why."""
+
+    metric: str
+    arm: str
+    reason: str
+
+
+class CaptureStats(Value, kw_only=True):
+    """What Dynamo captured of one arm, counted over its first calls.
+
+    `frames` and `graphs` are counts of what was compiled; `breaks` counts graph breaks by reason.
+    """
+
+    frames: int
+    frames_ok: int
+    graphs: int
+    ops: int
+    breaks: dict[str, int] = {}
+
+
+class ArmResult(Value, kw_only=True):
+    """How one arm of a case ended, and what was captured of it."""
+
+    arm: str
+    outcome: Outcome
+    capture: CaptureStats | None = None
+    max_error: float | None = None
+    """Largest deviation from eager, relative to the largest magnitude of the leaf it is in."""
+    steady: bool | None = None
+    """Whether latencies had settled before measuring began; `None` if it never came to that."""
+
+
+class Environment(Value, kw_only=True):
+    """The machine and software a record was made on."""
+
+    id: str
+    """Short hash of everything below except the load."""
+    machine: str
+    cpu: str
+    cpus: int
+    memory_bytes: int
+    os: str
+    python: str
+    packages: dict[str, str]
+    """Versions of what influences results: torch, model packages, this project."""
+    git: str | None
+    """Commit of the project's checkout, with `-dirty` where it has changes."""
+    governor: str | None
+    load_1min: float
+    variables: dict[str, str]
+    """Environment variables known to change timings, where set."""
+
+
+class Record(Value, kw_only=True):
+    """One case in one replicate, whatever became of it: one line of `events.jsonl`."""
+
+    schema: int = SCHEMA_VERSION
+    run_id: str
+    case: Case
+    replicate: int
+    outcome: Outcome
+    """The worst of the arms', or of what happened before any arm was built."""
+    arms: tuple[ArmResult, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    absent: tuple[Absence, ...] = ()
+    build_order: tuple[str, ...] = ()
+    """The order in which the arms were built, drawn at random."""
+    notes: tuple[str, ...] = ()
+    device_name: str | None = None
+    environment_id: str
+    seed: int
+    started_at: str
+    """UTC, ISO 8601."""
+    seconds: dict[str, float]
+    """Wall seconds by what they were spent on; `harness` is what no stage accounts for."""
+    command: str
+    """The exact command that repeats this case alone."""
+    log: str | None = None
+    """Path of the case's log, relative to the run directory."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What a resumed run recognises a finished record by."""
+        return (self.case.id, self.replicate)
+
+
+class Manifest(Value, kw_only=True):
+    """What a run directory says of itself: `manifest.json`."""
+
+    schema: int = SCHEMA_VERSION
+    run_id: str
+    created_at: str
+    version: str
+    program: str
+    """What was typed to start the program: a script, or `dynamometer run SUITE`."""
+    command: str
+    """The whole command line."""
+    plan: RunPlan
+    environment: Environment
+
+
+class Estimate(Value, kw_only=True):
+    """A value with its 95 % interval, from `n` replicates. Derived, never stored."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class Ratio(Estimate, kw_only=True):
+    """A quotient of two arms with the two-sided p-value of "no difference"."""
+
+    p_value: float

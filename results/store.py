@@ -1,0 +1,135 @@
+"""The run directory: `manifest.json`, `events.jsonl`, one fsynced line for each record, `logs/`.
+
+The directory is the truth; whatever else is written beside it can be derived again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from dynamometer.results.schema import SCHEMA_VERSION, Manifest, Record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+MANIFEST = "manifest.json"
+EVENTS = "events.jsonl"
+
+
+class StoreError(Exception):
+    """A run directory that can't be used; says which file, why, and what to do."""
+
+
+class RunStore:
+    """Appends records to a run directory; only one process at a time can."""
+
+    def __init__(self, directory: Path) -> None:
+        """Open an existing run directory for appending.
+
+        A line that a dying process left unfinished is removed.
+
+        Raises:
+            StoreError: another process is writing to it, or it can't be written.
+        """
+        self._path = directory / EVENTS
+        try:
+            self._file = self._path.open("ab+")
+        except OSError as error:
+            msg = f"{self._path} can't be written: {error.strerror}"
+            raise StoreError(msg) from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            msg = f"{directory} is being written by another process; wait for it, or stop it"
+            raise StoreError(msg) from error
+        self._file.truncate(_complete_length(self._path))
+
+    def append(self, record: Record) -> None:
+        """Write one record so that it survives whatever happens next."""
+        self._file.write(msgspec.json.encode(record) + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def __enter__(self) -> Self:
+        """Give the store itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file, which lets others append."""
+        self._file.close()
+
+
+def create(directory: Path, manifest: Manifest) -> None:
+    """Make a run directory with its manifest and no record.
+
+    Raises:
+        StoreError: it can't be made.
+    """
+    try:
+        directory.mkdir(parents=True)
+        text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        temporary = directory / f"{MANIFEST}.new"
+        with temporary.open("wb") as file:
+            file.write(text + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(directory / MANIFEST)
+        (directory / EVENTS).touch()
+    except OSError as error:
+        msg = f"{directory} can't be made: {error.strerror}; choose another with --output-dir"
+        raise StoreError(msg) from error
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read what a run was going to do.
+
+    Raises:
+        StoreError: there is none, it is damaged, or of another format.
+    """
+    path = directory / MANIFEST
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except OSError as error:
+        msg = f"{directory} is not a run directory: {MANIFEST}: {error.strerror}"
+        raise StoreError(msg) from error
+    except msgspec.MsgspecError as error:
+        msg = f"{path} is damaged or not of format {SCHEMA_VERSION}: {error}"
+        raise StoreError(msg) from error
+
+
+def read_records(directory: Path) -> list[Record]:
+    """Read the complete records of a run, in the order they were made.
+
+    Raises:
+        StoreError: a complete line is damaged; names the line.
+    """
+    path = directory / EVENTS
+    try:
+        data = path.read_bytes()[: _complete_length(path)]
+    except OSError as error:
+        msg = f"{directory} is not a run directory: {EVENTS}: {error.strerror}"
+        raise StoreError(msg) from error
+    records = []
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            records.append(msgspec.json.decode(line, type=Record))
+        except msgspec.MsgspecError as error:
+            msg = f"{path}:{number} is damaged or not of format {SCHEMA_VERSION}: {error}"
+            raise StoreError(msg) from error
+    return records
+
+
+def _complete_length(path: Path) -> int:
+    """Give the length of a file up to the end of its last whole line."""
+    return path.read_bytes().rfind(b"\n") + 1
