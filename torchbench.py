@@ -82,9 +82,7 @@ def open_suite(options: Mapping[str, str]) -> Suite:
         return TorchBench()
     from dynamometer.models.torchbench_checkout import TorchBenchCheckout
 
-    return TorchBenchCheckout(
-        Path(options["torchbench_root"]), options["offline_weights"] == "yes"
-    )
+    return TorchBenchCheckout(Path(options["torchbench_root"]), options["offline_weights"] == "yes")
 
 
 if __name__ == "__main__":

@@ -177,7 +177,11 @@ def markdown(rows: Iterable[Row]) -> str:
     counts = Counter(row["outcome"] for row in rows)
     running = sum(counts[outcome] for outcome in RUNS)
     summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
-    lines = [f"{running} of {len(rows)} run ({summary}).", "", "| model | runs | why, or what for |"]
+    lines = [
+        f"{running} of {len(rows)} run ({summary}).",
+        "",
+        "| model | runs | why, or what for |",
+    ]
     lines.append("|---|---|---|")
     for row in rows:
         runs = row["outcome"] if row["outcome"] in RUNS else row["outcome"].replace("fails", "no")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from dynamometer.common.job import Message
+from dynamometer.common.messages import Message
 
 _LONGEST_LINE = 256 * 2**20
 
@@ -61,4 +61,5 @@ class Receiver:
         if not line.startswith(prefix):
             self.foreign_bytes += len(line)
             return None
-        return msgspec.json.decode(line.removeprefix(prefix), type=Message)
+        message: Message = msgspec.json.decode(line.removeprefix(prefix), type=Message)
+        return message

@@ -40,9 +40,7 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
     program = sys.argv[0] if suite else "dynamometer"
     command = _script(suite) if suite else _program()
     try:
-        code = command.main(
-            words, prog_name=program, standalone_mode=False, obj=(program, words)
-        )
+        code = command.main(words, prog_name=program, standalone_mode=False, obj=(program, words))
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
@@ -62,7 +60,7 @@ def _script(suite: str) -> click.Command:
     @click.command(cls=GroupedCommand, help=_RUN_HELP.format(suite=suite))
     @run_options
     @click.pass_obj
-    def script(invocation: tuple[str, list[str]], **options: Any) -> int:  # noqa: ANN401  click
+    def script(invocation: tuple[str, list[str]], /, **options: Any) -> int:
         program, words = invocation
         return _run_suite(suite, program, words, options)
 
@@ -81,7 +79,7 @@ def _program() -> click.Group:
     @click.argument("suite")
     @run_options
     @click.pass_obj
-    def run(invocation: tuple[str, list[str]], suite: str, **options: Any) -> int:  # noqa: ANN401
+    def run(invocation: tuple[str, list[str]], /, suite: str, **options: Any) -> int:
         name, words = invocation
         # Whether anything but the suite was said decides if the run is a quick one.
         rest = [word for word in words[1:] if word != suite]

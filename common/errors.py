@@ -1,11 +1,11 @@
 """Faults of the harness or of how it was called; faults of a model are data, not exceptions.
 
-    DynamometerError                exit code 3
-    ├── UsageError                  exit code 2: the command line asks for what can't be
-    │   └── UnknownNameError        a name that no registry holds, with the nearest ones
-    ├── UnfitEnvironmentError       exit code 4: the machine lacks what was asked for
-    ├── NothingSelectedError        exit code 5: the selection holds no case
-    └── RunDirectoryError           exit code 3: a run directory can't be read or written
+DynamometerError                exit code 3
+├── UsageError                  exit code 2: the command line asks for what can't be
+│   └── UnknownNameError        a name that no registry holds, with the nearest ones
+├── UnfitEnvironmentError       exit code 4: the machine lacks what was asked for
+├── NothingSelectedError        exit code 5: the selection holds no case
+└── RunDirectoryError           exit code 3: a run directory can't be read or written
 """
 
 from __future__ import annotations

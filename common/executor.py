@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import tempfile
 import time
 from collections import defaultdict
@@ -12,34 +11,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 from dynamometer.common import registry
 from dynamometer.common.allocator import worker_environment
-from dynamometer.common.job import Findings, Job
+from dynamometer.common.deaths import arms_at_death, name_death
+from dynamometer.common.messages import Findings, Job, Preparation
 from dynamometer.common.outcome import worst
-from dynamometer.common.process import Limits, Template, TemplateDiedError, Worker, tail
+from dynamometer.common.process import Limits, Template, tail
 from dynamometer.common.repro import single_case_command
-from dynamometer.common.template import Preparation
-from dynamometer.results.schema import (
-    BASELINE,
-    PASSED,
-    Absence,
-    ArmResult,
-    Outcome,
-    Record,
-    Stage,
-    StartMethod,
-    Status,
-)
+from dynamometer.results.schema import BASELINE, PASSED, Record, StartMethod, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from dynamometer.common.experiment import Experiment
+    from dynamometer.common.experiment import Experiment, Process
+    from dynamometer.common.process import Worker
     from dynamometer.results.schema import Allocator, Case, Manifest
 
+Arms = tuple[str, ...]
+
 _LOG_LIMIT_BYTES = 2 * 2**20
-_KERNEL_KILL_SHARE = 0.5
-"""A worker that SIGKILL ended while it held this share of memory was killed by the kernel."""
 _NO_DYNAMO = frozenset({BASELINE, "ts"})
 
 
@@ -71,22 +63,27 @@ class LocalExecutor:
         """
         self._manifest = manifest
         self._plan = manifest.plan
+        self._directory = directory
         self._logs = directory / "logs"
         self._logs.mkdir(parents=True, exist_ok=True)
-        self._directory = directory
         self._templates: dict[Allocator, Template] = {}
         self._caches: dict[str, Path] = {}
         self._starting_s = 0.0
 
     def prepare(self) -> float:
         """Start the template, and let the C++ toolchain prepare what it keeps."""
-        if "inductor" not in self._arms() or not self._plan.cases:
+        runnable = [
+            case
+            for case in self._plan.cases
+            if not self._plan.spec_of(case).skip_reason(case.device)
+        ]
+        if "inductor" not in self._arms() or not runnable:
             return 0.0
         started = time.monotonic()
-        experiment: Experiment = registry.resolve("experiments", "toolchain")()
-        case = self._plan.cases[0]
-        self._run_jobs("toolchain", experiment, case, 0, ((BASELINE,),))
-        self._forget_cache(case)
+        toolchain: Experiment = registry.resolve("experiments", "toolchain")()
+        wanted = toolchain.processes(runnable[0], self._plan, 0)
+        self._run_workers("toolchain", runnable[0], 0, wanted)
+        self._forget_cache(runnable[0])
         self._starting_s = 0.0
         return time.monotonic() - started
 
@@ -94,25 +91,16 @@ class LocalExecutor:
         """Run every experiment of the plan on one replicate of a case."""
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         started = time.monotonic()
-        seconds: dict[str, float] = defaultdict(float)
+        seconds: defaultdict[str, float] = defaultdict(float)
         parts: list[Findings] = []
         for name in self._plan.experiments:
             experiment: Experiment = registry.resolve("experiments", name)()
-            process_arms = experiment.jobs(case, self._plan, replicate)
+            wanted = experiment.processes(case, self._plan, replicate)
             if parts:
                 # What failed in an earlier experiment is not asked again.
                 good = {result.arm for result in parts[0].arms if result.outcome == PASSED}
-                process_arms = tuple(arms for arms in process_arms if good.issuperset(arms))
-            stage_started = time.monotonic()
-            starting_before = self._starting_s
-            workers = self._run_jobs(name, experiment, case, replicate, process_arms)
-            parts += [self._findings(worker, case, arms, name) for worker, arms in workers]
-            if len(process_arms) == 1 and workers and workers[0][0].report:
-                for stage, spent in workers[0][0].report.seconds.items():
-                    seconds[stage] += spent
-            elif process_arms:
-                spent = time.monotonic() - stage_started
-                seconds[name] += spent - (self._starting_s - starting_before)
+                wanted = tuple(each for each in wanted if good.issuperset(each.arms))
+            parts += self._run_experiment(name, case, replicate, wanted, seconds)
         if replicate + 1 == self._plan.protocol.replicates:
             self._forget_cache(case)
         seconds["start"], self._starting_s = self._starting_s, 0.0
@@ -128,18 +116,64 @@ class LocalExecutor:
             shutil.rmtree(path, ignore_errors=True)
         self._caches.clear()
 
-    def _arms(self) -> set[str]:
-        return {arm for case in self._plan.cases for arm in case.arms}
+    def _run_experiment(
+        self,
+        name: str,
+        case: Case,
+        replicate: int,
+        wanted: tuple[Process, ...],
+        seconds: defaultdict[str, float],
+    ) -> list[Findings]:
+        """Run one experiment, and add what it took to `seconds`.
+
+        One worker's seconds go by its stages. Several run side by side, so theirs go by the
+        clock, under the experiment's name.
+        """
+        started, starting_s = time.monotonic(), self._starting_s
+        workers = self._run_workers(name, case, replicate, wanted)
+        if len(workers) == 1 and workers[0].report:
+            for stage, spent_s in workers[0].report.seconds.items():
+                seconds[stage] += spent_s
+        elif workers:
+            seconds[name] += time.monotonic() - started - (self._starting_s - starting_s)
+        return [
+            self._findings(name, worker, case, process.arms)
+            for worker, process in zip(workers, wanted, strict=True)
+        ]
+
+    def _run_workers(
+        self, name: str, case: Case, replicate: int, wanted: tuple[Process, ...]
+    ) -> list[Worker]:
+        """Run the worker processes an experiment wants; side by side if there are several.
+
+        Several are only asked for by experiments that time nothing. They take turns where memory
+        is not the host's, and where each is to have a template of its own.
+        """
+        log = self._log_path(case)
+        spawn = self._plan.protocol.start_method is StartMethod.SPAWN
+        batches = [(each,) for each in wanted] if spawn or case.device != "cpu" else [wanted]
+        ended: list[Worker] = []
+        for batch in batches:
+            if not batch:
+                continue
+            template = self._template(batch[0].allocator)
+            jobs = [self._job(name, case, replicate, process.arms) for process in batch]
+            ended += template.run(jobs, log, self._limits())
+            if template.died:
+                self._templates.pop(batch[0].allocator).close()
+        _cut(log)
+        return ended
 
     def _template(self, allocator: Allocator) -> Template:
         """Give a ready template; where workers are spawned, a new one each time."""
-        spawn = self._plan.protocol.start_method is StartMethod.SPAWN
-        if allocator in self._templates and not spawn:
-            return self._templates[allocator]
-        if allocator in self._templates:
-            self._templates.pop(allocator).close()
+        known = self._templates.get(allocator)
+        if known is not None:
+            if self._plan.protocol.start_method is StartMethod.FORK:
+                return known
+            known.close()
         started = time.monotonic()
-        template = Template(self._logs / "template.log", worker_environment(allocator, os.environ))
+        environment = worker_environment(allocator, os.environ)
+        template = Template(self._logs / "template.log", environment)
         self._templates[allocator] = template
         arms = self._arms()
         template.start(
@@ -154,40 +188,13 @@ class LocalExecutor:
         self._starting_s += time.monotonic() - started
         return template
 
-    def _run_jobs(
-        self,
-        name: str,
-        experiment: Experiment,
-        case: Case,
-        replicate: int,
-        process_arms: tuple[tuple[str, ...], ...],
-    ) -> list[tuple[Worker, tuple[str, ...]]]:
-        """Run one worker for each group of arms; side by side where that changes no answer."""
-        ended: list[tuple[Worker, tuple[str, ...]]] = []
-        allocator = experiment.allocator(self._plan)
-        for group in _batches(process_arms, 1 if self._one_at_a_time(case) else len(process_arms)):
-            jobs = [(self._job(name, case, replicate, arms), arms) for arms in group]
-            log = self._log_path(case)
-            template = self._template(allocator)
-            workers = []
-            try:
-                workers = [(template.fork(job, log), arms) for job, arms in jobs]
-                template.wait([worker for worker, _ in workers], self._limits())
-            except TemplateDiedError:
-                self._templates.pop(allocator).close()
-                workers = workers or [(_never_started(), case.arms)]
-            _cut(log)
-            ended += workers
-        return ended
-
-    def _one_at_a_time(self, case: Case) -> bool:
-        spawn = self._plan.protocol.start_method is StartMethod.SPAWN
-        return spawn or case.device != "cpu"
+    def _arms(self) -> set[str]:
+        return {arm for case in self._plan.cases for arm in case.arms}
 
     def _limits(self) -> Limits:
         return Limits(self._plan.timeout_s, self._plan.memory_limit_bytes)
 
-    def _job(self, experiment: str, case: Case, replicate: int, arms: tuple[str, ...]) -> Job:
+    def _job(self, experiment: str, case: Case, replicate: int, arms: Arms) -> Job:
         return Job(
             experiment=experiment,
             spec=self._plan.spec_of(case),
@@ -209,26 +216,28 @@ class LocalExecutor:
         return self._caches[case.id]
 
     def _forget_cache(self, case: Case) -> None:
-        shutil.rmtree(self._caches.pop(case.id, Path()), ignore_errors=True)
+        path = self._caches.pop(case.id, None)
+        if path is not None:
+            shutil.rmtree(path, ignore_errors=True)
 
     def _log_path(self, case: Case) -> Path:
         return self._logs / f"{case.model}.log"
 
-    def _findings(
-        self, worker: Worker, case: Case, arms: tuple[str, ...], experiment: str
-    ) -> Findings:
+    def _findings(self, experiment: str, worker: Worker, case: Case, arms: Arms) -> Findings:
         """Take a worker's findings, or make some of how it died."""
-        foreign = worker.receiver.foreign_bytes
-        notes = (f"the model wrote {foreign} bytes to the result channel",) if foreign else ()
         if worker.report is not None:
             found = worker.report.findings
-            if experiment == "memory" and found.outcome != PASSED:
-                return _without_metric(found.outcome, arms, notes)
-            return _with_notes(found, notes)
-        outcome = _death(worker, self._plan.timeout_s, self._manifest.environment.memory_bytes)
-        if experiment == "memory":
-            return _without_metric(outcome, arms, notes)
-        return Findings(outcome=outcome, arms=_arms_at_death(worker, case, outcome), notes=notes)
+        else:
+            machine_bytes = self._manifest.environment.memory_bytes
+            outcome = name_death(worker, self._plan.timeout_s, machine_bytes)
+            found = Findings(outcome=outcome, arms=arms_at_death(worker, case, outcome))
+        if found.outcome.status is not Status.PASS:
+            found = registry.resolve("experiments", experiment)().salvage(found, arms)
+        foreign = worker.receiver.foreign_bytes
+        if not foreign:
+            return found
+        note = f"the model wrote {foreign} bytes to the result channel"
+        return msgspec.structs.replace(found, notes=(*found.notes, note))
 
     def _record(
         self,
@@ -238,26 +247,22 @@ class LocalExecutor:
         started_at: str,
         seconds: dict[str, float],
     ) -> Record:
+        first = parts[0]
         outcome = worst([part.outcome for part in parts])
         log = self._log_path(case)
         if outcome.status not in {Status.PASS, Status.SKIP} and outcome.detail is None:
-            outcome = Outcome(
-                status=outcome.status,
-                stage=outcome.stage,
-                reason=outcome.reason,
-                detail=tail(log) or None,
-            )
+            outcome = msgspec.structs.replace(outcome, detail=tail(log) or None)
         return Record(
             run_id=self._manifest.run_id,
             case=case,
             replicate=replicate,
             outcome=outcome,
-            arms=next((part.arms for part in parts if part.arms), _all_arms(case, outcome)),
+            arms=first.arms,
             measurements=tuple(each for part in parts for each in part.measurements),
             absent=tuple(each for part in parts for each in part.absent),
-            build_order=parts[0].build_order,
+            build_order=first.build_order,
             notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-            device_name=parts[0].device_name,
+            device_name=first.device_name,
             environment_id=self._manifest.environment.id,
             seed=self._plan.seed,
             started_at=started_at,
@@ -265,78 +270,6 @@ class LocalExecutor:
             command=single_case_command(self._manifest, case),
             log=str(log.relative_to(self._directory)),
         )
-
-
-def _batches(
-    groups: tuple[tuple[str, ...], ...], size: int
-) -> Iterator[tuple[tuple[str, ...], ...]]:
-    for start in range(0, len(groups), max(1, size)):
-        yield groups[start : start + size]
-
-
-def _never_started() -> Worker:
-    from dynamometer.common.channel import Receiver
-
-    return Worker(pid=0, results=-1, receiver=Receiver(""), started=time.monotonic())
-
-
-def _death(worker: Worker, timeout_s: float, machine_bytes: int) -> Outcome:
-    """Name how a worker ended that sent no report."""
-    stage = worker.progress.stage if worker.progress else Stage.WORKER
-    arm = worker.progress.arm if worker.progress else None
-    where = f"at stage {stage}" + (f" of {arm}" if arm else "")
-
-    def ended(status: Status, reason: str) -> Outcome:
-        return Outcome(status=status, stage=stage, reason=f"{reason} {where}")
-
-    if worker.killed == "timeout":
-        return ended(Status.TIMEOUT, f"killed after {timeout_s:g} s,")
-    if worker.killed == "memory":
-        return ended(Status.OOM, "killed over its memory limit,")
-    if worker.ending is None:
-        return ended(Status.INFRA, "the worker template died")
-    number = worker.ending.wait_status & 0x7F
-    if not number:
-        code = worker.ending.wait_status >> 8
-        return ended(Status.CRASH, f"the process exited with code {code} and no result")
-    if number == signal.SIGKILL and worker.ending.peak_bytes > _KERNEL_KILL_SHARE * machine_bytes:
-        return ended(Status.OOM, "killed by the kernel, most likely for want of memory,")
-    return ended(Status.CRASH, f"killed by {signal.Signals(number).name}")
-
-
-def _arms_at_death(worker: Worker, case: Case, outcome: Outcome) -> tuple[ArmResult, ...]:
-    """Blame the arm that was at work; if it was none in particular, all of them."""
-    culprit = worker.progress.arm if worker.progress else None
-    if culprit is None:
-        return _all_arms(case, outcome)
-    spared = Outcome(
-        status=Status.SKIP,
-        stage=Stage.WORKER,
-        reason=f"not measured: {culprit} ended the process ({outcome.status})",
-    )
-    return tuple(
-        ArmResult(arm=arm, outcome=outcome if arm == culprit else spared) for arm in case.arms
-    )
-
-
-def _all_arms(case: Case, outcome: Outcome) -> tuple[ArmResult, ...]:
-    return tuple(ArmResult(arm=arm, outcome=outcome) for arm in case.arms)
-
-
-def _without_metric(outcome: Outcome, arms: tuple[str, ...], notes: tuple[str, ...]) -> Findings:
-    """Leave the case as it is where only its memory couldn't be measured."""
-    reason = outcome.reason or str(outcome.status)
-    return Findings(
-        outcome=PASSED,
-        absent=tuple(Absence(metric="peak_memory", arm=arm, reason=reason) for arm in arms),
-        notes=notes,
-    )
-
-
-def _with_notes(findings: Findings, notes: tuple[str, ...]) -> Findings:
-    import msgspec
-
-    return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))
 
 
 def _cut(log: Path) -> None:

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from dynamometer.common.job import Progress
+from dynamometer.common.messages import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dynamometer.common.job import Findings, Job
+    from dynamometer.common.messages import Findings, Job
     from dynamometer.common.suite import LoadedModel, Suite
     from dynamometer.dynamo.device import Device
     from dynamometer.results.schema import Allocator, Case, RunPlan, Stage
@@ -58,17 +58,35 @@ class Context:
         return loaded.on(self.device.torch_device)
 
 
+@dataclass(frozen=True)
+class Process:
+    """One worker process an experiment wants.
+
+    Attributes:
+        arms: those of the case it deals with.
+        allocator: the policy its `malloc` is to follow.
+    """
+
+    arms: tuple[str, ...]
+    allocator: Allocator
+
+
 class Experiment(Protocol):
     """Something measured on a case, in one worker process or several."""
 
-    def jobs(self, case: Case, plan: RunPlan, replicate: int) -> tuple[tuple[str, ...], ...]:
-        """Give the arms each worker process deals with; empty to sit this replicate out."""
-        ...
-
-    def allocator(self, plan: RunPlan) -> Allocator:
-        """Say which allocator policy the processes are to run under."""
+    def processes(self, case: Case, plan: RunPlan, replicate: int) -> tuple[Process, ...]:
+        """Say which worker processes it wants; none to sit this replicate out."""
         ...
 
     def measure(self, context: Context) -> Findings:
         """Run in the worker; whatever it raises becomes the outcome of the case."""
+        ...
+
+    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
+        """Say, in the parent, what it means for the case that a process did not pass.
+
+        Args:
+            findings: the worker's, or made of how it died.
+            arms: those the process dealt with.
+        """
         ...

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common import arms
-from dynamometer.common.job import Findings
+from dynamometer.common.experiment import Process
+from dynamometer.common.messages import Findings
 from dynamometer.dynamo import state
-from dynamometer.results.schema import PASSED, Allocator, Measurement, Stage
+from dynamometer.results.schema import PASSED, Absence, Allocator, Measurement, Stage
 
 if TYPE_CHECKING:
     from dynamometer.common.experiment import Context
@@ -27,15 +28,21 @@ class Memory:
     itself needed for a while is not counted, what it leaves behind is.
     """
 
-    def jobs(self, case: Case, plan: RunPlan, replicate: int) -> tuple[tuple[str, ...], ...]:
-        """Give each arm a process, once: memory is measured with the first replicate."""
-        del plan
-        return tuple((arm,) for arm in case.arms) if replicate == 0 else ()
+    def processes(self, case: Case, plan: RunPlan, replicate: int) -> tuple[Process, ...]:
+        """Give each arm a process, once: memory is measured with the first replicate.
 
-    def allocator(self, plan: RunPlan) -> Allocator:
-        """Use the stock policy: one that keeps freed memory would hide the peak."""
+        Under the stock policy, as one that keeps freed memory would hide the peak.
+        """
         del plan
-        return Allocator.STOCK
+        if replicate > 0:
+            return ()
+        return tuple(Process((arm,), Allocator.STOCK) for arm in case.arms)
+
+    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
+        """Leave the case as it is: only the memory of these arms is missing."""
+        reason = findings.outcome.reason or str(findings.outcome.status)
+        absent = tuple(Absence(metric=PEAK, arm=arm, reason=reason) for arm in arms)
+        return Findings(outcome=PASSED, absent=absent, notes=findings.notes)
 
     def measure(self, context: Context) -> Findings:
         """Load, note the baseline, compile, then call and read the peak."""

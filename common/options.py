@@ -19,7 +19,7 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 class GroupedOption(click.Option):
     """An option that belongs to a group of the help."""
 
-    def __init__(self, *args: Any, group: str, **kwargs: Any) -> None:  # noqa: ANN401  click's own
+    def __init__(self, *args: Any, group: str, **kwargs: Any) -> None:
         """Take a group beside what `click.Option` takes."""
         super().__init__(*args, **kwargs)
         self.group = group
@@ -41,7 +41,7 @@ class GroupedCommand(click.Command):
                     formatter.write_dl(rows)
 
 
-class ByteSize(click.ParamType):
+class ByteSize(click.ParamType[int]):
     """A number of bytes, such as `800M`, `12G` or `12GiB`; units are powers of 1024."""
 
     name = "size"
@@ -56,7 +56,7 @@ class ByteSize(click.ParamType):
         return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
-def _option(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:  # noqa: ANN401  click's own types
+def _option(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
     return click.option(*args, cls=GroupedOption, **kwargs)
 
 

@@ -61,7 +61,7 @@ def select(specs: Iterable[ModelSpec], selection: Selection) -> tuple[ModelSpec,
     known = {spec.name: spec for spec in specs}
     for name in selection.only:
         if name not in known:
-            raise UnknownNameError("model", name, known, "--list shows all.")
+            raise UnknownNameError("model", name, known, "--list shows all.")  # noqa: EM101  a kind
     include = [_pattern(text, "-k") for text in selection.include]
     exclude = [_pattern(text, "-x") for text in selection.exclude]
     chosen = [

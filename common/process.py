@@ -20,22 +20,29 @@ import msgspec
 import dynamometer
 from dynamometer.common.channel import Receiver
 from dynamometer.common.errors import DynamometerError
-from dynamometer.common.job import Progress, Report
-from dynamometer.common.template import (
-    BOOTSTRAP,
+from dynamometer.common.messages import (
     LONGEST_MESSAGE,
     Answer,
     Ended,
     Fork,
     Preparation,
+    Progress,
     Ready,
+    Report,
     Started,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamometer.common.job import Job, Message
+    from dynamometer.common.messages import Job, Message
+
+_BOOTSTRAP = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import dynamometer; del sys.path[0]; "
+    "from dynamometer.common.template import main; main(int(sys.argv[2]))"
+)
+"""Makes the package importable without leaving its folder on the path, where a model's own
+`import common` or `import results` would find ours."""
 
 _POLL_S = 0.1
 """How often limits are checked: 30 microseconds of reading, on the core the model may be using."""
@@ -69,6 +76,11 @@ class Worker:
     ending: Ended | None = None
     ended: float | None = None
 
+    @classmethod
+    def unborn(cls) -> Worker:
+        """Stand in for a worker whose template died before it could be started."""
+        return cls(pid=0, results=-1, receiver=Receiver(""), started=time.monotonic())
+
     def read(self) -> bool:
         """Take in what is on the result pipe now, and tell whether more is of interest."""
         with suppress(BlockingIOError):
@@ -87,6 +99,13 @@ class Worker:
             case Report():
                 self.report = message
                 self.deadline = self.deadline or time.monotonic() + _GRACE_S
+
+    def finish(self) -> None:
+        """Take in the last of the result pipe and close it."""
+        if self.results >= 0:
+            self.read()
+            os.close(self.results)
+            self.results = -1
 
     def enforce(self, limits: Limits) -> None:
         """Kill the worker's process group if it is over a limit."""
@@ -124,6 +143,7 @@ class Template:
     log: Path
     environment: dict[str, str]
     seconds: dict[str, float] = field(default_factory=dict)
+    died: bool = False
     _process: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
     _answers: list[Answer] = field(default_factory=list)
@@ -139,7 +159,7 @@ class Template:
         root = str(Path(dynamometer.__file__).parent.parent)
         with theirs, self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603  our own interpreter and code
-                [sys.executable, "-P", "-c", BOOTSTRAP, root, str(theirs.fileno())],
+                [sys.executable, "-P", "-c", _BOOTSTRAP, root, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
@@ -154,14 +174,32 @@ class Template:
             raise DynamometerError(msg)
         self.seconds = ready.seconds
 
-    def fork(self, job: Job, log: Path) -> Worker:
-        """Start a worker on a job, its output appended to a log.
+    def run(self, jobs: Sequence[Job], log: Path, limits: Limits) -> list[Worker]:
+        """Run jobs side by side, each in a worker, and return when all have ended.
 
-        Raises:
-            TemplateDiedError: the template is gone.
+        Should the template die, its workers die with it: they come back without an ending, and
+        `died` is set.
+
+        Args:
+            jobs: one for each worker.
+            log: what the workers print is appended to it.
+            limits: a worker over one is killed.
         """
+        workers: list[Worker] = []
+        try:
+            for job in jobs:
+                workers.append(self._fork(job, log))  # noqa: PERF401  those before a death count
+            self._wait(workers, limits)
+        except _TemplateDiedError:
+            self.died = True
+            workers += [Worker.unborn() for _ in jobs[len(workers) :]]
+        for worker in workers:
+            worker.finish()
+        return workers
+
+    def _fork(self, job: Job, log: Path) -> Worker:
         if self._control is None:
-            raise TemplateDiedError
+            raise _TemplateDiedError
         token = secrets.token_hex(16)
         results, theirs = os.pipe()
         os.set_blocking(results, False)
@@ -170,27 +208,18 @@ class Template:
             try:
                 socket.send_fds(self._control, [request], [theirs, sink.fileno()])
             except BrokenPipeError as error:
-                os.close(results)
-                raise TemplateDiedError from error
+                raise _TemplateDiedError from error
             finally:
                 os.close(theirs)
-        held: list[Answer] = []
         while not isinstance(answer := self._receive(), Started):
             if answer is None:
-                os.close(results)
-                raise TemplateDiedError
-            held.append(answer)
-        self._answers += held
+                raise _TemplateDiedError
+            self._answers.append(answer)
         return Worker(answer.pid, results, Receiver(token), time.monotonic())
 
-    def wait(self, workers: Sequence[Worker], limits: Limits) -> None:
-        """Return when all these workers have ended, by themselves or killed over a limit.
-
-        Raises:
-            TemplateDiedError: the template died, and every worker with it.
-        """
+    def _wait(self, workers: Sequence[Worker], limits: Limits) -> None:
         if self._control is None:
-            raise TemplateDiedError
+            raise _TemplateDiedError
         running = {worker.pid: worker for worker in workers}
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
@@ -198,19 +227,19 @@ class Template:
                 selector.register(worker.results, selectors.EVENT_READ, worker)
             while running:
                 for key, _ in selector.select(0 if self._answers else _POLL_S):
-                    if key.data is not None:
-                        if not key.data.read():
-                            selector.unregister(key.fileobj)
-                    elif (answer := self._receive()) is not None:
-                        self._answers.append(answer)
-                    else:
-                        raise TemplateDiedError
+                    if key.data is None:
+                        self._hear()
+                    elif not key.data.read():
+                        selector.unregister(key.fileobj)
                 self._take_endings(running)
                 for worker in running.values():
                     worker.enforce(limits)
-        for worker in workers:
-            worker.read()
-            os.close(worker.results)
+
+    def _hear(self) -> None:
+        answer = self._receive()
+        if answer is None:
+            raise _TemplateDiedError
+        self._answers.append(answer)
 
     def close(self) -> None:
         """End the template and with it every worker that still runs."""
@@ -239,7 +268,7 @@ class Template:
         return msgspec.json.decode(data, type=Answer) if data else None
 
 
-class TemplateDiedError(DynamometerError):
+class _TemplateDiedError(Exception):
     """The template process has ended, and its workers with it."""
 
 

@@ -70,7 +70,7 @@ def target(kind: Kind, name: str) -> str:
     return known[name]
 
 
-def resolve(kind: Kind, name: str) -> Any:  # noqa: ANN401  each kind has a Protocol of its own
+def resolve(kind: Kind, name: str) -> Any:
     """Import what a name stands for.
 
     Raises:

@@ -59,12 +59,13 @@ class Interrupt:
         signal.signal(signal.SIGINT, self._previous)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
 
 
-def run(  # noqa: PLR0913  each is a seam of its own
+def run(
     manifest: Manifest,
     directory: Path,
     executor: Executor,

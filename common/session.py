@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import click
@@ -46,17 +46,17 @@ class Session:
         plan = self._manifest.plan
         expected = estimate(plan, self._directory.parent)
         self._announce(expected.seconds, expected.known_cases)
-        executor: Executor = registry.resolve("executors", "local")(
-            self._manifest, self._directory
-        )
+        executor: Executor = registry.resolve("executors", "local")(self._manifest, self._directory)
         sinks: list[Sink] = [self._console, self._csv]
         before = len(store.read_records(self._directory))
         started = time.monotonic()
         done = False
+        preparing_s = 0.0
         try:
-            with Interrupt() as interrupt, ProgressLine(
-                len(plan.cases), expected.seconds
-            ) as progress:
+            with (
+                Interrupt() as interrupt,
+                ProgressLine(len(plan.cases), expected.seconds) as progress,
+            ):
                 preparing_s = executor.prepare()
                 if preparing_s:
                     progress.say(f"workers and C++ toolchain ready in {preparing_s:.1f} s")
@@ -67,7 +67,7 @@ class Session:
             executor.close()
             for sink in sinks:
                 sink.close()
-            self._conclude(before, time.monotonic() - started, preparing_s if done else 0.0)
+            self._conclude(before, time.monotonic() - started, preparing_s)
         if not done:
             click.echo(f"interrupted; to finish: dynamometer resume {self._directory}", err=True)
         return 0 if done else _INTERRUPTED
@@ -84,9 +84,10 @@ class Session:
 
     def _conclude(self, before: int, wall_s: float, preparing_s: float) -> None:
         """Say where the time went and where the results are."""
-        spent: Counter[str] = Counter({"start": preparing_s})
+        spent = defaultdict(float, start=preparing_s)
         for record in store.read_records(self._directory)[before:]:
-            spent.update(record.seconds)
+            for stage, seconds in record.seconds.items():
+                spent[stage] += seconds
         spent["harness"] += wall_s - sum(spent.values())
         parts = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in spent.items())
         click.echo(f"\n{wall_s:.1f} s: {parts} ({spent['harness'] / wall_s:.1%} harness)")

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from dynamometer.common import arms
 from dynamometer.common.arms import BuiltArm
-from dynamometer.common.job import Findings
+from dynamometer.common.experiment import Process
+from dynamometer.common.messages import Findings
 from dynamometer.common.outcome import attempt, worst
 from dynamometer.common.timing import measure_blocks
 from dynamometer.dynamo import capture
@@ -16,7 +21,6 @@ from dynamometer.results.schema import (
     BASELINE,
     PASSED,
     Absence,
-    Allocator,
     ArmResult,
     Measurement,
     Outcome,
@@ -40,18 +44,22 @@ _PADDING_BYTES = (16, 65_536)
 class Speedup:
     """The speedup experiment: compile time, correctness, then latencies in blocks."""
 
-    def jobs(self, case: Case, plan: RunPlan, replicate: int) -> tuple[tuple[str, ...], ...]:
+    def processes(self, case: Case, plan: RunPlan, replicate: int) -> tuple[Process, ...]:
         """Measure all arms in one process, in every replicate."""
-        del plan, replicate
-        return (case.arms,)
+        del replicate
+        return (Process(case.arms, plan.protocol.allocator),)
 
-    def allocator(self, plan: RunPlan) -> Allocator:
-        """Use what the protocol says."""
-        return plan.protocol.allocator
+    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
+        """Give every arm the outcome of the case where it has none of its own."""
+        if findings.arms:
+            return findings
+        results = tuple(ArmResult(arm=arm, outcome=findings.outcome) for arm in arms)
+        return msgspec.structs.replace(findings, arms=results)
 
     def measure(self, context: Context) -> Findings:
         """Build the arms in random order on a randomly padded heap, then visit them in blocks."""
         job, stages = context.job, context.stages
+        cold = not any(Path(job.cache_dir).iterdir())
         with stages.at(Stage.LOAD):
             loaded = context.load()
         with stages.at(Stage.EAGER):
@@ -63,7 +71,7 @@ class Speedup:
         results: dict[str, ArmResult] = {}
         for name in order:
             padding.extend(pad_heap(rng))
-            arm = attempt(stages, lambda name=name: arms.build(context, loaded, name, reference))
+            arm = attempt(stages, partial(arms.build, context, loaded, name, reference))
             results[name] = _arm_result(name, arm)
             if isinstance(arm, BuiltArm) and results[name].outcome == PASSED:
                 built[name] = arm
@@ -71,11 +79,13 @@ class Speedup:
             frames = capture.frames_seen()
             with stages.at(Stage.MEASURE):
                 visits = _measure(context, built, rng)
-            results = _unsettle(results, built) if capture.frames_seen() > frames else results
+            results = _unsettle(results) if capture.frames_seen() > frames else results
         else:
             visits = []
         del padding
-        return _findings(context, loaded, results, built, visits, order)
+        metric = "compile_time" if cold else "compile_time_warm"
+        found = (*_compile_times(metric, built), *_latencies(visits))
+        return _findings(context, loaded, results, found, order)
 
 
 def pad_heap(rng: random.Random) -> list[bytearray]:
@@ -111,40 +121,31 @@ def _measure(context: Context, built: dict[str, BuiltArm], rng: random.Random) -
     )
 
 
-def _unsettle(
-    results: dict[str, ArmResult], built: dict[str, BuiltArm]
-) -> dict[str, ArmResult]:
+def _unsettle(results: dict[str, ArmResult]) -> dict[str, ArmResult]:
     """Mark captured arms unsteady: something was compiled while they were being timed."""
     return {
-        name: ArmResult(
-            arm=name,
-            outcome=result.outcome,
-            capture=result.capture,
-            max_error=result.max_error,
-            steady=False if name in built and result.capture else result.steady,
-        )
+        name: msgspec.structs.replace(result, steady=False) if result.capture else result
         for name, result in results.items()
     }
 
 
-def _findings(  # noqa: PLR0913  one argument for each thing found
+def _findings(
     context: Context,
     loaded: LoadedModel,
     results: dict[str, ArmResult],
-    built: dict[str, BuiltArm],
-    visits: list[Visit],
+    measurements: tuple[Measurement, ...],
     order: Sequence[str],
 ) -> Findings:
     ordered = tuple(results[name] for name in context.job.arms)
-    measured = {visit.arm for visit in visits}
+    timed = {each.arm for each in measurements if each.metric == "latency"}
     return Findings(
         outcome=worst([result.outcome for result in ordered]),
         arms=ordered,
-        measurements=(*_compile_times(context, built), *_latencies(visits)),
+        measurements=measurements,
         absent=tuple(
-            Absence(metric="latency", arm=name, reason=_why_not_timed(name, results))
-            for name in context.job.arms
-            if name not in measured
+            Absence(metric="latency", arm=result.arm, reason=_why_not_timed(result.outcome))
+            for result in ordered
+            if result.arm not in timed
         ),
         build_order=tuple(order),
         notes=loaded.notes,
@@ -152,16 +153,13 @@ def _findings(  # noqa: PLR0913  one argument for each thing found
     )
 
 
-def _why_not_timed(name: str, results: dict[str, ArmResult]) -> str:
-    own = results[name].outcome
-    if own.status is not Status.PASS:
-        return own.reason or own.status
-    return "there was no other arm to compare it with"
+def _why_not_timed(outcome: Outcome) -> str:
+    if outcome.status is Status.PASS:
+        return "there was no other arm to compare it with"
+    return outcome.reason or str(outcome.status)
 
 
-def _compile_times(context: Context, built: dict[str, BuiltArm]) -> list[Measurement]:
-    cold = context.job.replicate == 0
-    metric = "compile_time" if cold else "compile_time_warm"
+def _compile_times(metric: str, built: dict[str, BuiltArm]) -> list[Measurement]:
     return [
         Measurement(metric=metric, unit="s", arm=name, samples=(arm.compile_s,))
         for name, arm in built.items()

@@ -1,6 +1,6 @@
 """The warm process that workers are forked from; it imports, and runs nothing.
 
-Started as `python -P -c BOOTSTRAP ROOT DESCRIPTOR PREPARATION`. On the control socket it reads
+Started by `dynamometer.common.process`. On the control socket it reads
 one `Fork` request at a time, with the worker's result pipe and log as descriptors, and answers
 with the worker's process id and, when it has ended, its wait status. One thread, no device
 context, no operator run: a fork of it is as good as a fresh process, seconds sooner.
@@ -23,61 +23,18 @@ from contextlib import suppress
 import msgspec
 
 from dynamometer.common import registry, worker
-from dynamometer.common.job import Job
-from dynamometer.results.schema import ModelSpec, Value
-
-BOOTSTRAP = (
-    "import sys; sys.path.insert(0, sys.argv[1]); import dynamometer; del sys.path[0]; "
-    "from dynamometer.common.template import main; main(int(sys.argv[2]))"
+from dynamometer.common.messages import (
+    LONGEST_MESSAGE,
+    Answer,
+    Ended,
+    Fork,
+    Preparation,
+    Ready,
+    Request,
+    Started,
 )
-"""Makes the package importable without leaving its folder on the path, where a model's own
-`import common` or `import results` would find ours."""
 
-LONGEST_MESSAGE = 16 * 2**20
 _PR_SET_PDEATHSIG = 1
-
-
-class Preparation(Value, tag="preparation", kw_only=True):
-    """What a template imports before it is ready."""
-
-    suite: str
-    suite_options: dict[str, str]
-    specs: tuple[ModelSpec, ...]
-    dynamo: bool
-    """Whether an arm is compiled by Dynamo."""
-    probe: bool
-    """Whether Inductor is to find the vector instructions it can use."""
-
-
-class Fork(Value, tag="fork", kw_only=True):
-    """Start a worker; its pipe and its log come as descriptors with this message."""
-
-    job: Job
-    token: str
-
-
-class Ready(Value, tag="ready", kw_only=True):
-    """The template has imported what it was asked to."""
-
-    seconds: dict[str, float]
-
-
-class Started(Value, tag="started", kw_only=True):
-    """A worker runs."""
-
-    pid: int
-
-
-class Ended(Value, tag="ended", kw_only=True):
-    """A worker has ended."""
-
-    pid: int
-    wait_status: int
-    peak_bytes: int
-
-
-Request = Preparation | Fork
-Answer = Ready | Started | Ended
 
 
 def main(descriptor: int) -> None:
@@ -111,13 +68,10 @@ def prepare(preparation: Preparation) -> dict[str, float]:
         seconds[name] = time.perf_counter() - started
 
     started = time.perf_counter()
-    import dynamometer.dynamo.backends
-    import dynamometer.dynamo.capture
 
     lap("torch", started)
     if preparation.dynamo:
         started = time.perf_counter()
-        import torch._inductor.compile_fx
 
         lap("dynamo", started)
     started = time.perf_counter()

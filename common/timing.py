@@ -51,14 +51,12 @@ class WarmUp:
     """The calls of an arm from its first until its latency has settled.
 
     Attributes:
-        first_s: seconds of the first call.
         total_s: seconds of all of them.
         calls: how many there were.
         latency_s: median of the last window.
         steady: whether two successive windows agreed and nothing was compiled in the last.
     """
 
-    first_s: float
     total_s: float
     calls: int
     latency_s: float
@@ -92,7 +90,7 @@ def settle(watch: Stopwatch, call: Callable[[], object], compiled: Callable[[], 
         if steady or (index > 0 and sum(times[1:]) > _SETTLING_CAP_S):
             break
         previous_s = median_s
-    return WarmUp(times[0], sum(times), len(times), median_s, steady)
+    return WarmUp(sum(times), len(times), median_s, steady)
 
 
 def _window_calls(latency_s: float) -> int:

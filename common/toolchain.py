@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dynamometer.common.job import Findings
-from dynamometer.results.schema import BASELINE, PASSED, Allocator, Measurement, Stage
+from dynamometer.common.experiment import Process
+from dynamometer.common.messages import Findings
+from dynamometer.results.schema import BASELINE, PASSED, Measurement, Stage
 
 if TYPE_CHECKING:
     from dynamometer.common.experiment import Context
@@ -26,14 +27,15 @@ if TYPE_CHECKING:
 class Toolchain:
     """Makes sure that the C++ toolchain has prepared what it keeps."""
 
-    def jobs(self, case: Case, plan: RunPlan, replicate: int) -> tuple[tuple[str, ...], ...]:
-        """Sit out: the executor runs this once, before the first case."""
-        del case, plan, replicate
-        return ()
+    def processes(self, case: Case, plan: RunPlan, replicate: int) -> tuple[Process, ...]:
+        """Prepare in one process; which case it is said to be for doesn't matter."""
+        del case, replicate
+        return (Process((BASELINE,), plan.protocol.allocator),)
 
-    def allocator(self, plan: RunPlan) -> Allocator:
-        """Use what the protocol says."""
-        return plan.protocol.allocator
+    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
+        """Leave it at that: what is wrong with the toolchain shows in every case."""
+        del arms
+        return findings
 
     def measure(self, context: Context) -> Findings:
         """Compile one small graph with Inductor, unless that was done here before."""
@@ -44,9 +46,7 @@ class Toolchain:
                 stamp.parent.mkdir(parents=True, exist_ok=True)
                 stamp.touch()
         seconds = context.stages.seconds[Stage.COMPILE]
-        preparing = Measurement(
-            metric="toolchain_time", unit="s", arm=BASELINE, samples=(seconds,)
-        )
+        preparing = Measurement(metric="toolchain_time", unit="s", arm=BASELINE, samples=(seconds,))
         return Findings(outcome=PASSED, measurements=(preparing,))
 
 
@@ -65,7 +65,7 @@ def _stamp() -> Path:
     """Name a file beside the prepared header, by everything that would make another one."""
     import torch
     from torch._inductor.cpp_builder import get_compiler_version_info, get_cpp_compiler
-    from torch._inductor.runtime.runtime_utils import default_cache_dir
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
     parts = (torch.__version__, torch.__file__, get_compiler_version_info(get_cpp_compiler()))
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

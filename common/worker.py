@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dynamometer.common import registry
 from dynamometer.common.channel import Channel
 from dynamometer.common.experiment import Context, StageClock
-from dynamometer.common.job import Findings, Job, Report
+from dynamometer.common.messages import Findings, Job, Report
 from dynamometer.common.outcome import attempt
 from dynamometer.results.schema import Outcome
 

@@ -126,7 +126,7 @@ class TorchScript:
             names = list(bound)[: len(args)]
             frozen = torch.jit.freeze(traced)
 
-            def call(*positional: Any, **named: Any) -> Any:  # noqa: ANN401  a model's own types
+            def call(*positional: Any, **named: Any) -> Any:
                 return frozen(**dict(zip(names, positional, strict=True)), **named)
 
             return call if args else frozen

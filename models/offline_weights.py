@@ -8,10 +8,9 @@ built by the library it belongs to, from the configuration that the model names.
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from contextlib import ExitStack, contextmanager
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
@@ -95,7 +94,7 @@ def _cover_torch(substitutions: Substitutions, undo: ExitStack) -> None:
     @functools.wraps(load_from_hub)
     def load(repo: str, model: str, *args: object, **kwargs: Any) -> object:  # noqa: ANN401
         if kwargs.get("source") == "local":
-            return load_from_hub(repo, model, *args, **kwargs)
+            return load_from_hub(repo, model, *args, **kwargs)  # type: ignore[no-untyped-call]
         return _build_from_hub(repo, model, kwargs, substitutions)
 
     @functools.wraps(load_into_module)
@@ -164,8 +163,25 @@ def _cover_timm(substitutions: Substitutions, undo: ExitStack) -> None:
 def _cover_transformers(
     configurations: Configurations, substitutions: Substitutions, undo: ExitStack
 ) -> None:
-    from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
-    from transformers.models.auto.auto_factory import _BaseAutoModelClass
+    from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+
+    configure, configure_any = _substitutes_for_configurations(configurations, substitutions)
+    build, build_any = _substitutes_for_models(AutoConfig, substitutions)
+    owners: dict[type[Any], Callable[..., object]] = {
+        PreTrainedConfig: configure,
+        AutoConfig: configure_any,
+        PreTrainedModel: build,
+    }
+    # Every automatic class has a copy of its own of the method that it inherits.
+    owners |= dict.fromkeys(_with_method(AutoModel.__base__, "from_pretrained"), build_any)
+    for owner, substitute in owners.items():
+        _replace(undo, owner, "from_pretrained", _unless_local(owner.from_pretrained, substitute))
+
+
+def _substitutes_for_configurations(
+    configurations: Configurations, substitutions: Substitutions
+) -> tuple[Callable[..., object], Callable[..., object]]:
+    """Make `from_pretrained` of a configuration class, and of the one that finds the class."""
 
     def configure(cls: type[Any], name: str, **options: Any) -> object:  # noqa: ANN401
         known = configurations.get(name, {})
@@ -186,12 +202,20 @@ def _cover_transformers(
         substitutions.add(f"The configuration of {name} as this project's tables have it.")
         return _with_options(cls.for_model(known["model_type"], **_values(known)), options)
 
+    return configure, configure_any
+
+
+def _substitutes_for_models(
+    auto_config: type[Any], substitutions: Substitutions
+) -> tuple[Callable[..., nn.Module], Callable[..., nn.Module]]:
+    """Make `from_pretrained` of a model class, and of one that finds the class."""
+
     def build(cls: type[Any], name: str, *_: object, **options: Any) -> nn.Module:  # noqa: ANN401
         config = options.pop("config", None) or cls.config_class.from_pretrained(name, **options)
-        return randomly(cls._from_config, name, config, options)  # noqa: SLF001
+        return randomly(cls._from_config, name, config, options)
 
     def build_any(cls: type[Any], name: str, *_: object, **options: Any) -> nn.Module:  # noqa: ANN401
-        config = options.pop("config", None) or AutoConfig.from_pretrained(name, **options)
+        config = options.pop("config", None) or auto_config.from_pretrained(name, **options)
         return randomly(cls.from_config, name, config, options)
 
     def randomly(
@@ -202,13 +226,15 @@ def _cover_transformers(
         # A pretrained model comes in evaluation mode.
         return construct(config, **({} if dtype in {None, "auto"} else {"dtype": dtype})).eval()
 
-    for owner, substitute in (
-        (PreTrainedConfig, configure),
-        (AutoConfig, configure_any),
-        (PreTrainedModel, build),
-        (_BaseAutoModelClass, build_any),
-    ):
-        _replace(undo, owner, "from_pretrained", _unless_local(owner.from_pretrained, substitute))
+    return build, build_any
+
+
+def _with_method(base: Any, name: str) -> Iterator[type[Any]]:  # noqa: ANN401
+    """Give a class and those derived from it that define a method themselves."""
+    if name in vars(base):
+        yield base
+    for derived in base.__subclasses__():
+        yield from _with_method(derived, name)
 
 
 def _values(known: dict[str, Any]) -> dict[str, Any]:
@@ -231,7 +257,7 @@ def _unless_local(original: Any, substitute: Callable[..., object]) -> object:  
     """Make a class method of a substitute that leaves folders of this machine to the original."""
 
     def from_pretrained(cls: type[Any], name: str, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401
-        if os.path.isdir(name):
+        if Path(name).is_dir():
             return original.__func__(cls, name, *args, **kwargs)
         return substitute(cls, name, *args, **kwargs)
 

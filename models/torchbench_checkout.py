@@ -27,7 +27,7 @@ TABLE = Path(__file__).resolve().with_suffix(".toml")
 MODELS = Path("torchbenchmark", "models")
 ONE_SCALE = "A checkout has one scale: the model is as published."
 
-_PACKAGE_OF_FRAMEWORK = {
+_FRAMEWORKS = {
     "gnn": "torch_geometric",
     "huggingface": "transformers",
     "timm": "timm",
@@ -36,7 +36,7 @@ _PACKAGE_OF_FRAMEWORK = {
 """What a model needs that derives from a class below the checkout's `util/framework`."""
 
 
-class Obstacle(Value):
+class Obstacle(Value, frozen=True, kw_only=True):
     """What keeps a model from running, and what would remove it."""
 
     reason: str
@@ -62,14 +62,14 @@ class Obstacle(Value):
         return not any(removable.values())
 
 
-class Known(Value):
+class Known(Value, frozen=True, kw_only=True):
     """What the table knows of one model."""
 
     requires: tuple[str, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
 
 
-class Table(Value):
+class Table(Value, frozen=True, kw_only=True):
     """`torchbench_checkout.toml`."""
 
     configurations: dict[str, dict[str, Any]]
@@ -78,13 +78,7 @@ class Table(Value):
 
 
 class TorchBenchCheckout:
-    """The models of a checkout, with the skips that hold for it.
-
-    Example:
-        >>> TorchBenchCheckout(Path("/nowhere"), offline_weights=True)
-        Traceback (most recent call last):
-        ValueError: /nowhere is no checkout of pytorch/benchmark: ...
-    """
+    """The models of a checkout, with the skips that hold for it."""
 
     def __init__(self, root: Path, offline_weights: bool) -> None:  # noqa: FBT001
         """Look at a checkout without importing it.
@@ -121,6 +115,7 @@ class TorchBenchCheckout:
                 the batch size.
             TypeError: its inputs are neither a mapping nor a sequence.
         """
+        from dynamometer.models.offline_weights import Substitutions, offline_weights
         from dynamometer.models.torchvision_schemas import define_missing_schemas
 
         define_missing_schemas()
@@ -130,15 +125,11 @@ class TorchBenchCheckout:
             stack.enter_context(_seeding_kept())
             module = _import_model(self._root, spec.name)
             stack.enter_context(_with_jittable(notes))
-            substitutions = stack.enter_context(self._substitutions())
-            benchmark = module.Model(
-                test="train" if case.mode is Mode.TRAINING else "eval",
-                device=case.device,
-                batch_size=case.batch_size or None,
-                # On CUDA a model's default is often float16; the precision is the case's business.
-                extra_args=["--precision", "fp32"],
-            )
-            built, inputs = benchmark.get_module()
+            substitutions = Substitutions()
+            if self._offline:
+                configurations = _read_table().configurations
+                substitutions = stack.enter_context(offline_weights(configurations))
+            built, inputs = _build(module, case)
         args, kwargs = _split(inputs)
         return LoadedModel(
             module=built, args=args, kwargs=kwargs, notes=(*notes, *substitutions.notes)
@@ -148,7 +139,7 @@ class TorchBenchCheckout:
         name = path.parent.name
         source = path.read_text(encoding="utf-8")
         frameworks = re.findall(r"torchbenchmark\.util\.framework\.(\w+)", source)
-        packages = [_PACKAGE_OF_FRAMEWORK[key] for key in frameworks if key in _PACKAGE_OF_FRAMEWORK]
+        packages = [_FRAMEWORKS[key] for key in frameworks if key in _FRAMEWORKS]
         return ModelSpec(
             suite="torchbench",
             name=name,
@@ -162,16 +153,6 @@ class TorchBenchCheckout:
                 if obstacle.holds(self._root, offline=self._offline)
             ),
         )
-
-    @contextmanager
-    def _substitutions(self) -> Iterator[Any]:
-        from dynamometer.models.offline_weights import Substitutions, offline_weights
-
-        if not self._offline:
-            yield Substitutions()
-            return
-        with offline_weights(_read_table().configurations) as substitutions:
-            yield substitutions
 
 
 def _read_table() -> Table:
@@ -221,6 +202,19 @@ def _import_model(root: Path, name: str) -> Any:  # noqa: ANN401  the checkout i
         msg = f"torchbenchmark was imported from {module.__file__}, not from {root}"
         raise RuntimeError(msg)
     return module
+
+
+def _build(module: Any, case: Case) -> tuple[Any, object]:  # noqa: ANN401
+    """Construct the checkout's model, and ask it for its module and example inputs."""
+    model = module.Model(
+        test="train" if case.mode is Mode.TRAINING else "eval",
+        device=case.device,
+        batch_size=case.batch_size or None,
+        # On CUDA a model's default is often float16; the precision is the case's business.
+        extra_args=["--precision", "fp32"],
+    )
+    built, inputs = model.get_module()
+    return built, inputs
 
 
 @contextmanager

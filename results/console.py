@@ -68,7 +68,10 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
     ).splitlines()
     replicates = {len(case.records) for case in cases if case.outcome.status is Status.PASS}
     if replicates == {1}:
-        lines += ["", "screening: one replicate; intervals rest on an assumed spread (-r 3 for more)"]
+        lines += [
+            "",
+            "screening: one replicate; intervals rest on an assumed spread (-r 3 for more)",
+        ]
     return lines + _problems(cases)
 
 

@@ -37,7 +37,7 @@ class Mode(StrEnum):
     TRAINING = "training"
 
 
-class Skip(Value, kw_only=True):
+class Skip(Value, frozen=True, kw_only=True):
     """Why a model is not run, and where that holds."""
 
     reason: str
@@ -45,7 +45,7 @@ class Skip(Value, kw_only=True):
     """Device types the skip is limited to; empty for all."""
 
 
-class ModelSpec(Value, kw_only=True):
+class ModelSpec(Value, frozen=True, kw_only=True):
     """One model of a suite, as its TOML table describes it."""
 
     suite: str
@@ -101,7 +101,7 @@ class ModelSpec(Value, kw_only=True):
                 return self.tiny
 
 
-class Case(Value, kw_only=True):
+class Case(Value, frozen=True, kw_only=True):
     """One model under one configuration, with the arms that are compared on it."""
 
     suite: str
@@ -142,7 +142,7 @@ class StartMethod(StrEnum):
     SPAWN = "spawn"
 
 
-class Protocol(Value, kw_only=True):
+class Protocol(Value, frozen=True, kw_only=True):
     """How a case is measured. Two results are comparable only if theirs are equal."""
 
     replicates: int = 3
@@ -161,7 +161,7 @@ class Protocol(Value, kw_only=True):
     start_method: StartMethod = StartMethod.FORK
 
 
-class RunPlan(Value, kw_only=True):
+class RunPlan(Value, frozen=True, kw_only=True):
     """Everything a run will do, fixed before the first case starts."""
 
     suite: str
@@ -208,7 +208,7 @@ class Stage(StrEnum):
     WORKER = "worker"
 
 
-class Outcome(Value, kw_only=True):
+class Outcome(Value, frozen=True, kw_only=True):
     """How it ended, where, why, and the evidence (a traceback, the tail of a log)."""
 
     status: Status
@@ -220,7 +220,7 @@ class Outcome(Value, kw_only=True):
 PASSED = Outcome(status=Status.PASS)
 
 
-class Measurement(Value, kw_only=True):
+class Measurement(Value, frozen=True, kw_only=True):
     """Raw samples of one metric on one arm, in the order they were taken, never averaged.
 
     Raises:
@@ -243,7 +243,7 @@ class Measurement(Value, kw_only=True):
             raise ValueError(msg)
 
 
-class Absence(Value, kw_only=True):
+class Absence(Value, frozen=True, kw_only=True):
     """A metric that was asked for and is not there, and why."""
 
     metric: str
@@ -251,7 +251,7 @@ class Absence(Value, kw_only=True):
     reason: str
 
 
-class CaptureStats(Value, kw_only=True):
+class CaptureStats(Value, frozen=True, kw_only=True):
     """What Dynamo captured of one arm, counted over its first calls.
 
     `frames` and `graphs` are counts of what was compiled; `breaks` counts graph breaks by reason.
@@ -264,7 +264,7 @@ class CaptureStats(Value, kw_only=True):
     breaks: dict[str, int] = {}
 
 
-class ArmResult(Value, kw_only=True):
+class ArmResult(Value, frozen=True, kw_only=True):
     """How one arm of a case ended, and what was captured of it."""
 
     arm: str
@@ -276,7 +276,7 @@ class ArmResult(Value, kw_only=True):
     """Whether latencies had settled before measuring began; `None` if it never came to that."""
 
 
-class Environment(Value, kw_only=True):
+class Environment(Value, frozen=True, kw_only=True):
     """The machine and software a record was made on."""
 
     id: str
@@ -297,7 +297,7 @@ class Environment(Value, kw_only=True):
     """Environment variables known to change timings, where set."""
 
 
-class Record(Value, kw_only=True):
+class Record(Value, frozen=True, kw_only=True):
     """One case in one replicate, whatever became of it: one line of `events.jsonl`."""
 
     schema: int = SCHEMA_VERSION
@@ -330,7 +330,7 @@ class Record(Value, kw_only=True):
         return (self.case.id, self.replicate)
 
 
-class Manifest(Value, kw_only=True):
+class Manifest(Value, frozen=True, kw_only=True):
     """What a run directory says of itself: `manifest.json`."""
 
     schema: int = SCHEMA_VERSION
@@ -345,7 +345,7 @@ class Manifest(Value, kw_only=True):
     environment: Environment
 
 
-class Estimate(Value, kw_only=True):
+class Estimate(Value, frozen=True, kw_only=True):
     """A value with its 95 % interval, from `n` replicates. Derived, never stored."""
 
     value: float
@@ -354,7 +354,7 @@ class Estimate(Value, kw_only=True):
     n: int
 
 
-class Ratio(Estimate, kw_only=True):
+class Ratio(Estimate, frozen=True, kw_only=True):
     """A quotient of two arms with the two-sided p-value of "no difference"."""
 
     p_value: float

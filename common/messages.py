@@ -1,0 +1,114 @@
+"""What parent, template and workers say to each other.
+
+parent   -> template   Preparation, then a Fork for each worker
+template -> parent     Ready, then Started and Ended for each worker
+worker   -> parent     Progress at each stage, then one Report
+"""
+
+from __future__ import annotations
+
+from dynamometer.results.schema import (
+    Absence,
+    ArmResult,
+    Case,
+    Measurement,
+    ModelSpec,
+    Outcome,
+    Protocol,
+    Stage,
+    Value,
+)
+
+
+class Job(Value, frozen=True, kw_only=True):
+    """One experiment on one case in one process."""
+
+    experiment: str
+    spec: ModelSpec
+    case: Case
+    suite_options: dict[str, str]
+    protocol: Protocol
+    replicate: int
+    seed: int
+    cache_dir: str
+    """Directory of the compiler's graph caches; empty at a case's first replicate."""
+    arms: tuple[str, ...]
+    """The arms of the case this process deals with."""
+    threads: int | None = None
+    memory_limit_bytes: int | None = None
+
+
+class Findings(Value, frozen=True, kw_only=True):
+    """What an experiment found in one process."""
+
+    outcome: Outcome
+    arms: tuple[ArmResult, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    absent: tuple[Absence, ...] = ()
+    build_order: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    device_name: str | None = None
+
+
+class Progress(Value, tag="progress", frozen=True, kw_only=True):
+    """A worker entered a stage, on one arm or on none in particular."""
+
+    stage: Stage
+    arm: str | None
+
+
+class Report(Value, tag="report", frozen=True, kw_only=True):
+    """A worker's last message."""
+
+    findings: Findings
+    seconds: dict[str, float]
+    """Wall seconds by stage."""
+
+
+Message = Progress | Report
+
+LONGEST_MESSAGE = 16 * 2**20
+"""Bytes between parent and template."""
+
+
+class Preparation(Value, tag="preparation", frozen=True, kw_only=True):
+    """What a template imports before it is ready."""
+
+    suite: str
+    suite_options: dict[str, str]
+    specs: tuple[ModelSpec, ...]
+    dynamo: bool
+    """Whether an arm is compiled by Dynamo."""
+    probe: bool
+    """Whether Inductor is to find the vector instructions it can use."""
+
+
+class Fork(Value, tag="fork", frozen=True, kw_only=True):
+    """Start a worker; its pipe and its log come as descriptors with this message."""
+
+    job: Job
+    token: str
+
+
+class Ready(Value, tag="ready", frozen=True, kw_only=True):
+    """The template has imported what it was asked to."""
+
+    seconds: dict[str, float]
+
+
+class Started(Value, tag="started", frozen=True, kw_only=True):
+    """A worker runs."""
+
+    pid: int
+
+
+class Ended(Value, tag="ended", frozen=True, kw_only=True):
+    """A worker has ended."""
+
+    pid: int
+    wait_status: int
+    peak_bytes: int
+
+
+Request = Preparation | Fork
+Answer = Ready | Started | Ended
