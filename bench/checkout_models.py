@@ -108,7 +108,7 @@ def _examine(spec: ModelSpec, options: argparse.Namespace) -> Row:
     return row | {"seconds": round(time.monotonic() - started, 1)}
 
 
-def _row(model: str, **values: Any) -> Row:  # noqa: ANN401  JSON
+def _row(model: str, **values: Any) -> Row:
     return {"model": model, "outcome": "fails", "reason": "", "notes": [], "seconds": 0.0} | values
 
 

@@ -92,7 +92,7 @@ def _cover_torch(substitutions: Substitutions, undo: ExitStack) -> None:
     load_into_module = nn.Module.load_state_dict
 
     @functools.wraps(load_from_hub)
-    def load(repo: str, model: str, *args: object, **kwargs: Any) -> object:  # noqa: ANN401
+    def load(repo: str, model: str, *args: object, **kwargs: Any) -> object:
         if kwargs.get("source") == "local":
             return load_from_hub(repo, model, *args, **kwargs)  # type: ignore[no-untyped-call]
         return _build_from_hub(repo, model, kwargs, substitutions)
@@ -101,8 +101,8 @@ def _cover_torch(substitutions: Substitutions, undo: ExitStack) -> None:
     def load_state_dict(
         module: nn.Module,
         state_dict: Mapping[str, Any],
-        *args: Any,  # noqa: ANN401
-        **kwargs: Any,  # noqa: ANN401
+        *args: Any,
+        **kwargs: Any,
     ) -> object:
         if isinstance(state_dict, AbsentWeights):
             state_dict = module.state_dict()
@@ -183,7 +183,7 @@ def _substitutes_for_configurations(
 ) -> tuple[Callable[..., object], Callable[..., object]]:
     """Make `from_pretrained` of a configuration class, and of the one that finds the class."""
 
-    def configure(cls: type[Any], name: str, **options: Any) -> object:  # noqa: ANN401
+    def configure(cls: type[Any], name: str, **options: Any) -> object:
         known = configurations.get(name, {})
         fits = known.get("model_type") == cls.model_type
         substitutions.add(
@@ -193,7 +193,7 @@ def _substitutes_for_configurations(
         )
         return _with_options(cls(**_values(known) if fits else {}), options)
 
-    def configure_any(cls: type[Any], name: str, **options: Any) -> object:  # noqa: ANN401
+    def configure_any(cls: type[Any], name: str, **options: Any) -> object:
         if name not in configurations:
             # The error transformers itself raises offline, which callers may be prepared for.
             msg = f"the configuration of {name} is not downloaded and not in this project's tables"
@@ -210,11 +210,11 @@ def _substitutes_for_models(
 ) -> tuple[Callable[..., nn.Module], Callable[..., nn.Module]]:
     """Make `from_pretrained` of a model class, and of one that finds the class."""
 
-    def build(cls: type[Any], name: str, *_: object, **options: Any) -> nn.Module:  # noqa: ANN401
+    def build(cls: type[Any], name: str, *_: object, **options: Any) -> nn.Module:
         config = options.pop("config", None) or cls.config_class.from_pretrained(name, **options)
         return randomly(cls._from_config, name, config, options)
 
-    def build_any(cls: type[Any], name: str, *_: object, **options: Any) -> nn.Module:  # noqa: ANN401
+    def build_any(cls: type[Any], name: str, *_: object, **options: Any) -> nn.Module:
         config = options.pop("config", None) or auto_config.from_pretrained(name, **options)
         return randomly(cls.from_config, name, config, options)
 
@@ -229,7 +229,7 @@ def _substitutes_for_models(
     return build, build_any
 
 
-def _with_method(base: Any, name: str) -> Iterator[type[Any]]:  # noqa: ANN401
+def _with_method(base: Any, name: str) -> Iterator[type[Any]]:
     """Give a class and those derived from it that define a method themselves."""
     if name in vars(base):
         yield base
@@ -241,7 +241,7 @@ def _values(known: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in known.items() if name != "model_type"}
 
 
-def _with_options(config: Any, options: dict[str, Any]) -> object:  # noqa: ANN401
+def _with_options(config: Any, options: dict[str, Any]) -> object:
     """Apply the values a caller overrides, and hand back the rest to one who asks for it."""
     unused = {}
     hand_back = options.pop("return_unused_kwargs", False)
@@ -253,10 +253,10 @@ def _with_options(config: Any, options: dict[str, Any]) -> object:  # noqa: ANN4
     return (config, unused) if hand_back else config
 
 
-def _unless_local(original: Any, substitute: Callable[..., object]) -> object:  # noqa: ANN401
+def _unless_local(original: Any, substitute: Callable[..., object]) -> object:
     """Make a class method of a substitute that leaves folders of this machine to the original."""
 
-    def from_pretrained(cls: type[Any], name: str, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401
+    def from_pretrained(cls: type[Any], name: str, *args: Any, **kwargs: Any) -> object:
         if Path(name).is_dir():
             return original.__func__(cls, name, *args, **kwargs)
         return substitute(cls, name, *args, **kwargs)

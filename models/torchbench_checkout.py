@@ -191,7 +191,7 @@ def _seeding_kept() -> Iterator[None]:
         torch.manual_seed = manual_seed
 
 
-def _import_model(root: Path, name: str) -> Any:  # noqa: ANN401  the checkout is untyped
+def _import_model(root: Path, name: str) -> Any:
     """Import one model of the checkout, and make sure that it is the one meant.
 
     Raises:
@@ -204,7 +204,7 @@ def _import_model(root: Path, name: str) -> Any:  # noqa: ANN401  the checkout i
     return module
 
 
-def _build(module: Any, case: Case) -> tuple[Any, object]:  # noqa: ANN401
+def _build(module: Any, case: Case) -> tuple[Any, object]:
     """Construct the checkout's model, and ask it for its module and example inputs."""
     model = module.Model(
         test="train" if case.mode is Mode.TRAINING else "eval",

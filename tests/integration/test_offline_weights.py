@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from torch import nn
+from torch.utils import model_zoo
 
 from dynamometer.models.offline_weights import AbsentWeights, offline_weights
 from dynamometer.models.torchvision_schemas import define_missing_schemas
@@ -34,20 +35,20 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def torchvision() -> ModuleType:
+def torchvision() -> Any:
     """Import torchvision, if it is installed."""
     define_missing_schemas()
     return pytest.importorskip("torchvision")
 
 
 @pytest.fixture
-def timm(torchvision: ModuleType) -> ModuleType:  # noqa: ARG001  timm imports it
+def timm(torchvision: Any) -> Any:
     """Import timm, if it is installed."""
     return pytest.importorskip("timm")
 
 
 @pytest.fixture
-def transformers(torchvision: ModuleType) -> Any:  # noqa: ANN401, ARG001
+def transformers(torchvision: Any) -> Any:
     """Import transformers, if it is installed."""
     return pytest.importorskip("transformers")
 
@@ -56,12 +57,12 @@ def test_a_checkpoint_by_url_leaves_the_initial_weights() -> None:
     """Loading the stand-in succeeds, changes nothing, and is noted once."""
     module = nn.Linear(2, 2)
     before = module.weight.clone()
+    url = "https://host.invalid/a/net-1.pth"
     with offline_weights() as substitutions:
         for _ in range(2):
-            checkpoint = torch.hub.load_state_dict_from_url("https://host.invalid/a/net-1.pth")
-            result = module.load_state_dict(checkpoint)
+            result = module.load_state_dict(torch.hub.load_state_dict_from_url(url))
+            assert result.missing_keys == []
     assert torch.equal(module.weight, before)
-    assert result.missing_keys == []
     assert substitutions.notes == ("Random weights instead of net-1.pth.",)
 
 
@@ -83,10 +84,10 @@ def test_a_state_dict_of_ones_own_still_loads() -> None:
     assert torch.equal(source.weight, target.weight)
 
 
-def test_torch_hub_builds_what_torchvision_has(torchvision: ModuleType) -> None:
+def test_torch_hub_builds_what_torchvision_has(torchvision: Any) -> None:
     """The hub's repository of torchvision is the installed package, without its weights."""
     with offline_weights() as substitutions:
-        model = torch.hub.load("pytorch/vision:v0.10.0", "squeezenet1_1", pretrained=True)
+        model = torch.hub.load("pytorch/vision:v0.10.0", "squeezenet1_1", pretrained=True)  # type: ignore[no-untyped-call]
     assert isinstance(model, torchvision.models.SqueezeNet)
     assert substitutions.notes == (
         "Random weights instead of those torch.hub has for torchvision's squeezenet1_1.",
@@ -96,18 +97,18 @@ def test_torch_hub_builds_what_torchvision_has(torchvision: ModuleType) -> None:
 def test_torch_hub_says_which_code_is_missing() -> None:
     """The code of another repository can't be made up."""
     with offline_weights(), pytest.raises(RuntimeError, match="someone/else"):
-        torch.hub.load("someone/else", "net")
+        torch.hub.load("someone/else", "net")  # type: ignore[no-untyped-call]
 
 
 def test_torch_hub_still_loads_local_code(tmp_path: Path) -> None:
     """A repository on this machine needs no substitute."""
     (tmp_path / "hubconf.py").write_text("def net():\n    return 'local'\n")
     with offline_weights():
-        assert torch.hub.load(str(tmp_path), "net", source="local") == "local"
+        assert torch.hub.load(str(tmp_path), "net", source="local") == "local"  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.parametrize("name", ["squeezenet1_1", "densenet121"])
-def test_torchvision_weights_are_random(torchvision: ModuleType, name: str) -> None:
+def test_torchvision_weights_are_random(torchvision: Any, name: str) -> None:
     """The architecture is built, also where weights are renamed before they are loaded."""
     with offline_weights() as substitutions:
         model = torchvision.models.get_model(name, weights="DEFAULT")
@@ -116,14 +117,14 @@ def test_torchvision_weights_are_random(torchvision: ModuleType, name: str) -> N
     assert note.lower() == f"random weights instead of torchvision's {name} imagenet1k_v1."
 
 
-def test_timm_weights_are_random(timm: ModuleType) -> None:
+def test_timm_weights_are_random(timm: Any) -> None:
     """The note names architecture and tag of what was not downloaded."""
     with offline_weights() as substitutions:
         timm.create_model("test_resnet.r160_in1k", pretrained=True)
     assert substitutions.notes == ("Random weights instead of timm's test_resnet.r160_in1k.",)
 
 
-def test_a_known_configuration_is_the_tables(transformers: Any) -> None:  # noqa: ANN401
+def test_a_known_configuration_is_the_tables(transformers: Any) -> None:
     """The automatic and the concrete class both give the hub's values, with the overrides."""
     with offline_weights(CONFIGURATIONS) as substitutions:
         automatic = transformers.AutoConfig.from_pretrained("small/bert", num_attention_heads=3)
@@ -135,7 +136,7 @@ def test_a_known_configuration_is_the_tables(transformers: Any) -> None:  # noqa
     )
 
 
-def test_an_unknown_configuration_is_the_class_default(transformers: Any) -> None:  # noqa: ANN401
+def test_an_unknown_configuration_is_the_class_default(transformers: Any) -> None:
     """A concrete class has defaults, and says so; options it lacks are handed back on request."""
     with offline_weights() as substitutions:
         config, unused = transformers.BertConfig.from_pretrained(
@@ -146,13 +147,13 @@ def test_an_unknown_configuration_is_the_class_default(transformers: Any) -> Non
     assert note == "The default BertConfig instead of the configuration of who/knows."
 
 
-def test_an_unknown_automatic_configuration_is_an_error(transformers: Any) -> None:  # noqa: ANN401
+def test_an_unknown_automatic_configuration_is_an_error(transformers: Any) -> None:
     """Nobody can tell which class it is; the error is the one transformers raises offline."""
     with offline_weights(), pytest.raises(OSError, match="who/knows"):
         transformers.AutoConfig.from_pretrained("who/knows")
 
 
-def test_pretrained_models_are_built_from_their_configuration(transformers: Any) -> None:  # noqa: ANN401
+def test_pretrained_models_are_built_from_their_configuration(transformers: Any) -> None:
     """Concrete and automatic classes give a model in evaluation mode, of the dtype asked for."""
     config = transformers.BertConfig(num_hidden_layers=1, **TINY_BERT)
     with offline_weights(CONFIGURATIONS) as substitutions:
@@ -166,7 +167,7 @@ def test_pretrained_models_are_built_from_their_configuration(transformers: Any)
     assert "Random weights instead of those of small/bert." in substitutions.notes
 
 
-def test_local_models_are_loaded_as_ever(transformers: Any, tmp_path: Path) -> None:  # noqa: ANN401
+def test_local_models_are_loaded_as_ever(transformers: Any, tmp_path: Path) -> None:
     """What lies in a folder of this machine is not replaced."""
     model = transformers.BertModel(transformers.BertConfig(num_hidden_layers=1, **TINY_BERT))
     model.save_pretrained(tmp_path)
@@ -177,17 +178,17 @@ def test_local_models_are_loaded_as_ever(transformers: Any, tmp_path: Path) -> N
     assert substitutions.notes == ()
 
 
-def replaceable(timm: ModuleType, torchvision: ModuleType, transformers: Any) -> list[object]:  # noqa: ANN401
+def replaceable(timm: Any, torchvision: Any, transformers: Any) -> list[object]:
     """Read everything the context replaces, under each name that callers may hold."""
     return [
         torch.hub.load,
         torch.hub.load_state_dict_from_url,
-        torch.utils.model_zoo.load_url,
+        vars(model_zoo)["load_url"],
         vars(nn.Module)["load_state_dict"],
         vars(torchvision.models.WeightsEnum)["get_state_dict"],
-        torchvision.models._api.load_state_dict_from_url,  # noqa: SLF001
+        torchvision.models._api.load_state_dict_from_url,
         timm.models.load_pretrained,
-        timm.models._builder.load_pretrained,  # noqa: SLF001
+        timm.models._builder.load_pretrained,
         vars(transformers.AutoConfig)["from_pretrained"],
         vars(transformers.PreTrainedConfig)["from_pretrained"],
         vars(transformers.PreTrainedModel)["from_pretrained"],
@@ -198,9 +199,9 @@ def replaceable(timm: ModuleType, torchvision: ModuleType, transformers: Any) ->
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_everything_is_put_back(
-    timm: ModuleType,
-    torchvision: ModuleType,
-    transformers: Any,  # noqa: ANN401
+    timm: Any,
+    torchvision: Any,
+    transformers: Any,
     fails: bool,  # noqa: FBT001
 ) -> None:
     """After the context, and after an exception in it, every library is as it was."""

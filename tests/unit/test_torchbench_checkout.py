@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -10,7 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from dynamometer.models.torchbench_checkout import ONE_SCALE, TABLE, Table, TorchBenchCheckout
+from dynamometer.models.torchbench_checkout import (
+    MODELS,
+    ONE_SCALE,
+    TABLE,
+    Table,
+    TorchBenchCheckout,
+)
 from dynamometer.results.schema import BASELINE, Case, Mode, Scale
 
 if TYPE_CHECKING:
@@ -116,7 +121,7 @@ def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
     """The message names the path, what was looked for, and where to get a checkout."""
     with pytest.raises(ValueError, match="no checkout") as caught:
         TorchBenchCheckout(tmp_path, offline_weights=True)
-    for part in (str(tmp_path), os.path.join("torchbenchmark", "models"), "git clone"):
+    for part in (str(tmp_path), str(MODELS), "git clone"):
         assert part in str(caught.value)
 
 
@@ -213,7 +218,8 @@ def test_the_model_is_asked_for_the_case(root: Path, asked: int | None, given: i
 
 def test_training_asks_for_the_training_setup(root: Path) -> None:
     """A training case gets the module and the inputs that the checkout trains with."""
-    assert load(root, "plain", mode=Mode.TRAINING).module.asked[0] == "train"
+    loaded = load(root, "plain", mode=Mode.TRAINING)
+    assert loaded.module.asked == ("train", "cpu", None, ("--precision", "fp32"))
 
 
 def test_another_scale_is_noted(root: Path) -> None:
@@ -253,12 +259,18 @@ def test_downloads_are_replaced_by_random_weights(root: Path) -> None:
     assert (torch.hub.load_state_dict_from_url, torch.nn.Module.load_state_dict) == before
 
 
-def test_downloads_are_left_alone_unless_asked(root: Path, tmp_path: Path) -> None:
-    """Without offline weights the model's own download runs, here into a refused connection."""
+def test_downloads_are_left_alone_unless_asked(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without offline weights the model's own download is attempted."""
     import torch
 
-    torch.hub.set_dir(str(tmp_path / "hub"))
-    with pytest.raises(OSError, match=r"host\.invalid|urlopen"):
+    def refuse(url: str, *_: object, **__: object) -> None:
+        raise ConnectionError(url)
+
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setattr(torch.hub, "download_url_to_file", refuse)
+    with pytest.raises(ConnectionError, match=r"linear\.pth"):
         load(root, "downloading", offline=False)
 
 

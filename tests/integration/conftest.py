@@ -1,0 +1,92 @@
+"""What the tests with real worker processes share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dynamometer.common import runner
+from dynamometer.common.environment import read_environment
+from dynamometer.common.executor import LocalExecutor
+from dynamometer.common.plan import Selection, Workload, build_cases, select
+from dynamometer.common.runner import Interrupt
+from dynamometer.results import store
+from dynamometer.results.schema import Manifest, Protocol, Record, RunPlan, StartMethod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+HERE = Path(__file__).resolve().parent
+SUITE = "hostile_suite:open_suite"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def importable_suite() -> Iterator[None]:
+    """Let worker processes import the suites beside the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(HERE))
+        patch.syspath_prepend(str(HERE))
+        yield
+
+
+class Unobserved:
+    """Watches nothing."""
+
+    def case_started(self, case: object) -> None:
+        """Pass over it."""
+
+    def record_made(self, record: object) -> None:
+        """Pass over it."""
+
+    def case_ended(self, case: object) -> None:
+        """Pass over it."""
+
+
+def hostile_manifest(
+    names: Sequence[str],
+    arms: Sequence[str] = ("eager",),
+    *,
+    timeout_s: float = 300.0,
+    memory_limit_bytes: int | None = None,
+    start_method: StartMethod = StartMethod.FORK,
+) -> Manifest:
+    """Plan one quick replicate of some hostile models."""
+    from hostile_suite import HostileSuite
+
+    specs = select(HostileSuite().specs(), Selection(only=tuple(names)))
+    return Manifest(
+        run_id="hostile",
+        created_at="2026-01-01T00:00:00",
+        version="0",
+        program="dynamometer run hostile",
+        command="dynamometer run hostile",
+        environment=read_environment(),
+        plan=RunPlan(
+            suite=SUITE,
+            models=specs,
+            cases=build_cases(specs, Workload(arms=tuple(arms))),
+            protocol=Protocol(
+                replicates=1, arm_budget_s=0.05, min_blocks=1, start_method=start_method
+            ),
+            timeout_s=timeout_s,
+            memory_limit_bytes=memory_limit_bytes,
+            threads=1,
+        ),
+    )
+
+
+def run_manifest(manifest: Manifest, directory: Path) -> dict[str, Record]:
+    """Run a plan through real workers and give its records by model."""
+    store.create(directory, manifest)
+    executor = LocalExecutor(manifest, directory)
+    try:
+        assert runner.run(manifest, directory, executor, [], Unobserved(), Interrupt())
+    finally:
+        executor.close()
+    records = store.read_records(directory)
+    assert sorted(record.case.id for record in records) == sorted(
+        case.id for case in manifest.plan.cases
+    )
+    return {record.case.model: record for record in records}

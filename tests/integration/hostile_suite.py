@@ -1,0 +1,190 @@
+"""Models that do everything a model should not, and one that does nothing wrong.
+
+Imported by worker processes, through `PYTHONPATH`, as the suite `hostile_suite:open_suite`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from dynamometer.common.suite import LoadedModel
+from dynamometer.results.schema import Case, ModelSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+class Behaving(nn.Module):
+    """A small network that calls what its subclass adds before its own computation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(64, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 64]` to `[B, 64]`."""
+        return torch.relu(self.linear(x))
+
+
+class Misbehaving(Behaving):
+    """Does something out of line at every call, out of Dynamo's sight."""
+
+    def __init__(self, misdeed: Callable[[], object]) -> None:
+        super().__init__()
+        self.misdeed = torch.compiler.disable(misdeed)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Do it, then compute."""
+        self.misdeed()
+        return super().forward(x)
+
+
+class WrongWhenCompiled(Behaving):
+    """Computes something else once it is compiled."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Be off by one in ten thousand of the largest output, ten times the tolerance."""
+        out = super().forward(x)
+        return out + 1e-3 * out.max() if torch.compiler.is_compiling() else out
+
+
+class Uncapturable(Behaving):
+    """Leaves Dynamo nothing to compile."""
+
+    @torch.compiler.disable
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute in eager only."""
+        return super().forward(x)
+
+
+class Undecided(Behaving):
+    """Disagrees with itself, whatever the seed."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Add what the clock says."""
+        return super().forward(x) + time.perf_counter()
+
+
+def raise_error() -> None:
+    """Fail as models do."""
+    msg = "this model raises"
+    raise RuntimeError(msg)
+
+
+def take_memory() -> None:
+    """Take torch's memory until there is none."""
+    kept = []
+    while True:
+        kept.append(torch.ones(2**26))
+
+
+def take_shared_memory() -> None:
+    """Take memory that no limit on private memory counts."""
+    kept = []
+    while True:
+        block = mmap.mmap(-1, 2**26)
+        block.write(b"\1" * 2**26)
+        kept.append(block)
+
+
+def ignore_termination() -> None:
+    """Hang, deaf to SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(3600)
+
+
+def print_megabytes() -> None:
+    """Print 4 MB on each stream, not all of it through Python."""
+    sys.stderr.write("e" * 2**21)
+    os.write(1, b"o" * 2**22)
+
+
+def write_to_every_descriptor() -> None:
+    """Write a line without an end, and a forged message, wherever one can write."""
+    for descriptor in range(3, 1024):
+        try:
+            os.write(descriptor, b'\nforged {"type":"report"}\n{"half": ')
+        except OSError:
+            continue
+
+
+def leave_a_process_behind() -> None:
+    """Start a process that outlives this one, and say which."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    print(f"left behind: {child.pid}", flush=True)
+
+
+MISDEEDS: dict[str, Callable[[], object]] = {
+    "closes_descriptors": lambda: os.closerange(3, 1024),
+    "exits": lambda: os._exit(3),
+    "exits_as_if_well": lambda: os._exit(0),
+    "hangs": lambda: time.sleep(3600),
+    "ignores_termination": ignore_termination,
+    "leaves_a_process": leave_a_process_behind,
+    "prints_megabytes": print_megabytes,
+    "raises": raise_error,
+    "raises_system_exit": lambda: sys.exit(0),
+    "segfaults": lambda: ctypes.string_at(0),
+    "takes_memory": take_memory,
+    "takes_shared_memory": take_shared_memory,
+    "writes_everywhere": write_to_every_descriptor,
+}
+CLASSES = {
+    "behaves": Behaving,
+    "uncapturable": Uncapturable,
+    "undecided": Undecided,
+    "wrong_when_compiled": WrongWhenCompiled,
+}
+FAILS_TO_LOAD = ("fails_to_load", "not_supported", "exits_while_loading")
+
+
+class HostileSuite:
+    """The models above."""
+
+    def specs(self) -> Iterable[ModelSpec]:
+        """Describe them."""
+        return [
+            ModelSpec(
+                suite="hostile_suite:open_suite",
+                name=name,
+                task="misbehaving",
+                origin="made for the tests",
+                build="none:none",
+                batch_size={"cpu": 8},
+            )
+            for name in sorted([*MISDEEDS, *CLASSES, *FAILS_TO_LOAD])
+        ]
+
+    def preload(self, specs: Iterable[ModelSpec]) -> None:
+        """Need nothing."""
+
+    def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
+        """Build a model, or fail to."""
+        match spec.name:
+            case "fails_to_load":
+                msg = "no such layer"
+                raise ValueError(msg)
+            case "not_supported":
+                msg = "not on this device"
+                raise NotImplementedError(msg)
+            case "exits_while_loading":
+                os._exit(7)
+        inputs = (torch.randn(case.batch_size or 1, 64),)
+        if spec.name in CLASSES:
+            return LoadedModel(module=CLASSES[spec.name](), args=inputs)
+        return LoadedModel(module=Misbehaving(MISDEEDS[spec.name]), args=inputs)
+
+
+def open_suite(options: Mapping[str, str]) -> HostileSuite:
+    """Give the suite."""
+    return HostileSuite()
