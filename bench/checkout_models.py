@@ -5,7 +5,7 @@ Each model runs in a process of its own, under a time limit and a memory limit, 
 weights in place of downloads. Writes one JSON line per model and prints the table of
 docs/torchbench-checkout.md; with `--output FILE`, models that FILE already has are not run again.
 
-    bench/checkout_models.py DIR --output models.jsonl --markdown table.md
+    bench/checkout_models.py DIR --output models.jsonl --markdown docs/torchbench-checkout.md
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ Row = dict[str, Any]
 """Keys: model, outcome, reason, batch_size, seconds, load_s, forward_s, peak_bytes, notes."""
 
 RUNS = {"as is", "offline weights"}
+MARK = "<!-- Below: written by bench/checkout_models.py --markdown. -->\n\n"
 
 
 def main() -> None:
@@ -61,7 +62,8 @@ def main() -> None:
     table = markdown(rows)
     print(table)
     if options.markdown:
-        options.markdown.write_text(table, encoding="utf-8")
+        page = options.markdown.read_text(encoding="utf-8") if options.markdown.exists() else ""
+        options.markdown.write_text(page.partition(MARK)[0] + MARK + table, encoding="utf-8")
 
 
 def _parse() -> argparse.Namespace:
@@ -73,7 +75,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--timeout", type=float, default=240.0, metavar="SECONDS")
     parser.add_argument("--memory", type=float, default=8.0, metavar="GIB")
     parser.add_argument("--output", type=Path, help="JSON lines; resumed from if it exists")
-    parser.add_argument("--markdown", type=Path, help="write the table here, too")
+    parser.add_argument("--markdown", type=Path, help="put the table at the end of this page")
     parser.add_argument("--worker", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()

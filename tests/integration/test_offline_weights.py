@@ -7,12 +7,14 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import torch
 from torch import nn
 from torch.utils import model_zoo
 
 from dynamometer.models.offline_weights import AbsentWeights, offline_weights
+from dynamometer.models.torchbench_checkout import TABLE, Table
 from dynamometer.models.torchvision_schemas import define_missing_schemas
 
 if TYPE_CHECKING:
@@ -134,6 +136,30 @@ def test_a_known_configuration_is_the_tables(transformers: Any) -> None:
     assert substitutions.notes == (
         "The configuration of small/bert as this project's tables have it.",
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("albert-base-v2", 11_683_584),
+        ("allenai/longformer-base-4096", 148_659_456),
+        ("distil-whisper/distil-medium.en", 394_375_168),
+        ("distilbert-base-uncased", 66_362_880),
+        ("facebook/bart-base", 139_420_416),
+        ("gpt2", 124_439_808),
+        ("gpt2-large", 774_030_080),
+        ("t5-small", 60_506_624),
+        ("t5-base", 222_903_552),
+        ("t5-large", 737_668_096),
+        ("xlm-roberta-base", 278_043_648),
+    ],
+)
+def test_the_tables_give_the_published_sizes(transformers: Any, name: str, parameters: int) -> None:
+    """A configuration as the project has it builds a model with the published parameters."""
+    table = msgspec.toml.decode(TABLE.read_bytes(), type=Table)
+    with offline_weights(table.configurations), torch.device("meta"):
+        model = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(name))
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
 
 
 def test_an_unknown_configuration_is_the_class_default(transformers: Any) -> None:

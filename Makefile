@@ -1,0 +1,49 @@
+# `make demo` and `make test` prepare .venv if need be; neither needs more than Python 3.11 and a
+# C++ compiler. PYTHON picks another interpreter.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+TEST_READY := $(VENV)/.test-ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+CODE := torchbench.py common dynamo models results dynamometer bench tests
+
+.PHONY: setup demo test test-fast test-gpu lint clean
+
+setup: $(READY)
+
+# torch first and alone: its pin decides which build everything else is installed beside.
+$(READY): setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) torch
+	$(PIP) --editable '.[models]'
+	touch $(READY)
+
+$(TEST_READY): $(READY)
+	$(PIP) --editable '.[models,test]'
+	touch $(TEST_READY)
+
+demo: $(READY)
+	$(BIN)/python torchbench.py --quick
+
+lint: $(TEST_READY)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy -p dynamometer
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -m 'not gpu'
+
+test-fast: $(TEST_READY)
+	$(BIN)/python -m pytest -m 'not gpu' --ignore tests/integration
+
+# On a CUDA machine, without network and without a virtual environment of its own: python3 holds
+# torch, timm and transformers there, and PYTHONPATH what else the core needs.
+test-gpu:
+	$(PYTHON) -m pytest -m gpu tests/gpu
+	$(PYTHON) torchbench.py -d cuda --backend inductor --only resnet18 --only resnet50 \
+	    --only timm_vision_transformer --only hf_Bert --only dcgan
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info
