@@ -71,19 +71,21 @@ class LocalExecutor:
         self._starting_s = 0.0
 
     def prepare(self) -> float:
-        """Start the template, and let the C++ toolchain prepare what it keeps."""
+        """Start the templates, and let the C++ toolchain prepare what it keeps."""
         runnable = [
             case
             for case in self._plan.cases
             if not self._plan.spec_of(case).skip_reason(case.device)
         ]
-        if "inductor" not in self._arms() or not runnable:
+        if not runnable:
             return 0.0
         started = time.monotonic()
-        toolchain: Experiment = registry.resolve("experiments", "toolchain")()
-        wanted = toolchain.processes(runnable[0], self._plan, 0)
-        self._run_workers("toolchain", runnable[0], 0, wanted)
-        self._forget_cache(runnable[0])
+        if self._plan.protocol.start_method is StartMethod.FORK:
+            self._start_templates(runnable[0])
+        if "inductor" in self._arms():
+            wanted = self._processes("toolchain", runnable[0], 0)
+            self._run_workers("toolchain", runnable[0], 0, wanted)
+            self._forget_cache(runnable[0])
         self._starting_s = 0.0
         return time.monotonic() - started
 
@@ -94,8 +96,7 @@ class LocalExecutor:
         seconds: defaultdict[str, float] = defaultdict(float)
         parts: list[Findings] = []
         for name in self._plan.experiments:
-            experiment: Experiment = registry.resolve("experiments", name)()
-            wanted = experiment.processes(case, self._plan, replicate)
+            wanted = self._processes(name, case, replicate)
             if parts:
                 # What failed in an earlier experiment is not asked again.
                 good = {result.arm for result in parts[0].arms if result.outcome == PASSED}
@@ -164,6 +165,22 @@ class LocalExecutor:
         _cut(log)
         return ended
 
+    def _processes(self, name: str, case: Case, replicate: int) -> tuple[Process, ...]:
+        experiment: Experiment = registry.resolve("experiments", name)()
+        return experiment.processes(case, self._plan, replicate)
+
+    def _start_templates(self, case: Case) -> None:
+        """Start one template for each allocator policy that will be wanted, side by side."""
+        wanted = {
+            process.allocator
+            for name in self._plan.experiments
+            for process in self._processes(name, case, 0)
+        }
+        for allocator in sorted(wanted):
+            self._templates[allocator] = self._launch(allocator)
+        for template in self._templates.values():
+            template.await_ready()
+
     def _template(self, allocator: Allocator) -> Template:
         """Give a ready template; where workers are spawned, a new one each time."""
         known = self._templates.get(allocator)
@@ -172,20 +189,25 @@ class LocalExecutor:
                 return known
             known.close()
         started = time.monotonic()
+        template = self._templates[allocator] = self._launch(allocator)
+        template.await_ready()
+        self._starting_s += time.monotonic() - started
+        return template
+
+    def _launch(self, allocator: Allocator) -> Template:
         environment = worker_environment(allocator, os.environ)
         template = Template(self._logs / "template.log", environment)
-        self._templates[allocator] = template
         arms = self._arms()
-        template.start(
+        template.launch(
             Preparation(
                 suite=self._plan.suite,
                 suite_options=self._plan.suite_options,
                 specs=self._plan.models,
                 dynamo=not arms <= _NO_DYNAMO,
+                experiments=self._plan.experiments,
                 probe="inductor" in arms and self._plan.cases[0].device == "cpu",
             )
         )
-        self._starting_s += time.monotonic() - started
         return template
 
     def _arms(self) -> set[str]:

@@ -148,12 +148,8 @@ class Template:
     _control: socket.socket | None = None
     _answers: list[Answer] = field(default_factory=list)
 
-    def start(self, preparation: Preparation) -> None:
-        """Start the process and wait until it has imported everything.
-
-        Raises:
-            DynamometerError: it ended before that; names its log and quotes the end of it.
-        """
+    def launch(self, preparation: Preparation) -> None:
+        """Start the process, and let it import what workers will need."""
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST_MESSAGE)
         root = str(Path(dynamometer.__file__).parent.parent)
@@ -168,6 +164,13 @@ class Template:
                 start_new_session=True,
             )
         self._control.send(msgspec.json.encode(preparation))
+
+    def await_ready(self) -> None:
+        """Wait until it has imported everything.
+
+        Raises:
+            DynamometerError: it ended before that; names its log and quotes the end of it.
+        """
         ready = self._receive()
         if not isinstance(ready, Ready):
             msg = f"the worker template did not start; {self.log} ends with:\n{tail(self.log)}"

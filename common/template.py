@@ -74,6 +74,8 @@ def prepare(preparation: Preparation) -> dict[str, float]:
         started = time.perf_counter()
 
         lap("dynamo", started)
+    for name in preparation.experiments:
+        registry.resolve("experiments", name)
     started = time.perf_counter()
     open_suite = registry.resolve("suites", preparation.suite)
     open_suite(preparation.suite_options).preload(preparation.specs)

@@ -31,7 +31,7 @@ class ArmSummary:
         speedup: over the baseline.
         latency_s: median over replicates of the median sample.
         compile_s: cold, from the first replicate.
-        peak_bytes: memory in use at the peak beyond the loaded model.
+        peak_bytes: memory of the loaded model and of what its calls take at the peak.
         capture: what Dynamo captured, from the first replicate.
         steady: whether every replicate had settled before it was measured.
     """
@@ -163,7 +163,7 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
         speedup=_speedup(name, records),
         latency_s=_median_of_medians(_find(records, "latency", name)),
         compile_s=_first_sample(_find(records, "compile_time", name)),
-        peak_bytes=_first_sample(_find(records, "peak_memory", name)),
+        peak_bytes=_peak_bytes(name, records),
         capture=next((result.capture for result in results if result.capture), None),
         steady=all(settled) if settled else None,
     )
@@ -179,6 +179,13 @@ def _speedup(name: str, records: Sequence[Record]) -> Ratio | None:
         if before and after:
             replicates.append(log_speedup(before[0], after[0]))
     return speedup(replicates) if replicates else None
+
+
+def _peak_bytes(name: str, records: Sequence[Record]) -> float | None:
+    """Add what the model takes when loaded, as a GPU's allocator counts it too."""
+    loaded = _first_sample(_find(records, "loaded_memory", name))
+    beyond = _first_sample(_find(records, "peak_memory", name))
+    return None if loaded is None or beyond is None else loaded + beyond
 
 
 def _find(records: Iterable[Record], metric: str, arm: str) -> list[Measurement]:
