@@ -218,6 +218,7 @@ def _plan(
         cases=build_cases(models, workload),
         protocol=Protocol(
             replicates=options["replicates"] or (1 if options["quick"] else 3),
+            min_calls=options["min_calls"],
             allocator=Allocator(options["allocator"]),
             start_method=StartMethod.SPAWN if options["spawn"] else StartMethod.FORK,
         ),

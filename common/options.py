@@ -128,6 +128,10 @@ _OPTIONS = (
         help="Worker processes each case is measured in.  [default: 3; with --quick 1]",
     ),
     _option(
+        "-n", "--repeat", "min_calls", type=click.IntRange(1), default=1, metavar="N",
+        group="Measurement", help="Counted calls of each arm and replicate, at least.",
+    ),
+    _option(
         "--allocator", type=click.Choice([each.value for each in Allocator]), default="keep",
         show_default=True, group="Measurement",
         help="Whether the workers' malloc keeps freed memory or gives it back.",

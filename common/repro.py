@@ -34,7 +34,8 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
 
 
 def _execution_words(plan: RunPlan) -> list[str]:
-    words = ["--timeout", f"{plan.timeout_s:g}"]
+    words = ["--repeat", str(plan.protocol.min_calls)] if plan.protocol.min_calls > 1 else []
+    words += ["--timeout", f"{plan.timeout_s:g}"]
     if plan.threads is not None:
         words += ["--threads", str(plan.threads)]
     if plan.protocol.allocator is not Allocator.KEEP:

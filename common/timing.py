@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import resource
 import statistics
 from dataclasses import dataclass
@@ -108,6 +109,7 @@ class Visit:
         arm: whose calls.
         block: index of the block it belongs to.
         samples_s: seconds per call, each the mean over as many calls as last `sample_s`.
+        calls: how many were counted.
         minor_faults_per_call: page faults served without I/O, over the counted calls.
         kernel_s_per_call: processor seconds in the kernel, over the counted calls.
     """
@@ -115,6 +117,7 @@ class Visit:
     arm: str
     block: int
     samples_s: tuple[float, ...]
+    calls: int
     minor_faults_per_call: float
     kernel_s_per_call: float
 
@@ -145,16 +148,17 @@ def measure_blocks(
     visits: list[Visit] = []
     budget_s = protocol.arm_budget_s * len(calls)
     started = watch.now()
-    for block in range(protocol.max_blocks):
-        if block >= protocol.min_blocks and watch.now() - started > budget_s:
+    counted = dict.fromkeys(calls, 0)
+    for block in itertools.count():
+        spent = block >= protocol.max_blocks or watch.now() - started > budget_s
+        if spent and block >= protocol.min_blocks and min(counted.values()) >= protocol.min_calls:
             break
         gc.collect()
         gc.disable()
         try:
-            visits.extend(
-                _visit(watch, arm, block, calls[arm], latencies_s[arm], protocol)
-                for arm in visit_order(list(calls), rng)
-            )
+            for arm in visit_order(list(calls), rng):
+                visits.append(_visit(watch, arm, block, calls[arm], latencies_s[arm], protocol))
+                counted[arm] += visits[-1].calls
         finally:
             gc.enable()
     return visits
@@ -187,6 +191,7 @@ def _visit(
         arm=arm,
         block=block,
         samples_s=tuple(samples),
+        calls=made,
         minor_faults_per_call=(after.ru_minflt - before.ru_minflt) / made,
         kernel_s_per_call=(after.ru_stime - before.ru_stime) / made,
     )

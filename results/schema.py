@@ -151,6 +151,8 @@ class Protocol(Value, frozen=True, kw_only=True):
     """Seconds of timed visits per arm and replicate; exceeded only to reach `min_blocks`."""
     min_blocks: int = 3
     max_blocks: int = 40
+    min_calls: int = 1
+    """Counted calls of each arm and replicate, at least, whatever the budget."""
     lead_in_s: float = 0.010
     lead_in_calls: int = 2
     visit_s: float = 0.030
