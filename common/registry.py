@@ -8,7 +8,6 @@ never imports torch.
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import entry_points
 from typing import Any, Literal
 
 from dynamometer.common.errors import UnknownNameError, UsageError
@@ -44,6 +43,8 @@ def targets(kind: Kind) -> dict[str, str]:
     Raises:
         UsageError: two distributions register the same name.
     """
+    from importlib.metadata import entry_points  # takes a fifth of the start-up time
+
     found = dict(_BUILT_IN[kind])
     for point in entry_points(group=f"dynamometer.{kind}"):
         known = found.setdefault(point.name, point.value)

@@ -6,6 +6,8 @@ rotary positions (Su et al. 2021, arXiv:2104.09864), rotated in real arithmetic 
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -71,7 +73,7 @@ class Layer(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
         """Build a layer of `width` features."""
         super().__init__()
-        hidden = -(-8 * width // 3 // MULTIPLE) * MULTIPLE if width >= MULTIPLE else 2 * width
+        hidden = MULTIPLE * math.ceil(8 * width / 3 / MULTIPLE)
         self.attention_norm = nn.RMSNorm(width, eps=1e-5)
         self.attention = Attention(width, heads)
         self.feed_forward_norm = nn.RMSNorm(width, eps=1e-5)
