@@ -78,10 +78,23 @@ def open_suite(options: Mapping[str, str]) -> Suite:
     Raises:
         ValueError: there is no checkout at `torchbench_root`.
     """
-    if "torchbench_root" not in options:
-        return TorchBench()
+    return open_checkout(options) if "torchbench_root" in options else TorchBench()
+
+
+def open_checkout(options: Mapping[str, str]) -> Suite:
+    """Give the suite of a checkout of pytorch/benchmark.
+
+    Args:
+        options: `torchbench_root` and `offline_weights`, as above.
+
+    Raises:
+        ValueError: there is no checkout at `torchbench_root`, or none is named.
+    """
     from dynamometer.models.torchbench_checkout import TorchBenchCheckout
 
+    if "torchbench_root" not in options:
+        msg = "the suite torchbench-checkout needs --torchbench-root DIR"
+        raise ValueError(msg)
     return TorchBenchCheckout(Path(options["torchbench_root"]), options["offline_weights"] == "yes")
 
 

@@ -99,7 +99,7 @@ def _theirs(checkout: Path, model: str, batch_size: int, repeat: int, scratch: P
     return Theirs(accuracy_s, performance_s, accuracy, speedup)
 
 
-def _their_run(  # noqa: PLR0913  what their command line is made of
+def _their_run(
     checkout: Path, model: str, batch_size: int, repeat: int, stubs: Path, kind: str
 ) -> tuple[float, str]:
     with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as output:

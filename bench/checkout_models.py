@@ -40,7 +40,7 @@ Row = dict[str, Any]
 """Keys: model, outcome, reason, batch_size, seconds, load_s, forward_s, peak_bytes, notes."""
 
 RUNS = {"as is", "offline weights"}
-MARK = "<!-- Below: written by bench/checkout_models.py --markdown. -->\n\n"
+MARK = "<!-- Below: written by bench/checkout_models.py --markdown. -->"
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def main() -> None:
     print(table)
     if options.markdown:
         page = options.markdown.read_text(encoding="utf-8") if options.markdown.exists() else ""
-        options.markdown.write_text(page.partition(MARK)[0] + MARK + table, encoding="utf-8")
+        options.markdown.write_text(f"{page.partition(MARK)[0]}{MARK}\n\n{table}", encoding="utf-8")
 
 
 def _parse() -> argparse.Namespace:

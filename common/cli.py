@@ -177,6 +177,9 @@ def _suite_options(options: dict[str, Any]) -> dict[str, str]:
             msg = "--offline-weights and --hub-weights go with --torchbench-root"
             raise UsageError(msg)
         return {}
+    if options["scale"] != Scale.FULL:
+        msg = "the models of a checkout have one scale; --scale can't go with --torchbench-root"
+        raise UsageError(msg)
     if offline is None:
         from dynamometer.common.network import hub_is_reachable
 

@@ -15,7 +15,10 @@ from dynamometer.common.errors import UnknownNameError, UsageError
 Kind = Literal["suites", "backends", "experiments", "executors", "sinks"]
 
 _BUILT_IN: dict[Kind, dict[str, str]] = {
-    "suites": {"torchbench": "dynamometer.torchbench:open_suite"},
+    "suites": {
+        "torchbench": "dynamometer.torchbench:open_suite",
+        "torchbench-checkout": "dynamometer.torchbench:open_checkout",
+    },
     "backends": {
         "aot_eager": "dynamometer.dynamo.backends:aot_eager",
         "baseline": "dynamometer.dynamo.backends:baseline",

@@ -67,7 +67,8 @@ class Demucs(nn.Module):
         features = self.bottleneck(features)
         for decode in self.decoder:
             features = decode(features + _trim(skips.pop(), features.shape[-1]))
-        return features.unflatten(1, (SOURCES, STEREO))
+        sources: torch.Tensor = features.view(len(mix), SOURCES, STEREO, -1)
+        return sources
 
 
 def _encode(channels_in: int, channels: int) -> nn.Sequential:
@@ -97,10 +98,10 @@ def _trim(features: torch.Tensor, length: int) -> torch.Tensor:
 def _rescale(module: nn.Module) -> None:
     """Bring a convolution's weights nearer to a deviation of 0.1, as the paper's section 4.3."""
     if isinstance(module, nn.Conv1d | nn.ConvTranspose1d):
+        scale = (module.weight.std() / RESCALE).sqrt()
         with torch.no_grad():
-            scale = (module.weight.std() / RESCALE).sqrt()
             for parameter in module.parameters():
-                parameter /= scale
+                parameter.div_(scale)
 
 
 class Separation(nn.Module):

@@ -79,9 +79,7 @@ def _initialise(module: nn.Module) -> None:
             nn.init.zeros_(module.bias)
 
 
-def build_state_actor(
-    *, batch_size: int, state: int, actions: int, hidden: int
-) -> LoadedModel:
+def build_state_actor(*, batch_size: int, state: int, actions: int, hidden: int) -> LoadedModel:
     """Build a policy that sees the state, with random states.
 
     Args:

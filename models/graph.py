@@ -26,7 +26,8 @@ def basic_gnn(
         ValueError: if `batch_size` isn't 1.
     """
     if batch_size != 1:
-        raise ValueError(f"{architecture} takes one graph, but the batch size is {batch_size}")
+        msg = f"{architecture} takes one graph, but the batch size is {batch_size}: leave it at 1"
+        raise ValueError(msg)
     zoo = importlib.import_module("torch_geometric.nn.models")
     module = getattr(zoo, architecture)(channels, channels, num_layers=num_layers)
     features = torch.randn(nodes, channels)

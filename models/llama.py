@@ -57,12 +57,10 @@ class Attention(nn.Module):
         return attended
 
 
-def _rotate(
-    features: torch.Tensor, rotation: tuple[torch.Tensor, torch.Tensor]
-) -> torch.Tensor:
+def _rotate(features: torch.Tensor, rotation: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
     """Turn each pair of neighbouring features, `[B, heads, T, D]`, by its position's angle."""
     cosine, sine = rotation
-    even, odd = features.float().unflatten(-1, (-1, 2)).unbind(dim=-1)
+    even, odd = features[..., ::2].float(), features[..., 1::2].float()
     turned = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
     return turned.flatten(-2).to(features.dtype)
 
@@ -134,7 +132,7 @@ class Llama(nn.Module):
         return logits.float()
 
 
-def build_llama(
+def build_llama(  # noqa: PLR0913  # one for each size that a scale may replace
     *,
     batch_size: int,
     vocabulary: int,

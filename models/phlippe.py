@@ -6,6 +6,8 @@ sizes from Phillip Lippe's tutorial on them (phlippe/uvadlc_notebooks, tutorial 
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -117,7 +119,10 @@ def build_densenet(
 
 
 def _classifier(
-    layers: list[nn.Module], kaiming_mode: str, batch_size: int, image_size: int
+    layers: list[nn.Module],
+    kaiming_mode: Literal["fan_in", "fan_out"],
+    batch_size: int,
+    image_size: int,
 ) -> LoadedModel:
     """Chain layers, draw the convolutions' weights for ReLU, and add random images."""
     module = nn.Sequential(*layers)

@@ -7,6 +7,8 @@ kaituoxu/Speech-Transformer for Aishell.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -18,18 +20,28 @@ START, END = 0, 1
 IGNORED = -1  # marks the padding of targets
 
 
+class Shape(NamedTuple):
+    """Sizes of a layer: features outside and between a feed-forward network's layers, heads."""
+
+    width: int
+    inner: int
+    heads: int
+    dropout: float = 0.1
+
+
 class Attention(nn.Module):
     """Attention whose output is added to the queries and normalised."""
 
-    def __init__(self, width: int, heads: int, dropout: float) -> None:
-        """Build the four projections of `width` features."""
+    def __init__(self, shape: Shape) -> None:
+        """Build the four projections."""
         super().__init__()
-        self.heads = heads
+        width = shape.width
+        self.heads = shape.heads
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width)
         self.value = nn.Linear(width, width)
         self.out = nn.Linear(width, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(shape.dropout)
         self.norm = nn.LayerNorm(width)
 
     def forward(
@@ -55,13 +67,16 @@ class Attention(nn.Module):
 class FeedForward(nn.Module):
     """Two layers whose output is added to their input and normalised."""
 
-    def __init__(self, width: int, inner: int, dropout: float) -> None:
-        """Build the layers, with `inner` features between."""
+    def __init__(self, shape: Shape) -> None:
+        """Build the layers."""
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Linear(width, inner), nn.ReLU(), nn.Linear(inner, width), nn.Dropout(dropout)
+            nn.Linear(shape.width, shape.inner),
+            nn.ReLU(),
+            nn.Linear(shape.inner, shape.width),
+            nn.Dropout(shape.dropout),
         )
-        self.norm = nn.LayerNorm(width)
+        self.norm = nn.LayerNorm(shape.width)
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         """Transform `[B, T, width]`."""
@@ -72,11 +87,11 @@ class FeedForward(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention and a feed-forward network; padding is zeroed after each."""
 
-    def __init__(self, width: int, heads: int, inner: int, dropout: float) -> None:
+    def __init__(self, shape: Shape) -> None:
         """Build a layer."""
         super().__init__()
-        self.attention = Attention(width, heads, dropout)
-        self.feed_forward = FeedForward(width, inner, dropout)
+        self.attention = Attention(shape)
+        self.feed_forward = FeedForward(shape)
 
     def forward(self, hidden: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
         """Transform `[B, T, width]`, of which `real`, `[B, T]`, is not padding."""
@@ -89,12 +104,12 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Self-attention, attention to the encoder, and a feed-forward network."""
 
-    def __init__(self, width: int, heads: int, inner: int, dropout: float) -> None:
+    def __init__(self, shape: Shape) -> None:
         """Build a layer."""
         super().__init__()
-        self.attention = Attention(width, heads, dropout)
-        self.cross_attention = Attention(width, heads, dropout)
-        self.feed_forward = FeedForward(width, inner, dropout)
+        self.attention = Attention(shape)
+        self.cross_attention = Attention(shape)
+        self.feed_forward = FeedForward(shape)
 
     def forward(
         self,
@@ -124,24 +139,16 @@ class SpeechTransformer(nn.Module):
     """An encoder of frames and a decoder of characters."""
 
     def __init__(
-        self,
-        features: int,
-        vocabulary: int,
-        width: int,
-        layers: int,
-        heads: int,
-        inner: int,
-        max_length: int = 5000,
-        dropout: float = 0.1,
+        self, features: int, vocabulary: int, layers: int, shape: Shape, max_length: int = 5000
     ) -> None:
         """Build `layers` layers of each."""
         super().__init__()
+        width = shape.width
         self.frames = nn.Sequential(nn.Linear(features, width), nn.LayerNorm(width))
         self.characters = nn.Embedding(vocabulary, width)
-        self.dropout = nn.Dropout(dropout)
-        sizes = (width, heads, inner, dropout)
-        self.encoder = nn.ModuleList(EncoderLayer(*sizes) for _ in range(layers))
-        self.decoder = nn.ModuleList(DecoderLayer(*sizes) for _ in range(layers))
+        self.dropout = nn.Dropout(shape.dropout)
+        self.encoder = nn.ModuleList(EncoderLayer(shape) for _ in range(layers))
+        self.decoder = nn.ModuleList(DecoderLayer(shape) for _ in range(layers))
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.xavier_uniform_(parameter)
@@ -195,7 +202,7 @@ def _ended(targets: torch.Tensor) -> torch.Tensor:
     return padded.scatter(1, last, END)
 
 
-def build_speech_transformer(
+def build_speech_transformer(  # noqa: PLR0913  # one for each size that a scale may replace
     *,
     batch_size: int,
     frames: int,
@@ -220,7 +227,7 @@ def build_speech_transformer(
         heads: attention heads of a layer.
         inner: features between the layers of a feed-forward network.
     """
-    module = SpeechTransformer(features, vocabulary, width, layers, heads, inner)
+    module = SpeechTransformer(features, vocabulary, layers, Shape(width, inner, heads))
     spectrogram = torch.randn(batch_size, frames, features)
     lengths = torch.full((batch_size,), frames)
     targets = torch.randint(END + 1, vocabulary, (batch_size, characters))

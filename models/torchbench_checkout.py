@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -107,6 +107,19 @@ class TorchBenchCheckout:
             for path in sorted((self._root / MODELS).glob("*/__init__.py"))
         ]
 
+    def preload(self, specs: Iterable[ModelSpec]) -> None:
+        """Import the packages these models need, as far as they are installed.
+
+        The checkout itself is left to `load`: what its models do when imported is their own.
+        """
+        from dynamometer.models.torchvision_schemas import define_missing_schemas
+
+        define_missing_schemas()
+        packages = {package for spec in specs if not spec.skips for package in spec.requires}
+        for name in sorted(packages):
+            with suppress(ImportError):
+                importlib.import_module(name)
+
     def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
         """Build one model by its own class, and take the module and inputs that it offers.
 
@@ -141,7 +154,7 @@ class TorchBenchCheckout:
         frameworks = re.findall(r"torchbenchmark\.util\.framework\.(\w+)", source)
         packages = [_FRAMEWORKS[key] for key in frameworks if key in _FRAMEWORKS]
         return ModelSpec(
-            suite="torchbench",
+            suite="torchbench-checkout",
             name=name,
             task=_task(source),
             origin=f"pytorch/benchmark, {MODELS.as_posix()}/{name}",

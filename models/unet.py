@@ -6,6 +6,8 @@ Source: Ronneberger et al. 2015, arXiv:1505.04597. From the configuration TorchB
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -37,11 +39,10 @@ class UNet(nn.Module):
             classes: number of classes.
         """
         super().__init__()
-        sizes = [width * 2**min(level, depth - 1) for level in range(depth + 1)]
+        sizes = [width * 2 ** min(level, depth - 1) for level in range(depth + 1)]
         self.first = _double_convolution(3, width, width)
         self.down = nn.ModuleList(
-            _double_convolution(before, after, after)
-            for before, after in zip(sizes, sizes[1:], strict=False)
+            _double_convolution(before, after, after) for before, after in pairwise(sizes)
         )
         self.up = nn.ModuleList(
             _double_convolution(2 * size, size, max(size // 2, width))

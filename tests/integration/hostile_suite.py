@@ -58,6 +58,14 @@ class WrongWhenCompiled(Behaving):
         return out + 1e-3 * out.max() if torch.compiler.is_compiling() else out
 
 
+class Allocating(Behaving):
+    """Takes 48 MB for a moment at every call."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Fill and drop a large tensor."""
+        return super().forward(x) + torch.ones(12 * 2**20).amax()
+
+
 class Uncapturable(Behaving):
     """Leaves Dynamo nothing to compile."""
 
@@ -140,6 +148,7 @@ MISDEEDS: dict[str, Callable[[], object]] = {
     "writes_everywhere": write_to_every_descriptor,
 }
 CLASSES = {
+    "allocates": Allocating,
     "behaves": Behaving,
     "uncapturable": Uncapturable,
     "undecided": Undecided,

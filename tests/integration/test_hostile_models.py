@@ -130,4 +130,3 @@ def _is_ours(pid: int) -> bool:
         return b"time.sleep(600)" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-

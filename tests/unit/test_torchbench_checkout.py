@@ -144,7 +144,7 @@ def test_a_spec_tells_task_and_package_from_the_source(root: Path) -> None:
 def test_a_spec_has_the_packages_of_the_table(root: Path) -> None:
     """What a model imports beyond its framework is in the table."""
     add_model(root, "dlrm")
-    assert spec_of(root, "dlrm").requires == ("onnx",)
+    assert spec_of(root, "dlrm").requires == ("onnx", "sklearn")
 
 
 def test_missing_data_is_a_skip_until_it_is_there(root: Path) -> None:

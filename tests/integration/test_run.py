@@ -1,0 +1,221 @@
+"""Real models through the real program, as a user runs it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dynamometer.results import store
+from dynamometer.results.csv_sink import DASHBOARD_COLUMNS
+from dynamometer.results.schema import Status
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = [sys.executable, str(ROOT / "torchbench.py")]
+RESUME = [sys.executable, "-m", "dynamometer", "resume"]
+MODELS = ("alexnet", "lennard_jones", "resnet18")
+
+
+def finish(command: list[str], cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=600, check=False, cwd=cwd
+    )
+
+
+def only(*names: str) -> list[str]:
+    """Select models by name, tiny."""
+    return ["--scale", "tiny", *(word for name in names for word in ("--only", name))]
+
+
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Measure one model with four arms in two replicates; give its directory and output."""
+    runs = tmp_path_factory.mktemp("runs")
+    arms = ["--backend", "eager", "--backend", "aot_eager", "--backend", "inductor"]
+    words = [*only("resnet18"), *arms, "--speedup-ts", "-r", "2", "--output-dir", str(runs)]
+    # From another folder: the script must not depend on where it is run.
+    done = finish([*SCRIPT, *words], cwd=runs)
+    assert done.returncode == 0, done.stderr
+    return next(runs.iterdir()), done.stdout
+
+
+def test_all_arms_are_measured(finished_run: tuple[Path, str]) -> None:
+    """Every arm passes and has latencies in the blocks of the baseline, faults and memory."""
+    records = store.read_records(finished_run[0])
+    assert [record.replicate for record in records] == [0, 1]
+    for record in records:
+        assert [arm.outcome.status for arm in record.arms] == [Status.PASS] * 5
+        latencies = {each.arm: each for each in record.measurements if each.metric == "latency"}
+        assert set(latencies) == set(record.case.arms)
+        blocks = {tuple(sorted(set(each.blocks))) for each in latencies.values()}
+        assert len(blocks) == 1
+        assert sorted(record.build_order) == sorted(record.case.arms)
+        assert not record.absent
+    memory = {each.arm for each in records[0].measurements if each.metric == "peak_memory"}
+    assert memory == set(records[0].case.arms)
+
+
+def test_only_the_first_compilation_is_cold(finished_run: tuple[Path, str]) -> None:
+    """Graph caches are empty at the first replicate and warm at the second, and it is said."""
+    cold, warm = store.read_records(finished_run[0])
+    assert {"compile_time"} == {
+        each.metric for each in cold.measurements if "compile" in each.metric
+    }
+    assert {"compile_time_warm"} == {
+        each.metric for each in warm.measurements if "compile" in each.metric
+    }
+
+
+def test_capture_is_counted_for_each_arm(finished_run: tuple[Path, str]) -> None:
+    """Arms of Dynamo have one frame and one graph of the same size each; TorchScript none."""
+    record = store.read_records(finished_run[0])[0]
+    captures = {arm.arm: arm.capture for arm in record.arms}
+    assert captures["baseline"] is None
+    assert captures["ts"] is None
+    sizes = set()
+    for name in ("eager", "aot_eager", "inductor"):
+        capture = captures[name]
+        assert capture is not None
+        assert (capture.frames, capture.frames_ok, capture.graphs) == (1, 1, 1)
+        sizes.add(capture.ops)
+    assert len(sizes) == 1
+
+
+def test_csv_has_the_dashboards_columns(finished_run: tuple[Path, str]) -> None:
+    """Each arm's file begins with PyTorch's columns in order, filled with this case."""
+    path = finished_run[0] / "inductor_torchbench_float32_inference_cpu_performance.csv"
+    with path.open() as file:
+        reader = csv.DictReader(file)
+        (row,) = list(reader)
+        assert tuple(reader.fieldnames or ())[: len(DASHBOARD_COLUMNS)] == DASHBOARD_COLUMNS
+    assert (row["dev"], row["name"], row["unique_graphs"]) == ("cpu", "resnet18", "1")
+    assert float(row["speedup_low"]) < float(row["speedup"]) < float(row["speedup_high"])
+    assert all(float(row[name]) > 0 for name in ("abs_latency", "compilation_latency"))
+    assert all(float(row[name]) > 0 for name in ("eager_peak_mem", "dynamo_peak_mem"))
+
+
+def test_output_names_the_files(finished_run: tuple[Path, str]) -> None:
+    """The table, the split of the time and the paths of the results are on standard output."""
+    directory, output = finished_run
+    assert output.startswith("cpu  resnet18 ")
+    assert "GEOMEAN SPEEDUP [" in output
+    assert "% harness)" in output
+    assert str(directory / "events.jsonl") in output
+
+
+def test_record_repeats_alone(finished_run: tuple[Path, str], tmp_path: Path) -> None:
+    """The command in a record plans the very same case again."""
+    record = store.read_records(finished_run[0])[0]
+    words = record.command.split()
+    words[words.index("--replicates") + 1] = "1"
+    done = finish([sys.executable, *words, "--output-dir", str(tmp_path)])
+    assert done.returncode == 0, done.stderr
+    (again,) = store.read_records(next(tmp_path.iterdir()))
+    assert again.case == record.case
+
+
+def test_killed_parent_loses_nothing(tmp_path: Path) -> None:
+    """After `kill -9` no process is left, and resuming runs exactly what was missing."""
+    command = [*SCRIPT, *only(*MODELS), "--backend", "eager", "-r", "1"]
+    process = subprocess.Popen(
+        [*command, "--output-dir", str(tmp_path)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    directory = wait_for_record(tmp_path)
+    children = descendants(process.pid)
+    process.kill()
+    process.wait()
+    before = (directory / store.EVENTS).read_bytes()
+    assert children
+    wait_until_gone(children)
+    done = finish([*RESUME, str(directory)])
+    assert done.returncode == 0, done.stderr
+    assert (directory / store.EVENTS).read_bytes().startswith(before)
+    records = store.read_records(directory)
+    assert sorted(record.case.model for record in records) == sorted(MODELS)
+    assert all(record.outcome.status is Status.PASS for record in records)
+
+
+def test_interrupt_finishes_the_case(tmp_path: Path) -> None:
+    """Ctrl-C lets the case in flight end, stores it, and says how to go on."""
+    command = [*SCRIPT, *only(*MODELS), "--backend", "eager", "-r", "1"]
+    process = subprocess.Popen(
+        [*command, "--output-dir", str(tmp_path)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    directory = wait_for_record(tmp_path)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert f"dynamometer resume {directory}" in errors
+    done = len(store.read_records(directory))
+    assert 1 <= done < len(MODELS)
+    assert finish([*RESUME, str(directory)]).returncode == 0
+    assert len(store.read_records(directory)) == len(MODELS)
+
+
+def test_other_users_of_the_names_are_not_met(tmp_path: Path) -> None:
+    """Run from a folder with packages called common and results, the program uses its own."""
+    for name in ("common", "results", "models"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('not ours')")
+    words = [*only("lennard_jones"), "--backend", "eager", "-r", "1", "--output-dir", "runs"]
+    done = finish([*SCRIPT, *words], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def wait_for_record(runs: Path) -> Path:
+    """Wait until a run below a folder has its first record, and give the run's directory."""
+    for _ in range(3000):
+        for directory in runs.iterdir():
+            events = directory / store.EVENTS
+            if events.exists() and events.read_bytes().count(b"\n"):
+                return directory
+        time.sleep(0.1)
+    pytest.fail("no record in five minutes")
+
+
+def descendants(pid: int) -> list[int]:
+    """Give the processes below a process."""
+    below = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            below += [int(child), *descendants(int(child))]
+    return below
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    """Wait until none of these processes runs any more."""
+    for _ in range(300):
+        if not any(is_running(pid) for pid in pids):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"still running: {[pid for pid in pids if is_running(pid)]}")
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process is there and no zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z" and os.getpid() != pid
+
+
+def test_manifest_says_what_was_planned(finished_run: tuple[Path, str]) -> None:
+    """The manifest holds the plan and the environment, readable without this project."""
+    manifest = json.loads((finished_run[0] / store.MANIFEST).read_text())
+    assert manifest["plan"]["cases"][0]["model"] == "resnet18"
+    assert manifest["environment"]["packages"]["torch"]
+    assert manifest["command"].endswith("--output-dir " + str(finished_run[0].parent))
