@@ -65,7 +65,7 @@ class TorchBench:
         module_name, function_name = spec.build.split(":")
         module = importlib.import_module(f"dynamometer.models.{module_name}")
         build = cast("Callable[..., LoadedModel]", getattr(module, function_name))
-        return build(batch_size=case.batch_size, **spec.options_at(case.scale))
+        return build(batch_size=case.batch_size, **spec.options_at(case.scale, case.device))
 
 
 def open_suite(options: Mapping[str, str]) -> Suite:

@@ -114,7 +114,7 @@ class BertForPretraining(nn.Module):
         )
 
 
-def build_bert(  # noqa: PLR0913  # one for each size that a scale may replace
+def build_bert(  # one for each size that a scale may replace
     *,
     batch_size: int,
     vocabulary: int,

@@ -132,7 +132,7 @@ class Llama(nn.Module):
         return logits.float()
 
 
-def build_llama(  # noqa: PLR0913  # one for each size that a scale may replace
+def build_llama(  # one for each size that a scale may replace
     *,
     batch_size: int,
     vocabulary: int,

@@ -109,7 +109,7 @@ class Adaptation(nn.Module):
         }
 
 
-def build_maml(  # noqa: PLR0913  # one for each size that a scale may replace
+def build_maml(  # one for each size that a scale may replace
     *, batch_size: int, width: int, ways: int, shots: int, queries: int, steps: int, rate: float
 ) -> LoadedModel:
     """Build adaptation with random images and labels.

@@ -73,7 +73,7 @@ def _initialise(module: nn.Module) -> None:
         nn.init.zeros_(module.bias)
 
 
-def build_nanogpt(  # noqa: PLR0913  # one for each size that a scale may replace
+def build_nanogpt(  # one for each size that a scale may replace
     *,
     batch_size: int,
     vocabulary: int,

@@ -202,7 +202,7 @@ def _ended(targets: torch.Tensor) -> torch.Tensor:
     return padded.scatter(1, last, END)
 
 
-def build_speech_transformer(  # noqa: PLR0913  # one for each size that a scale may replace
+def build_speech_transformer(  # one for each size that a scale may replace
     *,
     batch_size: int,
     frames: int,

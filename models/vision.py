@@ -16,7 +16,7 @@ from dynamometer.models.torchvision_schemas import define_missing_schemas
 SETTLING_IMAGES = 4
 
 
-def resnet(  # noqa: PLR0913  # the published variants differ in each of these
+def resnet(  # the published variants differ in each of these
     *,
     batch_size: int,
     block: str,

@@ -59,6 +59,8 @@ class ModelSpec(Value, frozen=True, kw_only=True):
     """TorchBench's evaluation batch size by device type."""
     options: dict[str, Any] = {}
     """Arguments of the builder at full scale."""
+    cpu: dict[str, Any] = {}
+    """What replaces them on a CPU at full scale, where TorchBench shortens some sequences."""
     small: dict[str, Any] = {}
     """What replaces them at small scale; may hold `batch_size`."""
     tiny: dict[str, Any] = {}
@@ -71,15 +73,15 @@ class ModelSpec(Value, frozen=True, kw_only=True):
     quick: bool = False
     """Belongs to the `--quick` selection."""
 
-    def options_at(self, scale: Scale) -> dict[str, Any]:
-        """Merge the builder's arguments for a scale over those of the full one."""
-        merged = {**self.options, **self._overrides(scale)}
+    def options_at(self, scale: Scale, device: str) -> dict[str, Any]:
+        """Merge the builder's arguments for a scale and a device type over the published ones."""
+        merged = {**self.options, **self._overrides(scale, device)}
         merged.pop("batch_size", None)
         return merged
 
     def batch_size_at(self, scale: Scale, device: str) -> int | None:
         """Give the batch size for a scale and a device type; `None` if the model sets its own."""
-        overrides = self._overrides(scale)
+        overrides = self._overrides(scale, device)
         if "batch_size" in overrides:
             return int(overrides["batch_size"])
         return self.batch_size.get(device, self.batch_size.get("cpu"))
@@ -91,10 +93,10 @@ class ModelSpec(Value, frozen=True, kw_only=True):
                 return skip.reason
         return None
 
-    def _overrides(self, scale: Scale) -> dict[str, Any]:
+    def _overrides(self, scale: Scale, device: str) -> dict[str, Any]:
         match scale:
             case Scale.FULL:
-                return {}
+                return self.cpu if device == "cpu" else {}
             case Scale.SMALL:
                 return self.small
             case Scale.TINY:
