@@ -1,0 +1,40 @@
+"""What all tests share: golden files, and how long Hypothesis searches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GOLDEN = Path(__file__).resolve().parent / "golden" / "expected"
+
+hypothesis.settings.register_profile("dynamometer", deadline=None, max_examples=60)
+hypothesis.settings.load_profile("dynamometer")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--update-golden`."""
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write what the tests produce over tests/golden/expected, to be read with git diff",
+    )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a text with the golden file of a name, exactly; or write it, where asked to."""
+
+    def check(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode())
+        assert text == path.read_bytes().decode(), f"{path} differs: pytest --update-golden"
+
+    return check

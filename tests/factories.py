@@ -1,0 +1,169 @@
+"""Values of the vocabulary with sensible defaults; a test names only what it is about."""
+
+from __future__ import annotations
+
+from dynamometer.results.schema import (
+    BASELINE,
+    PASSED,
+    ArmResult,
+    CaptureStats,
+    Case,
+    Environment,
+    Manifest,
+    Measurement,
+    ModelSpec,
+    Outcome,
+    Protocol,
+    Record,
+    RunPlan,
+    Skip,
+    Stage,
+    Status,
+)
+
+ARMS = (BASELINE, "inductor")
+MIB = 2.0**20
+
+
+def model_spec(name: str = "alexnet", *, skipped: str | None = None, **fields: object) -> ModelSpec:
+    """Describe a model; `skipped` is the reason its table gives for not running it."""
+    defaults: dict[str, object] = {
+        "suite": "torchbench",
+        "task": "classification",
+        "origin": "made up",
+        "build": "vision:alexnet",
+        "batch_size": {"cpu": 4, "cuda": 64},
+        "skips": () if skipped is None else (Skip(reason=skipped),),
+    }
+    return ModelSpec(name=name, **{**defaults, **fields})  # type: ignore[arg-type]
+
+
+def case(model: str = "alexnet", arms: tuple[str, ...] = ARMS, **fields: object) -> Case:
+    """Make a case with the batch size `model_spec` gives."""
+    defaults: dict[str, object] = {"suite": "torchbench", "batch_size": 4}
+    return Case(model=model, arms=arms, **{**defaults, **fields})  # type: ignore[arg-type]
+
+
+def environment(**fields: object) -> Environment:
+    """Describe a machine that there is not."""
+    defaults: dict[str, object] = {
+        "id": "0123456789ab",
+        "machine": "testbed",
+        "cpu": "Made-up CPU",
+        "cpus": 2,
+        "memory_bytes": 8 * 2**30,
+        "os": "Linux 6.0",
+        "python": "3.11.0",
+        "packages": {"torch": "2.13.0"},
+        "git": None,
+        "governor": None,
+        "load_1min": 0.5,
+        "variables": {},
+    }
+    return Environment(**{**defaults, **fields})  # type: ignore[arg-type]
+
+
+def plan(
+    *specs: ModelSpec, arms: tuple[str, ...] = ARMS, replicates: int = 3, **fields: object
+) -> RunPlan:
+    """Plan one case for each spec."""
+    specs = specs or (model_spec(),)
+    defaults: dict[str, object] = {
+        "suite": "torchbench",
+        "models": specs,
+        "cases": tuple(case(spec.name, arms) for spec in specs),
+        "protocol": Protocol(replicates=replicates),
+    }
+    return RunPlan(**{**defaults, **fields})  # type: ignore[arg-type]
+
+
+def manifest(run_plan: RunPlan | None = None, **fields: object) -> Manifest:
+    """Wrap a plan."""
+    defaults: dict[str, object] = {
+        "run_id": "20260101-000000-abcdef",
+        "created_at": "2026-01-01T00:00:00+00:00",
+        "version": "0.1.0",
+        "program": "./torchbench.py",
+        "command": "./torchbench.py --quick",
+        "environment": environment(),
+    }
+    return Manifest(plan=run_plan or plan(), **{**defaults, **fields})  # type: ignore[arg-type]
+
+
+def measurement(
+    metric: str = "latency",
+    arm: str = BASELINE,
+    samples: tuple[float, ...] = (0.010, 0.011, 0.010, 0.012),
+    blocks: tuple[int, ...] = (),
+    unit: str = "s",
+) -> Measurement:
+    """Make raw samples."""
+    return Measurement(metric=metric, unit=unit, arm=arm, samples=samples, blocks=blocks)
+
+
+def latency(arm: str, seconds: float) -> Measurement:
+    """Make latencies of four blocks, spread a little around a value."""
+    samples = tuple(seconds * factor for factor in (1.0, 1.002, 0.998, 1.001))
+    return measurement("latency", arm, samples, (0, 1, 2, 3))
+
+
+def failure(
+    status: Status = Status.FAIL,
+    stage: Stage | None = Stage.COMPILE,
+    reason: str | None = "RuntimeError: no such operator",
+) -> Outcome:
+    """Say how something failed."""
+    return Outcome(status=status, stage=stage, reason=reason)
+
+
+def record(of: Case | None = None, *, replicate: int = 0, **fields: object) -> Record:
+    """Make a record of a replicate that passed, with nothing measured."""
+    of = of or case()
+    outcome = fields.get("outcome", PASSED)
+    defaults: dict[str, object] = {
+        "run_id": "20260101-000000-abcdef",
+        "outcome": outcome,
+        "arms": tuple(ArmResult(arm=arm, outcome=outcome) for arm in of.arms),  # type: ignore[arg-type]
+        "environment_id": "0123456789ab",
+        "seed": 0,
+        "started_at": "2026-01-01T00:00:00.000+00:00",
+        "seconds": {"load": 1.0, "measure": 2.0},
+        "command": f"./torchbench.py --only {of.model}",
+    }
+    return Record(case=of, replicate=replicate, **{**defaults, **fields})  # type: ignore[arg-type]
+
+
+def measured_record(
+    of: Case | None = None,
+    *,
+    replicate: int = 0,
+    seconds: dict[str, float] | None = None,
+    peaks_mib: dict[str, float] | None = None,
+) -> Record:
+    """Make a record of a replicate that passed, with everything a run measures.
+
+    Args:
+        of: what was run.
+        replicate: which process.
+        seconds: latency by arm; 10 ms for the baseline and 8 ms for the others unless said.
+        peaks_mib: peak memory beyond the loaded model by arm; 100 MiB, where not said.
+    """
+    of = of or case()
+    seconds = seconds or {arm: 0.010 if arm == BASELINE else 0.008 for arm in of.arms}
+    peaks = {arm: 100.0 for arm in of.arms} | (peaks_mib or {})
+    measurements = [latency(arm, value) for arm, value in seconds.items()]
+    for arm in of.arms:
+        measurements += [
+            measurement("loaded_memory", arm, (300 * MIB,), unit="B"),
+            measurement("peak_memory", arm, (peaks[arm] * MIB,), unit="B"),
+        ]
+        if arm != BASELINE:
+            measurements.append(measurement("compile_time", arm, (12.5,)))
+    capture = CaptureStats(frames=2, frames_ok=2, graphs=3, ops=40, breaks={"print": 2, "item": 1})
+    arms = tuple(
+        ArmResult(
+            arm=arm, outcome=PASSED, capture=None if arm == BASELINE else capture, steady=True
+        )
+        for arm in of.arms
+    )
+    return record(of, replicate=replicate, arms=arms, measurements=tuple(measurements))

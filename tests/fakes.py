@@ -1,0 +1,109 @@
+"""Hand-written stand-ins for what costs time or processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import factories
+
+from dynamometer.results.schema import PASSED, Outcome, Record, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dynamometer.results.schema import Case
+
+
+@dataclass
+class FakeExecutor:
+    """Makes records at once, with the outcome a script says.
+
+    Attributes:
+        outcomes: the status of a replicate of a model; a pass where nothing is said.
+        executed: what was asked for, in order.
+        before: called before each record is made.
+    """
+
+    outcomes: dict[tuple[str, int], Status] = field(default_factory=dict)
+    executed: list[tuple[str, int]] = field(default_factory=list)
+    before: Callable[[Case, int], None] = lambda case, replicate: None
+
+    def prepare(self) -> float:
+        """Do nothing, in no time."""
+        return 0.0
+
+    def execute(self, case: Case, replicate: int) -> Record:
+        """Make the record."""
+        self.before(case, replicate)
+        self.executed.append((case.model, replicate))
+        status = self.outcomes.get((case.model, replicate), Status.PASS)
+        outcome = PASSED if status is Status.PASS else Outcome(status=status, reason="scripted")
+        return factories.record(case, replicate=replicate, outcome=outcome)
+
+    def close(self) -> None:
+        """There is nothing to stop."""
+
+
+@dataclass
+class RecordingSink:
+    """Keeps what it is given."""
+
+    written: list[tuple[Record, ...]] = field(default_factory=list)
+    at_write: Callable[[Sequence[Record]], None] = lambda records: None
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Keep the records of a case."""
+        self.at_write(records)
+        self.written.append(tuple(records))
+
+    def close(self) -> None:
+        """There is nothing to finish."""
+
+
+@dataclass
+class RecordingObserver:
+    """Keeps what it notices, as (event, model) pairs."""
+
+    events: list[tuple[str, str]] = field(default_factory=list)
+
+    def case_started(self, case: Case) -> None:
+        """Keep it."""
+        self.events.append(("started", case.model))
+
+    def record_made(self, record: Record) -> None:
+        """Keep it."""
+        self.events.append((f"record {record.replicate}", record.case.model))
+
+    def case_ended(self, case: Case) -> None:
+        """Keep it."""
+        self.events.append(("ended", case.model))
+
+
+@dataclass
+class FakeClock:
+    """A clock that only its calls advance; durations are multiples of a power of two."""
+
+    time_s: float = 0.0
+    calls: int = 0
+    synchronized: int = 0
+
+    def now(self) -> float:
+        """Tell the time."""
+        return self.time_s
+
+    def synchronize(self) -> None:
+        """Count the waits for a device."""
+        self.synchronized += 1
+
+    def step(self, seconds: Callable[[int], float]) -> Callable[[], None]:
+        """Make a call that takes as long as a script says of its index, from 0."""
+        made = 0
+
+        def call() -> None:
+            nonlocal made
+            self.time_s += seconds(made)
+            made += 1
+            self.calls += 1
+
+        return call

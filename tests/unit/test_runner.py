@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+from fakes import FakeExecutor, RecordingObserver, RecordingSink
+
+from dynamometer.common.runner import Interrupt, pending, run
+from dynamometer.results import store
+from dynamometer.results.schema import BASELINE, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dynamometer.results.schema import Case, Manifest, Record
+
+SPECS = tuple(factories.model_spec(name) for name in ("a", "b", "c"))
+
+
+def start(tmp_path: Path, manifest: Manifest) -> Path:
+    """Make the run directory."""
+    directory = tmp_path / "run"
+    store.create(directory, manifest)
+    return directory
+
+
+def go(
+    manifest: Manifest,
+    directory: Path,
+    executor: FakeExecutor,
+    sink: RecordingSink | None = None,
+    interrupt: Interrupt | None = None,
+) -> bool:
+    """Run with fakes all around."""
+    sinks = [sink] if sink else []
+    observer = RecordingObserver()
+    return run(manifest, directory, executor, sinks, observer, interrupt or Interrupt())
+
+
+@pytest.fixture
+def manifest() -> Manifest:
+    """Three models, three replicates."""
+    return factories.manifest(factories.plan(*SPECS))
+
+
+def test_every_replicate_of_every_case_is_run(tmp_path: Path, manifest: Manifest) -> None:
+    """Cases come in the plan's order, a case's replicates together."""
+    directory, executor = start(tmp_path, manifest), FakeExecutor()
+    assert go(manifest, directory, executor)
+    assert executor.executed == [(name, replicate) for name in "abc" for replicate in range(3)]
+    assert [(r.case.model, r.replicate) for r in store.read_records(directory)] == executor.executed
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.PASS])
+def test_a_failure_stops_its_case_only(tmp_path: Path, manifest: Manifest, status: Status) -> None:
+    """A replicate that didn't pass is the last of its case; the other cases are whole."""
+    directory, executor = start(tmp_path, manifest), FakeExecutor({("b", 1): status})
+    assert go(manifest, directory, executor)
+    assert Counter(model for model, _ in executor.executed) == {"a": 3, "b": 2, "c": 3}
+
+
+def test_planned_cases_are_the_recorded_ones(tmp_path: Path, manifest: Manifest) -> None:
+    """Whatever happens, no case goes missing."""
+    directory = start(tmp_path, manifest)
+    outcomes = {("a", 0): Status.CRASH, ("b", 2): Status.TIMEOUT, ("c", 0): Status.SKIP}
+    assert go(manifest, directory, FakeExecutor(outcomes))
+    recorded = {record.case.id for record in store.read_records(directory)}
+    assert recorded == {case.id for case in manifest.plan.cases}
+
+
+def test_skip_tables_make_records_without_executing(tmp_path: Path) -> None:
+    """A skipped model has a record that says why for every arm, and a command that runs it."""
+    spec = factories.model_spec("a", skipped="needs CUDA")
+    manifest = factories.manifest(factories.plan(spec))
+    directory, executor = start(tmp_path, manifest), FakeExecutor()
+    assert go(manifest, directory, executor)
+    assert executor.executed == []
+    (record,) = store.read_records(directory)
+    assert record.outcome.status is Status.SKIP
+    assert record.outcome.reason == "needs CUDA"
+    assert [(each.arm, each.outcome) for each in record.arms] == [
+        (BASELINE, record.outcome),
+        ("inductor", record.outcome),
+    ]
+    assert "--no-skip" in record.command
+    assert (record.run_id, record.environment_id) == (manifest.run_id, manifest.environment.id)
+
+
+def test_resume_executes_exactly_what_is_missing(tmp_path: Path, manifest: Manifest) -> None:
+    """What a first sitting finished, failed or skipped is not run again; the rest is, once."""
+    directory = start(tmp_path, manifest)
+    interrupt = Interrupt()
+
+    def stop_after_b0(case: Case, replicate: int) -> None:
+        interrupt.requested = (case.model, replicate) == ("b", 0)
+
+    first = FakeExecutor({("a", 1): Status.FAIL}, before=stop_after_b0)
+    assert not go(manifest, directory, first, interrupt=interrupt)
+    assert first.executed == [("a", 0), ("a", 1), ("b", 0)]
+    second, sink = FakeExecutor(), RecordingSink()
+    assert go(manifest, directory, second, sink)
+    assert second.executed == [("b", 1), ("b", 2), ("c", 0), ("c", 1), ("c", 2)]
+    assert [len(records) for records in sink.written] == [2, 3, 3]
+    third = FakeExecutor()
+    assert go(manifest, directory, third)
+    assert third.executed == []
+
+
+def test_resume_fills_a_gap(manifest: Manifest) -> None:
+    """Pending replicates go by number, not by count."""
+    case = manifest.plan.cases[0]
+    records = [factories.record(case, replicate=each) for each in (0, 2)]
+    assert pending(manifest, records) == [1]
+    assert pending(manifest, []) == [0, 1, 2]
+
+
+def test_nothing_is_pending_after_a_failure(manifest: Manifest) -> None:
+    """A failure is an outcome, not something to try again."""
+    failed = factories.record(outcome=factories.failure())
+    assert pending(manifest, [failed]) == []
+
+
+def test_an_interrupt_stops_before_the_next_replicate(tmp_path: Path, manifest: Manifest) -> None:
+    """The replicate at work is finished and kept; the unfinished case reaches no sink."""
+    directory, interrupt, sink = start(tmp_path, manifest), Interrupt(), RecordingSink()
+
+    def ask(case: Case, replicate: int) -> None:
+        interrupt.requested = (case.model, replicate) == ("b", 1)
+
+    executor = FakeExecutor(before=ask)
+    assert not go(manifest, directory, executor, sink, interrupt)
+    assert executor.executed[-1] == ("b", 1)
+    assert store.read_records(directory)[-1].replicate == 1
+    assert [records[0].case.model for records in sink.written] == ["a"]
+
+
+def test_an_interrupt_after_the_last_replicate_is_too_late(tmp_path: Path) -> None:
+    """When all is done, it is done."""
+    manifest = factories.manifest(factories.plan(replicates=1))
+    directory, interrupt, sink = start(tmp_path, manifest), Interrupt(), RecordingSink()
+
+    def ask(case: Case, replicate: int) -> None:
+        interrupt.requested = True
+
+    assert go(manifest, directory, FakeExecutor(before=ask), sink, interrupt)
+    assert len(sink.written) == 1
+
+
+def test_records_are_on_disk_before_sinks_see_them(tmp_path: Path, manifest: Manifest) -> None:
+    """A sink that fails loses nothing."""
+    directory = start(tmp_path, manifest)
+    seen = []
+
+    def look(records: Sequence[Record]) -> None:
+        seen.append(list(records) == store.read_records(directory)[-len(records) :])
+
+    assert go(manifest, directory, FakeExecutor(), RecordingSink(at_write=look))
+    assert seen == [True, True, True]
+
+
+def test_a_record_is_on_disk_before_the_observer_sees_it(
+    tmp_path: Path, manifest: Manifest
+) -> None:
+    """What progress shows as done is done."""
+    directory = start(tmp_path, manifest)
+    on_disk: list[int] = []
+
+    class Reader(RecordingObserver):
+        def record_made(self, record: Record) -> None:
+            super().record_made(record)
+            on_disk.append(len(store.read_records(directory)))
+
+    assert run(manifest, directory, FakeExecutor(), [], Reader(), Interrupt())
+    assert on_disk == list(range(1, 10))
+
+
+def test_the_observer_sees_a_run_go_by(tmp_path: Path) -> None:
+    """Start, each replicate and end of every case are noticed, in order."""
+    manifest = factories.manifest(factories.plan(*SPECS[:2], replicates=2))
+    observer = RecordingObserver()
+    executor = FakeExecutor({("a", 0): Status.FAIL})
+    assert run(manifest, start(tmp_path, manifest), executor, [], observer, Interrupt())
+    assert observer.events == [
+        ("started", "a"), ("record 0", "a"), ("ended", "a"),
+        ("started", "b"), ("record 0", "b"), ("record 1", "b"), ("ended", "b"),
+    ]  # fmt: skip
+
+
+def test_a_harness_fault_keeps_what_was_recorded(tmp_path: Path, manifest: Manifest) -> None:
+    """An exception of the executor ends the run, not the records before it."""
+    directory = start(tmp_path, manifest)
+
+    def fault(case: Case, replicate: int) -> None:
+        if (case.model, replicate) == ("b", 0):
+            msg = "no more processes"
+            raise OSError(msg)
+
+    with pytest.raises(OSError, match="no more processes"):
+        go(manifest, directory, FakeExecutor(before=fault))
+    assert len(store.read_records(directory)) == 3
+    assert go(manifest, directory, FakeExecutor())
+
+
+def test_two_runs_of_one_directory_exclude_each_other(tmp_path: Path, manifest: Manifest) -> None:
+    """A second run of the same directory is refused before it executes anything."""
+    directory, executor = start(tmp_path, manifest), FakeExecutor()
+    with store.RunStore(directory), pytest.raises(store.StoreError, match="another process"):
+        go(manifest, directory, executor)
+    assert executor.executed == []
+
+
+def test_ctrl_c_once_asks_and_twice_stops() -> None:
+    """The first SIGINT is noted, the second raised; afterwards SIGINT is what it was before."""
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupt() as interrupt:
+        assert not interrupt.requested
+        signal.raise_signal(signal.SIGINT)
+        assert interrupt.requested
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import math
+
+import factories
+import msgspec
+import pytest
+
+from dynamometer.results.schema import BASELINE, PASSED, ArmResult, CaptureStats, Status
+from dynamometer.results.summary import (
+    SMALLEST_PEAK_BYTES,
+    compression_ratio,
+    summarize_case,
+    summarize_cases,
+    summarize_suite,
+)
+
+
+def test_a_measured_case() -> None:
+    """What a case with three replicates comes to, number by number."""
+    records = [factories.measured_record(replicate=each) for each in range(3)]
+    case = summarize_case(records)
+    (arm,) = case.arms
+    assert case.baseline.name == BASELINE
+    assert case.baseline.speedup is None
+    assert case.outcome == arm.outcome == PASSED
+    assert arm.speedup is not None
+    assert arm.speedup.value == pytest.approx(0.010 / 0.008)
+    assert arm.speedup.n == 3
+    assert arm.latency_s == pytest.approx(0.008 * 1.0005)
+    assert arm.compile_s == pytest.approx(12.5)
+    assert arm.peak_bytes == pytest.approx(400 * factories.MIB)
+    assert arm.capture is not None
+    assert arm.capture.graphs == 3
+    assert arm.steady is True
+
+
+def test_latency_is_the_median_over_replicates() -> None:
+    """One slow process doesn't move the latency."""
+    records = [
+        factories.measured_record(replicate=each, seconds={BASELINE: seconds, "inductor": 1.0})
+        for each, seconds in enumerate((1.0, 50.0, 1.0))
+    ]
+    assert summarize_case(records).baseline.latency_s == pytest.approx(1.0, rel=0.01)
+
+
+def test_compile_time_is_of_the_first_replicate() -> None:
+    """Later replicates find warm caches and say nothing of a cold compile."""
+    first, second = (factories.measured_record(replicate=each) for each in range(2))
+    warm = factories.measurement("compile_time_warm", "inductor", (0.1,))
+    second = msgspec.structs.replace(second, measurements=(warm,))
+    assert summarize_case([first, second]).arms[0].compile_s == pytest.approx(12.5)
+    assert summarize_case([second]).arms[0].compile_s is None
+
+
+def test_the_first_failure_is_the_outcome() -> None:
+    """A pass in one replicate doesn't hide a failure in another."""
+    failed = factories.failure(Status.CRASH)
+    records = [factories.record(), factories.record(replicate=1, outcome=failed)]
+    case = summarize_case(records)
+    assert case.outcome == failed
+    assert case.arms[0].outcome == failed
+
+
+def test_an_arm_is_steady_only_if_every_replicate_was() -> None:
+    """One unsettled replicate is shown."""
+
+    def settled(*, steady: bool | None) -> ArmResult:
+        return ArmResult(arm="inductor", outcome=PASSED, steady=steady)
+
+    def steady(*values: bool | None) -> bool | None:
+        records = [factories.record(arms=(settled(steady=value),)) for value in values]
+        return summarize_case(records).arms[0].steady
+
+    assert steady(True, True, None) is True
+    assert steady(True, False) is False
+    assert steady(None) is None
+
+
+def test_capture_is_of_the_first_replicate_that_has_one() -> None:
+    """A replicate that died early doesn't lose what another captured."""
+    capture = CaptureStats(frames=1, frames_ok=1, graphs=1, ops=5)
+    results = [
+        ArmResult(arm="inductor", outcome=PASSED),
+        ArmResult(arm="inductor", outcome=PASSED, capture=capture),
+    ]
+    records = [factories.record(arms=(result,)) for result in results]
+    assert summarize_case(records).arms[0].capture == capture
+
+
+@pytest.mark.parametrize("missing", ["latency", "compile_time", "peak_memory", "loaded_memory"])
+def test_what_is_missing_is_none(missing: str) -> None:
+    """A metric that wasn't measured is absent, never 0, and takes only itself along."""
+    record = factories.measured_record()
+    kept = tuple(each for each in record.measurements if each.metric != missing)
+    case = summarize_case([msgspec.structs.replace(record, measurements=kept)])
+    (arm,) = case.arms
+    memory_missing = missing.endswith("memory")
+    assert (arm.latency_s is None) == (missing == "latency")
+    assert (arm.speedup is None) == (missing == "latency")
+    assert (arm.compile_s is None) == (missing == "compile_time")
+    assert (arm.peak_bytes is None) == memory_missing
+    assert (compression_ratio(case, arm) is None) == memory_missing
+
+
+def test_a_record_without_arms_is_no_pass_of_them() -> None:
+    """An arm that a failed replicate doesn't mention is never counted as passed."""
+    record = factories.record(outcome=factories.failure(Status.INFRA), arms=())
+    for arm in summarize_suite([summarize_case([record])]):
+        assert arm.passed == 0
+
+
+def test_compression_ratio() -> None:
+    """Above 1 the arm needs less than the baseline."""
+    case = summarize_case([factories.measured_record(peaks_mib={"inductor": 500.0})])
+    assert compression_ratio(case, case.arms[0]) == pytest.approx(400 / 800)
+
+
+def test_no_ratio_is_formed_of_tiny_peaks() -> None:
+    """Peaks below a mebibyte are noise of the allocator."""
+    record = factories.measured_record()
+    small = tuple(
+        msgspec.structs.replace(each, samples=(SMALLEST_PEAK_BYTES / 4,))
+        if each.metric.endswith("memory")
+        else each
+        for each in record.measurements
+    )
+    case = summarize_case([msgspec.structs.replace(record, measurements=small)])
+    assert compression_ratio(case, case.arms[0]) is None
+
+
+def test_records_of_several_cases_are_no_case() -> None:
+    """One line stands for one case."""
+    records = [factories.record(factories.case(name)) for name in ("a", "b")]
+    with pytest.raises(ValueError, match="got 2"):
+        summarize_case(records)
+    with pytest.raises(ValueError, match="got 0"):
+        summarize_case([])
+
+
+def test_records_are_grouped_in_order_of_appearance() -> None:
+    """Interleaved replicates of several cases come out as the cases they are of."""
+    cases = [factories.case(name) for name in ("b", "a")]
+    records = [factories.record(case, replicate=n) for n in range(2) for case in cases]
+    summaries = summarize_cases(records)
+    assert [(each.case.model, len(each.records)) for each in summaries] == [("b", 2), ("a", 2)]
+
+
+def test_a_suite_counts_what_it_stands_on() -> None:
+    """Passed of counted, skipped apart; means over the passed alone, of all of them."""
+    speeds = {"fast": 0.005, "slow": 0.020}
+    records = [
+        factories.measured_record(
+            factories.case(name), seconds={BASELINE: 0.010, "inductor": seconds}
+        )
+        for name, seconds in speeds.items()
+    ]
+    wrong = factories.failure(Status.FAIL_ACCURACY)
+    failed = factories.measured_record(
+        factories.case("wrong"), seconds={BASELINE: 0.010, "inductor": 0.0001}
+    )
+    results = (
+        ArmResult(arm=BASELINE, outcome=PASSED),
+        ArmResult(arm="inductor", outcome=wrong),
+    )
+    records.append(msgspec.structs.replace(failed, outcome=wrong, arms=results))
+    skip = factories.failure(Status.SKIP, reason="no kernel")
+    records.append(factories.record(factories.case("skipped"), outcome=skip))
+    (arm,) = summarize_suite(summarize_cases(records))
+    assert (arm.passed, arm.counted, arm.skipped) == (2, 3, 1)
+    assert arm.speedups == (pytest.approx(2.0), pytest.approx(0.5))
+    assert arm.geomean == pytest.approx(1.0)
+    assert arm.mean == pytest.approx(1.25)
+    assert len(arm.compile_times_s) == len(arm.compression_ratios) == 2
+
+
+def test_a_suite_in_which_nothing_passed_has_no_mean() -> None:
+    """A mean over no case is absent."""
+    record = factories.record(outcome=factories.failure())
+    (arm,) = summarize_suite([summarize_case([record])])
+    assert arm.geomean is None
+    assert arm.mean is None
+
+
+def test_every_arm_gets_its_own_summary() -> None:
+    """Backends that were measured side by side are told apart."""
+    case = factories.case(arms=(BASELINE, "inductor", "ts"))
+    record = factories.measured_record(
+        case, seconds={BASELINE: 0.010, "inductor": 0.005, "ts": 0.020}
+    )
+    arms = summarize_suite([summarize_case([record])])
+    assert {arm.name: math.log2(arm.speedups[0]) for arm in arms} == {
+        "inductor": pytest.approx(1.0),
+        "ts": pytest.approx(-1.0),
+    }
