@@ -18,7 +18,7 @@ from dynamometer.results.summary import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamometer.results.schema import Record
+    from dynamometer.results.schema import Outcome, Record
     from dynamometer.results.summary import ArmSummary, SuiteSummary
 
 _NAME_WIDTH = 30
@@ -49,7 +49,10 @@ def case_line(case: CaseSummary) -> str:
     """Render one case: device, name, frames, then each arm's speedup, p-value and interval."""
     captures = [arm.capture for arm in case.arms if arm.capture]
     ok, total = (captures[0].frames_ok, captures[0].frames) if captures else (0, 0)
-    arms = "  ".join(_arm_text(arm, named=len(case.arms) > 1) for arm in case.arms)
+    if case.baseline.outcome.status is not Status.PASS:
+        arms = _failure_text(case.baseline.outcome)  # no arm has anything of its own to say
+    else:
+        arms = "  ".join(_arm_text(arm, named=len(case.arms) > 1) for arm in case.arms)
     name = f"{case.case.model:<{_NAME_WIDTH}}"
     return f"{case.case.device:4} {name} {ok:3}/{total:3} frames, {arms}"
 
@@ -79,14 +82,18 @@ def _arm_text(arm: ArmSummary, *, named: bool) -> str:
     label = f"{arm.name} " if named else ""
     ratio = arm.speedup
     if arm.outcome.status is not Status.PASS:
-        reason = (arm.outcome.reason or "no reason given")[:_REASON_CHARACTERS]
-        stage = f" ({arm.outcome.stage})" if arm.outcome.stage else ""
-        return f"{label}{arm.outcome.status.upper()}{stage} {reason}"
+        return label + _failure_text(arm.outcome)
     if ratio is None:
         return f"{label}not measured"
     p_value = f"p={ratio.p_value:.2f}" if ratio.p_value <= SIGNIFICANT_P else "SAME"
     unsteady = "" if arm.steady else " unsteady"
     return f"{label}{ratio.value:.3f}x {p_value:6} [{ratio.low:.3f}, {ratio.high:.3f}]{unsteady}"
+
+
+def _failure_text(outcome: Outcome) -> str:
+    reason = (outcome.reason or "no reason given")[:_REASON_CHARACTERS]
+    stage = f" ({outcome.stage})" if outcome.stage else ""
+    return f"{outcome.status.upper()}{stage} {reason}"
 
 
 def _suite_row(arm: SuiteSummary) -> list[str]:

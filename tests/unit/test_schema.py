@@ -104,28 +104,33 @@ def scaled() -> ModelSpec:
     """A model with something of its own at each scale."""
     return factories.model_spec(
         options={"depth": 12, "width": 768},
+        cpu={"width": 512},
         small={"depth": 4},
         tiny={"depth": 1, "width": 8, "batch_size": 2},
     )
 
 
 @pytest.mark.parametrize(
-    ("scale", "options"),
+    ("scale", "device", "options"),
     [
-        (Scale.FULL, {"depth": 12, "width": 768}),
-        (Scale.SMALL, {"depth": 4, "width": 768}),
-        (Scale.TINY, {"depth": 1, "width": 8}),
+        (Scale.FULL, "cuda", {"depth": 12, "width": 768}),
+        (Scale.FULL, "cpu", {"depth": 12, "width": 512}),
+        (Scale.SMALL, "cpu", {"depth": 4, "width": 768}),
+        (Scale.SMALL, "cuda", {"depth": 4, "width": 768}),
+        (Scale.TINY, "cpu", {"depth": 1, "width": 8}),
     ],
 )
-def test_options_of_a_scale(scaled: ModelSpec, scale: Scale, options: dict[str, int]) -> None:
+def test_options_of_a_scale(
+    scaled: ModelSpec, scale: Scale, device: str, options: dict[str, int]
+) -> None:
     """A scale replaces what it names and keeps the rest; the batch size is no option."""
-    assert scaled.options_at(scale) == options
+    assert scaled.options_at(scale, device) == options
 
 
 def test_options_of_a_scale_leave_the_spec_alone(scaled: ModelSpec) -> None:
     """Merging doesn't write into the tables."""
-    scaled.options_at(Scale.TINY)["depth"] = 99
-    assert scaled.options_at(Scale.TINY)["depth"] == 1
+    scaled.options_at(Scale.TINY, "cpu")["depth"] = 99
+    assert scaled.options_at(Scale.TINY, "cpu")["depth"] == 1
     assert scaled.tiny["batch_size"] == 2
 
 

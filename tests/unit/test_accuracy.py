@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dynamometer.dynamo.accuracy import compare, leaves, relative_error
+
+TOLERANCE = 1e-4
+
+
+@dataclass
+class Output:
+    """What a model may return."""
+
+    logits: object
+    loss: object = None
+
+
+class ModelOutput(OrderedDict[str, Any]):
+    """A mapping with attributes, as transformers returns."""
+
+
+class Layer:
+    """One layer of a key-value cache."""
+
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor) -> None:
+        """Hold the tensors."""
+        self.keys, self.values = keys, values
+
+
+class Cache:
+    """A key-value cache, as transformers has."""
+
+    def __init__(self, *layers: Layer) -> None:
+        """Hold the layers."""
+        self.layers = layers
+
+    def get_seq_length(self) -> int:
+        """Be recognised."""
+        return 1
+
+
+def tensor(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Make a vector."""
+    return torch.tensor(values, dtype=dtype)
+
+
+X = tensor(1.0, -2.0, 3.0)
+NAN, INF = math.nan, math.inf
+
+
+@pytest.mark.parametrize(
+    ("tree", "paths"),
+    [
+        (X, ["output"]),
+        ((X, X), ["output[0]", "output[1]"]),
+        ([X, (X,)], ["output[0]", "output[1][0]"]),
+        ({"a": X, "b": {"c": X}}, ["output.a", "output.b.c"]),
+        (ModelOutput(logits=X), ["output.logits"]),
+        (Output(X, loss=1.0), ["output.logits", "output.loss"]),
+        (Output(X), ["output.logits"]),
+        ((None, X), ["output[1]"]),
+        ("text", ["output"]),
+        (Cache(Layer(X, X)), ["output.layers[0][0]", "output.layers[0][1]"]),
+        (None, []),
+        ((), []),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_leaves_have_paths(tree: object, paths: list[str]) -> None:
+    """Every leaf is named as one would write it in Python; `None` is no leaf."""
+    assert [path for path, _ in leaves(tree)] == paths
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        (X, X.clone()),
+        (X, X * (1 + 0.5 * TOLERANCE)),
+        ((X, X), [X, X]),
+        ({"a": X}, ModelOutput(a=X)),
+        ({"logits": X}, Output(X)),
+        ({"a": X, "b": None}, {"a": X}),
+        (tensor(NAN, 1.0), tensor(NAN, 1.0)),
+        (tensor(INF, -INF, 1.0), tensor(INF, -INF, 1.0)),
+        (tensor(0.0), tensor(-0.0)),
+        (torch.empty(0, 3), torch.empty(0, 3)),
+        (tensor(1, 2, dtype=torch.int64), tensor(1, 2, dtype=torch.int64)),
+        (torch.tensor([True, False]), torch.tensor([True, False])),
+        (torch.tensor([1 + 2j]), torch.tensor([1 + 2j + 1e-6])),
+        (X.to(torch.bfloat16), X.to(torch.bfloat16)),
+        (torch.eye(2).to_sparse(), torch.eye(2).to_sparse()),
+        (X.requires_grad_(requires_grad=False), X.clone().requires_grad_()),
+        (7, 7),
+        (2.5, 2.5),
+        (NAN, NAN),
+        ("text", "text"),
+        (object(), object()),
+        (None, None),
+        (np.array([1.0, 2.0]), np.array([1.0, 2.0])),
+    ],
+    ids=lambda value: str(value).replace("\n", " ")[:40],
+)
+def test_what_agrees(expected: object, actual: object) -> None:
+    """Equal trees agree, whatever they are made of, and small errors are tolerated."""
+    assert compare(expected, actual, TOLERANCE).mismatch is None
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "words"),
+    [
+        ((X, X), (X, X + 1), ["output[1]", "error 0.333 exceeds the tolerance 0.0001"]),
+        ({"a": X}, {"a": X[:2]}, ["output.a", "shape (3,), got (2,)"]),
+        (X, X[None], ["output", "shape (3,), got (1, 3)"]),
+        (X, X.double(), ["output", "torch.float32, got torch.float64"]),
+        (X, [1.0, -2.0, 3.0], ["different structure", "output[0]"]),
+        (X, 1.0, ["output", "expected a tensor, got float"]),
+        (1.0, torch.tensor(1.0), ["output", "expected 1.0, got tensor(1.)"]),
+        ((X, X), (X,), ["different structure", "output[1]"]),
+        ((X,), (X, X), ["different structure", "output[1]"]),
+        ({"a": X}, {"b": X}, ["different structure", "output.a", "output.b"]),
+        ({"a": X, "b": X}, {"a": X, "b": None}, ["different structure", "output.b"]),
+        (Output(X, 1), Output(X, 2), ["output.loss", "expected 1, got 2"]),
+        (1, 1.0, ["expected 1, got 1.0"]),
+        (1, True, ["expected 1, got True"]),
+        ("a", "b", ["expected 'a', got 'b'"]),
+        (NAN, 1.0, ["expected nan, got 1.0"]),
+        (1.0, NAN, ["expected 1.0, got nan"]),
+        (tensor(1.0, NAN), tensor(1.0, 2.0), ["output", "error inf"]),
+        (tensor(1.0, 2.0), tensor(1.0, NAN), ["output", "error inf"]),
+        (tensor(1.0, INF), tensor(1.0, -INF), ["output", "error"]),
+        (tensor(1.0, 2.0), tensor(1.0, INF), ["output", "error"]),
+        (torch.tensor([1 + 2j]), torch.tensor([1 - 2j]), ["output", "error"]),
+        (torch.tensor([True]), torch.tensor([False]), ["output", "error 1 exceeds"]),
+        (tensor(0.0), tensor(1e-6), ["output", "error"]),
+        (np.array([1.0, 2.0]), np.array([1.0, 3.0]), ["output"]),
+    ],
+    ids=lambda value: str(value).replace("\n", " ")[:40],
+)
+def test_what_does_not_agree(expected: object, actual: object, words: list[str]) -> None:
+    """A mismatch names the path and what is wrong there."""
+    found = compare(expected, actual, TOLERANCE)
+    assert found.mismatch is not None
+    for word in words:
+        assert word in found.mismatch
+    assert found.max_error > TOLERANCE
+
+
+def test_one_element_ten_times_over_the_tolerance_is_found() -> None:
+    """One wrong element among many is not averaged away."""
+    expected = torch.linspace(-1, 1, 10_001)
+    actual = expected.clone()
+    actual[1234] += 10 * TOLERANCE
+    found = compare({"y": expected}, {"y": actual}, TOLERANCE)
+    assert found.mismatch is not None
+    assert found.mismatch.startswith("output.y: error 0.001")
+    assert found.max_error == pytest.approx(10 * TOLERANCE, rel=1e-3)
+
+
+def test_a_swapped_output_is_found() -> None:
+    """Outputs of equal shape in the wrong order are not eager's."""
+    first, second = torch.rand(5), torch.rand(5) + 1
+    found = compare((first, second), (second, first), TOLERANCE)
+    assert found.mismatch is not None
+    assert found.mismatch.startswith("output[0]")
+
+
+def test_errors_are_relative_to_the_largest_magnitude_of_the_leaf() -> None:
+    """A small element next to a large one is held to the large one's scale."""
+    expected = tensor(1000.0, 0.001)
+    assert compare(expected, expected + tensor(0.0, 0.05), TOLERANCE).mismatch is None
+    assert compare(expected[1:], expected[1:] + 0.05, TOLERANCE).mismatch is not None
+
+
+def test_the_largest_error_of_all_leaves_is_given() -> None:
+    """What agrees still tells how well."""
+    outputs = [X, X * (1 + 5e-5), X * (1 + 2e-5)]
+    found = compare([X, X, X], outputs, TOLERANCE)
+    assert found.mismatch is None
+    assert found.max_error == pytest.approx(5e-5, rel=0.01)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_without_tolerance_the_last_bit_counts(dtype: torch.dtype) -> None:
+    """Two eager runs that differ in one bit differ."""
+    one = torch.ones(3, dtype=dtype)
+    other = one.clone()
+    other[1] += torch.finfo(dtype).eps
+    assert compare(one, one.clone(), 0.0).mismatch is None
+    assert compare(one, other, 0.0).mismatch is not None
+
+
+def test_without_tolerance_large_integers_are_told_apart() -> None:
+    """Integers that share a float are not equal."""
+    expected = torch.tensor([2**53], dtype=torch.int64)
+    assert compare(expected, expected + 1, 0.0).mismatch is not None
+
+
+def test_without_tolerance_nan_and_infinity_still_agree_with_themselves() -> None:
+    """A model that gives NaN twice is deterministic."""
+    expected = tensor(NAN, INF, 1.0)
+    assert compare(expected, expected.clone(), 0.0).mismatch is None
+
+
+def test_conjugate_views_are_compared() -> None:
+    """A complex output that torch conjugates lazily is a tensor like any other."""
+    expected = torch.tensor([1 + 2j, 3 - 1j]).conj()
+    assert compare(expected, expected + 1e-6, TOLERANCE).mismatch is None
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [((1.0, NAN), (1.0, 2.0)), ((1.0, 2.0), (1.0, NAN)), ((1.0, 2.0), (1.0, INF))],
+)
+def test_not_finite_where_the_other_is_means_an_infinite_error(
+    expected: tuple[float, float], actual: tuple[float, float]
+) -> None:
+    """NaN or infinity on one side alone is as wrong as can be."""
+    assert relative_error(tensor(*expected), tensor(*actual)) == math.inf
+
+
+def test_relative_error_by_hand() -> None:
+    """The largest deviation over the largest finite magnitude expected."""
+    expected, actual = tensor(-4.0, 1.0, INF), tensor(-4.0, 1.5, INF)
+    assert relative_error(expected, actual) == pytest.approx(0.5 / 4)
+    assert relative_error(expected, expected.clone()) == 0.0

@@ -1,0 +1,225 @@
+"""What words on the command line come to, up to the run itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+
+import dynamometer
+from dynamometer.common import cli
+from dynamometer.results import store
+from dynamometer.results.schema import Allocator, Protocol, Scale, StartMethod
+
+if TYPE_CHECKING:
+    from dynamometer.results.schema import Manifest
+
+
+class Program:
+    """Gives words to the program and keeps what it would have executed."""
+
+    def __init__(self) -> None:
+        """Execute nothing yet."""
+        self.executed: list[tuple[Manifest, Path, bool]] = []
+
+    def execute(self, manifest: Manifest, directory: Path, *, csv_compat: bool) -> int:
+        """Stand in for the run."""
+        self.executed.append((manifest, directory, csv_compat))
+        return 0
+
+    def script(self, *words: str) -> Manifest:
+        """Run `./torchbench.py` and give the one manifest it made."""
+        assert cli.main("torchbench", words) == 0
+        return self.executed.pop()[0]
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """The program in an empty directory, called as `./torchbench.py`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TORCHBENCH_ROOT", raising=False)
+    monkeypatch.setattr("sys.argv", ["./torchbench.py"])
+    made = Program()
+    monkeypatch.setattr(cli, "_execute", made.execute)
+    return made
+
+
+def test_a_bare_command_line_is_quick(
+    program: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a word the quick selection is run once each, and that is said."""
+    manifest = program.script()
+    assert "taking --quick" in capsys.readouterr().err
+    assert manifest.plan.protocol.replicates == 1
+    assert all(spec.quick for spec in manifest.plan.models)
+
+
+def test_defaults(program: Program) -> None:
+    """What isn't said is as documented: inductor, three replicates, full scale, on the CPU."""
+    plan = program.script("--only", "resnet18").plan
+    (case,) = plan.cases
+    assert case.arms == ("baseline", "inductor")
+    assert (case.device, case.scale) == ("cpu", Scale.FULL)
+    assert plan.protocol == Protocol()
+    assert (plan.timeout_s, plan.seed, plan.threads) == (1200.0, 0, None)
+    assert plan.memory_limit_bytes is not None
+    assert plan.experiments == ("speedup", "memory")
+
+
+def test_every_option_reaches_the_plan(program: Program) -> None:
+    """Nothing that is asked for is dropped."""
+    words = (
+        "--only resnet18 --backend eager --speedup-ts --scale tiny --batch-size 3 -r 5 -n 9"
+        " --allocator stock --seed 4 -t 2 --timeout 60 --memory-limit 2G --spawn"
+    )
+    plan = program.script(*words.split()).plan
+    (case,) = plan.cases
+    assert case.arms == ("baseline", "eager", "ts")
+    assert (case.scale, case.batch_size) == (Scale.TINY, 3)
+    assert plan.protocol == Protocol(
+        replicates=5,
+        min_calls=9,
+        allocator=Allocator.STOCK,
+        start_method=StartMethod.SPAWN,
+    )
+    assert (plan.timeout_s, plan.seed, plan.threads) == (60.0, 4, 2)
+    assert plan.memory_limit_bytes == 2 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("words", "arms"),
+    [
+        ("--backend eager --backend inductor", ("eager", "inductor")),
+        ("--backend eager --backend eager", ("eager",)),
+        ("--speedup-ts", ("ts",)),
+        ("--backend ts", ("ts",)),
+        ("--backend ts --speedup-ts", ("ts",)),
+        ("--backend json:dumps", ("json:dumps",)),
+    ],
+)
+def test_arms(program: Program, words: str, arms: tuple[str, ...]) -> None:
+    """Arms come in the order they were named, each once."""
+    (case,) = program.script("--only", "resnet18", *words.split()).plan.cases
+    assert case.arms == ("baseline", *arms)
+
+
+def test_quick_may_have_more_replicates(program: Program) -> None:
+    """`-r` wins over what `--quick` implies."""
+    assert program.script("--quick", "-r", "4").plan.protocol.replicates == 4
+
+
+def test_a_run_directory_is_made(program: Program, tmp_path: Path) -> None:
+    """The manifest is on disk before anything runs, and names the whole command line."""
+    words = ["--only", "resnet18", "--output-dir", "else where", "--csv-compat"]
+    assert cli.main("torchbench", words) == 0
+    ((manifest, directory, csv_compat),) = program.executed
+    assert directory == Path("else where") / manifest.run_id
+    assert store.read_manifest(tmp_path / directory) == manifest
+    assert manifest.command == (
+        "./torchbench.py --only resnet18 --output-dir 'else where' --csv-compat"
+    )
+    assert manifest.version == dynamometer.__version__
+    assert csv_compat
+
+
+def test_run_ids_differ(program: Program) -> None:
+    """Two runs of one second have a directory each, and sort by time."""
+    first, second = (program.script("--only", "resnet18").run_id for _ in range(2))
+    assert first != second
+    assert first[:8].isdigit()
+
+
+def test_the_command_runs_a_suite_like_its_script(program: Program) -> None:
+    """`dynamometer run torchbench` plans what `./torchbench.py` does, and says so."""
+    words = ["--only", "resnet18", "--scale", "tiny"]
+    by_script = program.script(*words)
+    assert cli.main(None, ["run", "torchbench", *words]) == 0
+    by_command = program.executed.pop()[0]
+    assert by_command.plan == by_script.plan
+    assert by_command.program == "dynamometer run torchbench"
+    assert by_command.command == "dynamometer run torchbench --only resnet18 --scale tiny"
+
+
+def test_a_bare_run_of_a_suite_is_quick(program: Program) -> None:
+    """The name of the suite alone asks for nothing in particular."""
+    assert cli.main(None, ["run", "torchbench"]) == 0
+    assert all(spec.quick for spec in program.executed.pop()[0].plan.models)
+
+
+def test_resume_goes_on_with_the_manifest(program: Program, tmp_path: Path) -> None:
+    """What a run was going to do is read from its directory."""
+    manifest = factories.manifest()
+    store.create(tmp_path / "run", manifest)
+    assert cli.main(None, ["resume", str(tmp_path / "run"), "--csv-compat"]) == 0
+    assert program.executed == [(manifest, tmp_path / "run", True)]
+
+
+def test_resume_of_no_run(program: Program, capsys: pytest.CaptureFixture[str]) -> None:
+    """A directory that holds no run is named, with exit code 3."""
+    assert cli.main(None, ["resume", "nowhere"]) == 3
+    assert "nowhere is not a run directory" in capsys.readouterr().err
+    assert program.executed == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["ls", "suites"], "torchbench"),
+        (["ls", "backends"], "inductor"),
+        (["ls", "models"], "resnet18"),
+        (["ls", "models", "torchbench"], "resnet18"),
+    ],
+    ids=" ".join,
+)
+def test_ls(capsys: pytest.CaptureFixture[str], words: list[str], expected: str) -> None:
+    """There is a name a line, of what can be asked for."""
+    assert cli.main(None, words) == 0
+    names = capsys.readouterr().out.splitlines()
+    assert expected in names
+    assert "baseline" not in names
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--version` says which this is."""
+    assert cli.main(None, ["--version"]) == 0
+    assert dynamometer.__version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(KeyboardInterrupt, 130), (store.StoreError("run/events.jsonl: no space"), 3)],
+    ids=repr,
+)
+def test_how_a_run_can_end(
+    program: Program,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    code: int,
+) -> None:
+    """Ctrl-C ends with 130 and a directory that fails with 3, neither with a traceback."""
+
+    def end(*words: object, **options: object) -> int:
+        raise error
+
+    monkeypatch.setattr(cli, "_execute", end)
+    assert cli.main("torchbench", ["--only", "resnet18"]) == code
+
+
+def test_options_say_what_they_do() -> None:
+    """Every option of a run has its help and its group."""
+    command = cli._script("torchbench")
+    for parameter in command.params:
+        assert getattr(parameter, "help", None), parameter.name
+        assert getattr(parameter, "group", None), parameter.name
+
+
+def test_the_known_flags_are_there() -> None:
+    """Flags that users of the original scripts know exist by the same name."""
+    flags = {flag for parameter in cli._script("torchbench").params for flag in parameter.opts}
+    assert {
+        "-k", "--filter", "-x", "--exclude", "--only", "-d", "-n", "--repeat", "-t", "--threads",
+        "--no-skip", "--quick", "--timeout", "--batch-size", "--partition-id", "--backend",
+        "--total-partitions", "--speedup-ts", "--list", "--scale", "-r", "--output-dir",
+    } <= flags  # fmt: skip

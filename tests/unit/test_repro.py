@@ -1,0 +1,106 @@
+"""The command in a record, read back by the very command line it is meant for."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+
+from dynamometer.common import cli
+from dynamometer.common.repro import single_case_command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamometer.results.schema import Manifest
+
+SKIPPED = "vision_maskrcnn"
+
+
+@pytest.fixture
+def planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[list[str]], Manifest]:
+    """Plan what `./torchbench.py` with some words would run, and stop there."""
+    kept: list[Manifest] = []
+
+    def keep(manifest: Manifest, directory: Path, *, csv_compat: bool) -> int:
+        kept.append(manifest)
+        return 0
+
+    monkeypatch.setattr(cli, "_execute", keep)
+    monkeypatch.setattr("sys.argv", ["./torchbench.py"])
+    monkeypatch.chdir(tmp_path)
+
+    def plan(words: list[str]) -> Manifest:
+        assert cli.main("torchbench", words) == 0
+        return kept.pop()
+
+    return plan
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-k resnet",
+        "--only resnet18 --backend eager",
+        "--only resnet18 --backend eager --backend aot_eager --speedup-ts",
+        "--only resnet18 --speedup-ts",
+        "--only resnet18 --backend my.module:attribute",
+        "--only resnet18 --scale tiny",
+        "--only resnet18 --batch-size 3",
+        "--only resnet18 -r 7 -n 25 --seed 12",
+        "--only resnet18 -t 2 --timeout 12.5",
+        "--only resnet18 --timeout 1234567",
+        "--only resnet18 --allocator stock",
+        "--only resnet18 --spawn",
+        "--only resnet18 --memory-limit 3G",
+        "--quick",
+        f"--only {SKIPPED} --no-skip",
+    ],
+)
+def test_the_command_repeats_the_case(
+    planned: Callable[[list[str]], Manifest], words: str
+) -> None:
+    """Given to the program, a record's command plans the same case under the same protocol."""
+    manifest = planned(shlex.split(words))
+    case = manifest.plan.cases[0]
+    script, *repeated = shlex.split(single_case_command(manifest, case))
+    assert script == "./torchbench.py"
+    again = planned(repeated).plan
+    assert again.cases == (case,)
+    assert again.models == (manifest.plan.spec_of(case),)
+    for name in ("protocol", "timeout_s", "memory_limit_bytes", "seed", "threads", "experiments"):
+        assert getattr(again, name) == getattr(manifest.plan, name), name
+
+
+@pytest.mark.parametrize("weights", ["--offline-weights", "--hub-weights"])
+def test_the_command_names_the_checkout_and_its_weights(
+    planned: Callable[[list[str]], Manifest], tmp_path: Path, weights: str
+) -> None:
+    """A case of a checkout is repeated with the same checkout and the same kind of weights."""
+    model = tmp_path / "checkout" / "torchbenchmark" / "models" / "alexnet"
+    model.mkdir(parents=True)
+    (model / "__init__.py").touch()
+    manifest = planned(["--torchbench-root", str(tmp_path / "checkout"), weights])
+    _, *repeated = shlex.split(single_case_command(manifest, manifest.plan.cases[0]))
+    assert str(tmp_path / "checkout") in repeated
+    assert weights in repeated
+
+
+def test_the_command_of_a_skipped_case_runs_it() -> None:
+    """Whoever wants to see why a model is skipped gets a command that tries it."""
+    plan = factories.plan(factories.model_spec("a", skipped="broken"))
+    command = single_case_command(factories.manifest(plan), plan.cases[0])
+    assert command.endswith("--no-skip")
+
+
+def test_the_command_starts_with_what_was_typed() -> None:
+    """A run of the `dynamometer` command is repeated by it, words kept apart as a shell needs."""
+    plan = factories.plan(factories.model_spec("a model"))
+    manifest = factories.manifest(plan, program="'/my dir/dynamometer' run timm")
+    command = single_case_command(manifest, plan.cases[0])
+    assert command.startswith("'/my dir/dynamometer' run timm --only 'a model' --backend inductor")

@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import gc
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from fakes import FakeClock
+
+from dynamometer.common.timing import (
+    Stopwatch,
+    Visit,
+    measure_blocks,
+    settle,
+    visit_order,
+)
+from dynamometer.results.schema import Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FAST_S = 2.0**-6
+"""Seconds of a quick call: a power of two, so that sums are exact; windows of 3 calls."""
+SLOW_S = 2.0
+
+
+def nothing_compiled() -> int:
+    """Count what is compiled: nothing more, ever."""
+    return 7
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A clock that only calls advance."""
+    return FakeClock()
+
+
+@pytest.fixture
+def watch(clock: FakeClock) -> Stopwatch:
+    """A watch that reads it."""
+    return Stopwatch(now=clock.now, synchronize=clock.synchronize)
+
+
+def test_a_stopwatch_gives_seconds_per_call(clock: FakeClock, watch: Stopwatch) -> None:
+    """The mean over the calls, with one wait for the device at the end of all of them."""
+    assert watch.mean_s(clock.step(lambda index: (index + 1) * FAST_S), 3) == 2 * FAST_S
+    assert (clock.calls, clock.synchronized) == (3, 1)
+
+
+def test_the_wait_for_the_device_is_timed() -> None:
+    """What a device does after a call has returned belongs to the call."""
+    clock = FakeClock()
+
+    def wait() -> None:
+        clock.time_s += 1.0
+
+    watch = Stopwatch(now=clock.now, synchronize=wait)
+    assert watch.mean_s(clock.step(lambda index: 0.0), 1) == 1.0
+
+
+def test_settling_stops_when_two_windows_agree(clock: FakeClock, watch: Stopwatch) -> None:
+    """A call of constant latency is steady after two first calls and two windows of three."""
+    found = settle(watch, clock.step(lambda index: FAST_S), nothing_compiled)
+    assert found.steady
+    assert (found.calls, clock.calls) == (8, 8)
+    assert found.latency_s == FAST_S
+    assert found.excess_s == 0.0
+
+
+def test_excess_is_the_known_compile_time(clock: FakeClock, watch: Stopwatch) -> None:
+    """What the first calls took beyond steady ones is what compiling took."""
+    compile_s = {0: 5.0, 1: 0.25}
+    found = settle(
+        watch, clock.step(lambda index: FAST_S + compile_s.get(index, 0.0)), nothing_compiled
+    )
+    assert found.steady
+    assert found.excess_s == 5.25
+    assert found.total_s == clock.time_s
+
+
+def test_settling_waits_for_a_warm_up(clock: FakeClock, watch: Stopwatch) -> None:
+    """As long as calls get faster they aren't steady; afterwards they are, at the late value."""
+    found = settle(watch, clock.step(lambda index: FAST_S * max(1, 12 - index)), nothing_compiled)
+    assert found.steady
+    assert found.latency_s == FAST_S
+    assert found.calls > 12
+
+
+@pytest.mark.parametrize(("ratio", "steady"), [(1.008, True), (1.012, False)])
+def test_windows_agree_within_one_percent(
+    clock: FakeClock, watch: Stopwatch, ratio: float, *, steady: bool
+) -> None:
+    """Just below 1 % between two windows is steady, just above is not."""
+    first_window_ends = 2 + 3
+
+    def seconds(index: int) -> float:
+        return FAST_S if index < first_window_ends else FAST_S * ratio
+
+    found = settle(watch, clock.step(seconds), nothing_compiled)
+    assert found.steady
+    assert (found.calls == 8) == steady
+
+
+def test_compiling_is_not_steady(clock: FakeClock, watch: Stopwatch) -> None:
+    """Equal latencies don't count while every window compiles; the windows are capped."""
+    found = settle(watch, clock.step(lambda index: FAST_S), lambda: clock.calls)
+    assert not found.steady
+    assert found.calls == 2 + 12 * 3
+
+
+@pytest.mark.parametrize(("compiled_in", "calls"), [(4, 8), (7, 11)])
+def test_steady_after_the_last_compile(
+    clock: FakeClock, watch: Stopwatch, compiled_in: int, calls: int
+) -> None:
+    """A recompile in the first window costs nothing, one in the second another window."""
+    found = settle(
+        watch, clock.step(lambda index: FAST_S), lambda: int(clock.calls >= compiled_in)
+    )
+    assert found.steady
+    assert found.calls == calls
+
+
+def test_alternating_latencies_are_not_steady(clock: FakeClock, watch: Stopwatch) -> None:
+    """Windows that never agree end at the cap and say so."""
+    found = settle(
+        watch, clock.step(lambda index: FAST_S * (1 + (index // 3) % 2)), nothing_compiled
+    )
+    assert not found.steady
+    assert found.calls == 2 + 12 * 3
+
+
+def test_settling_of_slow_calls_is_capped(clock: FakeClock, watch: Stopwatch) -> None:
+    """Seconds run out after two windows of two calls, even if these don't agree."""
+    found = settle(watch, clock.step(lambda index: SLOW_S * 1.5**index), nothing_compiled)
+    assert not found.steady
+    assert found.calls == 2 + 2 * 2
+
+
+def test_a_long_compile_leaves_time_to_settle(clock: FakeClock, watch: Stopwatch) -> None:
+    """The first call doesn't count towards the cap."""
+    latencies = {0: 100.0, 3: 2 * FAST_S, 4: 2 * FAST_S}
+    found = settle(watch, clock.step(lambda index: latencies.get(index, FAST_S)), nothing_compiled)
+    assert found.steady
+    assert found.calls == 2 + 3 * 3
+
+
+def test_visit_order_is_balanced() -> None:
+    """Two arms are visited ABBA or BAAB, and both orders are drawn."""
+    rng = random.Random(0)
+    assert {"".join(visit_order("AB", rng)) for _ in range(50)} == {"ABBA", "BAAB"}
+
+
+def protocol(**fields: float) -> Protocol:
+    """One block of visits of at least eight calls of `FAST_S`, each a sample of two calls."""
+    defaults: dict[str, float] = {
+        "arm_budget_s": 0.0,
+        "min_blocks": 1,
+        "max_blocks": 40,
+        "lead_in_s": 3 * FAST_S,
+        "visit_s": 8 * FAST_S,
+        "sample_s": 2 * FAST_S,
+    }
+    return Protocol(**{**defaults, **fields})  # type: ignore[arg-type]
+
+
+def visit(
+    watch: Stopwatch, calls: dict[str, Callable[[], object]], rules: Protocol
+) -> list[Visit]:
+    """Visit arms whose calls take `FAST_S`."""
+    return measure_blocks(watch, calls, dict.fromkeys(calls, FAST_S), rules, random.Random(0))
+
+
+def test_the_lead_in_is_thrown_away(clock: FakeClock, watch: Stopwatch) -> None:
+    """Slow calls right after another arm leave no trace in the samples."""
+    last = ""
+    since = 0
+
+    def step(arm: str) -> Callable[[], None]:
+        def call() -> None:
+            nonlocal last, since
+            since = since + 1 if arm == last else 1
+            last = arm
+            clock.time_s += 1.0 if since <= 3 else FAST_S
+
+        return call
+
+    visits = visit(watch, {"A": step("A"), "B": step("B")}, protocol(min_blocks=3))
+    # The second visit of ABBA's middle arm follows the first: its lead-in is quick as well.
+    assert {sample for each in visits for sample in each.samples_s} == {FAST_S}
+    assert clock.time_s > 3 * 3.0
+
+
+def test_the_lead_in_has_a_smallest_number_of_calls(clock: FakeClock, watch: Stopwatch) -> None:
+    """However short the lead-in's time, that many calls are thrown away."""
+    rules = protocol(lead_in_s=0.0, lead_in_calls=5)
+    visits = visit(watch, {"A": clock.step(lambda index: FAST_S)}, rules)
+    assert clock.calls == sum(5 + each.calls for each in visits)
+
+
+def test_a_visit_lasts_as_long_as_asked(clock: FakeClock, watch: Stopwatch) -> None:
+    """Calls are counted until they add up to `visit_s`, and no further."""
+    (first, _) = visit(watch, {"A": clock.step(lambda index: FAST_S)}, protocol())
+    assert first.calls * FAST_S == 8 * FAST_S
+    assert sum(first.samples_s) * 2 == 8 * FAST_S
+
+
+def test_a_sample_is_the_mean_of_several_calls(clock: FakeClock, watch: Stopwatch) -> None:
+    """Calls that are short are timed together, so that a sample lasts `sample_s`."""
+    alternating = clock.step(lambda index: FAST_S * (0.5 + index % 2))
+    rules = protocol(sample_s=4 * FAST_S, lead_in_s=4 * FAST_S)
+    visits = visit(watch, {"A": alternating}, rules)
+    assert {len(each.samples_s) for each in visits} == {2}
+    assert {each.calls for each in visits} == {8}
+    assert {sample for each in visits for sample in each.samples_s} == {FAST_S}
+
+
+def test_a_slow_call_is_counted_once_a_visit(clock: FakeClock, watch: Stopwatch) -> None:
+    """One call longer than the visit is a visit."""
+    calls = {"A": clock.step(lambda index: SLOW_S)}
+    visits = measure_blocks(watch, calls, {"A": SLOW_S}, protocol(), random.Random(0))
+    assert [each.samples_s for each in visits] == [(SLOW_S,), (SLOW_S,)]
+
+
+def test_every_block_visits_every_arm_twice(clock: FakeClock, watch: Stopwatch) -> None:
+    """Blocks are numbered, and balanced each for itself."""
+    calls = {arm: clock.step(lambda index: FAST_S) for arm in "ABC"}
+    visits = visit(watch, calls, protocol(min_blocks=4))
+    by_block = [[each.arm for each in visits if each.block == block] for block in range(4)]
+    assert len(visits) == 4 * 6
+    assert all(sorted(block) == list("AABBCC") for block in by_block)
+    assert all(block[3:] == block[2::-1] for block in by_block)
+
+
+def test_blocks_end_with_the_budget(clock: FakeClock, watch: Stopwatch) -> None:
+    """Blocks go on until the arms' budgets together are spent, and no block is cut short."""
+    block_s = 2 * 2 * (3 + 8) * FAST_S
+    calls = {arm: clock.step(lambda index: FAST_S) for arm in "AB"}
+    visits = visit(watch, calls, protocol(arm_budget_s=2.5 * block_s / 2))
+    assert visits[-1].block == 2
+    assert len(visits) == 3 * 4
+
+
+def test_blocks_are_capped(clock: FakeClock, watch: Stopwatch) -> None:
+    """A budget that is never spent ends with `max_blocks`."""
+    calls = {"A": clock.step(lambda index: FAST_S)}
+    visits = visit(watch, calls, protocol(arm_budget_s=1e9, max_blocks=5))
+    assert len(visits) == 2 * 5
+
+
+def test_min_calls_outlasts_the_caps(clock: FakeClock, watch: Stopwatch) -> None:
+    """`-n` is kept, whatever budget and cap say."""
+    calls = {"A": clock.step(lambda index: FAST_S)}
+    visits = visit(watch, calls, protocol(min_calls=100, max_blocks=2))
+    counted = sum(each.calls for each in visits)
+    assert 100 <= counted < 100 + 2 * 8
+
+
+def test_no_collection_within_a_block(clock: FakeClock, watch: Stopwatch) -> None:
+    """The garbage collector is off while arms are timed and on again afterwards."""
+    enabled = []
+
+    def call() -> None:
+        enabled.append(gc.isenabled())
+        clock.time_s += FAST_S
+
+    visit(watch, {"A": call}, protocol())
+    assert set(enabled) == {False}
+    assert gc.isenabled()
+
+
+def test_collection_is_on_again_after_an_exception(watch: Stopwatch) -> None:
+    """A model that fails while being timed leaves the collector as it was."""
+
+    def call() -> None:
+        msg = "no more"
+        raise RuntimeError(msg)
+
+    with pytest.raises(RuntimeError, match="no more"):
+        visit(watch, {"A": call}, protocol())
+    assert gc.isenabled()
+
+
+def test_visits_carry_what_the_kernel_counted(clock: FakeClock, watch: Stopwatch) -> None:
+    """Touching fresh pages shows as faults per call; kernel time is never negative."""
+    kept = []
+
+    def call() -> None:
+        kept.append(bytearray(64 * 4096))
+        clock.time_s += FAST_S
+
+    visits = visit(watch, {"A": call}, protocol())
+    assert max(each.minor_faults_per_call for each in visits) > 1
+    assert all(each.kernel_s_per_call >= 0 for each in visits)
