@@ -59,20 +59,17 @@ def main() -> int:
     )
     parser.add_argument("--checkout", type=Path, required=True)
     parser.add_argument("--model", action="append", dest="models")
+    parser.add_argument("--batch-size", type=int, default=8, help="on both sides")
     parser.add_argument("--repeat", type=int, default=30)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     models = tuple(options.models or MODELS)
     with tempfile.TemporaryDirectory() as scratch:
-        _ours(("lennard_jones",), 1, Path(scratch) / "warm")
+        _ours(("lennard_jones",), options, Path(scratch) / "warm")
         started = time.monotonic()
-        records, printed = _ours(models, options.repeat, Path(scratch) / "runs")
+        records, printed = _ours(models, options, Path(scratch) / "runs")
         ours_s = time.monotonic() - started
-        sizes = {name: record["case"]["batch_size"] for name, record in records.items()}
-        theirs = {
-            name: _theirs(options.checkout, name, sizes[name], options.repeat, Path(scratch))
-            for name in models
-        }
+        theirs = {name: _theirs(name, options, Path(scratch)) for name in models}
     text = _table(records, theirs, ours_s, printed, options.repeat)
     print(text)
     if options.output:
@@ -80,9 +77,12 @@ def main() -> int:
     return 0
 
 
-def _ours(models: tuple[str, ...], repeat: int, runs: Path) -> tuple[dict[str, dict], str]:
+def _ours(
+    models: tuple[str, ...], options: argparse.Namespace, runs: Path
+) -> tuple[dict[str, dict], str]:
     command = [sys.executable, str(ROOT / "torchbench.py"), "--backend", "inductor", "-r", "1"]
-    command += ["-n", str(repeat), "--output-dir", str(runs)]
+    command += ["-n", str(options.repeat), "--batch-size", str(options.batch_size)]
+    command += ["--output-dir", str(runs)]
     command += [word for name in models for word in ("--only", name)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     events = next(runs.iterdir()) / "events.jsonl"
@@ -90,32 +90,40 @@ def _ours(models: tuple[str, ...], repeat: int, runs: Path) -> tuple[dict[str, d
     return {record["case"]["model"]: record for record in records}, done.stdout
 
 
-def _theirs(checkout: Path, model: str, batch_size: int, repeat: int, scratch: Path) -> Theirs:
+def _theirs(model: str, options: argparse.Namespace, scratch: Path) -> Theirs:
     stubs = scratch / "stubs"
     stubs.mkdir(exist_ok=True)
     (stubs / "sitecustomize.py").write_text(STUB.format(root=str(ROOT)))
-    accuracy_s, accuracy = _their_run(checkout, model, batch_size, repeat, stubs, "--accuracy")
-    performance_s, speedup = _their_run(checkout, model, batch_size, repeat, stubs, "--performance")
+    accuracy_s, accuracy = _their_run(model, options, stubs, "--accuracy")
+    performance_s, speedup = _their_run(model, options, stubs, "--performance")
     return Theirs(accuracy_s, performance_s, accuracy, speedup)
 
 
 def _their_run(
-    checkout: Path, model: str, batch_size: int, repeat: int, stubs: Path, kind: str
+    model: str, options: argparse.Namespace, stubs: Path, kind: str
 ) -> tuple[float, str]:
     with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as output:
-        command = [sys.executable, str(checkout / HARNESS), kind, "--inference", "-dcpu"]
-        command += ["--backend", "inductor", "--only", model, "--batch-size", str(batch_size)]
-        command += ["--repeat", str(repeat), "--output-directory", output]
+        command = [sys.executable, str(options.checkout / HARNESS), kind, "--inference", "-dcpu"]
+        command += ["--backend", "inductor", "--only", model]
+        command += ["--batch-size", str(options.batch_size), "--repeat", str(options.repeat)]
+        command += ["--output-directory", output]
         environment = {
             **os.environ,
-            "PYTHONPATH": f"{stubs}:{checkout}",
+            "PYTHONPATH": f"{stubs}:{options.checkout}",
             "TORCHINDUCTOR_CACHE_DIR": cache,
         }
         started = time.monotonic()
         done = subprocess.run(
-            command, capture_output=True, text=True, env=environment, cwd=checkout, check=False
+            command,
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=options.checkout,
+            check=False,
         )
         wall_s = time.monotonic() - started
+    if done.returncode:
+        sys.exit(f"{model} {kind} ended with {done.returncode}: {done.stderr[-800:]}")
     lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
     print(
         f"{model} {kind} {wall_s:.1f} s: {lines[-1] if lines else done.stderr[-800:]}", flush=True

@@ -178,11 +178,12 @@ def _visit(
     its data in the caches.
     """
     per_sample = max(1, round(protocol.sample_s / max(latency_s, 1e-9)))
-    watch.mean_s(call, max(protocol.lead_in_calls, round(protocol.lead_in_s / latency_s)))
+    lead_in = max(protocol.lead_in_calls, round(protocol.lead_in_s / max(latency_s, 1e-9)))
+    watch.mean_s(call, lead_in)
     before = resource.getrusage(resource.RUSAGE_SELF)
     samples: list[float] = []
     counted_s = 0.0
-    while counted_s < protocol.visit_s:
+    while counted_s < protocol.visit_s or len(samples) * per_sample < protocol.visit_calls:
         samples.append(watch.mean_s(call, per_sample))
         counted_s += samples[-1] * per_sample
     after = resource.getrusage(resource.RUSAGE_SELF)

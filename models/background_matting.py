@@ -11,6 +11,7 @@ from torch import nn
 
 from dynamometer.common.suite import LoadedModel
 from dynamometer.models.image_translation import Residual
+from dynamometer.models.settling import settled
 
 IMAGE, BACKGROUND, SEGMENTATION, MOTION = 3, 3, 1, 4  # channels
 
@@ -138,4 +139,4 @@ def build_background_matting(
         torch.rand(batch_size, channels, image_size, image_size) * 2 - 1
         for channels in (IMAGE, BACKGROUND, SEGMENTATION, MOTION)
     )
-    return LoadedModel(module=module, args=tuple(inputs))
+    return settled(LoadedModel(module=module, args=tuple(inputs)))

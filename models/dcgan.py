@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from dynamometer.common.suite import LoadedModel
+from dynamometer.models.settling import settled
 
 COARSEST = 4  # height and width of the last feature map
 
@@ -60,4 +61,4 @@ def build_dcgan(*, batch_size: int, image_size: int, width: int) -> LoadedModel:
         width: channels after the first convolution.
     """
     images = torch.randn(batch_size, 3, image_size, image_size)
-    return LoadedModel(module=Discriminator(image_size, width), args=(images,))
+    return settled(LoadedModel(module=Discriminator(image_size, width), args=(images,)))

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from dynamometer.common.suite import LoadedModel
+from dynamometer.models.settling import settled
 
 DOWNSAMPLINGS = 2
 
@@ -143,4 +144,5 @@ def build_stargan(
     """
     images = torch.rand(batch_size, 3, image_size, image_size) * 2 - 1
     wanted = torch.randint(2, (batch_size, labels)).float()
-    return LoadedModel(module=Generator(3 + labels, width, blocks, STARGAN), args=(images, wanted))
+    module = Generator(3 + labels, width, blocks, STARGAN)
+    return settled(LoadedModel(module=module, args=(images, wanted)))

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from dynamometer.common.suite import LoadedModel
+from dynamometer.models.settling import settled
 
 STROKES = 5
 STROKE_NUMBERS = 13  # ten of shape and position, three of colour
@@ -92,4 +93,4 @@ def build_learning_to_paint(
         batch_size, -1, -1, -1
     )
     observation = torch.cat([canvas_and_target, step, coordinates], dim=1)
-    return LoadedModel(module=Painter(9, width, stages), args=(observation,))
+    return settled(LoadedModel(module=Painter(9, width, stages), args=(observation,)))

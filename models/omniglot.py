@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from dynamometer.common.suite import LoadedModel
+from dynamometer.models.settling import settled
 
 BLOCKS = 3
 SIDE = 28  # pixels; three blocks leave one
@@ -35,4 +36,5 @@ def build_omniglot(
         layers += [nn.Conv2d(channels, width, 3), norm, nn.ReLU(), nn.MaxPool2d(2)]
         channels = width
     module = nn.Sequential(*layers, nn.Flatten(), nn.Linear(width, ways))
-    return LoadedModel(module=module, args=(torch.rand(batch_size * images, 1, SIDE, SIDE),))
+    loaded = LoadedModel(module=module, args=(torch.rand(batch_size * images, 1, SIDE, SIDE),))
+    return loaded if batch_statistics else settled(loaded)

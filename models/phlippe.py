@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from dynamometer.common.suite import LoadedModel
+from dynamometer.models.settling import settled
 
 CLASSES = 10
 
@@ -130,4 +131,4 @@ def _classifier(
         if isinstance(layer, nn.Conv2d):
             nn.init.kaiming_normal_(layer.weight, mode=kaiming_mode, nonlinearity="relu")
     images = torch.randn(batch_size, 3, image_size, image_size)
-    return LoadedModel(module=module, args=(images,))
+    return settled(LoadedModel(module=module, args=(images,)))

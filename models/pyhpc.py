@@ -15,6 +15,8 @@ from dynamometer.models.ocean_grid import box_shape, random_grid, uniform
 from dynamometer.models.seawater import enthalpy_slope
 from dynamometer.models.turbulence import Columns, step_turbulence
 
+UNEVENNESS = 1e-3  # of surfaces of neutral density; about the slope at which tapering sets in
+
 
 def build_equation_of_state(*, batch_size: int) -> LoadedModel:
     """Build the equation of state of seawater over about `batch_size` cells."""
@@ -30,7 +32,9 @@ def build_equation_of_state(*, batch_size: int) -> LoadedModel:
 def build_isoneutral_mixing(*, batch_size: int) -> LoadedModel:
     """Build mixing along neutral surfaces over about `batch_size` cells."""
     shape = box_shape(batch_size)
-    tracers = _normal(2, *shape)
+    # Warmer with height, and nearly level: where slopes are steep, nothing is left to compute.
+    stratified = torch.stack([torch.arange(shape[-1]).expand(shape), torch.full(shape, 35.0)])
+    tracers = stratified + UNEVENNESS * _normal(2, *shape)
     depth, diffusivity = _normal(shape[-1]), _normal(*shape)
     slopes = (torch.zeros(*shape, 2, 2, dtype=torch.float64) for _ in range(4))
     boundary = Mixing(*(_normal(*shape) for _ in range(3)), *slopes)

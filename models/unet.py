@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from dynamometer.common.suite import LoadedModel
+from dynamometer.models.settling import settled
 
 
 def _double_convolution(channels_in: int, between: int, channels: int) -> nn.Sequential:
@@ -86,4 +87,4 @@ def build_unet(
         classes: number of classes.
     """
     images = torch.rand(batch_size, 3, height, image_width)
-    return LoadedModel(module=UNet(width, depth, classes), args=(images,))
+    return settled(LoadedModel(module=UNet(width, depth, classes), args=(images,)))

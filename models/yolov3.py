@@ -11,6 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from dynamometer.common.suite import LoadedModel
+from dynamometer.models.settling import settled
 
 CLASSES = 80
 ANCHORS = (
@@ -181,4 +182,4 @@ def build_yolov3(
         blocks: number of residual blocks in each stage.
     """
     images = torch.rand(batch_size, 3, height, image_width)
-    return LoadedModel(module=YoloV3(width, blocks), args=(images,))
+    return settled(LoadedModel(module=YoloV3(width, blocks), args=(images,)))

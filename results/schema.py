@@ -158,7 +158,9 @@ class Protocol(Value, frozen=True, kw_only=True):
     lead_in_s: float = 0.010
     lead_in_calls: int = 2
     visit_s: float = 0.030
-    """Counted seconds of one visit, at least; a visit counts at least one call."""
+    """Counted seconds of one visit, at least."""
+    visit_calls: int = 3
+    """Counted calls of one visit, at least."""
     sample_s: float = 0.001
     """A sample is the mean over as many calls as last this long."""
     allocator: Allocator = Allocator.KEEP

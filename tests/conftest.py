@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 GOLDEN = Path(__file__).resolve().parent / "golden" / "expected"
 
-hypothesis.settings.register_profile("dynamometer", deadline=None, max_examples=60)
+hypothesis.settings.register_profile("dynamometer", deadline=None, max_examples=40)
 hypothesis.settings.load_profile("dynamometer")
 
 

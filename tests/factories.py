@@ -150,7 +150,7 @@ def measured_record(
     """
     of = of or case()
     seconds = seconds or {arm: 0.010 if arm == BASELINE else 0.008 for arm in of.arms}
-    peaks = {arm: 100.0 for arm in of.arms} | (peaks_mib or {})
+    peaks = dict.fromkeys(of.arms, 100.0) | (peaks_mib or {})
     measurements = [latency(arm, value) for arm, value in seconds.items()]
     for arm in of.arms:
         measurements += [

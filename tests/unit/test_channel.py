@@ -64,7 +64,7 @@ def test_foreign_bytes_are_counted_and_passed_over(foreign: bytes) -> None:
 def test_a_message_that_was_cut_short_is_passed_over() -> None:
     """A worker that dies within a message leaves half of one, after which others may write."""
     receiver = Receiver(TOKEN)
-    half = f"\n{TOKEN} {{\"type\":\"prog".encode()
+    half = f'\n{TOKEN} {{"type":"prog'.encode()
     assert receiver.feed(half + b"\nbye\n") == []
     assert receiver.foreign_bytes > 0
 
@@ -72,7 +72,7 @@ def test_a_message_that_was_cut_short_is_passed_over() -> None:
 def test_a_model_cannot_sign_a_message() -> None:
     """A line that looks like a message but for its token is foreign."""
     receiver = Receiver(TOKEN)
-    forged = b'\n' + TOKEN[:-1].encode() + b'0 {"type":"progress","stage":"load","arm":null}\n'
+    forged = b"\n" + TOKEN[:-1].encode() + b'0 {"type":"progress","stage":"load","arm":null}\n'
     assert receiver.feed(forged) == []
     assert receiver.foreign_bytes == len(forged) - 2
 

@@ -46,9 +46,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     return made
 
 
-def test_a_bare_command_line_is_quick(
-    program: Program, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bare_command_line_is_quick(program: Program, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a word the quick selection is run once each, and that is said."""
     manifest = program.script()
     assert "taking --quick" in capsys.readouterr().err

@@ -5,14 +5,14 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
-
 from dynamometer.common import environment
 from dynamometer.common.environment import memory_bytes, read_environment, require_device
 from dynamometer.common.errors import UnfitEnvironmentError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 def test_the_environment_is_that_of_this_process() -> None:

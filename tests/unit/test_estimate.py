@@ -49,9 +49,7 @@ def test_guesses_grow_with_the_work(tmp_path: Path) -> None:
     base = estimate(one_replicate(), tmp_path).seconds
     arms = (BASELINE, "inductor", "ts")
     more_arms = factories.plan(*SPECS, arms=arms, replicates=1)
-    tiny = one_replicate(
-        cases=tuple(factories.case(spec.name, scale=Scale.TINY) for spec in SPECS)
-    )
+    tiny = one_replicate(cases=tuple(factories.case(spec.name, scale=Scale.TINY) for spec in SPECS))
     three = estimate(factories.plan(*SPECS, replicates=3), tmp_path).seconds
     assert estimate(more_arms, tmp_path).seconds > base
     assert estimate(tiny, tmp_path).seconds < base

@@ -80,7 +80,7 @@ def test_a_failure_keeps_its_traceback() -> None:
     assert found.detail is not None
     assert found.detail.endswith("...\n")
     assert len(found.detail) <= 8_000
-    short = attempt(StageClock(lambda progress: None), lambda: [][0])
+    short = attempt(StageClock(lambda progress: None), [].pop)
     assert isinstance(short, Outcome)
     assert short.detail is not None
     assert "IndexError" in short.detail

@@ -70,9 +70,7 @@ def test_no_skip_lifts_every_skip() -> None:
     ],
     ids=str,
 )
-def test_selections_that_cannot_be(
-    selection: Selection, error: type[Exception], text: str
-) -> None:
+def test_selections_that_cannot_be(selection: Selection, error: type[Exception], text: str) -> None:
     """What can't be selected is refused with what is wrong and what to do."""
     with pytest.raises(error, match=text):
         select(SPECS, selection)

@@ -84,7 +84,7 @@ def test_listing_imports_no_plugin(plugin: Path) -> None:
 def test_a_name_registered_twice_is_refused(plugin: Path) -> None:
     """Which of two implementations was meant is not guessed."""
     plugin.write_text("[dynamometer.sinks]\nconsole = json:dumps\n")
-    with pytest.raises(UsageError, match="sinks 'console' is registered twice: .*json:dumps"):
+    with pytest.raises(UsageError, match=r"sinks 'console' is registered twice: .*json:dumps"):
         registry.targets("sinks")
 
 

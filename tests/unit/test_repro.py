@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import factories
@@ -11,19 +10,19 @@ import pytest
 
 from dynamometer.common import cli
 from dynamometer.common.repro import single_case_command
+from dynamometer.torchbench import TorchBench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from dynamometer.results.schema import Manifest
 
-SKIPPED = "vision_maskrcnn"
+SKIPPED = next(spec.name for spec in TorchBench().specs() if spec.skips)
 
 
 @pytest.fixture
-def planned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[list[str]], Manifest]:
+def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], Manifest]:
     """Plan what `./torchbench.py` with some words would run, and stop there."""
     kept: list[Manifest] = []
 
@@ -62,9 +61,7 @@ def planned(
         f"--only {SKIPPED} --no-skip",
     ],
 )
-def test_the_command_repeats_the_case(
-    planned: Callable[[list[str]], Manifest], words: str
-) -> None:
+def test_the_command_repeats_the_case(planned: Callable[[list[str]], Manifest], words: str) -> None:
     """Given to the program, a record's command plans the same case under the same protocol."""
     manifest = planned(shlex.split(words))
     case = manifest.plan.cases[0]

@@ -63,7 +63,7 @@ def test_imports_are_seen(tmp_path: Path) -> None:
         (["-m", "dynamometer", "ls", "backends"], "inductor"),
         (["-m", "dynamometer", "ls", "suites"], "torchbench"),
     ],
-    ids=lambda value: " ".join(value).replace(SCRIPT, "torchbench.py") if value else "",
+    ids=lambda value: " ".join(value).replace(SCRIPT, "script") if isinstance(value, list) else "",
 )
 def test_what_only_tells_is_light(tmp_path: Path, words: list[str], expected: str) -> None:
     """Help and lists come without importing torch or anything else that takes a while."""
@@ -100,9 +100,7 @@ def test_what_only_tells_is_light(tmp_path: Path, words: list[str], expected: st
         ("--output-dir /dev/null/runs --quick", 2, ["/dev/null/runs", "--output-dir"]),
     ],
 )
-def test_what_cannot_be_is_refused(
-    tmp_path: Path, words: str, code: int, says: list[str]
-) -> None:
+def test_what_cannot_be_is_refused(tmp_path: Path, words: str, code: int, says: list[str]) -> None:
     """A wrong command line ends with its code and a message, soon and without leaving a trace."""
     ended = start(tmp_path, SCRIPT, *words.split())
     assert ended.code == code, ended.err
@@ -136,7 +134,8 @@ def test_what_the_command_refuses(tmp_path: Path, words: str, says: list[str]) -
 
 def test_a_missing_package_is_named(tmp_path: Path) -> None:
     """Without its dependencies the program says which is missing and what to install."""
-    code = "import sys; sys.path.insert(0, sys.argv[1]); sys.argv[1:] = ['--help']; " + (
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); sys.argv[1:] = ['--help']; "
         "from dynamometer.__main__ import main; raise SystemExit(main('torchbench'))"
     )
     ended = start(tmp_path, "-I", "-S", "-c", code, str(ROOT))

@@ -28,9 +28,7 @@ def independent_speedup(values: list[float], within: float = 0.0) -> Ratio:
     mean, error = sum(values) / n, math.sqrt(variance / n)
     low, high = stats.t.interval(0.95, df, loc=mean, scale=error)
     p_value = 2 * stats.t.sf(abs(mean) / error, df)
-    return Ratio(
-        value=math.exp(mean), low=math.exp(low), high=math.exp(high), n=n, p_value=p_value
-    )
+    return Ratio(value=math.exp(mean), low=math.exp(low), high=math.exp(high), n=n, p_value=p_value)
 
 
 @pytest.mark.parametrize(

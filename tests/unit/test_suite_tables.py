@@ -74,9 +74,7 @@ def test_builders_take_what_the_tables_give(spec: ModelSpec) -> None:
     assert not arguments.args
     names = [each.arg for each in arguments.kwonlyargs]
     needed = {
-        name
-        for name, default in zip(names, arguments.kw_defaults, strict=True)
-        if default is None
+        name for name, default in zip(names, arguments.kw_defaults, strict=True) if default is None
     }
     for scale in Scale:
         for device in ("cpu", "cuda"):

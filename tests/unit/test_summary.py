@@ -68,13 +68,13 @@ def test_an_arm_is_steady_only_if_every_replicate_was() -> None:
     def settled(*, steady: bool | None) -> ArmResult:
         return ArmResult(arm="inductor", outcome=PASSED, steady=steady)
 
-    def steady(*values: bool | None) -> bool | None:
+    def steady(values: list[bool | None]) -> bool | None:
         records = [factories.record(arms=(settled(steady=value),)) for value in values]
         return summarize_case(records).arms[0].steady
 
-    assert steady(True, True, None) is True
-    assert steady(True, False) is False
-    assert steady(None) is None
+    assert steady([True, True, None]) is True
+    assert steady([True, False]) is False
+    assert steady([None]) is None
 
 
 def test_capture_is_of_the_first_replicate_that_has_one() -> None:

@@ -17,7 +17,7 @@ from dynamometer.common.timing import (
 from dynamometer.results.schema import Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 FAST_S = 2.0**-6
 """Seconds of a quick call: a power of two, so that sums are exact; windows of 3 calls."""
@@ -27,6 +27,14 @@ SLOW_S = 2.0
 def nothing_compiled() -> int:
     """Count what is compiled: nothing more, ever."""
     return 7
+
+
+@pytest.fixture(autouse=True)
+def small_heap() -> Iterator[None]:
+    """Collect garbage in no time, whatever other tests have imported."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture
@@ -113,9 +121,7 @@ def test_steady_after_the_last_compile(
     clock: FakeClock, watch: Stopwatch, compiled_in: int, calls: int
 ) -> None:
     """A recompile in the first window costs nothing, one in the second another window."""
-    found = settle(
-        watch, clock.step(lambda index: FAST_S), lambda: int(clock.calls >= compiled_in)
-    )
+    found = settle(watch, clock.step(lambda index: FAST_S), lambda: int(clock.calls >= compiled_in))
     assert found.steady
     assert found.calls == calls
 
@@ -163,9 +169,7 @@ def protocol(**fields: float) -> Protocol:
     return Protocol(**{**defaults, **fields})  # type: ignore[arg-type]
 
 
-def visit(
-    watch: Stopwatch, calls: dict[str, Callable[[], object]], rules: Protocol
-) -> list[Visit]:
+def visit(watch: Stopwatch, calls: dict[str, Callable[[], object]], rules: Protocol) -> list[Visit]:
     """Visit arms whose calls take `FAST_S`."""
     return measure_blocks(watch, calls, dict.fromkeys(calls, FAST_S), rules, random.Random(0))
 

@@ -1,0 +1,35 @@
+"""Comparing an implementation with the Protocol of its seam."""
+
+from __future__ import annotations
+
+import inspect
+
+
+def members(kind: type) -> dict[str, object]:
+    """Give the public members a Protocol declares."""
+    return {name: value for name, value in vars(kind).items() if not name.startswith("_")}
+
+
+def deviations(protocol: type, implementation: object) -> list[str]:
+    """Say in which members an implementation is not what its Protocol asks for.
+
+    Args:
+        protocol: the seam.
+        implementation: an instance, or a class.
+    """
+    found = []
+    for name, wanted in members(protocol).items():
+        own = getattr(implementation, name, None)
+        if own is None:
+            found.append(f"{name} is missing")
+        elif not callable(wanted):
+            continue
+        elif not callable(own):
+            found.append(f"{name} is not a method")
+        else:
+            bound = isinstance(implementation, type)
+            parameters = list(inspect.signature(wanted).parameters)[0 if bound else 1 :]
+            ours = list(inspect.signature(own).parameters)
+            if parameters != ours:
+                found.append(f"{name} takes {ours}, not {parameters}")
+    return found

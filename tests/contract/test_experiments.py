@@ -1,0 +1,79 @@
+"""Every registered experiment, as the parent sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+from protocols import deviations
+
+from dynamometer.common import registry
+from dynamometer.common.experiment import Experiment, Process
+from dynamometer.common.messages import Findings
+from dynamometer.results.schema import BASELINE, PASSED, ArmResult, Status
+
+if TYPE_CHECKING:
+    from dynamometer.results.schema import RunPlan
+
+ARMS = (BASELINE, "inductor", "ts")
+
+
+@pytest.fixture(params=sorted(registry.targets("experiments")))
+def experiment(request: pytest.FixtureRequest) -> Experiment:
+    """The experiment of a name."""
+    made: Experiment = registry.resolve("experiments", request.param)()
+    return made
+
+
+@pytest.fixture
+def plan() -> RunPlan:
+    """A plan of one case with three arms."""
+    return factories.plan(arms=ARMS)
+
+
+def test_it_has_the_protocols_methods(experiment: Experiment) -> None:
+    """Methods and their arguments are those of the seam."""
+    assert deviations(Experiment, experiment) == []
+
+
+@pytest.mark.parametrize("replicate", [0, 1, 2])
+def test_processes_deal_with_arms_of_the_case(
+    experiment: Experiment, plan: RunPlan, replicate: int
+) -> None:
+    """Each process has at least one arm, all of them the case's, and none is dealt with twice."""
+    processes = experiment.processes(plan.cases[0], plan, replicate)
+    arms = [arm for process in processes for arm in process.arms]
+    assert all(isinstance(process, Process) and process.arms for process in processes)
+    assert set(arms) <= set(ARMS)
+    assert len(arms) == len(set(arms))
+
+
+def test_the_first_replicate_is_never_sat_out(experiment: Experiment, plan: RunPlan) -> None:
+    """An experiment that was asked for happens."""
+    assert experiment.processes(plan.cases[0], plan, 0)
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.PASS])
+def test_salvage_accounts_for_what_failed(experiment: Experiment, status: Status) -> None:
+    """After a process failed, the findings still are findings and keep the notes."""
+    failed = Findings(
+        outcome=factories.failure(status, reason="gone"), arms=(), notes=("weights substituted",)
+    )
+    salvaged = experiment.salvage(failed, ARMS)
+    assert salvaged.notes == failed.notes
+    if salvaged.outcome == PASSED:
+        assert {each.arm for each in salvaged.absent} == set(ARMS)
+        assert {each.reason for each in salvaged.absent} == {"gone"}
+    else:
+        assert salvaged.outcome == failed.outcome
+
+
+def test_the_speedup_names_every_arm_after_a_failure() -> None:
+    """The experiment that the record's arms come from leaves none out, nor replaces what it has."""
+    experiment: Experiment = registry.resolve("experiments", "speedup")()
+    outcome = factories.failure()
+    bare = experiment.salvage(Findings(outcome=outcome), ARMS)
+    assert [(each.arm, each.outcome) for each in bare.arms] == [(arm, outcome) for arm in ARMS]
+    known = Findings(outcome=outcome, arms=(ArmResult(arm="ts", outcome=outcome),))
+    assert experiment.salvage(known, ARMS) == known

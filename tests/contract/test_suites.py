@@ -1,0 +1,114 @@
+"""Every registered suite, as far as it opens without a checkout or a download."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from protocols import deviations
+
+from dynamometer.common import registry
+from dynamometer.common.plan import Selection, Workload, build_cases, select
+from dynamometer.common.suite import Suite
+from dynamometer.results.schema import BASELINE, ModelSpec, Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NAMES = sorted(registry.targets("suites"))
+MODELS = Path(__file__).resolve().parents[2] / "models"
+
+
+def checkout(tmp_path: Path) -> dict[str, str]:
+    """Make a checkout of two models that are never imported."""
+    for name in ("alexnet", "resnet18"):
+        folder = tmp_path / "torchbenchmark" / "models" / name
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").write_text("raise RuntimeError('imported')\n")
+    return {"torchbench_root": str(tmp_path), "offline_weights": "yes"}
+
+
+OPTIONS: dict[str, Callable[[Path], dict[str, str]]] = {
+    "torchbench": lambda tmp_path: {},
+    "torchbench-checkout": checkout,
+}
+"""What a suite is opened with; a suite that is not here is opened without options."""
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    """The name of a suite."""
+    return str(request.param)
+
+
+@pytest.fixture
+def suite(name: str, tmp_path: Path) -> Suite:
+    """The suite, opened."""
+    opened: Suite = registry.resolve("suites", name)(OPTIONS.get(name, lambda path: {})(tmp_path))
+    return opened
+
+
+def test_it_has_the_protocols_methods(suite: Suite) -> None:
+    """Methods and their arguments are those of the seam."""
+    assert deviations(Suite, suite) == []
+
+
+def test_specs_describe_models(suite: Suite) -> None:
+    """There is at least one model, names are unique and sorted, and asking twice is the same."""
+    specs = list(suite.specs())
+    assert specs
+    assert all(isinstance(spec, ModelSpec) for spec in specs)
+    names = [spec.name for spec in specs]
+    assert names == sorted(set(names))
+    assert list(suite.specs()) == specs
+
+
+def test_specs_name_a_suite_that_workers_can_open(suite: Suite) -> None:
+    """The suite that a case carries into its worker is a registered one."""
+    for spec in suite.specs():
+        assert spec.suite in NAMES
+
+
+def test_every_spec_builds_into_a_case(suite: Suite) -> None:
+    """At every scale and on every device each model gives one case, with an id of its own."""
+    specs = select(suite.specs(), Selection(no_skip=True))
+    ids = set()
+    for scale in Scale:
+        for device in ("cpu", "cuda"):
+            cases = build_cases(specs, Workload(arms=("eager",), device=device, scale=scale))
+            assert [case.model for case in cases] == [spec.name for spec in specs]
+            assert {case.arms for case in cases} == {(BASELINE, "eager")}
+            ids |= {case.id for case in cases}
+    assert len(ids) == len(specs) * len(Scale) * 2
+
+
+def test_every_builder_is_there(suite: Suite) -> None:
+    """`module:function` of each model that is run exists below `models`, read and not imported."""
+    before = set(sys.modules)
+    missing = []
+    for spec in suite.specs():
+        module, _, attribute = spec.build.partition(":")
+        path = MODELS / f"{module}.py"
+        tree = ast.parse(path.read_text()) if path.exists() else ast.Module([], [])
+        defined = {
+            node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        }
+        if attribute.partition(".")[0] not in defined and not spec.skips:
+            missing.append(spec.build)
+    assert missing == []
+    assert not {each for each in set(sys.modules) - before if each.startswith("torch")}
+
+
+def test_preloading_nothing_is_allowed(suite: Suite) -> None:
+    """A selection of which nothing can be preloaded is no fault."""
+    suite.preload([])
+
+
+def test_an_option_that_cannot_be_is_a_value_error(name: str, tmp_path: Path) -> None:
+    """A checkout that there is not is said so, as the command line expects it."""
+    options = {"torchbench_root": str(tmp_path / "nowhere"), "offline_weights": "yes"}
+    with pytest.raises(ValueError, match="nowhere is no checkout"):
+        registry.resolve("suites", name)(options)

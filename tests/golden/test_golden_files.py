@@ -1,0 +1,163 @@
+"""What users and dashboards read, compared byte for byte (`pytest --update-golden`)."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import factories
+import msgspec
+import pytest
+
+from dynamometer.common import cli
+from dynamometer.results.console import Console
+from dynamometer.results.csv_sink import DASHBOARD_COLUMNS, CsvFiles
+from dynamometer.results.schema import (
+    BASELINE,
+    PASSED,
+    Absence,
+    ArmResult,
+    CaptureStats,
+    Status,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from dynamometer.results.schema import Record
+
+ARMS = (BASELINE, "inductor", "ts")
+
+
+def passing(model: str, inductor_s: float, ts_s: float, replicates: int) -> list[Record]:
+    """Make replicates of a case in which every arm passed, each a little faster than the last."""
+    case = factories.case(model, ARMS)
+    return [
+        factories.measured_record(
+            case,
+            replicate=each,
+            seconds={BASELINE: 0.010, "inductor": inductor_s * (1 - each / 500), "ts": ts_s},
+            peaks_mib={"inductor": 250.0, "ts": 50.0},
+        )
+        for each in range(replicates)
+    ]
+
+
+def without_memory_and_unsteady(model: str) -> list[Record]:
+    """Make a case whose memory couldn't be measured, and whose arms never settled."""
+    (record,) = passing(model, 0.011, 0.0101, 1)
+    kept = tuple(each for each in record.measurements if not each.metric.endswith("memory"))
+    arms = tuple(msgspec.structs.replace(each, steady=False) for each in record.arms)
+    absent = tuple(Absence(metric="peak_memory", arm=arm, reason="no cgroup") for arm in ARMS)
+    return [msgspec.structs.replace(record, measurements=kept, arms=arms, absent=absent)]
+
+
+def one_arm_failing(model: str) -> list[Record]:
+    """Make a case in which one arm is wrong and the other passed."""
+    (record,) = passing(model, 0.005, 0.009, 1)
+    wrong = factories.failure(
+        Status.FAIL_ACCURACY,
+        factories.Stage.COMPARE,
+        'output.logits: error 0.0312 exceeds the tolerance 0.0001, said "no, not" at all',
+    )
+    capture = CaptureStats(frames=3, frames_ok=1, graphs=0, ops=0, breaks={"generator": 2})
+    arms = (
+        ArmResult(arm=BASELINE, outcome=PASSED, steady=True),
+        ArmResult(arm="inductor", outcome=wrong, capture=capture),
+        ArmResult(arm="ts", outcome=PASSED, steady=True),
+    )
+    kept = tuple(each for each in record.measurements if each.arm != "inductor")
+    return [msgspec.structs.replace(record, outcome=wrong, arms=arms, measurements=kept)]
+
+
+def ended(model: str, status: Status, reason: str) -> list[Record]:
+    """Make a case that ended before any arm was built; its batch size is the model's own."""
+    outcome = factories.failure(status, factories.Stage.LOAD, reason)
+    return [factories.record(factories.case(model, ARMS, batch_size=None), outcome=outcome)]
+
+
+def screening() -> list[list[Record]]:
+    """Make a run of one replicate in which everything happens."""
+    return [
+        passing("resnet18", 0.008, 0.00995, 1),
+        without_memory_and_unsteady("dcgan"),
+        one_arm_failing("hf_Bert"),
+        ended("vision_maskrcnn", Status.SKIP, "torchvision's compiled operators are missing"),
+        ended("a_model_with_quite_a_long_name_indeed", Status.OOM, "MemoryError: " + "x" * 120),
+    ]
+
+
+def replicated() -> list[list[Record]]:
+    """Make a run of three replicates in which all is well."""
+    return [passing("resnet18", 0.008, 0.0102, 3), passing("vgg16", 0.010, 0.004, 3)]
+
+
+@pytest.mark.parametrize("run", [screening, replicated], ids=lambda run: run.__name__)
+def test_console(golden: Callable[[str, str], None], run: Callable[[], list[list[Record]]]) -> None:
+    """The line of each case, and what all come to."""
+    stream = io.StringIO()
+    console = Console(stream)
+    for records in run():
+        console.write(records)
+    stream.write("----\n")
+    console.close()
+    golden(f"console_{run.__name__}.txt", stream.getvalue())
+
+
+def test_console_with_a_single_arm(golden: Callable[[str, str], None]) -> None:
+    """With one backend its name is left out of the lines."""
+    stream = io.StringIO()
+    console = Console(stream)
+    console.write([factories.measured_record(replicate=each) for each in range(3)])
+    console.close()
+    golden("console_single_arm.txt", stream.getvalue())
+
+
+@pytest.mark.parametrize("compatible", [False, True], ids=["ours", "compatible"])
+def test_csv(golden: Callable[[str, str], None], tmp_path: Path, *, compatible: bool) -> None:
+    """One file for each arm, with our columns or the dashboards' alone."""
+    sink = CsvFiles(tmp_path, compatible=compatible)
+    for records in screening():
+        sink.write(records)
+    sink.close()
+    assert [path.name for path in sink.paths] == [
+        f"{arm}_torchbench_float32_inference_cpu_performance.csv" for arm in ("inductor", "ts")
+    ]
+    for path in sink.paths:
+        form = "compatible" if compatible else "ours"
+        golden(f"csv_{form}/{path.name}", path.read_bytes().decode())
+
+
+def test_dashboards_columns_are_theirs() -> None:
+    """Names and order are those of PyTorch's `benchmarks/dynamo`, and ours come after."""
+    assert ",".join(DASHBOARD_COLUMNS) == (
+        "dev,name,batch_size,speedup,abs_latency,compilation_latency,compression_ratio,"
+        "eager_peak_mem,dynamo_peak_mem,calls_captured,unique_graphs,graph_breaks,"
+        "unique_graph_breaks"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "suite", "words"),
+    [
+        ("help_script.txt", "torchbench", ["--help"]),
+        ("help_dynamometer.txt", None, ["--help"]),
+        ("help_dynamometer_run.txt", None, ["run", "--help"]),
+        ("help_dynamometer_resume.txt", None, ["resume", "--help"]),
+        ("help_dynamometer_ls.txt", None, ["ls", "--help"]),
+    ],
+)
+def test_help(
+    golden: Callable[[str, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    suite: str | None,
+    words: list[str],
+) -> None:
+    """What a command says of itself, 80 columns wide."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.argv", ["./torchbench.py"])
+    assert cli.main(suite, words) == 0
+    golden(name, capsys.readouterr().out)

@@ -1,0 +1,150 @@
+"""What must hold of any selection, order, size and run."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+
+import click
+import factories
+import pytest
+from fakes import FakeExecutor, RecordingObserver, RecordingSink
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from dynamometer.common.errors import NothingSelectedError
+from dynamometer.common.options import ByteSize
+from dynamometer.common.plan import Selection, select
+from dynamometer.common.runner import Interrupt, run
+from dynamometer.common.timing import visit_order
+from dynamometer.results import store
+from dynamometer.results.schema import ModelSpec, Status
+
+names = st.from_regex(r"[a-z]{1,4}[0-9]?", fullmatch=True)
+suites = st.lists(names, min_size=1, max_size=30, unique=True).map(
+    lambda chosen: [factories.model_spec(name) for name in chosen]
+)
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+@given(st.lists(names, min_size=1, max_size=8, unique=True), st.integers(0, 2**32))
+def test_a_block_visits_every_arm_twice(arms: list[str], seed: int) -> None:
+    """Every arm comes once in the first half of a block, which the second half reverses."""
+    order = visit_order(arms, random.Random(seed))
+    half = len(arms)
+    assert sorted(order[:half]) == sorted(arms)
+    assert order[half:] == order[:half][::-1]
+
+
+@given(st.lists(names, min_size=1, max_size=5, unique=True), st.integers(0, 2**32))
+def test_the_order_is_drawn_from_the_seed(arms: list[str], seed: int) -> None:
+    """The same seed repeats a run's order, and the arms given are left as they are."""
+    given_arms = list(arms)
+    orders = [visit_order(given_arms, random.Random(seed)) for _ in range(2)]
+    assert orders[0] == orders[1]
+    assert given_arms == arms
+
+
+@given(suites, st.integers(1, 12))
+def test_parts_are_disjoint_and_cover_the_selection(specs: list[ModelSpec], parts: int) -> None:
+    """Machines that run one part each run every model exactly once, in balance."""
+    sizes = []
+    together: list[ModelSpec] = []
+    for index in range(parts):
+        try:
+            part = select(specs, Selection(partition=(index, parts)))
+        except NothingSelectedError:
+            part = ()
+        sizes.append(len(part))
+        together += part
+    assert together == list(select(specs, Selection()))
+    assert max(sizes) - min(sizes) <= 1
+
+
+@given(suites, names)
+def test_filter_and_exclude_are_complements(specs: list[ModelSpec], pattern: str) -> None:
+    """What `-k` takes and what `-x` leaves are together everything, and have nothing in common."""
+
+    def chosen(selection: Selection) -> set[str]:
+        try:
+            return {spec.name for spec in select(specs, selection)}
+        except NothingSelectedError:
+            return set()
+
+    taken, left = chosen(Selection(include=(pattern,))), chosen(Selection(exclude=(pattern,)))
+    assert taken | left == {spec.name for spec in specs}
+    assert not taken & left
+    assert taken == {spec.name for spec in specs if pattern in spec.name}
+
+
+@given(st.integers(0, 10**6), st.sampled_from(list(UNITS)), st.sampled_from(["", "B", "iB"]))
+def test_sizes_are_read(number: int, unit: str, suffix: str) -> None:
+    """A number with a unit is that many times a power of 1024, in either case."""
+    size = ByteSize()
+    assert size.convert(f"{number}{unit}{suffix}", None, None) == number * UNITS[unit]
+    assert size.convert(f"{number} {unit}{suffix}".lower(), None, None) == number * UNITS[unit]
+
+
+@given(st.integers(0, 1000), st.integers(0, 3), st.sampled_from(["K", "M", "G"]))
+def test_fractions_of_sizes_are_read(whole: int, quarters: int, unit: str) -> None:
+    """Half a gigabyte is a size."""
+    text = f"{whole + quarters / 4}{unit}"
+    assert ByteSize().convert(text, None, None) == (4 * whole + quarters) * UNITS[unit] // 4
+
+
+@given(st.text(max_size=8))
+def test_what_is_no_size_is_refused(text: str) -> None:
+    """Text that doesn't start with a number, or has a sign or an unknown unit, is no size."""
+    assume(not text[:1].isdigit())
+    with pytest.raises(click.BadParameter, match="is not a size such as"):
+        ByteSize().convert(text, None, None)
+    with pytest.raises(click.BadParameter, match="is not a size such as"):
+        ByteSize().convert(f"12X{text}", None, None)
+
+
+@settings(max_examples=30)
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from("abc"), st.integers(0, 2)), st.sampled_from(Status), max_size=6
+    ),
+    st.lists(st.integers(1, 4), max_size=4),
+)
+def test_planned_cases_are_recorded_whatever_happens(
+    outcomes: dict[tuple[str, int], Status], sittings: list[int]
+) -> None:
+    """However often a run is interrupted and however its cases end, each is recorded once."""
+    manifest = factories.manifest(factories.plan(*(factories.model_spec(name) for name in "abc")))
+    executed: list[tuple[str, int]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder) / "run"
+        store.create(directory, manifest)
+        sink = RecordingSink()
+        for patience in [*sittings, 1000]:
+            interrupt = Interrupt()
+            executor = FakeExecutor(outcomes, executed)
+
+            def count(
+                case: object,
+                replicate: int,
+                *,
+                stop_at: int = len(executed) + patience,
+                asked: Interrupt = interrupt,
+            ) -> None:
+                asked.requested = len(executed) + 1 >= stop_at
+
+            executor.before = count
+            sink = RecordingSink()
+            done = run(manifest, directory, executor, [sink], RecordingObserver(), interrupt)
+        records = store.read_records(directory)
+    assert done
+    assert [(record.case.model, record.replicate) for record in records] == executed
+    assert len(set(executed)) == len(executed)
+    assert {record.case.id for record in records} == {case.id for case in manifest.plan.cases}
+    assert [len(written) for written in sink.written] == [
+        sum(record.case.model == name for record in records) for name in "abc"
+    ]
+    for name in "abc":
+        ended = [record.outcome.status for record in records if record.case.model == name]
+        assert set(ended[:-1]) <= {Status.PASS}
+        assert ended[-1] is not Status.PASS or len(ended) == 3

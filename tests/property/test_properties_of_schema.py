@@ -1,0 +1,233 @@
+"""Every value survives its way through JSON, and ids tell cases apart."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamometer.common import messages
+from dynamometer.results import schema
+from dynamometer.results.schema import (
+    Allocator,
+    Case,
+    Measurement,
+    Mode,
+    ModelSpec,
+    Scale,
+    Skip,
+    StartMethod,
+    Value,
+)
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+counts = st.integers(0, 2**53)
+names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.:-]{0,5}", fullmatch=True)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | finite | texts,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
+    max_leaves=4,
+)
+options = st.dictionaries(texts, json_values, max_size=2)
+skips = st.builds(Skip, reason=texts, devices=st.lists(texts, max_size=2).map(tuple))
+specs = st.builds(
+    ModelSpec,
+    suite=texts, name=texts, task=texts, origin=texts, build=texts,
+    batch_size=st.dictionaries(texts, counts, max_size=2),
+    options=options, cpu=options, small=options, tiny=options,
+    requires=st.lists(texts, max_size=2).map(tuple),
+    tolerance=st.none() | finite,
+    tolerance_reason=st.none() | texts,
+    skips=st.lists(skips, max_size=2).map(tuple),
+    quick=st.booleans(),
+)  # fmt: skip
+cases = st.builds(
+    Case,
+    suite=names, model=names,
+    arms=st.lists(names, min_size=1, max_size=3).map(tuple),
+    mode=st.sampled_from(Mode), device=st.sampled_from(["cpu", "cuda"]),
+    dtype=st.sampled_from(["float32", "bfloat16"]), dynamic=st.booleans(),
+    scale=st.sampled_from(Scale), batch_size=st.none() | st.integers(1, 4096),
+)  # fmt: skip
+outcomes = st.builds(
+    schema.Outcome,
+    status=st.sampled_from(schema.Status),
+    stage=st.none() | st.sampled_from(schema.Stage),
+    reason=st.none() | texts,
+    detail=st.none() | texts,
+)
+
+
+@st.composite
+def measurements(draw: st.DrawFn) -> Measurement:
+    """Draw samples with a block for each, or with none."""
+    samples = draw(st.lists(finite, max_size=4))
+    blocks = draw(st.just([]) | st.lists(counts, min_size=len(samples), max_size=len(samples)))
+    return Measurement(
+        metric=draw(texts), unit=draw(texts), arm=draw(texts),
+        samples=tuple(samples), blocks=tuple(blocks),
+    )  # fmt: skip
+
+
+captures = st.builds(
+    schema.CaptureStats,
+    frames=counts, frames_ok=counts, graphs=counts, ops=counts,
+    breaks=st.dictionaries(texts, counts, max_size=2),
+)  # fmt: skip
+arm_results = st.builds(
+    schema.ArmResult,
+    arm=texts, outcome=outcomes, capture=st.none() | captures,
+    max_error=st.none() | finite, steady=st.none() | st.booleans(),
+)  # fmt: skip
+absences = st.builds(schema.Absence, metric=texts, arm=texts, reason=texts)
+protocols = st.builds(
+    schema.Protocol,
+    replicates=counts, arm_budget_s=finite, min_blocks=counts, max_blocks=counts,
+    min_calls=counts, lead_in_s=finite, lead_in_calls=counts, visit_s=finite, sample_s=finite,
+    allocator=st.sampled_from(Allocator), start_method=st.sampled_from(StartMethod),
+)  # fmt: skip
+environments = st.builds(
+    schema.Environment,
+    id=texts, machine=texts, cpu=texts, cpus=counts, memory_bytes=counts, os=texts, python=texts,
+    packages=st.dictionaries(texts, texts, max_size=2), git=st.none() | texts,
+    governor=st.none() | texts, load_1min=finite,
+    variables=st.dictionaries(texts, texts, max_size=2),
+)  # fmt: skip
+plans = st.builds(
+    schema.RunPlan,
+    suite=texts, suite_options=st.dictionaries(texts, texts, max_size=2),
+    models=st.lists(specs, max_size=2).map(tuple), cases=st.lists(cases, max_size=2).map(tuple),
+    experiments=st.lists(texts, max_size=2).map(tuple), protocol=protocols, timeout_s=finite,
+    memory_limit_bytes=st.none() | counts, seed=counts, threads=st.none() | counts,
+)  # fmt: skip
+records = st.builds(
+    schema.Record,
+    schema=st.just(1), run_id=texts, case=cases, replicate=counts, outcome=outcomes,
+    arms=st.lists(arm_results, max_size=2).map(tuple),
+    measurements=st.lists(measurements(), max_size=2).map(tuple),
+    absent=st.lists(absences, max_size=2).map(tuple),
+    build_order=st.lists(texts, max_size=2).map(tuple),
+    notes=st.lists(texts, max_size=2).map(tuple),
+    device_name=st.none() | texts, environment_id=texts, seed=counts, started_at=texts,
+    seconds=st.dictionaries(texts, finite, max_size=2), command=texts, log=st.none() | texts,
+)  # fmt: skip
+manifests = st.builds(
+    schema.Manifest,
+    schema=st.just(1), run_id=texts, created_at=texts, version=texts, program=texts,
+    command=texts, plan=plans, environment=environments,
+)  # fmt: skip
+estimates = st.builds(schema.Estimate, value=finite, low=finite, high=finite, n=counts)
+ratios = st.builds(schema.Ratio, value=finite, low=finite, high=finite, n=counts, p_value=finite)
+jobs = st.builds(
+    messages.Job,
+    experiment=texts, spec=specs, case=cases,
+    suite_options=st.dictionaries(texts, texts, max_size=2), protocol=protocols,
+    replicate=counts, seed=counts, cache_dir=texts, arms=st.lists(texts, max_size=2).map(tuple),
+    threads=st.none() | counts, memory_limit_bytes=st.none() | counts,
+)  # fmt: skip
+progresses = st.builds(
+    messages.Progress, stage=st.sampled_from(schema.Stage), arm=st.none() | texts
+)
+findings = st.builds(
+    messages.Findings,
+    outcome=outcomes, arms=st.lists(arm_results, max_size=2).map(tuple),
+    measurements=st.lists(measurements(), max_size=2).map(tuple),
+    absent=st.lists(absences, max_size=2).map(tuple),
+    build_order=st.lists(texts, max_size=2).map(tuple),
+    notes=st.lists(texts, max_size=2).map(tuple), device_name=st.none() | texts,
+)  # fmt: skip
+reports = st.builds(
+    messages.Report, findings=findings, seconds=st.dictionaries(texts, finite, max_size=2)
+)
+seconds = st.dictionaries(texts, finite, max_size=2)
+preparations = st.builds(
+    messages.Preparation,
+    suite=texts, suite_options=st.dictionaries(texts, texts, max_size=2),
+    specs=st.lists(specs, max_size=2).map(tuple), dynamo=st.booleans(),
+    experiments=st.lists(texts, max_size=2).map(tuple), probe=st.booleans(),
+)  # fmt: skip
+
+STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
+    schema.Absence: absences,
+    schema.ArmResult: arm_results,
+    schema.CaptureStats: captures,
+    schema.Case: cases,
+    schema.Environment: environments,
+    schema.Estimate: estimates,
+    schema.Manifest: manifests,
+    schema.Measurement: measurements(),
+    schema.ModelSpec: specs,
+    schema.Outcome: outcomes,
+    schema.Protocol: protocols,
+    schema.Ratio: ratios,
+    schema.Record: records,
+    schema.RunPlan: plans,
+    schema.Skip: skips,
+    messages.Ended: st.builds(messages.Ended, pid=counts, wait_status=counts, peak_bytes=counts),
+    messages.Findings: findings,
+    messages.Fork: st.builds(messages.Fork, job=jobs, token=texts),
+    messages.Job: jobs,
+    messages.Preparation: preparations,
+    messages.Progress: progresses,
+    messages.Ready: st.builds(messages.Ready, seconds=seconds),
+    messages.Report: reports,
+    messages.Started: st.builds(messages.Started, pid=counts),
+}
+
+
+@pytest.mark.parametrize("kind", STRATEGIES, ids=lambda kind: kind.__name__)
+@given(data=st.data())
+def test_json_gives_back_what_it_was_given(kind: type[Value], data: st.DataObject) -> None:
+    """Any value, written as JSON and read again, is the same value."""
+    value = data.draw(STRATEGIES[kind])
+    text = msgspec.json.encode(value)
+    assert b"\n" not in text
+    assert msgspec.json.decode(text, type=kind) == value
+
+
+def test_every_value_is_tried() -> None:
+    """The table above holds every value of the vocabulary, and every message."""
+
+    def below(kind: type[Value]) -> set[type[Value]]:
+        return set().union(*({each} | below(each) for each in kind.__subclasses__()))
+
+    modules = {"dynamometer.results.schema", "dynamometer.common.messages"}
+    assert {kind for kind in below(Value) if kind.__module__ in modules} == set(STRATEGIES)
+
+
+@pytest.mark.parametrize("kind", STRATEGIES, ids=lambda kind: kind.__name__)
+def test_every_field_is_tried(kind: type[Value]) -> None:
+    """No strategy leaves a field at its default: every field gets more than one value."""
+    # The format's number is the same in every file, and so is a message's tag.
+    fixed = {"schema"}
+    seen: dict[str, set[bytes]] = {name: set() for name in kind.__struct_fields__}
+
+    @given(STRATEGIES[kind])
+    def look(value: Value) -> None:
+        for name in kind.__struct_fields__:
+            seen[name].add(msgspec.json.encode(getattr(value, name)))
+
+    look()
+    assert {name for name, values in seen.items() if len(values) == 1} <= fixed
+
+
+@given(cases, cases)
+def test_ids_are_equal_exactly_when_cases_are(one: Case, other: Case) -> None:
+    """The id of a case tells it from any other whose names are words."""
+    assert (one.id == other.id) == (one == other)
+
+
+@given(cases, cases, st.sampled_from(Case.__struct_fields__))
+def test_ids_differ_by_one_field(one: Case, other: Case, name: str) -> None:
+    """Cases that differ in a single field differ in their ids."""
+    changed = msgspec.structs.replace(one, **{name: getattr(other, name)})
+    assert (one.id == changed.id) == (one == changed)
+
+
+@given(cases)
+def test_ids_are_one_line_and_no_secret(case: Case) -> None:
+    """An id can stand in a table and names the model."""
+    assert len(case.id.splitlines()) == 1
+    assert case.model in case.id

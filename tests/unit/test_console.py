@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import io
+
+import factories
+import pytest
+
+from dynamometer.results.console import Console
+from dynamometer.results.schema import Status
+
+
+@pytest.mark.parametrize("reason", ["one", "two\nlines", "three\r\nof\nthem", None])
+def test_a_case_is_one_line(reason: str | None) -> None:
+    """A reason of several lines, or none, doesn't break the list."""
+    stream = io.StringIO()
+    failed = factories.failure(Status.SKIP, reason=reason)
+    Console(stream).write([factories.record(outcome=failed)])
+    assert len(stream.getvalue().splitlines()) == 1
+
+
+def test_nothing_is_printed_of_nothing() -> None:
+    """A run that was interrupted at once has no table."""
+    stream = io.StringIO()
+    Console(stream).close()
+    assert stream.getvalue() == ""
