@@ -61,5 +61,9 @@ class Receiver:
         if not line.startswith(prefix):
             self.foreign_bytes += len(line)
             return None
-        message: Message = msgspec.json.decode(line.removeprefix(prefix), type=Message)
+        try:
+            message: Message = msgspec.json.decode(line.removeprefix(prefix), type=Message)
+        except msgspec.MsgspecError:  # a message of ours that foreign bytes were written into
+            self.foreign_bytes += len(line)
+            return None
         return message

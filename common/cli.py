@@ -81,8 +81,8 @@ def _program() -> click.Group:
     @click.pass_obj
     def run(invocation: tuple[str, list[str]], /, suite: str, **options: Any) -> int:
         name, words = invocation
-        # Whether anything but the suite was said decides if the run is a quick one.
-        rest = [word for word in words[1:] if word != suite]
+        rest = words[1:]
+        rest.remove(suite)
         return _run_suite(suite, f"{name} run {suite}", rest, options)
 
     @program.command("resume", help="Finish an interrupted run.")
@@ -114,7 +114,7 @@ def _names(what: str, suite: str | None) -> list[str]:
         case "backends":
             return sorted(set(registry.targets("backends")) - {"baseline"})
         case _:
-            suites = [suite] if suite else sorted(registry.targets("suites"))
+            suites = [suite or "torchbench"]
             return [spec.name for name in suites for spec in _open(name, {}).specs()]
 
 
@@ -164,7 +164,6 @@ def _selection(options: dict[str, Any]) -> Selection:
         exclude=options["exclude"],
         only=options["only"],
         quick=options["quick"],
-        no_skip=options["no_skip"],
         partition=(options["partition_id"], options["total_partitions"]),
     )
 
@@ -196,18 +195,15 @@ def _plan(
     models: tuple[ModelSpec, ...],
     options: dict[str, Any],
 ) -> RunPlan:
-    arms = list(dict.fromkeys(options["backends"]))
-    if options["speedup_ts"]:
-        arms.append("ts")
-    if not arms:
-        arms = ["inductor"]
+    baselines = ("ts",) if options["speedup_ts"] else ()
+    arms = tuple(dict.fromkeys((*options["backends"], *baselines))) or ("inductor",)
     for arm in arms:
         registry.target("backends", arm)
         if arm == "baseline":
             msg = "the baseline is always measured; --backend names what is compared with it"
             raise UsageError(msg)
     workload = Workload(
-        arms=tuple(arms),
+        arms=arms,
         device=options["device"],
         scale=Scale(options["scale"]),
         batch_size=options["batch_size"],
@@ -221,7 +217,7 @@ def _plan(
         cases=build_cases(models, workload),
         protocol=Protocol(
             replicates=options["replicates"] or (1 if options["quick"] else 3),
-            min_calls=options["min_calls"],
+            calls=options["calls"],
             allocator=Allocator(options["allocator"]),
             start_method=StartMethod.SPAWN if options["spawn"] else StartMethod.FORK,
         ),
@@ -229,6 +225,7 @@ def _plan(
         memory_limit_bytes=options["memory_limit_bytes"] or int(_MEMORY_SHARE * memory_bytes()),
         seed=options["seed"],
         threads=options["threads"],
+        no_skip=options["no_skip"],
     )
 
 

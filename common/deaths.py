@@ -58,4 +58,5 @@ def _cause(worker: Worker, timeout_s: float, machine_bytes: int) -> tuple[Status
         return Status.CRASH, f"the process exited with code {code} and no result"
     if number == signal.SIGKILL and worker.ending.peak_bytes > _KERNEL_KILL_SHARE * machine_bytes:
         return Status.OOM, "killed by the kernel, most likely for want of memory"
-    return Status.CRASH, f"killed by {signal.Signals(number).name}"
+    known = {each.value: each.name for each in signal.Signals}
+    return Status.CRASH, f"killed by {known.get(number, f'signal {number}')}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.results import store
-from dynamometer.results.schema import BASELINE, Scale
+from dynamometer.results.schema import BASELINE, Scale, Status
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,8 +33,7 @@ class TimeEstimate:
 def estimate(plan: RunPlan, runs: Path) -> TimeEstimate:
     """Add up what the cases took in earlier runs below a directory, guessing the unknown."""
     history = _history(runs)
-    skipped = {spec.name for spec in plan.models if spec.skip_reason(plan.cases[0].device)}
-    cases = [case for case in plan.cases if case.model not in skipped]
+    cases = [case for case in plan.cases if plan.skip_reason(case) is None]
     repeats = 1 + _LATER_REPLICATE_SHARE * (plan.protocol.replicates - 1)
     first_s = [history.get(case.id, _guess_s(case)) for case in cases]
     known = sum(case.id in history for case in cases)
@@ -56,7 +55,7 @@ def _history(runs: Path) -> dict[str, float]:
         found.update(
             (record.case.id, sum(record.seconds.values()))
             for record in records
-            if record.replicate == 0
+            if record.replicate == 0 and record.outcome.status is not Status.SKIP
         )
     return found
 

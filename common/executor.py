@@ -72,11 +72,7 @@ class LocalExecutor:
 
     def prepare(self) -> float:
         """Start the templates, and let the C++ toolchain prepare what it keeps."""
-        runnable = [
-            case
-            for case in self._plan.cases
-            if not self._plan.spec_of(case).skip_reason(case.device)
-        ]
+        runnable = [case for case in self._plan.cases if not self._plan.skip_reason(case)]
         if not runnable:
             return 0.0
         started = time.monotonic()

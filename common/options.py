@@ -128,8 +128,8 @@ _OPTIONS = (
         help="Worker processes each case is measured in.  [default: 3; with --quick 1]",
     ),
     _option(
-        "-n", "--repeat", "min_calls", type=click.IntRange(1), default=1, metavar="N",
-        group="Measurement", help="Counted calls of each arm and replicate, at least.",
+        "-n", "--repeat", "calls", type=click.IntRange(1), metavar="N", group="Measurement",
+        help="Counted calls of each arm and replicate, at least.  [default: 1 s of them]",
     ),
     _option(
         "--allocator", type=click.Choice([each.value for each in Allocator]), default="keep",

@@ -42,16 +42,16 @@ def attempt(stages: StageClock, action: Callable[[], T]) -> T | Outcome:
 def classify(error: BaseException, stage: Stage) -> Outcome:
     """Name what an exception means for the case it was raised in."""
     kind = type(error).__name__
-    detail = "".join(traceback.format_exception(error))[-_DETAIL_CHARACTERS:]
-    first_line = next(iter(str(error).strip().splitlines()), "")
-    reason = f"{kind}: {first_line}" if first_line else kind
+    detail = _encodable("".join(traceback.format_exception(error)))[-_DETAIL_CHARACTERS:]
+    text = _first_line(error)
+    reason = f"{kind}: {text}" if text else kind
     match error:
         case SkippedError():
-            return Outcome(status=Status.SKIP, stage=stage, reason=str(error))
+            return Outcome(status=Status.SKIP, stage=stage, reason=text)
         case WrongResultError():
-            return Outcome(status=Status.FAIL_ACCURACY, stage=stage, reason=str(error))
+            return Outcome(status=Status.FAIL_ACCURACY, stage=stage, reason=text)
         case NondeterministicError():
-            return Outcome(status=Status.NONDETERMINISTIC, stage=stage, reason=str(error))
+            return Outcome(status=Status.NONDETERMINISTIC, stage=stage, reason=text)
         case _ if is_out_of_memory(error):
             return Outcome(status=Status.OOM, stage=stage, reason=reason, detail=detail)
         case NotImplementedError() if stage is Stage.LOAD:
@@ -63,13 +63,34 @@ def classify(error: BaseException, stage: Stage) -> Outcome:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether an exception, or what caused it, is a failed allocation."""
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return True
-    text = str(error).lower()
-    if isinstance(error, RuntimeError) and any(sign in text for sign in _OUT_OF_MEMORY):
-        return True
-    cause = error.__cause__
-    return cause is not None and cause is not error and is_out_of_memory(cause)
+    seen: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in seen:
+        if isinstance(cause, MemoryError) or type(cause).__name__ == "OutOfMemoryError":
+            return True
+        text = _text(cause).lower()
+        if isinstance(cause, RuntimeError) and any(sign in text for sign in _OUT_OF_MEMORY):
+            return True
+        seen.append(cause)
+        cause = cause.__cause__
+    return False
+
+
+def _text(error: BaseException) -> str:
+    """Give an exception's text, even that of one which fails to say what it is."""
+    try:
+        return _encodable(str(error).strip())
+    except Exception as failure:  # noqa: BLE001  a model's exception may do anything
+        return f"its text can't be had ({type(failure).__name__})"
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(_text(error).splitlines()), "")
+
+
+def _encodable(text: str) -> str:
+    """Replace what has no place in JSON: lone halves of a surrogate pair."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 _SEVERITY = (

@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from dynamometer.common.errors import NothingSelectedError, UnknownNameError, UsageError
 from dynamometer.results.schema import BASELINE, Case, Scale
 
@@ -26,7 +24,6 @@ class Selection:
         exclude: regular expressions, none of which it may (`-x`).
         only: exact names; the order given is not kept.
         quick: take the suite's quick selection.
-        no_skip: run models that their tables skip.
         partition: index and number of equal parts the selection is cut into.
     """
 
@@ -34,7 +31,6 @@ class Selection:
     exclude: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     quick: bool = False
-    no_skip: bool = False
     partition: tuple[int, int] = (0, 1)
 
 
@@ -77,8 +73,6 @@ def select(specs: Iterable[ModelSpec], selection: Selection) -> tuple[ModelSpec,
     if not part:
         msg = f"the selection holds none of the suite's {len(known)} models; --list shows them"
         raise NothingSelectedError(msg)
-    if selection.no_skip:
-        part = [msgspec.structs.replace(spec, skips=()) for spec in part]
     return tuple(part)
 
 

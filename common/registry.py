@@ -65,7 +65,8 @@ def target(kind: Kind, name: str) -> str:
     """
     if name in _BUILT_IN[kind]:
         return _BUILT_IN[kind][name]
-    if ":" in name:
+    module_name, colon, attribute = name.partition(":")
+    if colon and module_name.strip(".") == module_name and module_name and attribute:
         return name
     known = targets(kind)
     if name not in known:
@@ -85,6 +86,6 @@ def resolve(kind: Kind, name: str) -> Any:
     module_name, _, attribute = path.partition(":")
     try:
         return getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         msg = f"{kind.removesuffix('s')} {name!r} can't be loaded from {path}: {error}"
         raise UsageError(msg) from error

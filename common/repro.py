@@ -28,14 +28,17 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
         words += ["--batch-size", str(case.batch_size)]
     words += ["--replicates", str(plan.protocol.replicates), "--seed", str(plan.seed)]
     words += _execution_words(plan)
-    if spec.skip_reason(case.device):
+    if plan.no_skip:
         words.append("--no-skip")
     return shlex.join(words)
 
 
 def _execution_words(plan: RunPlan) -> list[str]:
-    words = ["--repeat", str(plan.protocol.min_calls)] if plan.protocol.min_calls > 1 else []
-    words += ["--timeout", f"{plan.timeout_s:g}"]
+    words = ["--timeout", repr(plan.timeout_s)]
+    if plan.memory_limit_bytes is not None:
+        words += ["--memory-limit", str(plan.memory_limit_bytes)]
+    if plan.protocol.calls is not None:
+        words += ["--repeat", str(plan.protocol.calls)]
     if plan.threads is not None:
         words += ["--threads", str(plan.threads)]
     if plan.protocol.allocator is not Allocator.KEEP:
@@ -44,4 +47,6 @@ def _execution_words(plan: RunPlan) -> list[str]:
         words.append("--spawn")
     if "torchbench_root" in plan.suite_options:
         words += ["--torchbench-root", plan.suite_options["torchbench_root"]]
+        offline = plan.suite_options["offline_weights"] == "yes"
+        words.append("--offline-weights" if offline else "--hub-weights")
     return words

@@ -113,7 +113,7 @@ def pending(manifest: Manifest, records: Sequence[Record]) -> list[int]:
 
 
 def _record(manifest: Manifest, executor: Executor, case: Case, replicate: int) -> Record:
-    reason = manifest.plan.spec_of(case).skip_reason(case.device)
+    reason = manifest.plan.skip_reason(case)
     if reason is None:
         return executor.execute(case, replicate)
     outcome = Outcome(status=Status.SKIP, stage=Stage.LOAD, reason=reason)

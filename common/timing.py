@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import math
 import resource
 import statistics
 from dataclasses import dataclass
@@ -22,8 +23,9 @@ _WINDOW_S = 0.030
 _WINDOW_CALLS = (3, 30)
 _SLOW_CALL_S = 0.5
 _SLOW_WINDOW_CALLS = 2
+_VISITS_PER_BLOCK = 2
 _MAX_WINDOWS = 12
-_SETTLING_CAP_S = 4.0
+_SETTLING_CAP_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,11 @@ def measure_blocks(
     started = watch.now()
     counted = dict.fromkeys(calls, 0)
     for block in itertools.count():
-        spent = block >= protocol.max_blocks or watch.now() - started > budget_s
-        if spent and block >= protocol.min_blocks and min(counted.values()) >= protocol.min_calls:
+        if protocol.calls is None:
+            enough = block >= protocol.max_blocks or watch.now() - started > budget_s
+        else:
+            enough = min(counted.values()) >= protocol.calls
+        if enough and block >= protocol.min_blocks:
             break
         gc.collect()
         gc.disable()
@@ -162,6 +167,11 @@ def measure_blocks(
         finally:
             gc.enable()
     return visits
+
+
+def _share(protocol: Protocol) -> int:
+    """Give the calls of one visit that add up to those wanted in the fewest blocks."""
+    return math.ceil((protocol.calls or 0) / (_VISITS_PER_BLOCK * protocol.min_blocks))
 
 
 def _visit(
@@ -183,7 +193,8 @@ def _visit(
     before = resource.getrusage(resource.RUSAGE_SELF)
     samples: list[float] = []
     counted_s = 0.0
-    while counted_s < protocol.visit_s or len(samples) * per_sample < protocol.visit_calls:
+    fewest = max(protocol.visit_calls, _share(protocol))
+    while counted_s < protocol.visit_s or len(samples) * per_sample < fewest:
         samples.append(watch.mean_s(call, per_sample))
         counted_s += samples[-1] * per_sample
     after = resource.getrusage(resource.RUSAGE_SELF)

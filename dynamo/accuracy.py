@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 DEFAULT_TOLERANCE = {"cpu": 1e-4, "cuda": 1e-3}
@@ -33,11 +34,12 @@ def compare(expected: object, actual: object, tolerance: float) -> Comparison:
 
     Tensors agree if no element deviates by more than `tolerance` times the largest magnitude in
     the expected tensor; NaN agrees with NaN, and an infinity with itself. With a tolerance of 0
-    they must be equal bit for bit but for the sign of zero. Other leaves must be equal.
+    they must be equal bit for bit but for the sign of zero. Integers must be equal, and so must
+    leaves that are no tensors.
     """
     wanted, found = dict(leaves(expected)), dict(leaves(actual))
     if wanted.keys() != found.keys():
-        missing = ", ".join([*(wanted.keys() - found.keys()), *(found.keys() - wanted.keys())])
+        missing = ", ".join(sorted(wanted.keys() ^ found.keys()))
         return Comparison(math.inf, f"the outputs have different structure: {missing}")
     largest = 0.0
     for path, leaf in wanted.items():
@@ -74,54 +76,66 @@ def leaves(tree: object, path: str = "output") -> Iterator[tuple[str, Any]]:
 
 
 def _compare_leaf(expected: object, actual: object, tolerance: float) -> tuple[float, str | None]:
+    if isinstance(expected, np.ndarray) and isinstance(actual, np.ndarray):
+        expected, actual = torch.from_numpy(expected), torch.from_numpy(actual)
     if not isinstance(expected, torch.Tensor):
-        same = type(expected) is type(actual) and (
-            _is_opaque(expected) or bool(expected == actual) or expected != expected  # noqa: PLR0124  NaN
-        )
+        same = _is_same(expected, actual)
         return (0.0, None) if same else (math.inf, f"expected {expected!r}, got {actual!r}")
     if not isinstance(actual, torch.Tensor):
         return math.inf, f"expected a tensor, got {type(actual).__name__}"
-    if expected.shape != actual.shape:
-        return math.inf, f"expected shape {tuple(expected.shape)}, got {tuple(actual.shape)}"
-    if expected.dtype != actual.dtype:
-        return math.inf, f"expected {expected.dtype}, got {actual.dtype}"
+    if (expected.shape, expected.dtype) != (actual.shape, actual.dtype):
+        return math.inf, f"expected {_kind(expected)}, got {_kind(actual)}"
+    if not (expected.is_floating_point() or expected.is_complex()):
+        differing = int((_plain(expected) != _plain(actual)).sum())
+        return (math.inf, f"{differing} elements differ") if differing else (0.0, None)
     error = relative_error(expected, actual)
     if error <= tolerance:
         return error, None
     return error, f"error {error:.3g} exceeds the tolerance {tolerance:.3g}"
 
 
+def _kind(tensor: torch.Tensor) -> str:
+    return f"shape {tuple(tensor.shape)} of {tensor.dtype}"
+
+
 def relative_error(expected: torch.Tensor, actual: torch.Tensor) -> float:
     """Largest deviation of an element, relative to the largest finite magnitude in `expected`.
 
     Args:
-        expected: any shape and dtype.
+        expected: any shape, floating point or complex.
         actual: same shape and dtype.
 
     Returns:
         0 for equal tensors; infinity where one is NaN or infinite and the other is not.
     """
-    if expected.numel() == 0 or torch.equal(expected, actual):
-        return 0.0
     want, got = _as_float(expected), _as_float(actual)
     same = (want == got) | (want.isnan() & got.isnan())
-    if same.all():
+    if bool(same.all()):
         return 0.0
     difference = torch.where(same, 0.0, (want - got).abs())
-    worst = float(difference.nan_to_num(nan=math.inf).max())
+    worst = float(difference.nan_to_num(nan=math.inf, posinf=math.inf).max())
     finite = torch.where(want.isfinite(), want.abs(), 0.0)
-    # Below the smallest normal number a relative error says nothing.
-    scale = max(float(finite.max()), torch.finfo(want.dtype).tiny)
-    return worst / scale
+    # Below the smallest normal number of its dtype a relative error says nothing.
+    return worst / max(float(finite.max()), torch.finfo(expected.dtype).tiny)
 
 
 def _as_float(tensor: torch.Tensor) -> torch.Tensor:
+    plain = _plain(tensor)
+    if plain.is_complex():
+        plain = torch.view_as_real(plain)
+    return plain.to(torch.float64)
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Give a dense tensor on the CPU with the same elements."""
     dense = tensor.detach().to_dense() if tensor.layout is not torch.strided else tensor.detach()
-    if dense.is_complex():
-        dense = torch.view_as_real(dense)
-    return dense.to(device="cpu", dtype=torch.float64)
+    return dense.resolve_conj().cpu()
 
 
-def _is_opaque(value: object) -> bool:
-    """Tell whether a leaf has no equality of its own, so that only its type can be compared."""
-    return type(value).__eq__ is object.__eq__
+def _is_same(expected: object, actual: object) -> bool:
+    """Compare leaves that are no tensors; of one without an equality of its own, the type."""
+    if type(expected) is not type(actual) or type(expected).__eq__ is object.__eq__:
+        return type(expected) is type(actual)
+    if isinstance(expected, float) and isinstance(actual, float):
+        return expected == actual or (math.isnan(expected) and math.isnan(actual))
+    return bool(expected == actual)

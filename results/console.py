@@ -91,7 +91,7 @@ def _arm_text(arm: ArmSummary, *, named: bool) -> str:
 
 
 def _failure_text(outcome: Outcome) -> str:
-    reason = (outcome.reason or "no reason given")[:_REASON_CHARACTERS]
+    reason = " ".join((outcome.reason or "no reason given").split())[:_REASON_CHARACTERS]
     stage = f" ({outcome.stage})" if outcome.stage else ""
     return f"{outcome.status.upper()}{stage} {reason}"
 

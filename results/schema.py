@@ -153,8 +153,8 @@ class Protocol(Value, frozen=True, kw_only=True):
     """Seconds of timed visits per arm and replicate; exceeded only to reach `min_blocks`."""
     min_blocks: int = 3
     max_blocks: int = 40
-    min_calls: int = 1
-    """Counted calls of each arm and replicate, at least, whatever the budget."""
+    calls: int | None = None
+    """Counted calls of each arm and replicate that are enough, in place of the time budget."""
     lead_in_s: float = 0.010
     lead_in_calls: int = 2
     visit_s: float = 0.030
@@ -183,9 +183,16 @@ class RunPlan(Value, frozen=True, kw_only=True):
     threads: int | None = None
     """Intra-op threads; `None` leaves torch's own choice."""
 
+    no_skip: bool = False
+    """Whether models are run that their tables skip."""
+
     def spec_of(self, case: Case) -> ModelSpec:
         """Find the spec of a case's model."""
         return next(spec for spec in self.models if spec.name == case.model)
+
+    def skip_reason(self, case: Case) -> str | None:
+        """Say why a case is not run, or `None` if it is."""
+        return None if self.no_skip else self.spec_of(case).skip_reason(case.device)
 
 
 class Status(StrEnum):

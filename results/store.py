@@ -99,13 +99,15 @@ def read_manifest(directory: Path) -> Manifest:
     """
     path = directory / MANIFEST
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
     except OSError as error:
         msg = f"{directory} is not a run directory: {MANIFEST}: {error.strerror}"
         raise StoreError(msg) from error
     except msgspec.MsgspecError as error:
         msg = f"{path} is damaged or not of format {SCHEMA_VERSION}: {error}"
         raise StoreError(msg) from error
+    _check_format(path, manifest.schema)
+    return manifest
 
 
 def read_records(directory: Path) -> list[Record]:
@@ -127,7 +129,14 @@ def read_records(directory: Path) -> list[Record]:
         except msgspec.MsgspecError as error:
             msg = f"{path}:{number} is damaged or not of format {SCHEMA_VERSION}: {error}"
             raise StoreError(msg) from error
+        _check_format(path, records[-1].schema)
     return records
+
+
+def _check_format(path: Path, schema: int) -> None:
+    if schema != SCHEMA_VERSION:
+        msg = f"{path} is of format {schema}; this version reads format {SCHEMA_VERSION}"
+        raise StoreError(msg)
 
 
 def _complete_length(path: Path) -> int:

@@ -156,10 +156,12 @@ def _summarize_over_cases(name: str, cases: Sequence[CaseSummary]) -> SuiteSumma
 
 def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
     results = [result for record in records for result in record.arms if result.arm == name]
+    # A record without results of its arms stands for them as a whole.
+    whole = [record.outcome for record in records if not record.arms]
     settled = [result.steady for result in results if result.steady is not None]
     return ArmSummary(
         name=name,
-        outcome=_first_failure([result.outcome for result in results]),
+        outcome=_first_failure([*whole, *(result.outcome for result in results)]),
         speedup=_speedup(name, records),
         latency_s=_median_of_medians(_find(records, "latency", name)),
         compile_s=_first_sample(_find(records, "compile_time", name)),
