@@ -59,7 +59,7 @@ def main() -> int:
     )
     parser.add_argument("--checkout", type=Path, required=True)
     parser.add_argument("--model", action="append", dest="models")
-    parser.add_argument("--batch-size", type=int, default=8, help="on both sides")
+    parser.add_argument("--batch-size", type=int, default=1, help="on both sides")
     parser.add_argument("--repeat", type=int, default=30)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()

@@ -10,10 +10,8 @@ import torch
 from torch import nn
 
 from dynamometer.common.suite import LoadedModel
+from dynamometer.models.settling import SAMPLES, settled
 from dynamometer.models.torchvision_schemas import define_missing_schemas
-
-# Images from which batch normalisation gets its statistics.
-SETTLING_IMAGES = 4
 
 
 def resnet(  # the published variants differ in each of these
@@ -251,25 +249,5 @@ def _import(name: str) -> Any:
 def _classifier(module: nn.Module, batch_size: int, image_size: int) -> LoadedModel:
     """Complete a network with its images and, if it normalises over the batch, statistics."""
     images = torch.randn(batch_size, 3, image_size, image_size)
-    norms = [layer for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
-    if not norms:
-        return LoadedModel(module=module, args=(images,))
-    _settle(module, norms, torch.randn(SETTLING_IMAGES, 3, image_size, image_size))
-    note = f"Batch normalisation has the statistics of {SETTLING_IMAGES} random images."
-    return LoadedModel(module=module, args=(images,), notes=(note,))
-
-
-def _settle(module: nn.Module, norms: list[nn.BatchNorm2d], images: torch.Tensor) -> None:
-    """Set the running statistics to those of `images`, as training would have.
-
-    With the zeros and ones they start from, random weights shrink or grow the signal with every
-    layer: mobilenet_v2 would give logits of 1e-9, which agree with anything within an absolute
-    tolerance, and resnet152 some of 1e8.
-    """
-    momenta = [norm.momentum for norm in norms]
-    for norm in norms:
-        norm.momentum = None  # an average over all batches, of which there is one
-    with torch.no_grad():
-        module.train()(images)
-    for norm, momentum in zip(norms, momenta, strict=True):
-        norm.momentum = momentum
+    samples = torch.randn(SAMPLES, 3, image_size, image_size)
+    return settled(LoadedModel(module=module, args=(images,)), (samples,))
