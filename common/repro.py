@@ -28,7 +28,7 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
         words += ["--batch-size", str(case.batch_size)]
     words += ["--replicates", str(plan.protocol.replicates), "--seed", str(plan.seed)]
     words += _execution_words(plan)
-    if plan.no_skip:
+    if plan.no_skip or spec.skip_reason(case.device) is not None:
         words.append("--no-skip")
     return shlex.join(words)
 

@@ -11,6 +11,7 @@ Spawning goes the same way: a template that is asked for one worker and then clo
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import selectors
 import signal
@@ -86,6 +87,10 @@ def prepare(preparation: Preparation) -> dict[str, float]:
         started = time.perf_counter()
         probe_instruction_set()
         lap("probe", started)
+    # What was imported is here to stay: collections in workers, of which there is one before
+    # each block, need not look through it, nor copy its pages by touching them.
+    gc.collect()
+    gc.freeze()
     return seconds
 
 

@@ -74,7 +74,7 @@ def test_specs_name_a_suite_that_workers_can_open(suite: Suite) -> None:
 
 def test_every_spec_builds_into_a_case(suite: Suite) -> None:
     """At every scale and on every device each model gives one case, with an id of its own."""
-    specs = select(suite.specs(), Selection(no_skip=True))
+    specs = select(suite.specs(), Selection())
     ids = set()
     for scale in Scale:
         for device in ("cpu", "cuda"):

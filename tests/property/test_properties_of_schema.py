@@ -85,7 +85,8 @@ absences = st.builds(schema.Absence, metric=texts, arm=texts, reason=texts)
 protocols = st.builds(
     schema.Protocol,
     replicates=counts, arm_budget_s=finite, min_blocks=counts, max_blocks=counts,
-    min_calls=counts, lead_in_s=finite, lead_in_calls=counts, visit_s=finite, sample_s=finite,
+    calls=st.none() | counts, lead_in_s=finite, lead_in_calls=counts, visit_s=finite,
+    visit_calls=counts, sample_s=finite,
     allocator=st.sampled_from(Allocator), start_method=st.sampled_from(StartMethod),
 )  # fmt: skip
 environments = st.builds(
@@ -101,6 +102,7 @@ plans = st.builds(
     models=st.lists(specs, max_size=2).map(tuple), cases=st.lists(cases, max_size=2).map(tuple),
     experiments=st.lists(texts, max_size=2).map(tuple), protocol=protocols, timeout_s=finite,
     memory_limit_bytes=st.none() | counts, seed=counts, threads=st.none() | counts,
+    no_skip=st.booleans(),
 )  # fmt: skip
 records = st.builds(
     schema.Record,

@@ -52,6 +52,7 @@ def tensor(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 X = tensor(1.0, -2.0, 3.0)
+F32 = "torch.float32"
 NAN, INF = math.nan, math.inf
 
 
@@ -116,9 +117,9 @@ def test_what_agrees(expected: object, actual: object) -> None:
     ("expected", "actual", "words"),
     [
         ((X, X), (X, X + 1), ["output[1]", "error 0.333 exceeds the tolerance 0.0001"]),
-        ({"a": X}, {"a": X[:2]}, ["output.a", "shape (3,), got (2,)"]),
-        (X, X[None], ["output", "shape (3,), got (1, 3)"]),
-        (X, X.double(), ["output", "torch.float32, got torch.float64"]),
+        ({"a": X}, {"a": X[:2]}, ["output.a", f"shape (3,) of {F32}, got shape (2,) of {F32}"]),
+        (X, X[None], ["output", f"shape (3,) of {F32}, got shape (1, 3) of {F32}"]),
+        (X, X.double(), ["output", f"shape (3,) of {F32}, got shape (3,) of torch.float64"]),
         (X, [1.0, -2.0, 3.0], ["different structure", "output[0]"]),
         (X, 1.0, ["output", "expected a tensor, got float"]),
         (1.0, torch.tensor(1.0), ["output", "expected 1.0, got tensor(1.)"]),
@@ -137,7 +138,10 @@ def test_what_agrees(expected: object, actual: object) -> None:
         (tensor(1.0, INF), tensor(1.0, -INF), ["output", "error"]),
         (tensor(1.0, 2.0), tensor(1.0, INF), ["output", "error"]),
         (torch.tensor([1 + 2j]), torch.tensor([1 - 2j]), ["output", "error"]),
-        (torch.tensor([True]), torch.tensor([False]), ["output", "error 1 exceeds"]),
+        (torch.tensor([True]), torch.tensor([False]), ["output: 1 elements differ"]),
+        (torch.tensor([10**9, 1]), torch.tensor([10**9 + 1, 1]), ["output: 1 elements differ"]),
+        (torch.arange(5), torch.arange(5).flip(0), ["output: 4 elements differ"]),
+        (X, X.double()[:2], [f"shape (3,) of {F32}, got shape (2,) of torch.float64"]),
         (tensor(0.0), tensor(1e-6), ["output", "error"]),
         (np.array([1.0, 2.0]), np.array([1.0, 3.0]), ["output"]),
     ],

@@ -64,13 +64,14 @@ def test_defaults(program: Program) -> None:
     assert (plan.timeout_s, plan.seed, plan.threads) == (1200.0, 0, None)
     assert plan.memory_limit_bytes is not None
     assert plan.experiments == ("speedup", "memory")
+    assert not plan.no_skip
 
 
 def test_every_option_reaches_the_plan(program: Program) -> None:
     """Nothing that is asked for is dropped."""
     words = (
         "--only resnet18 --backend eager --speedup-ts --scale tiny --batch-size 3 -r 5 -n 9"
-        " --allocator stock --seed 4 -t 2 --timeout 60 --memory-limit 2G --spawn"
+        " --allocator stock --seed 4 -t 2 --timeout 60 --memory-limit 2G --spawn --no-skip"
     )
     plan = program.script(*words.split()).plan
     (case,) = plan.cases
@@ -78,11 +79,12 @@ def test_every_option_reaches_the_plan(program: Program) -> None:
     assert (case.scale, case.batch_size) == (Scale.TINY, 3)
     assert plan.protocol == Protocol(
         replicates=5,
-        min_calls=9,
+        calls=9,
         allocator=Allocator.STOCK,
         start_method=StartMethod.SPAWN,
     )
     assert (plan.timeout_s, plan.seed, plan.threads) == (60.0, 4, 2)
+    assert plan.no_skip
     assert plan.memory_limit_bytes == 2 * 2**30
 
 
@@ -177,6 +179,14 @@ def test_ls(capsys: pytest.CaptureFixture[str], words: list[str], expected: str)
     names = capsys.readouterr().out.splitlines()
     assert expected in names
     assert "baseline" not in names
+
+
+def test_ls_models_without_a_suite_lists_torchbench(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody need name the suite whose models are most asked for."""
+    assert cli.main(None, ["ls", "models"]) == 0
+    without = capsys.readouterr().out
+    assert cli.main(None, ["ls", "models", "torchbench"]) == 0
+    assert without == capsys.readouterr().out
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,10 +48,14 @@ def test_skipped_models_stay_in_the_selection() -> None:
     assert spec.skip_reason("cpu") == "too slow"
 
 
-def test_no_skip_lifts_every_skip() -> None:
-    """With `--no-skip` no selected model has a skip left."""
-    chosen = select(SPECS, Selection(no_skip=True))
-    assert not any(spec.skips for spec in chosen)
+@pytest.mark.parametrize(("no_skip", "reason"), [(False, "too slow"), (True, None)])
+def test_no_skip_lifts_every_skip(reason: str | None, *, no_skip: bool) -> None:
+    """With `--no-skip` no case of the plan is skipped, though its model's table keeps the skip."""
+    plan = factories.plan(*select(SPECS, Selection()), no_skip=no_skip)
+    reasons = {case.model: plan.skip_reason(case) for case in plan.cases}
+    expected = dict.fromkeys((spec.name for spec in SPECS), None)
+    assert reasons == {**expected, "resnet50": reason}
+    assert [spec.name for spec in plan.models if spec.skips] == ["resnet50"]
 
 
 @pytest.mark.parametrize(

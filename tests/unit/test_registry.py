@@ -60,12 +60,21 @@ def test_the_baseline_is_not_suggested() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["no_such_module:x", "json:no_such_thing", "json:", ":dumps", ".json:dumps"]
+    "name", ["no_such_module:x", "json:no_such_thing", "json.no_such_module:x"]
 )
 def test_targets_that_cannot_be_loaded(name: str) -> None:
     """A module or attribute that there is not is a usage error which names it."""
     with pytest.raises(UsageError, match=f"backend {name!r} can't be loaded from {name}"):
         registry.resolve("backends", name)
+
+
+@pytest.mark.parametrize("name", ["json:", ":dumps", ".json:dumps", "json.:dumps", ":"])
+def test_half_a_target_is_an_unknown_name(name: str) -> None:
+    """What lacks its module or attribute, or is relative, is no target but a name nobody has."""
+    with pytest.raises(UnknownNameError, match=f"unknown backend {name!r}.* module:attribute"):
+        registry.resolve("backends", name)
+    with pytest.raises(UnknownNameError, match=f"unknown backend {name!r}"):
+        registry.target("backends", name)
 
 
 def test_plugins_are_found(plugin: Path) -> None:

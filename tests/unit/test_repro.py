@@ -70,8 +70,11 @@ def test_the_command_repeats_the_case(planned: Callable[[list[str]], Manifest], 
     again = planned(repeated).plan
     assert again.cases == (case,)
     assert again.models == (manifest.plan.spec_of(case),)
-    for name in ("protocol", "timeout_s", "memory_limit_bytes", "seed", "threads", "experiments"):
+    for name in (
+        "protocol", "timeout_s", "memory_limit_bytes", "seed", "threads", "experiments", "no_skip",
+    ):  # fmt: skip
         assert getattr(again, name) == getattr(manifest.plan, name), name
+    assert again.skip_reason(case) == manifest.plan.skip_reason(case)
 
 
 @pytest.mark.parametrize("weights", ["--offline-weights", "--hub-weights"])

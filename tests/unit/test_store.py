@@ -159,7 +159,7 @@ def test_a_manifest_of_a_later_format_is_refused(directory: Path) -> None:
     """A number is not read by rules it wasn't written by, even if the fields look the same."""
     path = directory / MANIFEST
     path.write_bytes(msgspec.json.encode(factories.manifest(schema=2)))
-    with pytest.raises(StoreError, match="not of format 1"):
+    with pytest.raises(StoreError, match=f"{MANIFEST} is of format 2; .* reads format 1"):
         store.read_manifest(directory)
 
 
@@ -167,5 +167,5 @@ def test_records_of_a_later_format_are_refused(directory: Path) -> None:
     """Likewise for the records."""
     with RunStore(directory) as events:
         events.append(factories.record(schema=2))
-    with pytest.raises(StoreError, match="not of format 1"):
+    with pytest.raises(StoreError, match=f"{EVENTS} is of format 2; .* reads format 1"):
         store.read_records(directory)

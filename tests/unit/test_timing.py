@@ -142,6 +142,15 @@ def test_settling_of_slow_calls_is_capped(clock: FakeClock, watch: Stopwatch) ->
     assert found.calls == 2 + 2 * 2
 
 
+def test_settling_takes_two_seconds_at_most(clock: FakeClock, watch: Stopwatch) -> None:
+    """What isn't steady 2 s after the first call ends with the window that goes beyond them."""
+    eighth_s = 2.0**-3
+    found = settle(watch, clock.step(lambda index: eighth_s), lambda: clock.calls)
+    assert not found.steady
+    # The second call and five windows of three take 2 s exactly, which is not beyond.
+    assert found.calls == 2 + 6 * 3
+
+
 def test_a_long_compile_leaves_time_to_settle(clock: FakeClock, watch: Stopwatch) -> None:
     """The first call doesn't count towards the cap."""
     latencies = {0: 100.0, 3: 2 * FAST_S, 4: 2 * FAST_S}
@@ -218,11 +227,24 @@ def test_a_sample_is_the_mean_of_several_calls(clock: FakeClock, watch: Stopwatc
     assert {sample for each in visits for sample in each.samples_s} == {FAST_S}
 
 
-def test_a_slow_call_is_counted_once_a_visit(clock: FakeClock, watch: Stopwatch) -> None:
-    """One call longer than the visit is a visit."""
+@pytest.mark.parametrize(
+    ("fields", "counted"), [({}, 3), ({"visit_calls": 1}, 1), ({"visit_calls": 5}, 5)], ids=str
+)
+def test_slow_calls_are_counted_a_few_times_a_visit(
+    clock: FakeClock, watch: Stopwatch, fields: dict[str, int], counted: int
+) -> None:
+    """Calls longer than the visit are counted `visit_calls` times, 3 unless told, and no more."""
     calls = {"A": clock.step(lambda index: SLOW_S)}
-    visits = measure_blocks(watch, calls, {"A": SLOW_S}, protocol(), random.Random(0))
-    assert [each.samples_s for each in visits] == [(SLOW_S,), (SLOW_S,)]
+    visits = measure_blocks(watch, calls, {"A": SLOW_S}, protocol(**fields), random.Random(0))
+    assert [each.samples_s for each in visits] == [(SLOW_S,) * counted] * 2
+    assert [each.calls for each in visits] == [counted] * 2
+
+
+def test_samples_of_several_calls_count_as_that_many(clock: FakeClock, watch: Stopwatch) -> None:
+    """The smallest number of a visit is one of calls, and a sample is never cut short."""
+    rules = protocol(visit_s=0.0, visit_calls=3)
+    visits = visit(watch, {"A": clock.step(lambda index: FAST_S)}, rules)
+    assert [(len(each.samples_s), each.calls) for each in visits] == [(2, 4), (2, 4)]
 
 
 def test_every_block_visits_every_arm_twice(clock: FakeClock, watch: Stopwatch) -> None:
@@ -251,12 +273,42 @@ def test_blocks_are_capped(clock: FakeClock, watch: Stopwatch) -> None:
     assert len(visits) == 2 * 5
 
 
-def test_min_calls_outlasts_the_caps(clock: FakeClock, watch: Stopwatch) -> None:
-    """`-n` is kept, whatever budget and cap say."""
+def counted(visits: list[Visit], arm: str) -> int:
+    """Add up the calls of an arm."""
+    return sum(each.calls for each in visits if each.arm == arm)
+
+
+@pytest.mark.parametrize("budget_s", [0.0, 1e9])
+def test_calls_take_the_place_of_budget_and_cap(
+    clock: FakeClock, watch: Stopwatch, budget_s: float
+) -> None:
+    """`-n` is kept, and is enough, whatever budget and cap say."""
     calls = {"A": clock.step(lambda index: FAST_S)}
-    visits = visit(watch, calls, protocol(min_calls=100, max_blocks=2))
-    counted = sum(each.calls for each in visits)
-    assert 100 <= counted < 100 + 2 * 8
+    rules = protocol(calls=100, arm_budget_s=budget_s, min_blocks=3, max_blocks=2)
+    visits = visit(watch, calls, rules)
+    # Six visits of the 17 calls that add up to 100, each rounded up to samples of two.
+    assert [each.calls for each in visits] == [18] * 6
+    assert 100 <= counted(visits, "A") < 100 + 6 * 2
+
+
+def test_every_arm_has_the_calls(clock: FakeClock, watch: Stopwatch) -> None:
+    """An arm whose calls are slow has as many of them; a quick one may have more."""
+    calls = {
+        "quick": clock.step(lambda index: FAST_S),
+        "slow": clock.step(lambda index: SLOW_S),
+    }
+    latencies = {"quick": FAST_S, "slow": SLOW_S}
+    rules = protocol(calls=10, max_blocks=1)
+    visits = measure_blocks(watch, calls, latencies, rules, random.Random(0))
+    assert (counted(visits, "quick"), counted(visits, "slow")) == (2 * 8, 10)
+
+
+def test_few_calls_cut_neither_blocks_nor_visits_short(clock: FakeClock, watch: Stopwatch) -> None:
+    """However few calls are asked for, there are `min_blocks` blocks of whole visits."""
+    calls = {arm: clock.step(lambda index: FAST_S) for arm in "AB"}
+    visits = visit(watch, calls, protocol(calls=1, arm_budget_s=1e9, min_blocks=3))
+    assert visits[-1].block == 2
+    assert [each.calls for each in visits] == [8] * 3 * 4
 
 
 def test_no_collection_within_a_block(clock: FakeClock, watch: Stopwatch) -> None:
