@@ -37,10 +37,11 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
         argv: the words after the program's name; `None` for those of this process.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    program = sys.argv[0] if suite else "dynamometer"
+    program = _script_words(sys.argv[0]) if suite else "dynamometer"
     command = _script(suite) if suite else _program()
     try:
-        code = command.main(words, prog_name=program, standalone_mode=False, obj=(program, words))
+        name = Path(sys.argv[0]).name if suite else program
+        code = command.main(words, prog_name=name, standalone_mode=False, obj=(program, words))
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
@@ -52,6 +53,11 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def _script_words(script: str) -> str:
+    """Give the words that start a script from anywhere."""
+    return shlex.join([sys.executable, str(Path(script).resolve())])
 
 
 def _script(suite: str) -> click.Command:
@@ -128,7 +134,7 @@ def _open(suite: str, options: dict[str, str]) -> Suite:
 
 def _run_suite(suite: str, program: str, words: list[str], options: dict[str, Any]) -> int:
     """Plan a run and execute it."""
-    if not words:
+    if not set(words) - {"--"}:
         click.echo("nothing asked for: taking --quick (see --help)", err=True)
         options["quick"] = True
     suite_options = _suite_options(options)

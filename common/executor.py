@@ -68,6 +68,9 @@ class LocalExecutor:
         self._logs.mkdir(parents=True, exist_ok=True)
         self._templates: dict[Allocator, Template] = {}
         self._caches: dict[str, Path] = {}
+        # Below the run's directory, so that what a killed run left is found and removed.
+        self._cache_root = directory.resolve() / "cache"
+        shutil.rmtree(self._cache_root, ignore_errors=True)
         self._starting_s = 0.0
 
     def prepare(self) -> float:
@@ -109,8 +112,7 @@ class LocalExecutor:
         for template in self._templates.values():
             template.close()
         self._templates.clear()
-        for path in self._caches.values():
-            shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(self._cache_root, ignore_errors=True)
         self._caches.clear()
 
     def _run_experiment(
@@ -200,7 +202,6 @@ class LocalExecutor:
                 suite_options=self._plan.suite_options,
                 specs=self._plan.models,
                 dynamo=not arms <= _NO_DYNAMO,
-                experiments=self._plan.experiments,
                 probe="inductor" in arms and self._plan.cases[0].device == "cpu",
             )
         )
@@ -230,7 +231,8 @@ class LocalExecutor:
     def _cache(self, case: Case) -> Path:
         """Give the case's own graph caches: empty at first, kept for its later replicates."""
         if case.id not in self._caches:
-            self._caches[case.id] = Path(tempfile.mkdtemp(prefix="dynamometer-cache-"))
+            self._cache_root.mkdir(exist_ok=True)
+            self._caches[case.id] = Path(tempfile.mkdtemp(dir=self._cache_root))
         return self._caches[case.id]
 
     def _forget_cache(self, case: Case) -> None:
@@ -239,7 +241,7 @@ class LocalExecutor:
             shutil.rmtree(path, ignore_errors=True)
 
     def _log_path(self, case: Case) -> Path:
-        return self._logs / f"{case.model}.log"
+        return self._logs / f"{case.model.replace('/', '_')}.log"
 
     def _findings(self, experiment: str, worker: Worker, case: Case, arms: Arms) -> Findings:
         """Take a worker's findings, or make some of how it died."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.common import arms
 from dynamometer.common.experiment import Process
 from dynamometer.common.messages import Findings
-from dynamometer.dynamo import state
 from dynamometer.results.schema import PASSED, Absence, Allocator, Measurement, Stage
 
 if TYPE_CHECKING:
@@ -46,6 +44,9 @@ class Memory:
 
     def measure(self, context: Context) -> Findings:
         """Load, note the baseline, compile, then call and read the peak."""
+        from dynamometer.common import arms  # imports torch, which the parent doesn't
+        from dynamometer.dynamo import state
+
         (arm,) = context.job.arms
         device, stages = context.device, context.stages
         with stages.at(Stage.LOAD):

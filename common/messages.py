@@ -79,7 +79,6 @@ class Preparation(Value, tag="preparation", frozen=True, kw_only=True):
     specs: tuple[ModelSpec, ...]
     dynamo: bool
     """Whether an arm is compiled by Dynamo."""
-    experiments: tuple[str, ...]
     probe: bool
     """Whether Inductor is to find the vector instructions it can use."""
 

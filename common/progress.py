@@ -39,6 +39,7 @@ class ProgressLine:
             console=self._console,
             disable=not self._console.is_terminal,
             transient=True,
+            auto_refresh=False,  # a model may be being timed on this core
         )
         self._task = self._progress.add_task("starting", total=cases, counts="", left="")
 
@@ -88,6 +89,7 @@ class ProgressLine:
             completed=self._ended,
             counts=counts,
             left=self._left(),
+            refresh=True,
         )
 
     def _left(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -63,6 +64,7 @@ class Interrupt:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
+        print("stopping after this replicate; once more stops at once", file=sys.stderr)  # noqa: T201
 
 
 def run(
@@ -75,8 +77,8 @@ def run(
 ) -> bool:
     """Execute what a run's directory doesn't hold yet, and tell whether all is done.
 
-    Every record is stored before anything else happens to it. A case whose replicate didn't pass
-    is not repeated: its remaining replicates are left out.
+    Every record is stored before anything else happens to it. A case none of whose arms passed
+    beside the baseline is not repeated: its remaining replicates are left out.
 
     Raises:
         StoreError: the directory can't be read or written.
@@ -96,7 +98,7 @@ def run(
                 events.append(record)
                 records.append(record)
                 observer.record_made(record)
-                if record.outcome.status is not Status.PASS:
+                if not record.is_worth_repeating:
                     break
             observer.case_ended(case)
             for sink in sinks:
@@ -106,7 +108,7 @@ def run(
 
 def pending(manifest: Manifest, records: Sequence[Record]) -> list[int]:
     """Give the replicates of a case that are still to be run."""
-    if any(record.outcome.status is not Status.PASS for record in records):
+    if not all(record.is_worth_repeating for record in records):
         return []
     done = {record.replicate for record in records}
     return [each for each in range(manifest.plan.protocol.replicates) if each not in done]

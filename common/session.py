@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import sys
 import time
 from collections import defaultdict
@@ -23,6 +25,12 @@ if TYPE_CHECKING:
     from dynamometer.results.sinks import Sink
 
 _INTERRUPTED = 130
+
+
+def _resume_command(directory: Path) -> str:
+    installed = shutil.which("dynamometer") is not None
+    program = ["dynamometer"] if installed else [sys.executable, "-m", "dynamometer"]
+    return shlex.join([*program, "resume", str(directory)])
 
 
 class Session:
@@ -69,7 +77,7 @@ class Session:
                 sink.close()
             self._conclude(before, time.monotonic() - started, preparing_s)
         if not done:
-            click.echo(f"interrupted; to finish: dynamometer resume {self._directory}", err=True)
+            click.echo(f"interrupted; to finish: {_resume_command(self._directory)}", err=True)
         return 0 if done else _INTERRUPTED
 
     def _announce(self, estimate_s: float, known: int) -> None:

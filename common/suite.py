@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,6 +31,15 @@ class LoadedModel:
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    def copy(self) -> LoadedModel:
+        """Give a copy whose weights, buffers and inputs are its own."""
+        return replace(
+            self,
+            module=copy.deepcopy(self.module),
+            args=copy.deepcopy(self.args),
+            kwargs=copy.deepcopy(dict(self.kwargs)),
+        )
 
     def on(self, device: torch.device) -> LoadedModel:
         """Give the model in evaluation mode with its inputs, all on a device."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib
 import os
 import selectors
 import signal
@@ -36,6 +37,8 @@ from dynamometer.common.messages import (
 )
 
 _PR_SET_PDEATHSIG = 1
+_WORKER_MODULES = ("dynamometer.common.measuring", "dynamometer.dynamo.state")
+"""What a worker would otherwise import, and be charged for, itself."""
 
 
 def main(descriptor: int) -> None:
@@ -69,14 +72,13 @@ def prepare(preparation: Preparation) -> dict[str, float]:
         seconds[name] = time.perf_counter() - started
 
     started = time.perf_counter()
-
+    for name in ("dynamometer.dynamo.backends", *_WORKER_MODULES):
+        importlib.import_module(name)
     lap("torch", started)
     if preparation.dynamo:
         started = time.perf_counter()
-
+        importlib.import_module("torch._inductor.compile_fx")
         lap("dynamo", started)
-    for name in preparation.experiments:
-        registry.resolve("experiments", name)
     started = time.perf_counter()
     open_suite = registry.resolve("suites", preparation.suite)
     open_suite(preparation.suite_options).preload(preparation.specs)

@@ -22,6 +22,7 @@ SETTLED_WITHIN = 0.01
 _WINDOW_S = 0.030
 _WINDOW_CALLS = (3, 30)
 _SLOW_CALL_S = 0.5
+_LONG_CALL_S = 0.3
 _SLOW_WINDOW_CALLS = 2
 _VISITS_PER_BLOCK = 2
 _MAX_WINDOWS = 12
@@ -148,6 +149,8 @@ def measure_blocks(
         rng: draws the order of the visits.
     """
     visits: list[Visit] = []
+    fastest_s = min(latencies_s.values())
+    paces = {arm: pace(latencies_s[arm], fastest_s, protocol) for arm in calls}
     budget_s = protocol.arm_budget_s * len(calls)
     started = watch.now()
     counted = dict.fromkeys(calls, 0)
@@ -162,16 +165,45 @@ def measure_blocks(
         gc.disable()
         try:
             for arm in visit_order(list(calls), rng):
-                visits.append(_visit(watch, arm, block, calls[arm], latencies_s[arm], protocol))
-                counted[arm] += visits[-1].calls
+                visit = _visit(watch, arm, block, calls[arm], paces[arm], protocol.visit_s)
+                visits.append(visit)
+                counted[arm] += visit.calls
         finally:
             gc.enable()
     return visits
 
 
-def _share(protocol: Protocol) -> int:
-    """Give the calls of one visit that add up to those wanted in the fewest blocks."""
-    return math.ceil((protocol.calls or 0) / (_VISITS_PER_BLOCK * protocol.min_blocks))
+@dataclass(frozen=True)
+class Pace:
+    """How an arm's visits go.
+
+    Attributes:
+        lead_in: calls that are thrown away.
+        fewest: calls that count, at least.
+        per_sample: calls of one sample.
+    """
+
+    lead_in: int
+    fewest: int
+    per_sample: int
+
+
+def pace(latency_s: float, fastest_s: float, protocol: Protocol) -> Pace:
+    """Fix how an arm is visited.
+
+    Args:
+        latency_s: of the arm.
+        fastest_s: of the fastest arm, which fixes the calls of a sample for all: a sample ends
+            with a wait for the device, and arms that wait less often per call would look faster.
+        protocol: lengths of visits and samples.
+    """
+    share = math.ceil((protocol.calls or 0) / (_VISITS_PER_BLOCK * protocol.min_blocks))
+    per_sample = max(1, round(protocol.sample_s / max(fastest_s, 1e-9)))
+    if latency_s > _LONG_CALL_S:
+        # One call is long enough for others' threads to come to rest, and more take minutes.
+        return Pace(lead_in=1, fewest=max(1, share), per_sample=per_sample)
+    lead_in = max(protocol.lead_in_calls, round(protocol.lead_in_s / max(latency_s, 1e-9)))
+    return Pace(lead_in, max(protocol.visit_calls, share), per_sample)
 
 
 def _visit(
@@ -179,26 +211,23 @@ def _visit(
     arm: str,
     block: int,
     call: Callable[[], object],
-    latency_s: float,
-    protocol: Protocol,
+    pace: Pace,
+    visit_s: float,
 ) -> Visit:
     """Make one run: a lead-in that is thrown away, then the calls that count.
 
     The lead-in is there because the first calls after another arm find its threads spinning and
     its data in the caches.
     """
-    per_sample = max(1, round(protocol.sample_s / max(latency_s, 1e-9)))
-    lead_in = max(protocol.lead_in_calls, round(protocol.lead_in_s / max(latency_s, 1e-9)))
-    watch.mean_s(call, lead_in)
+    watch.mean_s(call, pace.lead_in)
     before = resource.getrusage(resource.RUSAGE_SELF)
     samples: list[float] = []
     counted_s = 0.0
-    fewest = max(protocol.visit_calls, _share(protocol))
-    while counted_s < protocol.visit_s or len(samples) * per_sample < fewest:
-        samples.append(watch.mean_s(call, per_sample))
-        counted_s += samples[-1] * per_sample
+    while counted_s < visit_s or len(samples) * pace.per_sample < pace.fewest:
+        samples.append(watch.mean_s(call, pace.per_sample))
+        counted_s += samples[-1] * pace.per_sample
     after = resource.getrusage(resource.RUSAGE_SELF)
-    made = len(samples) * per_sample
+    made = len(samples) * pace.per_sample
     return Visit(
         arm=arm,
         block=block,

@@ -40,7 +40,7 @@ class Toolchain:
     def measure(self, context: Context) -> Findings:
         """Compile one small graph with Inductor, unless that was done here before."""
         with context.stages.at(Stage.COMPILE):
-            stamp = _stamp()
+            stamp = _stamp(context.job.case.device)
             if not stamp.exists():
                 _compile_something(context)
                 stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -61,13 +61,14 @@ def probe_instruction_set() -> None:
     valid_vec_isa_list()
 
 
-def _stamp() -> Path:
+def _stamp(device: str) -> Path:
     """Name a file beside the prepared header, by everything that would make another one."""
     import torch
     from torch._inductor.cpp_builder import get_compiler_version_info, get_cpp_compiler
     from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
-    parts = (torch.__version__, torch.__file__, get_compiler_version_info(get_cpp_compiler()))
+    compiler = get_compiler_version_info(get_cpp_compiler())
+    parts = (device, torch.__version__, torch.__file__, compiler)
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     return Path(default_cache_dir()) / "precompiled_headers" / f"dynamometer-{digest}"
 

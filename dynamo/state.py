@@ -32,9 +32,3 @@ def inference(threads: int | None) -> Iterator[None]:
     finally:
         if threads is not None:
             torch.set_num_threads(before)
-
-
-def forget_compiled() -> None:
-    """Drop everything Dynamo has compiled in this process, and its counters."""
-    torch._dynamo.reset()  # noqa: SLF001  torch._dynamo is Dynamo's documented home
-    torch._dynamo.utils.counters.clear()  # noqa: SLF001

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tabulate import tabulate
 
-from dynamometer.results.schema import Status
+from dynamometer.results.schema import PASSED, Status
 from dynamometer.results.summary import (
     SIGNIFICANT_P,
     CaseSummary,
@@ -49,8 +49,8 @@ def case_line(case: CaseSummary) -> str:
     """Render one case: device, name, frames, then each arm's speedup, p-value and interval."""
     captures = [arm.capture for arm in case.arms if arm.capture]
     ok, total = (captures[0].frames_ok, captures[0].frames) if captures else (0, 0)
-    if case.baseline.outcome.status is not Status.PASS:
-        arms = _failure_text(case.baseline.outcome)  # no arm has anything of its own to say
+    if {arm.outcome for arm in case.arms} == {case.outcome} != {PASSED}:
+        arms = _failure_text(case.outcome)  # no arm has anything of its own to say
     else:
         arms = "  ".join(_arm_text(arm, named=len(case.arms) > 1) for arm in case.arms)
     name = f"{case.case.model:<{_NAME_WIDTH}}"

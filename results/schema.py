@@ -338,9 +338,9 @@ class Record(Value, frozen=True, kw_only=True):
     """Path of the case's log, relative to the run directory."""
 
     @property
-    def key(self) -> tuple[str, int]:
-        """What a resumed run recognises a finished record by."""
-        return (self.case.id, self.replicate)
+    def is_worth_repeating(self) -> bool:
+        """Whether an arm beside the baseline passed, so that more replicates tell more."""
+        return any(each.outcome.status is Status.PASS for each in self.arms if each.arm != BASELINE)
 
 
 class Manifest(Value, frozen=True, kw_only=True):

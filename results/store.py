@@ -78,6 +78,7 @@ def create(directory: Path, manifest: Manifest) -> None:
     """
     try:
         directory.mkdir(parents=True)
+        (directory / EVENTS).touch()
         text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
         temporary = directory / f"{MANIFEST}.new"
         with temporary.open("wb") as file:
@@ -85,7 +86,6 @@ def create(directory: Path, manifest: Manifest) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(directory / MANIFEST)
-        (directory / EVENTS).touch()
     except OSError as error:
         msg = f"{directory} can't be made: {error.strerror}; choose another with --output-dir"
         raise StoreError(msg) from error

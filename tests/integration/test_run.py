@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -114,9 +115,9 @@ def test_output_names_the_files(finished_run: tuple[Path, str]) -> None:
 def test_record_repeats_alone(finished_run: tuple[Path, str], tmp_path: Path) -> None:
     """The command in a record plans the very same case again."""
     record = store.read_records(finished_run[0])[0]
-    words = record.command.split()
+    words = shlex.split(record.command)
     words[words.index("--replicates") + 1] = "1"
-    done = finish([sys.executable, *words, "--output-dir", str(tmp_path)])
+    done = finish([*words, "--output-dir", str(tmp_path)], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (again,) = store.read_records(next(tmp_path.iterdir()))
     assert again.case == record.case
@@ -158,7 +159,7 @@ def test_interrupt_finishes_the_case(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
-    assert f"dynamometer resume {directory}" in errors
+    assert f"resume {directory}" in errors
     done = len(store.read_records(directory))
     assert 1 <= done < len(MODELS)
     assert finish([*RESUME, str(directory)]).returncode == 0

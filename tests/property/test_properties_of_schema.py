@@ -148,7 +148,7 @@ preparations = st.builds(
     messages.Preparation,
     suite=texts, suite_options=st.dictionaries(texts, texts, max_size=2),
     specs=st.lists(specs, max_size=2).map(tuple), dynamo=st.booleans(),
-    experiments=st.lists(texts, max_size=2).map(tuple), probe=st.booleans(),
+    probe=st.booleans(),
 )  # fmt: skip
 
 STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,9 +119,8 @@ def test_a_run_directory_is_made(program: Program, tmp_path: Path) -> None:
     ((manifest, directory, csv_compat),) = program.executed
     assert directory == Path("else where") / manifest.run_id
     assert store.read_manifest(tmp_path / directory) == manifest
-    assert manifest.command == (
-        "./torchbench.py --only resnet18 --output-dir 'else where' --csv-compat"
-    )
+    script = str(Path("torchbench.py").resolve())
+    assert shlex.split(manifest.command) == [sys.executable, script, *words]
     assert manifest.version == dynamometer.__version__
     assert csv_compat
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import factories
@@ -14,7 +16,6 @@ from dynamometer.torchbench import TorchBench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from dynamometer.results.schema import Manifest
 
@@ -65,8 +66,9 @@ def test_the_command_repeats_the_case(planned: Callable[[list[str]], Manifest], 
     """Given to the program, a record's command plans the same case under the same protocol."""
     manifest = planned(shlex.split(words))
     case = manifest.plan.cases[0]
-    script, *repeated = shlex.split(single_case_command(manifest, case))
-    assert script == "./torchbench.py"
+    interpreter, script, *repeated = shlex.split(single_case_command(manifest, case))
+    assert interpreter == sys.executable
+    assert Path(script) == Path("torchbench.py").resolve()
     again = planned(repeated).plan
     assert again.cases == (case,)
     assert again.models == (manifest.plan.spec_of(case),)
@@ -86,7 +88,7 @@ def test_the_command_names_the_checkout_and_its_weights(
     model.mkdir(parents=True)
     (model / "__init__.py").touch()
     manifest = planned(["--torchbench-root", str(tmp_path / "checkout"), weights])
-    _, *repeated = shlex.split(single_case_command(manifest, manifest.plan.cases[0]))
+    _, _, *repeated = shlex.split(single_case_command(manifest, manifest.plan.cases[0]))
     assert str(tmp_path / "checkout") in repeated
     assert weights in repeated
 

@@ -57,12 +57,6 @@ def test_records_and_manifests_carry_the_schema_version() -> None:
         assert msgspec.to_builtins(value)["schema"] == SCHEMA_VERSION
 
 
-def test_a_records_key_is_its_case_and_replicate() -> None:
-    """A resumed run tells finished replicates by case and number."""
-    record = factories.record(replicate=2)
-    assert record.key == (record.case.id, 2)
-
-
 def test_case_id_of_a_known_case() -> None:
     """The id is text that reads as the case, stable from run to run."""
     assert factories.case().id == (

@@ -234,10 +234,19 @@ def test_slow_calls_are_counted_a_few_times_a_visit(
     clock: FakeClock, watch: Stopwatch, fields: dict[str, int], counted: int
 ) -> None:
     """Calls longer than the visit are counted `visit_calls` times, 3 unless told, and no more."""
-    calls = {"A": clock.step(lambda index: SLOW_S)}
-    visits = measure_blocks(watch, calls, {"A": SLOW_S}, protocol(**fields), random.Random(0))
-    assert [each.samples_s for each in visits] == [(SLOW_S,) * counted] * 2
+    rules = protocol(visit_s=0.125, sample_s=0.25, **fields)
+    calls = {"A": clock.step(lambda index: 0.25)}
+    visits = measure_blocks(watch, calls, {"A": 0.25}, rules, random.Random(0))
+    assert [each.samples_s for each in visits] == [(0.25,) * counted] * 2
     assert [each.calls for each in visits] == [counted] * 2
+
+
+def test_long_calls_are_led_in_and_counted_once(clock: FakeClock, watch: Stopwatch) -> None:
+    """Of calls that last seconds a visit throws away one and counts one, or it takes minutes."""
+    durations = iter([9.0, SLOW_S] * 2)
+    calls = {"A": clock.step(lambda index: next(durations))}
+    visits = measure_blocks(watch, calls, {"A": SLOW_S}, protocol(), random.Random(0))
+    assert [each.samples_s for each in visits] == [(SLOW_S,)] * 2
 
 
 def test_samples_of_several_calls_count_as_that_many(clock: FakeClock, watch: Stopwatch) -> None:
@@ -292,7 +301,7 @@ def test_calls_take_the_place_of_budget_and_cap(
 
 
 def test_every_arm_has_the_calls(clock: FakeClock, watch: Stopwatch) -> None:
-    """An arm whose calls are slow has as many of them; a quick one may have more."""
+    """An arm whose calls are slow has as many, to a whole sample; a quick one may have more."""
     calls = {
         "quick": clock.step(lambda index: FAST_S),
         "slow": clock.step(lambda index: SLOW_S),
@@ -300,7 +309,7 @@ def test_every_arm_has_the_calls(clock: FakeClock, watch: Stopwatch) -> None:
     latencies = {"quick": FAST_S, "slow": SLOW_S}
     rules = protocol(calls=10, max_blocks=1)
     visits = measure_blocks(watch, calls, latencies, rules, random.Random(0))
-    assert (counted(visits, "quick"), counted(visits, "slow")) == (2 * 8, 10)
+    assert (counted(visits, "quick"), counted(visits, "slow")) == (2 * 8, 2 * 6)
 
 
 def test_few_calls_cut_neither_blocks_nor_visits_short(clock: FakeClock, watch: Stopwatch) -> None:

@@ -1,0 +1,184 @@
+"""The worker's half of the speedup experiment: build the arms, then visit them in blocks."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.common import arms
+from dynamometer.common.arms import BuiltArm
+from dynamometer.common.messages import Findings
+from dynamometer.common.outcome import attempt, worst
+from dynamometer.common.timing import measure_blocks
+from dynamometer.dynamo import capture
+from dynamometer.results.schema import (
+    BASELINE,
+    PASSED,
+    Absence,
+    ArmResult,
+    Measurement,
+    Outcome,
+    Stage,
+    Status,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.common.experiment import Context
+    from dynamometer.common.suite import LoadedModel
+    from dynamometer.common.timing import Visit
+
+_PADDING_BLOCKS = 64
+_PADDING_BYTES = (16, 65_536)
+
+
+def measure(context: Context) -> Findings:
+    """Build the arms in random order on a randomly padded heap, then visit them in blocks."""
+    job, stages = context.job, context.stages
+    cold = not any(Path(job.cache_dir).iterdir())
+    with stages.at(Stage.LOAD):
+        loaded = context.load()
+    with stages.at(Stage.EAGER):
+        reference = arms.reference_output(context, loaded)
+    rng = random.Random(f"{job.seed}/{job.replicate}/{job.case.id}")  # noqa: S311
+    order = rng.sample(job.arms, len(job.arms))
+    padding: list[bytearray] = []
+    built: dict[str, BuiltArm] = {}
+    results: dict[str, ArmResult] = {}
+    for name in order:
+        padding.extend(pad_heap(rng))
+        arm = attempt(stages, partial(arms.build, context, loaded, name, reference))
+        results[name] = _arm_result(name, arm)
+        if isinstance(arm, BuiltArm) and results[name].outcome == PASSED:
+            built[name] = arm
+    if BASELINE in built and len(built) > 1:
+        frames = capture.frames_seen()
+        with stages.at(Stage.MEASURE):
+            visits = _measure(context, built, rng)
+        results = _unsettle(results) if capture.frames_seen() > frames else results
+    else:
+        visits = []
+    del padding
+    metric = "compile_time" if cold else "compile_time_warm"
+    found = (*_compile_times(metric, built), *_latencies(visits))
+    return _findings(context, loaded, results, found, order)
+
+
+def pad_heap(rng: random.Random) -> list[bytearray]:
+    """Take a random number of blocks of random size, so that no two replicates share a layout.
+
+    Arms built first and second lie at different addresses; where that is the same in every
+    replicate, identical arms differ by up to 0.6 % and no number of replicates shows it.
+    """
+    low, high = _PADDING_BYTES
+    return [bytearray(rng.randint(low, high)) for _ in range(rng.randrange(_PADDING_BLOCKS))]
+
+
+def _arm_result(name: str, arm: BuiltArm | Outcome) -> ArmResult:
+    if isinstance(arm, Outcome):
+        return ArmResult(arm=name, outcome=arm)
+    return ArmResult(
+        arm=name,
+        outcome=arms.outcome_of(arm),
+        capture=arm.capture,
+        max_error=arm.max_error,
+        steady=arm.warm_up.steady,
+    )
+
+
+def _measure(context: Context, built: dict[str, BuiltArm], rng: random.Random) -> list[Visit]:
+    names = [name for name in context.job.arms if name in built]
+    return measure_blocks(
+        arms.stopwatch(context),
+        {name: built[name].call for name in names},
+        {name: built[name].warm_up.latency_s for name in names},
+        context.job.protocol,
+        rng,
+    )
+
+
+def _unsettle(results: dict[str, ArmResult]) -> dict[str, ArmResult]:
+    """Mark captured arms unsteady: something was compiled while they were being timed."""
+    return {
+        name: msgspec.structs.replace(result, steady=False) if result.capture else result
+        for name, result in results.items()
+    }
+
+
+def _findings(
+    context: Context,
+    loaded: LoadedModel,
+    results: dict[str, ArmResult],
+    measurements: tuple[Measurement, ...],
+    order: Sequence[str],
+) -> Findings:
+    ordered = tuple(results[name] for name in context.job.arms)
+    failed = [
+        result.outcome for result in ordered if result.arm == BASELINE and result.outcome != PASSED
+    ]
+    outcomes = failed or [result.outcome for result in ordered if result.arm != BASELINE]
+    timed = {each.arm for each in measurements if each.metric == "latency"}
+    return Findings(
+        # An arm that can't run here takes nothing from those that did.
+        outcome=worst([each for each in outcomes if each.status is not Status.SKIP] or outcomes),
+        arms=ordered,
+        measurements=measurements,
+        absent=tuple(
+            Absence(metric="latency", arm=result.arm, reason=_why_not_timed(result.outcome))
+            for result in ordered
+            if result.arm not in timed
+        ),
+        build_order=tuple(order),
+        notes=loaded.notes,
+        device_name=context.device.name,
+    )
+
+
+def _why_not_timed(outcome: Outcome) -> str:
+    if outcome.status is Status.PASS:
+        return "there was no other arm to compare it with"
+    return outcome.reason or str(outcome.status)
+
+
+def _compile_times(metric: str, built: dict[str, BuiltArm]) -> list[Measurement]:
+    return [
+        Measurement(metric=metric, unit="s", arm=name, samples=(arm.compile_s,))
+        for name, arm in built.items()
+        if arm.compile_s is not None
+    ]
+
+
+def _latencies(visits: list[Visit]) -> list[Measurement]:
+    found = []
+    for arm in dict.fromkeys(visit.arm for visit in visits):
+        own = [visit for visit in visits if visit.arm == arm]
+        blocks = tuple(visit.block for visit in own)
+        found += [
+            Measurement(
+                metric="latency",
+                unit="s",
+                arm=arm,
+                samples=tuple(sample for visit in own for sample in visit.samples_s),
+                blocks=tuple(visit.block for visit in own for _ in visit.samples_s),
+            ),
+            Measurement(
+                metric="minor_faults",
+                unit="1/call",
+                arm=arm,
+                samples=tuple(visit.minor_faults_per_call for visit in own),
+                blocks=blocks,
+            ),
+            Measurement(
+                metric="kernel_time",
+                unit="s/call",
+                arm=arm,
+                samples=tuple(visit.kernel_s_per_call for visit in own),
+                blocks=blocks,
+            ),
+        ]
+    return found
