@@ -45,7 +45,7 @@ def measure(context: Context) -> Findings:
         loaded = context.load()
     with stages.at(Stage.EAGER):
         reference = arms.reference_output(context, loaded)
-    rng = random.Random(f"{job.seed}/{job.replicate}/{job.case.id}")  # noqa: S311
+    rng = random.Random(f"{job.seed}/{job.replicate}/{job.case.id}")  # noqa: S311  no secret
     order = rng.sample(job.arms, len(job.arms))
     padding: list[bytearray] = []
     built: dict[str, BuiltArm] = {}

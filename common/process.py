@@ -74,7 +74,6 @@ class Worker:
     deadline: float | None = None
     """When SIGKILL follows, once it was asked to end."""
     ending: Ended | None = None
-    ended: float | None = None
 
     @classmethod
     def unborn(cls) -> Worker:
@@ -259,7 +258,7 @@ class Template:
         for answer in answers:
             if isinstance(answer, Ended) and answer.pid in running:
                 worker = running.pop(answer.pid)
-                worker.ending, worker.ended = answer, time.monotonic()
+                worker.ending = answer
 
     def _receive(self) -> Answer | None:
         if self._control is None:
