@@ -3,69 +3,13 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Mapping
 
-    from dynamometer.common.suite import LoadedModel, Suite
-    from dynamometer.results.schema import Case, ModelSpec
-
-TABLES = Path(__file__).resolve().parent / "models" / "torchbench"
-
-
-class TorchBench:
-    """The embedded models, built offline with random weights."""
-
-    def specs(self) -> Iterable[ModelSpec]:
-        """Read one spec per table of `models/torchbench/*.toml`, sorted by name."""
-        import msgspec
-
-        from dynamometer.results.schema import ModelSpec
-
-        found = []
-        for path in sorted(TABLES.glob("*.toml")):
-            tables = msgspec.toml.decode(path.read_bytes(), type=dict[str, dict[str, object]])
-            for name, table in tables.items():
-                row = {"suite": "torchbench", "name": name, **table}
-                found.append(msgspec.convert(row, ModelSpec))
-        return sorted(found, key=lambda spec: spec.name)
-
-    def preload(self, specs: Iterable[ModelSpec]) -> None:
-        """Import the builders and packages of these models, as far as they are installed."""
-        from dynamometer.models.torchvision_schemas import define_missing_schemas
-
-        wanted = [spec for spec in specs if not spec.skips]
-        packages = {package for spec in wanted for package in spec.requires}
-        if packages & {"timm", "torchvision", "transformers"}:
-            define_missing_schemas()
-        if "transformers" in packages:
-            packages.add("transformers.modeling_utils")
-        builders = {f"dynamometer.models.{spec.build.partition(':')[0]}" for spec in wanted}
-        for name in sorted(packages | builders):
-            with suppress(ImportError):
-                importlib.import_module(name)
-
-    def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
-        """Call the spec's builder with the options of the case's scale.
-
-        Raises:
-            SkippedError: a package the model needs is not installed.
-        """
-        from dynamometer.common.outcome import SkippedError
-
-        for package in spec.requires:
-            if importlib.util.find_spec(package) is None:
-                msg = f"needs the package {package}: pip install 'dynamometer[models]'"
-                raise SkippedError(msg)
-        module_name, function_name = spec.build.split(":")
-        module = importlib.import_module(f"dynamometer.models.{module_name}")
-        build = cast("Callable[..., LoadedModel]", getattr(module, function_name))
-        return build(batch_size=case.batch_size, **spec.options_at(case.scale, case.device))
+    from dynamometer.common.suite import Suite
 
 
 def open_suite(options: Mapping[str, str]) -> Suite:
@@ -78,7 +22,9 @@ def open_suite(options: Mapping[str, str]) -> Suite:
     Raises:
         ValueError: there is no checkout at `torchbench_root`.
     """
-    return open_checkout(options) if "torchbench_root" in options else TorchBench()
+    from dynamometer.models.tables import TableSuite
+
+    return open_checkout(options) if "torchbench_root" in options else TableSuite("torchbench")
 
 
 def open_checkout(options: Mapping[str, str]) -> Suite:

@@ -130,8 +130,18 @@ def compiled_step(context: Context, loaded: LoadedModel, name: str) -> Callable[
     return step_of(backend.compile(loaded.module, loaded.args, loaded.kwargs), loaded)
 
 
+def load_backend(name: str) -> Backend:
+    """Give the backend of an arm.
+
+    Raises:
+        UsageError: it can't be imported.
+        TypeError: what was imported is no backend.
+    """
+    return as_backend(registry.resolve("backends", name))
+
+
 def _available_backend(name: str, device: str) -> Backend:
-    backend = as_backend(registry.resolve("backends", name))
+    backend = load_backend(name)
     reason = backend.available(device)
     if reason:
         raise SkippedError(reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 import sys
@@ -13,7 +14,7 @@ import click
 
 import dynamometer
 from dynamometer.common import registry
-from dynamometer.common.errors import DynamometerError, UsageError
+from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError, UsageError
 from dynamometer.common.options import GroupedCommand, run_options
 from dynamometer.common.plan import Selection, Workload, build_cases, select
 from dynamometer.results import store
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from dynamometer.common.suite import Suite
     from dynamometer.results.schema import ModelSpec
 
-_USAGE, _INTERRUPTED = 2, 130
+_USAGE, _INTERRUPTED, _READER_LEFT = 2, 130, 141
 _MEMORY_SHARE = 0.85
 
 
@@ -52,6 +53,10 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
         return getattr(error, "exit_code", DynamometerError.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read standard output has left, as `head` does. What was measured is stored.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _READER_LEFT
     return code if isinstance(code, int) else 0
 
 
@@ -64,7 +69,7 @@ def _script(suite: str) -> click.Command:
     """Make the command that `./<suite>.py` is."""
 
     @click.command(cls=GroupedCommand, help=_RUN_HELP.format(suite=suite))
-    @run_options
+    @run_options(suite)
     @click.pass_obj
     def script(invocation: tuple[str, list[str]], /, **options: Any) -> int:
         program, words = invocation
@@ -83,7 +88,7 @@ def _program() -> click.Group:
 
     @program.command("run", cls=GroupedCommand, help=_RUN_HELP.format(suite="SUITE"))
     @click.argument("suite")
-    @run_options
+    @run_options(None)
     @click.pass_obj
     def run(invocation: tuple[str, list[str]], /, suite: str, **options: Any) -> int:
         name, words = invocation
@@ -95,7 +100,7 @@ def _program() -> click.Group:
     @click.argument("directory", type=click.Path(path_type=Path))
     @click.option("--csv-compat", is_flag=True, help="As for run.")
     def resume(directory: Path, *, csv_compat: bool) -> int:
-        return _execute(store.read_manifest(directory), directory, csv_compat=csv_compat)
+        return _resume(directory, csv_compat=csv_compat)
 
     @program.command("ls", help="List what there is, one name a line.")
     @click.argument("what", type=click.Choice(["suites", "backends", "models"]))
@@ -137,7 +142,7 @@ def _run_suite(suite: str, program: str, words: list[str], options: dict[str, An
     if not set(words) - {"--"}:
         click.echo("nothing asked for: taking --quick (see --help)", err=True)
         options["quick"] = True
-    suite_options = _suite_options(options)
+    suite_options = _suite_options(suite, options)
     models = select(_open(suite, suite_options).specs(), _selection(options))
     if options["list_names"]:
         click.echo("\n".join(spec.name for spec in models))
@@ -174,18 +179,44 @@ def _selection(options: dict[str, Any]) -> Selection:
     )
 
 
-def _suite_options(options: dict[str, Any]) -> dict[str, str]:
-    root = options["torchbench_root"]
-    offline = options["offline_weights"]
+def _suite_options(suite: str, options: dict[str, Any]) -> dict[str, str]:
+    """Give what the suite is opened with.
+
+    Raises:
+        UsageError: an option of one suite was given to another, or can't go with another option.
+    """
+    everything = bool(options.get("all_architectures"))
+    if everything and suite != "timm_models":
+        msg = "--all goes with the suite timm_models"
+        raise UsageError(msg)
+    if suite != "torchbench":
+        _refuse_checkout(suite)
+        return {"all": "yes"} if everything else {}
+    return _checkout_options(options)
+
+
+def _refuse_checkout(suite: str) -> None:
+    typed = click.core.ParameterSource.COMMANDLINE
+    source = click.get_current_context().get_parameter_source
+    if typed in {source("torchbench_root"), source("offline_weights")}:
+        msg = f"--torchbench-root and what belongs to it can't go with the suite {suite}"
+        raise UsageError(msg)
+
+
+def _checkout_options(options: dict[str, Any]) -> dict[str, str]:
+    root, offline = options["torchbench_root"], options["offline_weights"]
     if root is None:
         if offline is not None:
             msg = "--offline-weights and --hub-weights go with --torchbench-root"
             raise UsageError(msg)
         return {}
     if options["scale"] != Scale.FULL:
-        msg = "the models of a checkout have one scale; --scale can't go with --torchbench-root"
+        msg = (
+            f"the models of a checkout have one scale; --scale {options['scale']} can't go with"
+            " --torchbench-root, nor with TORCHBENCH_ROOT in the environment"
+        )
         raise UsageError(msg)
-    if offline is None:
+    if offline is None and not options["list_names"]:
         from dynamometer.common.network import hub_is_reachable
 
         offline = not hub_is_reachable()
@@ -233,6 +264,26 @@ def _plan(
         threads=options["threads"],
         no_skip=options["no_skip"],
     )
+
+
+def _resume(directory: Path, *, csv_compat: bool) -> int:
+    """Finish a run where it was begun.
+
+    Raises:
+        UnfitEnvironmentError: machine or software are not those of the run; says what differs.
+    """
+    from dynamometer.common.environment import differences, read_environment, require_device
+
+    manifest = store.read_manifest(directory)
+    require_device(manifest.plan.cases[0].device)
+    changes = differences(manifest.environment, read_environment())
+    if changes:
+        msg = (
+            f"{directory} was begun under other conditions: {'; '.join(changes)}. Put these back,"
+            f" or measure anew: {manifest.command}"
+        )
+        raise UnfitEnvironmentError(msg)
+    return _execute(manifest, directory, csv_compat=csv_compat)
 
 
 def _execute(manifest: Manifest, directory: Path, *, csv_compat: bool) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from dynamometer.common.errors import UnfitEnvironmentError
+from dynamometer.dynamo.processor import processor_name
 from dynamometer.results.schema import Environment
 
 _PACKAGES = (
@@ -52,7 +53,7 @@ def read_environment() -> Environment:
     unidentified = Environment(
         id="",
         machine=platform.node(),
-        cpu=_cpu_name(),
+        cpu=processor_name(),
         cpus=len(os.sched_getaffinity(0)),
         memory_bytes=memory_bytes(),
         os=f"{platform.system()} {platform.release()}",
@@ -66,6 +67,24 @@ def read_environment() -> Environment:
     lasting = msgspec.json.encode(msgspec.structs.replace(unidentified, load_1min=0.0))
     digest = hashlib.sha256(lasting).hexdigest()[:12]
     return msgspec.structs.replace(unidentified, id=digest)
+
+
+def differences(before: Environment, now: Environment) -> list[str]:
+    """Say, field by field, what has changed between two environments; the load is no change."""
+    found = []
+    for name in Environment.__struct_fields__:
+        old, new = getattr(before, name), getattr(now, name)
+        if name in {"id", "load_1min"} or old == new:
+            continue
+        if isinstance(old, dict):
+            found += [
+                f"{key} was {old.get(key, 'not there')}, is {new.get(key, 'not there')}"
+                for key in sorted(old.keys() | new.keys())
+                if old.get(key) != new.get(key)
+            ]
+        else:
+            found.append(f"{name} was {old}, is {new}")
+    return found
 
 
 def memory_bytes() -> int:
@@ -100,14 +119,6 @@ def cuda_device_count() -> int:
     if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return 0
     return count.value
-
-
-def _cpu_name() -> str:
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def _version(package: str) -> str | None:

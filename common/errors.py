@@ -4,8 +4,7 @@ DynamometerError                exit code 3
 ├── UsageError                  exit code 2: the command line asks for what can't be
 │   └── UnknownNameError        a name that no registry holds, with the nearest ones
 ├── UnfitEnvironmentError       exit code 4: the machine lacks what was asked for
-├── NothingSelectedError        exit code 5: the selection holds no case
-└── RunDirectoryError           exit code 3: a run directory can't be read or written
+└── NothingSelectedError        exit code 5: the selection holds no case
 """
 
 from __future__ import annotations
@@ -50,7 +49,3 @@ class NothingSelectedError(DynamometerError):
     """The selection holds no case."""
 
     exit_code = 5
-
-
-class RunDirectoryError(DynamometerError):
-    """A run directory can't be read or written."""

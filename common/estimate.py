@@ -9,6 +9,7 @@ from dynamometer.results import store
 from dynamometer.results.schema import BASELINE, Scale, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from dynamometer.results.schema import Case, RunPlan
@@ -30,10 +31,18 @@ class TimeEstimate:
     known_cases: int
 
 
-def estimate(plan: RunPlan, runs: Path) -> TimeEstimate:
-    """Add up what the cases took in earlier runs below a directory, guessing the unknown."""
+def estimate(plan: RunPlan, left: Sequence[Case], runs: Path) -> TimeEstimate:
+    """Add up what cases took in earlier runs below a directory, guessing the unknown.
+
+    Args:
+        plan: of the run.
+        left: the cases of it that are still to be run.
+        runs: the directory that holds run directories.
+    """
     history = _history(runs)
-    cases = [case for case in plan.cases if plan.skip_reason(case) is None]
+    cases = [case for case in left if plan.skip_reason(case) is None]
+    if not cases:
+        return TimeEstimate(0.0, 0)
     repeats = 1 + _LATER_REPLICATE_SHARE * (plan.protocol.replicates - 1)
     first_s = [history.get(case.id, _guess_s(case)) for case in cases]
     known = sum(case.id in history for case in cases)

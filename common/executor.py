@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from collections import defaultdict
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -14,32 +15,35 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from dynamometer.common import registry
-from dynamometer.common.allocator import worker_environment
+from dynamometer.common.allocator import without_policy
 from dynamometer.common.deaths import arms_at_death, name_death
+from dynamometer.common.errors import UsageError
 from dynamometer.common.messages import Findings, Job, Preparation
 from dynamometer.common.outcome import worst
 from dynamometer.common.process import Limits, Template, tail
 from dynamometer.common.repro import single_case_command
-from dynamometer.results.schema import BASELINE, PASSED, Record, StartMethod, Status
+from dynamometer.results.schema import PASSED, Record, Stage, StartMethod, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dynamometer.common.experiment import Experiment, Process
     from dynamometer.common.process import Worker
-    from dynamometer.results.schema import Allocator, Case, Manifest
-
-Arms = tuple[str, ...]
+    from dynamometer.results.schema import Case, Manifest, Outcome
 
 _LOG_LIMIT_BYTES = 2 * 2**20
-_NO_DYNAMO = frozenset({BASELINE, "ts"})
 
 
 class Executor(Protocol):
     """Something that turns a replicate of a case into a record."""
 
-    def prepare(self) -> float:
-        """Do what must be done once before the first case, and give the seconds it took."""
+    def prepare(self, cases: Sequence[Case]) -> Prepared:
+        """Do what must be done once before the first of some cases.
+
+        Raises:
+            UsageError: a backend can't be loaded.
+            DynamometerError: workers can't be started.
+        """
         ...
 
     def execute(self, case: Case, replicate: int) -> Record:
@@ -49,6 +53,19 @@ class Executor(Protocol):
     def close(self) -> None:
         """Stop every process that was started."""
         ...
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What it took to get ready.
+
+    Attributes:
+        seconds: wall seconds by what they were spent on; empty if there was nothing to do.
+        warnings: what did not work, and will show in the cases.
+    """
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 class LocalExecutor:
@@ -66,27 +83,38 @@ class LocalExecutor:
         self._directory = directory
         self._logs = directory / "logs"
         self._logs.mkdir(parents=True, exist_ok=True)
-        self._templates: dict[Allocator, Template] = {}
+        self._template: Template | None = None
         self._caches: dict[str, Path] = {}
         # Below the run's directory, so that what a killed run left is found and removed.
         self._cache_root = directory.resolve() / "cache"
         shutil.rmtree(self._cache_root, ignore_errors=True)
         self._starting_s = 0.0
+        self._largest_bytes = 0
 
-    def prepare(self) -> float:
-        """Start the templates, and let the C++ toolchain prepare what it keeps."""
-        runnable = [case for case in self._plan.cases if not self._plan.skip_reason(case)]
+    def prepare(self, cases: Sequence[Case]) -> Prepared:
+        """Start the template, load the backends, and let their toolchains make ready."""
+        runnable = [case for case in cases if not self._plan.skip_reason(case)]
         if not runnable:
-            return 0.0
+            return Prepared()
         started = time.monotonic()
-        if self._plan.protocol.start_method is StartMethod.FORK:
-            self._start_templates(runnable[0])
-        if "inductor" in self._arms():
-            wanted = self._processes("toolchain", runnable[0], 0)
-            self._run_workers("toolchain", runnable[0], 0, wanted)
-            self._forget_cache(runnable[0])
+        self._ready_template()
+        seconds = {"start": time.monotonic() - started}
+        warnings = self._prepare_toolchain(runnable[0])
+        seconds["toolchain"] = time.monotonic() - started - seconds["start"]
         self._starting_s = 0.0
-        return time.monotonic() - started
+        return Prepared(seconds, warnings)
+
+    def _prepare_toolchain(self, case: Case) -> tuple[str, ...]:
+        wanted = self._processes("toolchain", case, 0)
+        (worker,) = self._run_workers("toolchain", case, 0, wanted)
+        self._forget_cache(case)
+        outcome = self._findings("toolchain", worker, case, case.arms).outcome
+        if outcome == PASSED:
+            return ()
+        if outcome.stage is Stage.LOAD:
+            # A name on the command line is at fault, and every case would say the same.
+            raise UsageError(outcome.reason or str(outcome.status))
+        return (f"the toolchain could not be made ready: {outcome.reason}",)
 
     def execute(self, case: Case, replicate: int) -> Record:
         """Run every experiment of the plan on one replicate of a case."""
@@ -94,12 +122,19 @@ class LocalExecutor:
         started = time.monotonic()
         seconds: defaultdict[str, float] = defaultdict(float)
         parts: list[Findings] = []
+        self._largest_bytes = 0
         for name in self._plan.experiments:
             wanted = self._processes(name, case, replicate)
             if parts:
                 # What failed in an earlier experiment is not asked again.
-                good = {result.arm for result in parts[0].arms if result.outcome == PASSED}
-                wanted = tuple(each for each in wanted if good.issuperset(each.arms))
+                failed = {
+                    result.arm: result.outcome
+                    for result in parts[0].arms
+                    if result.outcome != PASSED
+                }
+                barred = [each for each in wanted if failed.keys() & set(each.arms)]
+                parts += [self._left_out(name, each, failed) for each in barred]
+                wanted = tuple(each for each in wanted if each not in barred)
             parts += self._run_experiment(name, case, replicate, wanted, seconds)
         if replicate + 1 == self._plan.protocol.replicates:
             self._forget_cache(case)
@@ -108,10 +143,10 @@ class LocalExecutor:
         return self._record(case, replicate, parts, started_at, dict(seconds))
 
     def close(self) -> None:
-        """End the templates, and with them their workers; remove the graph caches."""
-        for template in self._templates.values():
-            template.close()
-        self._templates.clear()
+        """End the template, and with it its workers; remove the graph caches."""
+        if self._template is not None:
+            self._template.close()
+            self._template = None
         shutil.rmtree(self._cache_root, ignore_errors=True)
         self._caches.clear()
 
@@ -146,74 +181,68 @@ class LocalExecutor:
         """Run the worker processes an experiment wants; side by side if there are several.
 
         Several are only asked for by experiments that time nothing. They take turns where memory
-        is not the host's, and where each is to have a template of its own.
+        is not the host's or would not do for all, and where each is to have its own template.
         """
         log = self._log_path(case)
-        spawn = self._plan.protocol.start_method is StartMethod.SPAWN
-        batches = [(each,) for each in wanted] if spawn or case.device != "cpu" else [wanted]
         ended: list[Worker] = []
-        for batch in batches:
-            if not batch:
-                continue
-            template = self._template(batch[0].allocator)
-            jobs = [self._job(name, case, replicate, process.arms) for process in batch]
+        for batch in self._batches(wanted, case):
+            template = self._ready_template()
+            jobs = [self._job(name, case, replicate, process) for process in batch]
             ended += template.run(jobs, log, self._limits())
-            if template.died:
-                self._templates.pop(batch[0].allocator).close()
+            if template.died or self._spawns:
+                template.close()
+                self._template = None
+        peaks = [worker.ending.peak_bytes for worker in ended if worker.ending]
+        self._largest_bytes = max([self._largest_bytes, *peaks])
         _cut(log)
         return ended
+
+    def _batches(self, wanted: tuple[Process, ...], case: Case) -> list[tuple[Process, ...]]:
+        limit_bytes = self._plan.memory_limit_bytes
+        fit = limit_bytes is None or self._largest_bytes * len(wanted) <= limit_bytes
+        if wanted and fit and case.device == "cpu" and not self._spawns:
+            return [wanted]
+        return [(each,) for each in wanted]
+
+    @property
+    def _spawns(self) -> bool:
+        return self._plan.protocol.start_method is StartMethod.SPAWN
 
     def _processes(self, name: str, case: Case, replicate: int) -> tuple[Process, ...]:
         experiment: Experiment = registry.resolve("experiments", name)()
         return experiment.processes(case, self._plan, replicate)
 
-    def _start_templates(self, case: Case) -> None:
-        """Start one template for each allocator policy that will be wanted, side by side."""
-        wanted = {
-            process.allocator
-            for name in self._plan.experiments
-            for process in self._processes(name, case, 0)
-        }
-        for allocator in sorted(wanted):
-            self._templates[allocator] = self._launch(allocator)
-        for template in self._templates.values():
-            template.await_ready()
+    def _left_out(self, name: str, process: Process, failed: Mapping[str, Outcome]) -> Findings:
+        """Say what it means that a process is not started for arms that failed before."""
+        outcome = worst([failed[arm] for arm in process.arms if arm in failed])
+        experiment: Experiment = registry.resolve("experiments", name)()
+        return experiment.salvage(Findings(outcome=outcome), process.arms)
 
-    def _template(self, allocator: Allocator) -> Template:
-        """Give a ready template; where workers are spawned, a new one each time."""
-        known = self._templates.get(allocator)
-        if known is not None:
-            if self._plan.protocol.start_method is StartMethod.FORK:
-                return known
-            known.close()
+    def _ready_template(self) -> Template:
+        """Give a template that workers can be forked from, starting one if there is none."""
+        if self._template is not None:
+            return self._template
         started = time.monotonic()
-        template = self._templates[allocator] = self._launch(allocator)
-        template.await_ready()
-        self._starting_s += time.monotonic() - started
-        return template
-
-    def _launch(self, allocator: Allocator) -> Template:
-        environment = worker_environment(allocator, os.environ)
-        template = Template(self._logs / "template.log", environment)
-        arms = self._arms()
+        template = self._template = Template(
+            self._logs / "template.log", without_policy(os.environ)
+        )
         template.launch(
             Preparation(
                 suite=self._plan.suite,
                 suite_options=self._plan.suite_options,
                 specs=self._plan.models,
-                dynamo=not arms <= _NO_DYNAMO,
-                probe="inductor" in arms and self._plan.cases[0].device == "cpu",
+                arms=self._plan.cases[0].arms,
+                device=self._plan.cases[0].device,
             )
         )
+        template.await_ready()
+        self._starting_s += time.monotonic() - started
         return template
-
-    def _arms(self) -> set[str]:
-        return {arm for case in self._plan.cases for arm in case.arms}
 
     def _limits(self) -> Limits:
         return Limits(self._plan.timeout_s, self._plan.memory_limit_bytes)
 
-    def _job(self, experiment: str, case: Case, replicate: int, arms: Arms) -> Job:
+    def _job(self, experiment: str, case: Case, replicate: int, process: Process) -> Job:
         return Job(
             experiment=experiment,
             spec=self._plan.spec_of(case),
@@ -223,7 +252,8 @@ class LocalExecutor:
             replicate=replicate,
             seed=self._plan.seed,
             cache_dir=str(self._cache(case)),
-            arms=arms,
+            arms=process.arms,
+            allocator=process.allocator,
             threads=self._plan.threads,
             memory_limit_bytes=self._plan.memory_limit_bytes,
         )
@@ -243,7 +273,9 @@ class LocalExecutor:
     def _log_path(self, case: Case) -> Path:
         return self._logs / f"{case.model.replace('/', '_')}.log"
 
-    def _findings(self, experiment: str, worker: Worker, case: Case, arms: Arms) -> Findings:
+    def _findings(
+        self, experiment: str, worker: Worker, case: Case, arms: tuple[str, ...]
+    ) -> Findings:
         """Take a worker's findings, or make some of how it died."""
         if worker.report is not None:
             found = worker.report.findings

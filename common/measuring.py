@@ -13,12 +13,19 @@ from dynamometer.common import arms
 from dynamometer.common.arms import BuiltArm
 from dynamometer.common.messages import Findings
 from dynamometer.common.outcome import attempt, worst
+from dynamometer.common.speedup import absences
 from dynamometer.common.timing import measure_blocks
 from dynamometer.dynamo import capture
+from dynamometer.results.metrics import (
+    COMPILE_TIME,
+    COMPILE_TIME_WARM,
+    KERNEL_TIME,
+    LATENCY,
+    MINOR_FAULTS,
+)
 from dynamometer.results.schema import (
     BASELINE,
     PASSED,
-    Absence,
     ArmResult,
     Measurement,
     Outcome,
@@ -64,7 +71,7 @@ def measure(context: Context) -> Findings:
     else:
         visits = []
     del padding
-    metric = "compile_time" if cold else "compile_time_warm"
+    metric = COMPILE_TIME if cold else COMPILE_TIME_WARM
     found = (*_compile_times(metric, built), *_latencies(visits))
     return _findings(context, loaded, results, found, order)
 
@@ -122,27 +129,16 @@ def _findings(
         result.outcome for result in ordered if result.arm == BASELINE and result.outcome != PASSED
     ]
     outcomes = failed or [result.outcome for result in ordered if result.arm != BASELINE]
-    timed = {each.arm for each in measurements if each.metric == "latency"}
     return Findings(
         # An arm that can't run here takes nothing from those that did.
         outcome=worst([each for each in outcomes if each.status is not Status.SKIP] or outcomes),
         arms=ordered,
         measurements=measurements,
-        absent=tuple(
-            Absence(metric="latency", arm=result.arm, reason=_why_not_timed(result.outcome))
-            for result in ordered
-            if result.arm not in timed
-        ),
+        absent=absences(ordered, measurements),
         build_order=tuple(order),
         notes=loaded.notes,
         device_name=context.device.name,
     )
-
-
-def _why_not_timed(outcome: Outcome) -> str:
-    if outcome.status is Status.PASS:
-        return "there was no other arm to compare it with"
-    return outcome.reason or str(outcome.status)
 
 
 def _compile_times(metric: str, built: dict[str, BuiltArm]) -> list[Measurement]:
@@ -160,21 +156,21 @@ def _latencies(visits: list[Visit]) -> list[Measurement]:
         blocks = tuple(visit.block for visit in own)
         found += [
             Measurement(
-                metric="latency",
+                metric=LATENCY,
                 unit="s",
                 arm=arm,
                 samples=tuple(sample for visit in own for sample in visit.samples_s),
                 blocks=tuple(visit.block for visit in own for _ in visit.samples_s),
             ),
             Measurement(
-                metric="minor_faults",
+                metric=MINOR_FAULTS,
                 unit="1/call",
                 arm=arm,
                 samples=tuple(visit.minor_faults_per_call for visit in own),
                 blocks=blocks,
             ),
             Measurement(
-                metric="kernel_time",
+                metric=KERNEL_TIME,
                 unit="s/call",
                 arm=arm,
                 samples=tuple(visit.kernel_s_per_call for visit in own),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.experiment import Process
 from dynamometer.common.messages import Findings
+from dynamometer.results.metrics import LOADED_MEMORY, PEAK_MEMORY
 from dynamometer.results.schema import PASSED, Absence, Allocator, Measurement, Stage
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from dynamometer.results.schema import Case, RunPlan
 
 _CALLS = 3
-PEAK = "peak_memory"
-LOADED = "loaded_memory"
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Memory:
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave the case as it is: only the memory of these arms is missing."""
         reason = findings.outcome.reason or str(findings.outcome.status)
-        absent = tuple(Absence(metric=PEAK, arm=arm, reason=reason) for arm in arms)
+        absent = tuple(Absence(metric=PEAK_MEMORY, arm=arm, reason=reason) for arm in arms)
         return Findings(outcome=PASSED, absent=absent, notes=findings.notes)
 
     def measure(self, context: Context) -> Findings:
@@ -69,8 +68,8 @@ class Memory:
         return Findings(
             outcome=PASSED,
             measurements=(
-                _bytes(LOADED, arm, max(0, loaded_bytes - empty_bytes)),
-                _bytes(PEAK, arm, max(0, peak_bytes - loaded_bytes)),
+                _bytes(LOADED_MEMORY, arm, max(0, loaded_bytes - empty_bytes)),
+                _bytes(PEAK_MEMORY, arm, max(0, peak_bytes - loaded_bytes)),
             ),
             device_name=device.name,
         )

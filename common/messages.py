@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dynamometer.results.schema import (
     Absence,
+    Allocator,
     ArmResult,
     Case,
     Measurement,
@@ -34,6 +35,7 @@ class Job(Value, frozen=True, kw_only=True):
     """Directory of the compiler's graph caches; empty at a case's first replicate."""
     arms: tuple[str, ...]
     """The arms of the case this process deals with."""
+    allocator: Allocator
     threads: int | None = None
     memory_limit_bytes: int | None = None
 
@@ -77,10 +79,9 @@ class Preparation(Value, tag="preparation", frozen=True, kw_only=True):
     suite: str
     suite_options: dict[str, str]
     specs: tuple[ModelSpec, ...]
-    dynamo: bool
-    """Whether an arm is compiled by Dynamo."""
-    probe: bool
-    """Whether Inductor is to find the vector instructions it can use."""
+    arms: tuple[str, ...]
+    """All arms there will be; what the registered ones need is imported."""
+    device: str
 
 
 class Fork(Value, tag="fork", frozen=True, kw_only=True):
@@ -92,8 +93,6 @@ class Fork(Value, tag="fork", frozen=True, kw_only=True):
 
 class Ready(Value, tag="ready", frozen=True, kw_only=True):
     """The template has imported what it was asked to."""
-
-    seconds: dict[str, float]
 
 
 class Started(Value, tag="started", frozen=True, kw_only=True):

@@ -94,15 +94,6 @@ _OPTIONS = (
         help="Print the selected names, one a line, and stop.",
     ),
     _option(
-        "--torchbench-root", type=click.Path(), envvar="TORCHBENCH_ROOT", metavar="DIR",
-        group="Selection", help="Run the models of a checkout of pytorch/benchmark instead.",
-    ),
-    _option(
-        "--offline-weights/--hub-weights", default=None, group="Selection",
-        help="With --torchbench-root: random weights where a model asks a hub, or not; the"
-        " default is random where there is no network.",
-    ),
-    _option(
         "--backend", "backends", multiple=True, metavar="NAME", group="Workload",
         help="Backend for Dynamo, or module:attribute of your own; may be repeated.",
     ),
@@ -168,8 +159,44 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command with all options of a run."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+_SUITE_OPTIONS = {
+    "timm_models": (
+        _option(
+            "--all", "all_architectures", is_flag=True, group="Selection",
+            help="Also every other architecture of timm; -k and --only choose among them.",
+        ),
+    ),
+    "torchbench": (
+        _option(
+            "--torchbench-root", type=click.Path(), envvar="TORCHBENCH_ROOT", metavar="DIR",
+            group="Selection", help="Run the models of a checkout of pytorch/benchmark instead.",
+        ),
+        _option(
+            "--offline-weights/--hub-weights", default=None, group="Selection",
+            help="With --torchbench-root: random weights where a model asks a hub, or not; the"
+            " default is random where there is no network.",
+        ),
+    ),
+}  # fmt: skip
+"""What only one suite understands."""
+
+
+def run_options(suite: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a decorator that gives a command all options of a run.
+
+    Args:
+        suite: the one it runs; `None` if that is chosen on the command line.
+    """
+    own = [
+        option
+        for name, options in _SUITE_OPTIONS.items()
+        for option in options
+        if suite in {None, name}
+    ]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed((*_OPTIONS, *own)):
+            command = option(command)
+        return command
+
+    return decorate

@@ -20,7 +20,7 @@ class Selection:
     """Which models of a suite are run.
 
     Attributes:
-        include: regular expressions, any of which a name must contain a match of (`-k`).
+        include: regular expressions, any of which a name or alias must contain a match of (`-k`).
         exclude: regular expressions, none of which it may (`-x`).
         only: exact names; the order given is not kept.
         quick: take the suite's quick selection.
@@ -55,18 +55,20 @@ def select(specs: Iterable[ModelSpec], selection: Selection) -> tuple[ModelSpec,
     """
     _check(selection)
     known = {spec.name: spec for spec in specs}
+    names = {alias: spec.name for spec in known.values() for alias in (spec.name, *spec.aliases)}
     for name in selection.only:
-        if name not in known:
-            raise UnknownNameError("model", name, known, "--list shows all.")  # noqa: EM101  a kind
+        if name not in names:
+            raise UnknownNameError("model", name, names, "--list shows all.")  # noqa: EM101  a kind
+    only = {names[name] for name in selection.only}
     include = [_pattern(text, "-k") for text in selection.include]
     exclude = [_pattern(text, "-x") for text in selection.exclude]
     chosen = [
         spec
         for name, spec in sorted(known.items())
-        if (not selection.only or name in selection.only)
+        if (not only or name in only)
         and (not selection.quick or spec.quick)
-        and (not include or any(pattern.search(name) for pattern in include))
-        and not any(pattern.search(name) for pattern in exclude)
+        and (not include or _matches(spec, include))
+        and not _matches(spec, exclude)
     ]
     index, parts = selection.partition
     part = chosen[index * len(chosen) // parts : (index + 1) * len(chosen) // parts]
@@ -99,6 +101,11 @@ def _check(selection: Selection) -> None:
     if not 0 <= index < parts:
         msg = f"--partition-id {index} is not below --total-partitions {parts}"
         raise UsageError(msg)
+
+
+def _matches(spec: ModelSpec, patterns: Iterable[re.Pattern[str]]) -> bool:
+    names = (spec.name, *spec.aliases)
+    return any(pattern.search(name) for pattern in patterns for name in names)
 
 
 def _pattern(text: str, option: str) -> re.Pattern[str]:

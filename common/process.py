@@ -99,6 +99,10 @@ class Worker:
                 self.report = message
                 self.deadline = self.deadline or time.monotonic() + _GRACE_S
 
+    def kill(self) -> None:
+        """Kill it with its process group, without anything to wait for."""
+        self._signal(signal.SIGKILL)
+
     def finish(self) -> None:
         """Take in the last of the result pipe and close it."""
         if self.results >= 0:
@@ -111,7 +115,7 @@ class Worker:
         now = time.monotonic()
         if self.deadline is not None:
             if now > self.deadline:
-                self._signal(signal.SIGKILL)
+                self.kill()
         elif now - self.started > limits.timeout_s:
             self._ask_to_end("timeout", signal.SIGTERM)
         elif limits.memory_bytes and resident_bytes(self.pid) > limits.memory_bytes:
@@ -141,7 +145,6 @@ class Template:
 
     log: Path
     environment: dict[str, str]
-    seconds: dict[str, float] = field(default_factory=dict)
     died: bool = False
     _process: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
@@ -174,7 +177,6 @@ class Template:
         if not isinstance(ready, Ready):
             msg = f"the worker template did not start; {self.log} ends with:\n{tail(self.log)}"
             raise DynamometerError(msg)
-        self.seconds = ready.seconds
 
     def run(self, jobs: Sequence[Job], log: Path, limits: Limits) -> list[Worker]:
         """Run jobs side by side, each in a worker, and return when all have ended.
@@ -194,6 +196,8 @@ class Template:
             self._wait(workers, limits)
         except _TemplateDiedError:
             self.died = True
+            for worker in workers:
+                worker.kill()
             workers += [Worker.unborn() for _ in jobs[len(workers) :]]
         for worker in workers:
             worker.finish()

@@ -24,7 +24,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "baseline": "dynamometer.dynamo.backends:baseline",
         "cudagraphs": "dynamometer.dynamo.backends:cudagraphs",
         "eager": "dynamometer.dynamo.backends:eager",
-        "inductor": "dynamometer.dynamo.backends:inductor",
+        "inductor": "dynamometer.dynamo.inductor:inductor",
         "ts": "dynamometer.dynamo.backends:torchscript",
     },
     "experiments": {
@@ -55,6 +55,11 @@ def targets(kind: Kind) -> dict[str, str]:
             msg = f"{kind} {point.name!r} is registered twice: {known} and {point.value}"
             raise UsageError(msg)
     return found
+
+
+def is_built_in(kind: Kind, name: str) -> bool:
+    """Tell whether a name is one of this project's own."""
+    return name in _BUILT_IN[kind]
 
 
 def target(kind: Kind, name: str) -> str:

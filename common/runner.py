@@ -10,15 +10,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, Self
 
 from dynamometer.common.repro import single_case_command
-from dynamometer.results import store
 from dynamometer.results.schema import ArmResult, Outcome, Record, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
     from types import FrameType, TracebackType
 
     from dynamometer.common.executor import Executor
+    from dynamometer.results import store
     from dynamometer.results.schema import Case, Manifest
     from dynamometer.results.sinks import Sink
 
@@ -67,51 +66,67 @@ class Interrupt:
         print("stopping after this replicate; once more stops at once", file=sys.stderr)  # noqa: T201
 
 
+class Rest:
+    """What a run directory doesn't hold yet of its plan."""
+
+    def __init__(self, manifest: Manifest, records: Sequence[Record]) -> None:
+        """Compare a plan with the records there are."""
+        self.manifest = manifest
+        self.finished: defaultdict[str, list[Record]] = defaultdict(list)
+        for record in records:
+            self.finished[record.case.id].append(record)
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """The cases with a replicate that is still to be run, in the plan's order."""
+        return tuple(case for case in self.manifest.plan.cases if self.replicates(case))
+
+    def replicates(self, case: Case) -> list[int]:
+        """Give the replicates of a case that are still to be run.
+
+        A case none of whose arms passed beside the baseline is not repeated: its remaining
+        replicates are left out.
+        """
+        records = self.finished[case.id]
+        if not all(record.is_worth_repeating for record in records):
+            return []
+        done = {record.replicate for record in records}
+        replicates = range(self.manifest.plan.protocol.replicates)
+        return [each for each in replicates if each not in done]
+
+
 def run(
-    manifest: Manifest,
-    directory: Path,
+    rest: Rest,
+    events: store.RunStore,
     executor: Executor,
     sinks: Sequence[Sink],
     observer: Observer,
     interrupt: Interrupt,
 ) -> bool:
-    """Execute what a run's directory doesn't hold yet, and tell whether all is done.
+    """Execute what is left of a run, and tell whether all is done.
 
-    Every record is stored before anything else happens to it. A case none of whose arms passed
-    beside the baseline is not repeated: its remaining replicates are left out.
+    Every record is stored before anything else happens to it.
 
     Raises:
-        StoreError: the directory can't be read or written.
+        StoreError: a record can't be written.
         DynamometerError: workers can't be started.
     """
-    finished: defaultdict[str, list[Record]] = defaultdict(list)
-    for record in store.read_records(directory):
-        finished[record.case.id].append(record)
-    with store.RunStore(directory) as events:
-        for case in manifest.plan.cases:
-            records = finished[case.id]
-            observer.case_started(case)
-            for replicate in pending(manifest, records):
-                if interrupt.requested:
-                    return False
-                record = _record(manifest, executor, case, replicate)
-                events.append(record)
-                records.append(record)
-                observer.record_made(record)
-                if not record.is_worth_repeating:
-                    break
-            observer.case_ended(case)
-            for sink in sinks:
-                sink.write(records)
+    for case in rest.manifest.plan.cases:
+        records = rest.finished[case.id]
+        observer.case_started(case)
+        for replicate in rest.replicates(case):
+            if interrupt.requested:
+                return False
+            record = _record(rest.manifest, executor, case, replicate)
+            events.append(record)
+            records.append(record)
+            observer.record_made(record)
+            if not record.is_worth_repeating:
+                break
+        observer.case_ended(case)
+        for sink in sinks:
+            sink.write(records)
     return True
-
-
-def pending(manifest: Manifest, records: Sequence[Record]) -> list[int]:
-    """Give the replicates of a case that are still to be run."""
-    if not all(record.is_worth_repeating for record in records):
-        return []
-    done = {record.replicate for record in records}
-    return [each for each in range(manifest.plan.protocol.replicates) if each not in done]
 
 
 def _record(manifest: Manifest, executor: Executor, case: Case, replicate: int) -> Record:

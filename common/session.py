@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 import click
 
 from dynamometer.common import registry
-from dynamometer.common.estimate import estimate
+from dynamometer.common.errors import DynamometerError
+from dynamometer.common.estimate import TimeEstimate, estimate
+from dynamometer.common.executor import Prepared
 from dynamometer.common.progress import ProgressLine, duration
-from dynamometer.common.runner import Interrupt, run
+from dynamometer.common.runner import Interrupt, Rest, run
 from dynamometer.results import store
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from dynamometer.common.executor import Executor
-    from dynamometer.results.schema import Manifest
+    from dynamometer.results.schema import Case, Manifest
     from dynamometer.results.sinks import Sink
 
 _INTERRUPTED = 130
@@ -47,52 +50,67 @@ class Session:
         self._manifest = manifest
         self._directory = directory
         self._csv = registry.resolve("sinks", "csv")(directory, compatible=csv_compat)
-        self._console = registry.resolve("sinks", "console")(sys.stdout)
+        console: Sink = registry.resolve("sinks", "console")(sys.stdout)
+        self._sinks = (console, self._csv)
 
     def run(self) -> int:
-        """Run until done or interrupted, and give the exit code."""
-        plan = self._manifest.plan
-        expected = estimate(plan, self._directory.parent)
-        self._announce(expected.seconds, expected.known_cases)
-        executor: Executor = registry.resolve("executors", "local")(self._manifest, self._directory)
-        sinks: list[Sink] = [self._console, self._csv]
-        before = len(store.read_records(self._directory))
-        started = time.monotonic()
-        done = False
-        preparing_s = 0.0
-        try:
-            with (
-                Interrupt() as interrupt,
-                ProgressLine(len(plan.cases), expected.seconds) as progress,
-            ):
-                preparing_s = executor.prepare()
-                if preparing_s:
-                    progress.say(f"workers and C++ toolchain ready in {preparing_s:.1f} s")
-                done = run(self._manifest, self._directory, executor, sinks, progress, interrupt)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            executor.close()
-            for sink in sinks:
-                sink.close()
-            self._conclude(before, time.monotonic() - started, preparing_s)
+        """Run until done or interrupted, and give the exit code.
+
+        Raises:
+            StoreError: another process writes to the directory, or it can't be written.
+            DynamometerError: the run can't be started, or not gone on with.
+        """
+        with store.RunStore(self._directory) as events:
+            rest = Rest(self._manifest, store.read_records(self._directory))
+            try:
+                done = self._run(rest, events)
+            except (DynamometerError, store.StoreError):
+                if store.read_records(self._directory):
+                    click.echo(f"to go on later: {_resume_command(self._directory)}", err=True)
+                raise
         if not done:
             click.echo(f"interrupted; to finish: {_resume_command(self._directory)}", err=True)
         return 0 if done else _INTERRUPTED
 
-    def _announce(self, estimate_s: float, known: int) -> None:
+    def _run(self, rest: Rest, events: store.RunStore) -> bool:
+        expected = estimate(self._manifest.plan, rest.cases, self._directory.parent)
+        self._announce(rest.cases, expected)
+        executor: Executor = registry.resolve("executors", "local")(self._manifest, self._directory)
+        before = sum(len(records) for records in rest.finished.values())
+        started = time.monotonic()
+        prepared, done = Prepared(), False
+        try:
+            with (
+                Interrupt() as interrupt,
+                ProgressLine(len(self._manifest.plan.cases), expected.seconds) as progress,
+            ):
+                prepared = executor.prepare(rest.cases)
+                for line in (*_ready_lines(prepared), *prepared.warnings):
+                    progress.say(line)
+                done = run(rest, events, executor, self._sinks, progress, interrupt)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            executor.close()
+        for sink in self._sinks:
+            sink.close()
+        self._conclude(before, time.monotonic() - started, prepared)
+        return done
+
+    def _announce(self, cases: Sequence[Case], expected: TimeEstimate) -> None:
         plan = self._manifest.plan
-        arms = len(plan.cases[0].arms)
+        known = expected.known_cases
         basis = f"{known} of them known from earlier runs" if known else "a guess"
         click.echo(
-            f"{len(plan.cases)} cases, {arms} arms, {plan.protocol.replicates} replicate(s):"
-            f" about {duration(estimate_s)} ({basis})",
+            f"{len(cases)} cases, {len(plan.cases[0].arms)} arms,"
+            f" {plan.protocol.replicates} replicate(s):"
+            f" about {duration(expected.seconds)} ({basis})",
             err=True,
         )
 
-    def _conclude(self, before: int, wall_s: float, preparing_s: float) -> None:
+    def _conclude(self, before: int, wall_s: float, prepared: Prepared) -> None:
         """Say where the time went and where the results are."""
-        spent = defaultdict(float, start=preparing_s)
+        spent = defaultdict(float, prepared.seconds)
         for record in store.read_records(self._directory)[before:]:
             for stage, seconds in record.seconds.items():
                 spent[stage] += seconds
@@ -101,3 +119,10 @@ class Session:
         click.echo(f"\n{wall_s:.1f} s: {parts} ({spent['harness'] / wall_s:.1%} harness)")
         for path in (self._directory / store.EVENTS, *self._csv.paths):
             click.echo(f"results: {path}")
+
+
+def _ready_lines(prepared: Prepared) -> list[str]:
+    if not prepared.seconds:
+        return []
+    parts = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in prepared.seconds.items())
+    return [f"ready: {parts}"]

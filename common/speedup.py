@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common.experiment import Process
-from dynamometer.results.schema import ArmResult
+from dynamometer.results.metrics import COMPILE_TIME, COMPILE_TIME_WARM, LATENCY
+from dynamometer.results.schema import BASELINE, Absence, ArmResult, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.common.experiment import Context
     from dynamometer.common.messages import Findings
-    from dynamometer.results.schema import Case, RunPlan
+    from dynamometer.results.schema import Case, Measurement, Outcome, RunPlan
+
+_COMPILE_TIMES = frozenset({COMPILE_TIME, COMPILE_TIME_WARM})
 
 
 @dataclass(frozen=True)
@@ -26,14 +31,36 @@ class Speedup:
         return (Process(case.arms, plan.protocol.allocator),)
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
-        """Give every arm the outcome of the case where it has none of its own."""
-        if findings.arms:
-            return findings
-        results = tuple(ArmResult(arm=arm, outcome=findings.outcome) for arm in arms)
-        return msgspec.structs.replace(findings, arms=results)
+        """Give every arm the outcome of the case where it has none, and say what is missing."""
+        results = findings.arms or tuple(
+            ArmResult(arm=arm, outcome=findings.outcome) for arm in arms
+        )
+        absent = absences(results, findings.measurements)
+        return msgspec.structs.replace(findings, arms=results, absent=absent)
 
     def measure(self, context: Context) -> Findings:
         """Build the arms in random order on a randomly padded heap, then visit them in blocks."""
         from dynamometer.common.measuring import measure  # imports torch, which the parent doesn't
 
         return measure(context)
+
+
+def absences(
+    results: Sequence[ArmResult], measurements: Sequence[Measurement]
+) -> tuple[Absence, ...]:
+    """Say for each arm which latency and compile time are missing, and why."""
+    absent = []
+    for result in results:
+        found = {each.metric for each in measurements if each.arm == result.arm}
+        missing = [] if LATENCY in found else [LATENCY]
+        if result.arm != BASELINE and not found & _COMPILE_TIMES:
+            missing.append(COMPILE_TIME)
+        reason = _why_missing(result.outcome)
+        absent += [Absence(metric=each, arm=result.arm, reason=reason) for each in missing]
+    return tuple(absent)
+
+
+def _why_missing(outcome: Outcome) -> str:
+    if outcome.status is Status.PASS:
+        return "there was no other arm to compare it with"
+    return outcome.reason or str(outcome.status)

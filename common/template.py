@@ -1,9 +1,9 @@
 """The warm process that workers are forked from; it imports, and runs nothing.
 
-Started by `dynamometer.common.process`. On the control socket it reads
-one `Fork` request at a time, with the worker's result pipe and log as descriptors, and answers
-with the worker's process id and, when it has ended, its wait status. One thread, no device
-context, no operator run: a fork of it is as good as a fresh process, seconds sooner.
+Started by `dynamometer.common.process`. On the control socket it reads one `Fork` request at a
+time, with the worker's result pipe and log as descriptors, and answers with the worker's process
+id and, when it has ended, its wait status. No thread that runs Python, no device context, no
+operator run: a fork of it is as good as a fresh process, seconds sooner.
 
 Spawning goes the same way: a template that is asked for one worker and then closed.
 """
@@ -18,9 +18,9 @@ import selectors
 import signal
 import socket
 import sys
-import time
 import traceback
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -37,19 +37,26 @@ from dynamometer.common.messages import (
 )
 
 _PR_SET_PDEATHSIG = 1
-_WORKER_MODULES = ("dynamometer.common.measuring", "dynamometer.dynamo.state")
+_PR_SET_CHILD_SUBREAPER = 36
+_WORKER_MODULES = (
+    "dynamometer.common.measuring",
+    "dynamometer.dynamo.backends",
+    "dynamometer.dynamo.state",
+)
 """What a worker would otherwise import, and be charged for, itself."""
 
 
 def main(descriptor: int) -> None:
     """Serve requests until the parent closes the socket or dies."""
     die_with_parent(os.getppid())
+    _adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=descriptor)
     preparation = _receive(control)[0]
     if not isinstance(preparation, Preparation):
         sys.exit("the first message must be a preparation")
-    _send(control, Ready(seconds=prepare(preparation)))
+    prepare(preparation)
+    _send(control, Ready())
     _serve(control)
 
 
@@ -64,41 +71,34 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def prepare(preparation: Preparation) -> dict[str, float]:
-    """Import torch and the model packages, and give the seconds each took."""
-    seconds: dict[str, float] = {}
+def prepare(preparation: Preparation) -> None:
+    """Import torch, what the registered backends need and the model packages.
 
-    def lap(name: str, started: float) -> None:
-        seconds[name] = time.perf_counter() - started
-
-    started = time.perf_counter()
-    for name in ("dynamometer.dynamo.backends", *_WORKER_MODULES):
+    A backend of the user's own is first imported by a worker: its module may do anything.
+    """
+    for name in _WORKER_MODULES:
         importlib.import_module(name)
-    lap("torch", started)
-    if preparation.dynamo:
-        started = time.perf_counter()
-        importlib.import_module("torch._inductor.compile_fx")
-        lap("dynamo", started)
-    started = time.perf_counter()
+    from dynamometer.common.arms import load_backend
+    from dynamometer.dynamo.backends import DynamoBackend, Preparing
+
+    device = preparation.device
+    for arm in preparation.arms:
+        known = registry.is_built_in("backends", arm)
+        backend = load_backend(arm) if known else DynamoBackend(arm)
+        if isinstance(backend, Preparing) and backend.available(device) is None:
+            backend.preload(device)
     open_suite = registry.resolve("suites", preparation.suite)
     open_suite(preparation.suite_options).preload(preparation.specs)
-    lap("models", started)
-    if preparation.probe:
-        from dynamometer.common.toolchain import probe_instruction_set
-
-        started = time.perf_counter()
-        probe_instruction_set()
-        lap("probe", started)
     # What was imported is here to stay: collections in workers, of which there is one before
     # each block, need not look through it, nor copy its pages by touching them.
     gc.collect()
     gc.freeze()
-    return seconds
 
 
 def _serve(control: socket.socket) -> None:
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
+    workers: set[int] = set()
     while True:
         for key, _ in selector.select():
             if key.fileobj is control:
@@ -106,24 +106,52 @@ def _serve(control: socket.socket) -> None:
                 if not isinstance(request, Fork):
                     return
                 pid = _fork(request, descriptors, control)
+                workers.add(pid)
                 pidfd = os.pidfd_open(pid)
                 selector.register(pidfd, selectors.EVENT_READ, pid)
                 _send(control, Started(pid=pid))
             else:
                 selector.unregister(key.fileobj)
                 os.close(key.fd)
-                _send(control, _bury(key.data))
+                workers.remove(key.data)
+                _send(control, _bury(key.data, workers))
 
 
-def _bury(pid: int) -> Ended:
+def _bury(pid: int, workers: set[int]) -> Ended:
     """Kill what an ended worker left running, then collect it.
 
     In this order: its process group can't be reused as long as it has not been waited for.
+
+    Args:
+        pid: of the worker that ended.
+        workers: those that still run.
     """
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
     _, wait_status, usage = os.wait4(pid, 0)
+    _kill_orphans(workers)
     return Ended(pid=pid, wait_status=wait_status, peak_bytes=usage.ru_maxrss * 1024)
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of what workers leave behind in sessions of their own (prctl(2))."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _kill_orphans(workers: set[int]) -> None:
+    """Kill and collect adopted processes, and what is handed on when these die."""
+    while orphans := _children() - workers:
+        for pid in orphans:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def _children() -> set[int]:
+    """Give the processes whose parent this one is; none where the kernel doesn't tell (proc(5))."""
+    with suppress(OSError):
+        return {int(word) for word in Path("/proc/thread-self/children").read_text().split()}
+    return set()
 
 
 def _fork(request: Fork, descriptors: list[int], control: socket.socket) -> int:

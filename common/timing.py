@@ -85,6 +85,7 @@ def settle(watch: Stopwatch, call: Callable[[], object], compiled: Callable[[], 
     times.append(second_s)
     window = _window_calls(second_s)
     previous_s: float | None = None
+    median_s, steady = second_s, False
     for index in range(_MAX_WINDOWS):
         before = compiled()
         times.extend(watch.mean_s(call, 1) for _ in range(window))

@@ -11,7 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dynamometer.common import registry
+import msgspec
+
+from dynamometer.common import allocator, registry
 from dynamometer.common.channel import Channel
 from dynamometer.common.experiment import Context, StageClock
 from dynamometer.common.messages import Findings, Job, Report
@@ -56,8 +58,12 @@ def _measure(job: Job, stages: StageClock) -> Findings:
         device=open_device(job.case.device),
         stages=stages,
     )
+    policy_note = allocator.apply(job.allocator)
     with state.inference(job.threads):
-        return experiment.measure(context)
+        findings = experiment.measure(context)
+    if policy_note is None:
+        return findings
+    return msgspec.structs.replace(findings, notes=(*findings.notes, policy_note))
 
 
 def _limit(job: Job) -> None:

@@ -101,6 +101,8 @@ def _kind(tensor: torch.Tensor) -> str:
 def relative_error(expected: torch.Tensor, actual: torch.Tensor) -> float:
     """Largest deviation of an element, relative to the largest finite magnitude in `expected`.
 
+    Where all of `expected` is zero there is no magnitude to go by, and the deviation is absolute.
+
     Args:
         expected: any shape, floating point or complex.
         actual: same shape and dtype.
@@ -115,8 +117,9 @@ def relative_error(expected: torch.Tensor, actual: torch.Tensor) -> float:
     difference = torch.where(same, 0.0, (want - got).abs())
     worst = float(difference.nan_to_num(nan=math.inf, posinf=math.inf).max())
     finite = torch.where(want.isfinite(), want.abs(), 0.0)
+    magnitude = float(finite.max())
     # Below the smallest normal number of its dtype a relative error says nothing.
-    return worst / max(float(finite.max()), torch.finfo(expected.dtype).tiny)
+    return worst / max(magnitude, torch.finfo(expected.dtype).tiny) if magnitude else worst
 
 
 def _as_float(tensor: torch.Tensor) -> torch.Tensor:

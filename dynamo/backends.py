@@ -6,10 +6,11 @@ is, the baseline, a third. What is returned is called by the very same step for 
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 
@@ -44,6 +45,22 @@ class Backend(Protocol):
         ...
 
 
+@runtime_checkable
+class Preparing(Protocol):
+    """A backend with work to do before anything is compiled that no model should be charged for."""
+
+    def preload(self, device: str) -> None:
+        """Import what compiling needs, once for all workers.
+
+        Must start no thread and touch no device: worker processes are forked afterwards.
+        """
+        ...
+
+    def prepare(self, device: str) -> None:
+        """Make ready what lasts beyond this process, once per machine."""
+        ...
+
+
 @dataclass(frozen=True)
 class Baseline:
     """The module as it is."""
@@ -51,8 +68,9 @@ class Baseline:
     captures: bool = False
 
     def available(self, device: str) -> str | None:
-        """Always."""
+        """Give no reason against any device type."""
         del device
+        return None
 
     def compile(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -86,6 +104,14 @@ class DynamoBackend:
             return f"{self.compiler} needs the package {self.package}: pip install {self.package}"
         return None
 
+    def preload(self, device: str) -> None:
+        """Import Dynamo with what its backends share."""
+        del device
+        importlib.import_module("torch._inductor.compile_fx")
+
+    def prepare(self, device: str) -> None:
+        """Keep nothing beyond the process."""
+
     def compile(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Callable[..., Any]:
@@ -101,14 +127,8 @@ class DynamoBackend:
 
 
 @dataclass(frozen=True)
-class TorchScript:
+class TorchScript(Baseline):
     """`torch.jit.trace` and `torch.jit.freeze`: the baseline that never sees Dynamo."""
-
-    captures: bool = False
-
-    def available(self, device: str) -> str | None:
-        """Always."""
-        del device
 
     def compile(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -118,25 +138,29 @@ class TorchScript:
         Positional inputs are traced by position, keyword inputs by name; a model that takes
         both is traced by name, its positional inputs bound to the names of its `forward`.
         """
-        if kwargs:
-            bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-            traced = torch.jit.trace(
-                module, example_kwarg_inputs=bound, strict=False, check_trace=False
-            )
-            names = list(bound)[: len(args)]
-            frozen = torch.jit.freeze(traced)
+        if not kwargs:
+            return _frozen_trace(module, example_inputs=args)
+        bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+        frozen = _frozen_trace(module, example_kwarg_inputs=bound)
+        names = list(bound)[: len(args)]
 
-            def call(*positional: Any, **named: Any) -> Any:
-                return frozen(**dict(zip(names, positional, strict=True)), **named)
+        def call(*positional: Any, **named: Any) -> Any:
+            return frozen(**dict(zip(names, positional, strict=True)), **named)
 
-            return call if args else frozen
-        return torch.jit.freeze(torch.jit.trace(module, args, strict=False, check_trace=False))
+        return call if args else frozen
+
+
+def _frozen_trace(module: nn.Module, **examples: Any) -> Callable[..., Any]:
+    trace: Callable[..., Any] = torch.jit.trace  # not annotated by torch
+    frozen: Callable[..., Any] = torch.jit.freeze(
+        trace(module, strict=False, check_trace=False, **examples)
+    )
+    return frozen
 
 
 baseline = Baseline()
 eager = DynamoBackend("eager")
 aot_eager = DynamoBackend("aot_eager")
-inductor = DynamoBackend("inductor")
 cudagraphs = DynamoBackend("cudagraphs", devices=("cuda",))
 torchscript = TorchScript()
 

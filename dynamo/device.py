@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import platform
-from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 import torch
+
+from dynamometer.dynamo.processor import processor_name
 
 _RESET_PEAK = "5"  # proc(5): writing 5 to clear_refs resets the peak resident set size
 
@@ -55,12 +55,8 @@ class Cpu:
 
     @property
     def name(self) -> str:
-        """The processor's name from `/proc/cpuinfo`, else what the platform says."""
-        with suppress(OSError):
-            for line in Path("/proc/cpuinfo").read_text().splitlines():
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-        return platform.processor() or platform.machine()
+        """The processor's name."""
+        return processor_name()
 
     def synchronize(self) -> None:
         """Do nothing: operators have ended when they return."""

@@ -55,8 +55,10 @@ class ModelSpec(Value, frozen=True, kw_only=True):
     """Where architecture and configuration come from: a package, or the publication."""
     build: str
     """`module:function` below `dynamometer.models` that returns a `LoadedModel`."""
+    aliases: tuple[str, ...] = ()
+    """Further names it can be selected by, such as those its package gave it earlier."""
     batch_size: dict[str, int] = {}
-    """TorchBench's evaluation batch size by device type."""
+    """Batch size by device type, where one is published."""
     options: dict[str, Any] = {}
     """Arguments of the builder at full scale."""
     cpu: dict[str, Any] = {}

@@ -38,7 +38,7 @@ class RunStore:
         """
         self._path = directory / EVENTS
         try:
-            self._file = self._path.open("ab+")
+            self._file = self._path.open("ab+", buffering=0)
         except OSError as error:
             msg = f"{self._path} can't be written: {error.strerror}"
             raise StoreError(msg) from error
@@ -51,10 +51,19 @@ class RunStore:
         self._file.truncate(_complete_length(self._path))
 
     def append(self, record: Record) -> None:
-        """Write one record so that it survives whatever happens next."""
-        self._file.write(msgspec.json.encode(record) + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        """Write one record so that it survives whatever happens next.
+
+        Raises:
+            StoreError: it can't be written; what was written before is safe.
+        """
+        line = memoryview(msgspec.json.encode(record) + b"\n")
+        try:
+            while line:
+                line = line[self._file.write(line) :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            msg = f"{self._path} can't be written: {error.strerror}; all earlier records are safe"
+            raise StoreError(msg) from error
 
     def __enter__(self) -> Self:
         """Give the store itself."""

@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamometer.results import metrics
 from dynamometer.results.schema import BASELINE, Case, Outcome, Ratio, Record, Status
 from dynamometer.results.statistics import geometric_mean, log_speedup, speedup
 
@@ -163,8 +164,8 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
         name=name,
         outcome=_first_failure([*whole, *(result.outcome for result in results)]),
         speedup=_speedup(name, records),
-        latency_s=_median_of_medians(_find(records, "latency", name)),
-        compile_s=_first_sample(_find(records, "compile_time", name)),
+        latency_s=_median_of_medians(_find(records, metrics.LATENCY, name)),
+        compile_s=_first_sample(_find(records, metrics.COMPILE_TIME, name)),
         peak_bytes=_peak_bytes(name, records),
         capture=next((result.capture for result in results if result.capture), None),
         steady=all(settled) if settled else None,
@@ -176,8 +177,8 @@ def _speedup(name: str, records: Sequence[Record]) -> Ratio | None:
         return None
     replicates = []
     for record in records:
-        before = _find([record], "latency", BASELINE)
-        after = _find([record], "latency", name)
+        before = _find([record], metrics.LATENCY, BASELINE)
+        after = _find([record], metrics.LATENCY, name)
         if before and after:
             replicates.append(log_speedup(before[0], after[0]))
     return speedup(replicates) if replicates else None
@@ -185,8 +186,8 @@ def _speedup(name: str, records: Sequence[Record]) -> Ratio | None:
 
 def _peak_bytes(name: str, records: Sequence[Record]) -> float | None:
     """Add what the model takes when loaded, as a GPU's allocator counts it too."""
-    loaded = _first_sample(_find(records, "loaded_memory", name))
-    beyond = _first_sample(_find(records, "peak_memory", name))
+    loaded = _first_sample(_find(records, metrics.LOADED_MEMORY, name))
+    beyond = _first_sample(_find(records, metrics.PEAK_MEMORY, name))
     return None if loaded is None or beyond is None else loaded + beyond
 
 

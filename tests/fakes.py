@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import factories
 
+from dynamometer.common.executor import Prepared
 from dynamometer.results.schema import PASSED, Outcome, Record, Status
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ class FakeExecutor:
     executed: list[tuple[str, int]] = field(default_factory=list)
     before: Callable[[Case, int], None] = lambda case, replicate: None
 
-    def prepare(self) -> float:
+    def prepare(self, cases: Sequence[Case]) -> Prepared:
         """Do nothing, in no time."""
-        return 0.0
+        return Prepared()
 
     def execute(self, case: Case, replicate: int) -> Record:
         """Make the record."""

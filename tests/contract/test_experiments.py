@@ -76,4 +76,19 @@ def test_the_speedup_names_every_arm_after_a_failure() -> None:
     bare = experiment.salvage(Findings(outcome=outcome), ARMS)
     assert [(each.arm, each.outcome) for each in bare.arms] == [(arm, outcome) for arm in ARMS]
     known = Findings(outcome=outcome, arms=(ArmResult(arm="ts", outcome=outcome),))
-    assert experiment.salvage(known, ARMS) == known
+    assert experiment.salvage(known, ARMS).arms == known.arms
+
+
+def test_the_speedup_says_what_is_missing_after_a_failure() -> None:
+    """Every metric that was asked for has a reason, but for the baseline's compile time."""
+    experiment: Experiment = registry.resolve("experiments", "speedup")()
+    outcome = factories.failure()
+    absent = experiment.salvage(Findings(outcome=outcome), ARMS).absent
+    assert [(each.arm, each.metric) for each in absent] == [
+        (BASELINE, "latency"),
+        ("inductor", "latency"),
+        ("inductor", "compile_time"),
+        ("ts", "latency"),
+        ("ts", "compile_time"),
+    ]
+    assert {each.reason for each in absent} == {outcome.reason}

@@ -107,8 +107,9 @@ def test_preloading_nothing_is_allowed(suite: Suite) -> None:
     suite.preload([])
 
 
-def test_an_option_that_cannot_be_is_a_value_error(name: str, tmp_path: Path) -> None:
-    """A checkout that there is not is said so, as the command line expects it."""
+@pytest.mark.parametrize("name", ["torchbench", "torchbench-checkout"])
+def test_a_checkout_that_is_not_there_is_a_value_error(name: str, tmp_path: Path) -> None:
+    """A folder that is no checkout is said so, as the command line expects it."""
     options = {"torchbench_root": str(tmp_path / "nowhere"), "offline_weights": "yes"}
     with pytest.raises(ValueError, match="nowhere is no checkout"):
         registry.resolve("suites", name)(options)

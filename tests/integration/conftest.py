@@ -11,7 +11,7 @@ from dynamometer.common import runner
 from dynamometer.common.environment import read_environment
 from dynamometer.common.executor import LocalExecutor
 from dynamometer.common.plan import Selection, Workload, build_cases, select
-from dynamometer.common.runner import Interrupt
+from dynamometer.common.runner import Interrupt, Rest
 from dynamometer.results import store
 from dynamometer.results.schema import Manifest, Protocol, Record, RunPlan, StartMethod
 
@@ -82,7 +82,9 @@ def run_manifest(manifest: Manifest, directory: Path) -> dict[str, Record]:
     store.create(directory, manifest)
     executor = LocalExecutor(manifest, directory)
     try:
-        assert runner.run(manifest, directory, executor, [], Unobserved(), Interrupt())
+        with store.RunStore(directory) as events:
+            rest = Rest(manifest, store.read_records(directory))
+            assert runner.run(rest, events, executor, [], Unobserved(), Interrupt())
     finally:
         executor.close()
     records = store.read_records(directory)

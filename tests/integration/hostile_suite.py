@@ -126,9 +126,12 @@ def write_to_every_descriptor() -> None:
             continue
 
 
-def leave_a_process_behind() -> None:
+def leave_a_process_behind(*, in_a_session_of_its_own: bool = False) -> None:
     """Start a process that outlives this one, and say which."""
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(600)"],
+        start_new_session=in_a_session_of_its_own,
+    )
     print(f"left behind: {child.pid}", flush=True)
 
 
@@ -138,6 +141,7 @@ MISDEEDS: dict[str, Callable[[], object]] = {
     "exits_as_if_well": lambda: os._exit(0),
     "hangs": lambda: time.sleep(3600),
     "ignores_termination": ignore_termination,
+    "leaves_a_daemon": lambda: leave_a_process_behind(in_a_session_of_its_own=True),
     "leaves_a_process": leave_a_process_behind,
     "prints_megabytes": print_megabytes,
     "raises": raise_error,

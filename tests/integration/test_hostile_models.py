@@ -21,6 +21,7 @@ EXPECTED = {
     "exits_as_if_well": (Status.CRASH, Stage.EAGER, "exited with code 0 and no result"),
     "exits_while_loading": (Status.CRASH, Stage.LOAD, "exited with code 7 and no result"),
     "fails_to_load": (Status.FAIL, Stage.LOAD, "ValueError: no such layer"),
+    "leaves_a_daemon": (Status.PASS, None, None),
     "leaves_a_process": (Status.PASS, None, None),
     "not_supported": (Status.SKIP, Stage.LOAD, "not on this device"),
     "prints_megabytes": (Status.PASS, None, None),
@@ -82,9 +83,10 @@ def test_flooded_log_is_cut(records: Mapping[str, Record], directory: Path) -> N
     assert b"[... cut ...]" in log.read_bytes()
 
 
-def test_no_process_is_left(records: Mapping[str, Record], directory: Path) -> None:
-    """What a model started dies with its worker."""
-    log = (directory / str(records["leaves_a_process"].log)).read_text()
+@pytest.mark.parametrize("name", ["leaves_a_process", "leaves_a_daemon"])
+def test_no_process_is_left(name: str, records: Mapping[str, Record], directory: Path) -> None:
+    """What a model started dies with its worker, even where it began a session of its own."""
+    log = (directory / str(records[name].log)).read_text()
     left = [int(number) for number in re.findall(r"left behind: (\d+)", log)]
     assert left
     assert not [pid for pid in left if Path(f"/proc/{pid}/cwd").exists() and _is_ours(pid)]

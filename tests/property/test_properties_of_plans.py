@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dynamometer.common.errors import NothingSelectedError
 from dynamometer.common.options import ByteSize
 from dynamometer.common.plan import Selection, select
-from dynamometer.common.runner import Interrupt, run
+from dynamometer.common.runner import Interrupt, Rest, run
 from dynamometer.common.timing import visit_order
 from dynamometer.results import store
 from dynamometer.results.schema import ModelSpec, Status
@@ -135,7 +135,9 @@ def test_planned_cases_are_recorded_whatever_happens(
 
             executor.before = count
             sink = RecordingSink()
-            done = run(manifest, directory, executor, [sink], RecordingObserver(), interrupt)
+            with store.RunStore(directory) as events:
+                rest = Rest(manifest, store.read_records(directory))
+                done = run(rest, events, executor, [sink], RecordingObserver(), interrupt)
         records = store.read_records(directory)
     assert done
     assert [(record.case.model, record.replicate) for record in records] == executed

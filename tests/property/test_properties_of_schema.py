@@ -38,6 +38,7 @@ specs = st.builds(
     batch_size=st.dictionaries(texts, counts, max_size=2),
     options=options, cpu=options, small=options, tiny=options,
     requires=st.lists(texts, max_size=2).map(tuple),
+    aliases=st.lists(texts, max_size=2).map(tuple),
     tolerance=st.none() | finite,
     tolerance_reason=st.none() | texts,
     skips=st.lists(skips, max_size=2).map(tuple),
@@ -128,6 +129,7 @@ jobs = st.builds(
     suite_options=st.dictionaries(texts, texts, max_size=2), protocol=protocols,
     replicate=counts, seed=counts, cache_dir=texts, arms=st.lists(texts, max_size=2).map(tuple),
     threads=st.none() | counts, memory_limit_bytes=st.none() | counts,
+    allocator=st.sampled_from(schema.Allocator),
 )  # fmt: skip
 progresses = st.builds(
     messages.Progress, stage=st.sampled_from(schema.Stage), arm=st.none() | texts
@@ -143,12 +145,11 @@ findings = st.builds(
 reports = st.builds(
     messages.Report, findings=findings, seconds=st.dictionaries(texts, finite, max_size=2)
 )
-seconds = st.dictionaries(texts, finite, max_size=2)
 preparations = st.builds(
     messages.Preparation,
     suite=texts, suite_options=st.dictionaries(texts, texts, max_size=2),
-    specs=st.lists(specs, max_size=2).map(tuple), dynamo=st.booleans(),
-    probe=st.booleans(),
+    specs=st.lists(specs, max_size=2).map(tuple), arms=st.lists(texts, max_size=2).map(tuple),
+    device=texts,
 )  # fmt: skip
 
 STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
@@ -173,7 +174,7 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     messages.Job: jobs,
     messages.Preparation: preparations,
     messages.Progress: progresses,
-    messages.Ready: st.builds(messages.Ready, seconds=seconds),
+    messages.Ready: st.builds(messages.Ready),
     messages.Report: reports,
     messages.Started: st.builds(messages.Started, pid=counts),
 }

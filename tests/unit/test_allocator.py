@@ -1,31 +1,55 @@
 from __future__ import annotations
 
+import ctypes
+from types import SimpleNamespace
+
 import pytest
 
-from dynamometer.common.allocator import worker_environment
+from dynamometer.common import allocator
+from dynamometer.common.allocator import without_policy
 from dynamometer.results.schema import Allocator
 
-VARIABLES = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_"}
 INHERITED = {"PATH": "/bin", "MALLOC_TOP_PAD_": "1", "MALLOC_ARENA_MAX": "2"}
 
 
-def test_keep_tells_malloc_to_keep_freed_memory() -> None:
-    """All three thresholds of glibc are far above what a model frees; the rest is inherited."""
-    environment = worker_environment(Allocator.KEEP, INHERITED)
-    assert set(environment) == {"PATH", "MALLOC_ARENA_MAX"} | VARIABLES
-    assert all(int(environment[name]) >= 2**28 for name in VARIABLES)
-    assert environment["PATH"] == "/bin"
+def test_an_inherited_policy_is_taken_away() -> None:
+    """A policy of the parent's own doesn't reach workers; everything else does."""
+    before = dict(INHERITED)
+    assert without_policy(INHERITED) == {"PATH": "/bin", "MALLOC_ARENA_MAX": "2"}
+    assert before == INHERITED
 
 
-def test_stock_takes_the_policy_away() -> None:
-    """A policy of the parent's own doesn't reach workers that are to have none."""
-    environment = worker_environment(Allocator.STOCK, INHERITED)
-    assert environment == {"PATH": "/bin", "MALLOC_ARENA_MAX": "2"}
+class FakeLibrary:
+    """A C library whose `mallopt` keeps what it is told and answers as a script says."""
+
+    def __init__(self, answer: int) -> None:
+        self.answer = answer
+        self.told: dict[int, int] = {}
+
+    def mallopt(self, name: int, value: int) -> int:
+        """Keep it."""
+        self.told[name] = value
+        return self.answer
 
 
-@pytest.mark.parametrize("policy", list(Allocator))
-def test_what_is_inherited_is_left_alone(policy: Allocator) -> None:
-    """The parent's environment is read, not written."""
-    inherited = dict(INHERITED)
-    worker_environment(policy, inherited)
-    assert inherited == INHERITED
+def test_keep_tells_malloc_to_keep_freed_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No block is mapped on its own and nothing is trimmed, by the numbers of malloc.h."""
+    library = FakeLibrary(answer=1)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
+    assert allocator.apply(Allocator.KEEP) is None
+    assert library.told == {-4: 0, -1: -1, -2: 256 * 2**20}
+
+
+def test_stock_tells_malloc_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stock policy is the one there is."""
+    library = FakeLibrary(answer=1)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
+    assert allocator.apply(Allocator.STOCK) is None
+    assert library.told == {}
+
+
+@pytest.mark.parametrize("library", [FakeLibrary(answer=0), SimpleNamespace()])
+def test_a_library_that_cannot_is_noted(library: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether `mallopt` refuses or is not there, the record says what was in force."""
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
+    assert "stock policy was in force" in (allocator.apply(Allocator.KEEP) or "")

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import factories
+import msgspec
 import pytest
 
 import dynamometer
 from dynamometer.common import cli
+from dynamometer.common.environment import read_environment
 from dynamometer.results import store
 from dynamometer.results.schema import Allocator, Protocol, Scale, StartMethod
 
@@ -151,10 +153,25 @@ def test_a_bare_run_of_a_suite_is_quick(program: Program) -> None:
 
 def test_resume_goes_on_with_the_manifest(program: Program, tmp_path: Path) -> None:
     """What a run was going to do is read from its directory."""
-    manifest = factories.manifest()
+    manifest = factories.manifest(environment=read_environment())
     store.create(tmp_path / "run", manifest)
     assert cli.main(None, ["resume", str(tmp_path / "run"), "--csv-compat"]) == 0
     assert program.executed == [(manifest, tmp_path / "run", True)]
+
+
+def test_resume_elsewhere_is_refused(
+    program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run is of one environment: what differs is named, with exit code 4."""
+    environment = read_environment()
+    packages = {**environment.packages, "torch": "2.0.0"}
+    changed = msgspec.structs.replace(environment, packages=packages, load_1min=99.0)
+    store.create(tmp_path / "run", factories.manifest(environment=changed))
+    assert cli.main(None, ["resume", str(tmp_path / "run")]) == 4
+    error = capsys.readouterr().err
+    assert f"torch was 2.0.0, is {environment.packages['torch']}" in error
+    assert "load" not in error
+    assert program.executed == []
 
 
 def test_resume_of_no_run(program: Program, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ import pytest
 from dynamometer.common.errors import (
     DynamometerError,
     NothingSelectedError,
-    RunDirectoryError,
     UnfitEnvironmentError,
     UnknownNameError,
     UsageError,
@@ -22,7 +21,6 @@ KNOWN = ("resnet18", "resnet50", "vgg16", "alexnet")
         (UnknownNameError, 2),
         (UnfitEnvironmentError, 4),
         (NothingSelectedError, 5),
-        (RunDirectoryError, 3),
     ],
 )
 def test_exit_codes(kind: type[DynamometerError], code: int) -> None:
@@ -40,7 +38,7 @@ def test_every_error_has_its_exit_code_tested() -> None:
     ours = {each for each in below(DynamometerError) if each.__module__.startswith("dynamometer.")}
     assert ours == {
         DynamometerError, UsageError, UnknownNameError, UnfitEnvironmentError,
-        NothingSelectedError, RunDirectoryError,
+        NothingSelectedError,
     }  # fmt: skip
 
 

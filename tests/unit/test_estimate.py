@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import factories
 import pytest
 
-from dynamometer.common.estimate import TimeEstimate, estimate
+from dynamometer.common import estimate as module
+from dynamometer.common.estimate import TimeEstimate
 from dynamometer.results import store
 from dynamometer.results.schema import BASELINE, Scale
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 SPECS = (factories.model_spec("a"), factories.model_spec("b"))
 START_S = 10.0
+
+
+def estimate(plan: RunPlan, runs: Path) -> TimeEstimate:
+    """Estimate a whole plan."""
+    return module.estimate(plan, plan.cases, runs)
 
 
 def earlier_run(runs: Path, name: str, *records: Record) -> None:
@@ -100,7 +106,15 @@ def test_damaged_runs_are_passed_over(tmp_path: Path) -> None:
 def test_skipped_models_take_no_time(tmp_path: Path) -> None:
     """A model that isn't run isn't waited for."""
     plan = factories.plan(factories.model_spec("a", skipped="broken"), replicates=1)
-    assert estimate(plan, tmp_path) == TimeEstimate(START_S, 0)
+    assert estimate(plan, tmp_path) == TimeEstimate(0.0, 0)
+
+
+def test_only_what_is_left_takes_time(tmp_path: Path) -> None:
+    """What a run has already done is not waited for again."""
+    plan = one_replicate()
+    earlier_run(tmp_path, "1", took(plan, 0, 100.0), took(plan, 1, 20.0))
+    assert module.estimate(plan, plan.cases[1:], tmp_path) == TimeEstimate(START_S + 20.0, 1)
+    assert module.estimate(plan, (), tmp_path).seconds == 0.0
 
 
 def test_a_skip_is_no_history(tmp_path: Path) -> None:

@@ -12,14 +12,14 @@ import pytest
 
 from dynamometer.common import cli
 from dynamometer.common.repro import single_case_command
-from dynamometer.torchbench import TorchBench
+from dynamometer.models.tables import TableSuite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dynamometer.results.schema import Manifest
 
-SKIPPED = next(spec.name for spec in TorchBench().specs() if spec.skips)
+SKIPPED = next(spec.name for spec in TableSuite("torchbench").specs() if spec.skips)
 
 
 @pytest.fixture

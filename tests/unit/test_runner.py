@@ -8,7 +8,7 @@ import factories
 import pytest
 from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
-from dynamometer.common.runner import Interrupt, pending, run
+from dynamometer.common.runner import Interrupt, Rest, run
 from dynamometer.results import store
 from dynamometer.results.schema import BASELINE, Status
 
@@ -34,11 +34,14 @@ def go(
     executor: FakeExecutor,
     sink: RecordingSink | None = None,
     interrupt: Interrupt | None = None,
+    observer: RecordingObserver | None = None,
 ) -> bool:
     """Run with fakes all around."""
     sinks = [sink] if sink else []
-    observer = RecordingObserver()
-    return run(manifest, directory, executor, sinks, observer, interrupt or Interrupt())
+    observer = observer or RecordingObserver()
+    with store.RunStore(directory) as events:
+        rest = Rest(manifest, store.read_records(directory))
+        return run(rest, events, executor, sinks, observer, interrupt or Interrupt())
 
 
 @pytest.fixture
@@ -114,14 +117,17 @@ def test_resume_fills_a_gap(manifest: Manifest) -> None:
     """Pending replicates go by number, not by count."""
     case = manifest.plan.cases[0]
     records = [factories.record(case, replicate=each) for each in (0, 2)]
-    assert pending(manifest, records) == [1]
-    assert pending(manifest, []) == [0, 1, 2]
+    assert Rest(manifest, records).replicates(case) == [1]
+    assert Rest(manifest, []).replicates(case) == [0, 1, 2]
+    assert Rest(manifest, []).cases == manifest.plan.cases
 
 
 def test_nothing_is_pending_after_a_failure(manifest: Manifest) -> None:
     """A failure is an outcome, not something to try again."""
-    failed = factories.record(outcome=factories.failure())
-    assert pending(manifest, [failed]) == []
+    case, *others = manifest.plan.cases
+    rest = Rest(manifest, [factories.record(case, outcome=factories.failure())])
+    assert rest.replicates(case) == []
+    assert rest.cases == tuple(others)
 
 
 def test_an_interrupt_stops_before_the_next_replicate(tmp_path: Path, manifest: Manifest) -> None:
@@ -174,7 +180,7 @@ def test_a_record_is_on_disk_before_the_observer_sees_it(
             super().record_made(record)
             on_disk.append(len(store.read_records(directory)))
 
-    assert run(manifest, directory, FakeExecutor(), [], Reader(), Interrupt())
+    assert go(manifest, directory, FakeExecutor(), observer=Reader())
     assert on_disk == list(range(1, 10))
 
 
@@ -183,7 +189,7 @@ def test_the_observer_sees_a_run_go_by(tmp_path: Path) -> None:
     manifest = factories.manifest(factories.plan(*SPECS[:2], replicates=2))
     observer = RecordingObserver()
     executor = FakeExecutor({("a", 0): Status.FAIL})
-    assert run(manifest, start(tmp_path, manifest), executor, [], observer, Interrupt())
+    assert go(manifest, start(tmp_path, manifest), executor, observer=observer)
     assert observer.events == [
         ("started", "a"), ("record 0", "a"), ("ended", "a"),
         ("started", "b"), ("record 0", "b"), ("record 1", "b"), ("ended", "b"),

@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from dynamometer.models.tables import TableSuite
 from dynamometer.results.schema import Scale
-from dynamometer.torchbench import TABLES, TorchBench
 
 if TYPE_CHECKING:
     from dynamometer.results.schema import ModelSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
-SPECS = list(TorchBench().specs())
+SUITES = [TableSuite(name) for name in ("torchbench",)]
+SPECS = [spec for suite in SUITES for spec in suite.specs()]
 BUILT = [spec for spec in SPECS if not spec.skips]
 QUICK_AT_MOST = 10
 
 
 def ids(spec: ModelSpec) -> str:
-    """Name a test by its model."""
-    return spec.name
+    """Name a test by its suite and model."""
+    return f"{spec.suite}-{spec.name}"
 
 
 def builder(spec: ModelSpec) -> ast.FunctionDef:
@@ -37,20 +38,24 @@ def builder(spec: ModelSpec) -> ast.FunctionDef:
     )
 
 
-def test_names_are_unique_over_all_tables() -> None:
-    """A model is described once."""
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
+def test_names_are_unique_over_all_tables(suite: TableSuite) -> None:
+    """A model is described once, and no alias is another model's name."""
     names = [
-        name for path in sorted(TABLES.glob("*.toml")) for name in msgspec.toml.decode(
+        name for path in suite.tables for name in msgspec.toml.decode(
             path.read_bytes(), type=dict[str, object]
         )
     ]  # fmt: skip
+    specs = list(suite.specs())
+    assert sorted(names) == [spec.name for spec in specs]
+    names += [alias for spec in specs for alias in spec.aliases]
     assert sorted(names) == sorted(set(names))
-    assert sorted(names) == [spec.name for spec in SPECS]
 
 
-def test_quick_is_a_handful() -> None:
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
+def test_quick_is_a_handful(suite: TableSuite) -> None:
     """The quick selection is small and runs everywhere."""
-    quick = [spec for spec in SPECS if spec.quick]
+    quick = [spec for spec in suite.specs() if spec.quick]
     assert 3 <= len(quick) <= QUICK_AT_MOST
     assert not any(spec.skips for spec in quick)
 
@@ -58,7 +63,7 @@ def test_quick_is_a_handful() -> None:
 @pytest.mark.parametrize("spec", SPECS, ids=ids)
 def test_a_table_says_what_a_reader_needs(spec: ModelSpec) -> None:
     """Name, task and origin are there, and every exception has its reason."""
-    assert re.fullmatch(r"\w+", spec.name)  # it names a log file and a test
+    assert re.fullmatch(r"[\w.-]+", spec.name)  # it names a log file and a test
     assert spec.task
     assert spec.origin
     assert (spec.tolerance is None) == (spec.tolerance_reason is None)

@@ -1,0 +1,76 @@
+"""A suite whose models are the tables of TOML files, built offline with random weights."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from dynamometer.results.schema import ModelSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from dynamometer.common.suite import LoadedModel
+    from dynamometer.results.schema import Case
+
+_HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class TableSuite:
+    """The models of `models/<name>/*.toml`, one table each."""
+
+    name: str
+
+    @property
+    def tables(self) -> tuple[Path, ...]:
+        """The suite's files, sorted."""
+        return tuple(sorted((_HERE / self.name).glob("*.toml")))
+
+    def specs(self) -> Iterable[ModelSpec]:
+        """Read one spec per table, sorted by name."""
+        found = []
+        for path in self.tables:
+            tables = msgspec.toml.decode(path.read_bytes(), type=dict[str, dict[str, object]])
+            for name, table in tables.items():
+                row = {"suite": self.name, "name": name, **table}
+                found.append(msgspec.convert(row, ModelSpec))
+        return sorted(found, key=lambda spec: spec.name)
+
+    def preload(self, specs: Iterable[ModelSpec]) -> None:
+        """Import the builders and packages of these models, as far as they are installed."""
+        from dynamometer.models.torchvision_schemas import define_missing_schemas
+
+        wanted = [spec for spec in specs if not spec.skips]
+        packages = {package for spec in wanted for package in spec.requires}
+        if packages & {"timm", "torchvision", "transformers"}:
+            define_missing_schemas()
+        if "transformers" in packages:
+            packages.add("transformers.modeling_utils")
+        builders = {f"dynamometer.models.{spec.build.partition(':')[0]}" for spec in wanted}
+        for name in sorted(packages | builders):
+            with suppress(ImportError):
+                importlib.import_module(name)
+
+    def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
+        """Call the spec's builder with the options of the case's scale.
+
+        Raises:
+            SkippedError: a package the model needs is not installed.
+        """
+        from dynamometer.common.outcome import SkippedError
+
+        for package in spec.requires:
+            if importlib.util.find_spec(package) is None:
+                msg = f"needs the package {package}: pip install 'dynamometer[models]'"
+                raise SkippedError(msg)
+        module_name, function_name = spec.build.split(":")
+        module = importlib.import_module(f"dynamometer.models.{module_name}")
+        build = cast("Callable[..., LoadedModel]", getattr(module, function_name))
+        return build(batch_size=case.batch_size, **spec.options_at(case.scale, case.device))
