@@ -89,7 +89,6 @@ class LocalExecutor:
         self._cache_root = directory.resolve() / "cache"
         shutil.rmtree(self._cache_root, ignore_errors=True)
         self._starting_s = 0.0
-        self._largest_bytes = 0
 
     def prepare(self, cases: Sequence[Case]) -> Prepared:
         """Start the template, load the backends, and let their toolchains make ready."""
@@ -105,8 +104,8 @@ class LocalExecutor:
         return Prepared(seconds, warnings)
 
     def _prepare_toolchain(self, case: Case) -> tuple[str, ...]:
-        wanted = self._processes("toolchain", case, 0)
-        (worker,) = self._run_workers("toolchain", case, 0, wanted)
+        (process,) = self._processes("toolchain", case, 0)
+        worker = self._run_worker("toolchain", case, 0, process)
         self._forget_cache(case)
         outcome = self._findings("toolchain", worker, case, case.arms).outcome
         if outcome == PASSED:
@@ -122,7 +121,6 @@ class LocalExecutor:
         started = time.monotonic()
         seconds: defaultdict[str, float] = defaultdict(float)
         parts: list[Findings] = []
-        self._largest_bytes = 0
         for name in self._plan.experiments:
             wanted = self._processes(name, case, replicate)
             if parts:
@@ -160,11 +158,10 @@ class LocalExecutor:
     ) -> list[Findings]:
         """Run one experiment, and add what it took to `seconds`.
 
-        One worker's seconds go by its stages. Several run side by side, so theirs go by the
-        clock, under the experiment's name.
+        One worker's seconds go by its stages; those of several by the experiment's name.
         """
         started, starting_s = time.monotonic(), self._starting_s
-        workers = self._run_workers(name, case, replicate, wanted)
+        workers = [self._run_worker(name, case, replicate, process) for process in wanted]
         if len(workers) == 1 and workers[0].report:
             for stage, spent_s in workers[0].report.seconds.items():
                 seconds[stage] += spent_s
@@ -175,38 +172,16 @@ class LocalExecutor:
             for worker, process in zip(workers, wanted, strict=True)
         ]
 
-    def _run_workers(
-        self, name: str, case: Case, replicate: int, wanted: tuple[Process, ...]
-    ) -> list[Worker]:
-        """Run the worker processes an experiment wants; side by side if there are several.
-
-        Several are only asked for by experiments that time nothing. They take turns where memory
-        is not the host's or would not do for all, and where each is to have its own template.
-        """
+    def _run_worker(self, name: str, case: Case, replicate: int, process: Process) -> Worker:
+        """Run one worker process, alone: two at a time spin for each other's cores."""
         log = self._log_path(case)
-        ended: list[Worker] = []
-        for batch in self._batches(wanted, case):
-            template = self._ready_template()
-            jobs = [self._job(name, case, replicate, process) for process in batch]
-            ended += template.run(jobs, log, self._limits())
-            if template.died or self._spawns:
-                template.close()
-                self._template = None
-        peaks = [worker.ending.peak_bytes for worker in ended if worker.ending]
-        self._largest_bytes = max([self._largest_bytes, *peaks])
+        template = self._ready_template()
+        worker = template.run(self._job(name, case, replicate, process), log, self._limits())
+        if template.died or self._plan.protocol.start_method is StartMethod.SPAWN:
+            template.close()
+            self._template = None
         _cut(log)
-        return ended
-
-    def _batches(self, wanted: tuple[Process, ...], case: Case) -> list[tuple[Process, ...]]:
-        limit_bytes = self._plan.memory_limit_bytes
-        fit = limit_bytes is None or self._largest_bytes * len(wanted) <= limit_bytes
-        if wanted and fit and case.device == "cpu" and not self._spawns:
-            return [wanted]
-        return [(each,) for each in wanted]
-
-    @property
-    def _spawns(self) -> bool:
-        return self._plan.protocol.start_method is StartMethod.SPAWN
+        return worker
 
     def _processes(self, name: str, case: Case, replicate: int) -> tuple[Process, ...]:
         experiment: Experiment = registry.resolve("experiments", name)()

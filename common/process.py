@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -33,8 +33,6 @@ from dynamometer.common.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dynamometer.common.messages import Job, Message
 
 _BOOTSTRAP = (
@@ -148,7 +146,6 @@ class Template:
     died: bool = False
     _process: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
-    _answers: list[Answer] = field(default_factory=list)
 
     def launch(self, preparation: Preparation) -> None:
         """Start the process, and let it import what workers will need."""
@@ -178,30 +175,28 @@ class Template:
             msg = f"the worker template did not start; {self.log} ends with:\n{tail(self.log)}"
             raise DynamometerError(msg)
 
-    def run(self, jobs: Sequence[Job], log: Path, limits: Limits) -> list[Worker]:
-        """Run jobs side by side, each in a worker, and return when all have ended.
+    def run(self, job: Job, log: Path, limits: Limits) -> Worker:
+        """Run a job in a worker and return when that has ended.
 
-        Should the template die, its workers die with it: they come back without an ending, and
+        Should the template die, its worker dies with it: it comes back without an ending, and
         `died` is set.
 
         Args:
-            jobs: one for each worker.
-            log: what the workers print is appended to it.
-            limits: a worker over one is killed.
+            job: what the worker does.
+            log: what it prints is appended to it.
+            limits: it is killed over one.
         """
-        workers: list[Worker] = []
+        worker = None
         try:
-            for job in jobs:
-                workers.append(self._fork(job, log))  # noqa: PERF401  those before a death count
-            self._wait(workers, limits)
+            worker = self._fork(job, log)
+            self._wait(worker, limits)
         except _TemplateDiedError:
             self.died = True
-            for worker in workers:
-                worker.kill()
-            workers += [Worker.unborn() for _ in jobs[len(workers) :]]
-        for worker in workers:
-            worker.finish()
-        return workers
+            if worker is None:
+                return Worker.unborn()
+            worker.kill()
+        worker.finish()
+        return worker
 
     def _fork(self, job: Job, log: Path) -> Worker:
         if self._control is None:
@@ -217,35 +212,30 @@ class Template:
                 raise _TemplateDiedError from error
             finally:
                 os.close(theirs)
-        while not isinstance(answer := self._receive(), Started):
-            if answer is None:
-                raise _TemplateDiedError
-            self._answers.append(answer)
+        answer = self._receive()
+        if not isinstance(answer, Started):
+            os.close(results)
+            raise _TemplateDiedError
         return Worker(answer.pid, results, Receiver(token), time.monotonic())
 
-    def _wait(self, workers: Sequence[Worker], limits: Limits) -> None:
-        if self._control is None:
-            raise _TemplateDiedError
-        running = {worker.pid: worker for worker in workers}
+    def _wait(self, worker: Worker, limits: Limits) -> None:
         with selectors.DefaultSelector() as selector:
-            selector.register(self._control, selectors.EVENT_READ)
-            for worker in workers:
-                selector.register(worker.results, selectors.EVENT_READ, worker)
-            while running:
-                for key, _ in selector.select(0 if self._answers else _POLL_S):
-                    if key.data is None:
-                        self._hear()
-                    elif not key.data.read():
+            selector.register(worker.results, selectors.EVENT_READ)
+            if self._control is not None:
+                selector.register(self._control, selectors.EVENT_READ)
+            while worker.ending is None:
+                for key, _ in selector.select(_POLL_S):
+                    if key.fileobj is self._control:
+                        worker.ending = self._ending()
+                    elif not worker.read():
                         selector.unregister(key.fileobj)
-                self._take_endings(running)
-                for worker in running.values():
-                    worker.enforce(limits)
+                worker.enforce(limits)
 
-    def _hear(self) -> None:
+    def _ending(self) -> Ended:
         answer = self._receive()
-        if answer is None:
+        if not isinstance(answer, Ended):
             raise _TemplateDiedError
-        self._answers.append(answer)
+        return answer
 
     def close(self) -> None:
         """End the template and with it every worker that still runs."""
@@ -256,13 +246,6 @@ class Template:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-
-    def _take_endings(self, running: dict[int, Worker]) -> None:
-        answers, self._answers = self._answers, []
-        for answer in answers:
-            if isinstance(answer, Ended) and answer.pid in running:
-                worker = running.pop(answer.pid)
-                worker.ending = answer
 
     def _receive(self) -> Answer | None:
         if self._control is None:

@@ -98,7 +98,6 @@ def prepare(preparation: Preparation) -> None:
 def _serve(control: socket.socket) -> None:
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
-    workers: set[int] = set()
     while True:
         for key, _ in selector.select():
             if key.fileobj is control:
@@ -106,30 +105,25 @@ def _serve(control: socket.socket) -> None:
                 if not isinstance(request, Fork):
                     return
                 pid = _fork(request, descriptors, control)
-                workers.add(pid)
                 pidfd = os.pidfd_open(pid)
                 selector.register(pidfd, selectors.EVENT_READ, pid)
                 _send(control, Started(pid=pid))
             else:
                 selector.unregister(key.fileobj)
                 os.close(key.fd)
-                workers.remove(key.data)
-                _send(control, _bury(key.data, workers))
+                _send(control, _bury(key.data))
 
 
-def _bury(pid: int, workers: set[int]) -> Ended:
+def _bury(pid: int) -> Ended:
     """Kill what an ended worker left running, then collect it.
 
     In this order: its process group can't be reused as long as it has not been waited for.
-
-    Args:
-        pid: of the worker that ended.
-        workers: those that still run.
+    There is one worker at a time, so every other child of this process is an orphan of it.
     """
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
     _, wait_status, usage = os.wait4(pid, 0)
-    _kill_orphans(workers)
+    _kill_orphans()
     return Ended(pid=pid, wait_status=wait_status, peak_bytes=usage.ru_maxrss * 1024)
 
 
@@ -138,9 +132,9 @@ def _adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _kill_orphans(workers: set[int]) -> None:
+def _kill_orphans() -> None:
     """Kill and collect adopted processes, and what is handed on when these die."""
-    while orphans := _children() - workers:
+    while orphans := _children():
         for pid in orphans:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
