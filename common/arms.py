@@ -1,4 +1,4 @@
-"""Building an arm of a case inside a worker: its own weights, compiled, settled and checked."""
+"""Building an arm of a case inside a worker: its own weights, compiled, checked and settled."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from dynamometer.common import registry
 from dynamometer.common.outcome import NondeterministicError, SkippedError, WrongResultError
+from dynamometer.common.steps import Step, in_float64, make_step
 from dynamometer.common.timing import Stopwatch, WarmUp, settle
-from dynamometer.dynamo import accuracy, capture, state
+from dynamometer.dynamo import accuracy, capture
 from dynamometer.dynamo.backends import as_backend
-from dynamometer.results.schema import BASELINE, CaptureStats, Outcome, Stage, Status
+from dynamometer.results.schema import BASELINE, PASSED, CaptureStats, Outcome, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,25 +24,73 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class BuiltArm:
-    """An arm that is ready to be timed.
+class Reference:
+    """What eager computes, which every arm is held to.
+
+    Attributes:
+        seen: everything that is compared (`Step.observe`).
+        criterion: when a floating-point leaf is right.
+    """
+
+    seen: dict[str, object]
+    criterion: accuracy.Criterion
+
+
+@dataclass(frozen=True)
+class CompiledArm:
+    """An arm that computes what eager does.
 
     Attributes:
         name: of the arm.
-        call: one step; the same for every arm but for the callable inside.
-        compile_s: seconds of compiling: the backend's own work and what the first calls took
-            beyond as many steady ones. `None` for the baseline.
-        warm_up: the calls that were made until it settled.
+        step: one step; the same for every arm but for the callable inside.
+        preparing_s: seconds of the backend's own work before the first step.
+        first_s: seconds of the first step.
         capture: what Dynamo captured; `None` where Dynamo is not involved.
         max_error: largest relative deviation from eager.
     """
 
     name: str
-    call: Callable[[], object]
-    compile_s: float | None
-    warm_up: WarmUp
+    step: Step
+    preparing_s: float
+    first_s: float
     capture: CaptureStats | None
-    max_error: float | None
+    max_error: float
+
+    @property
+    def outcome(self) -> Outcome:
+        """Flag a backend that was given nothing to compile: its 1.00x would be eager's own."""
+        if self.capture is not None and self.capture.graphs == 0:
+            return Outcome(
+                status=Status.FAIL,
+                stage=Stage.COMPILE,
+                reason="Dynamo captured no graph, so nothing was compiled",
+                detail="; ".join(self.capture.breaks) or None,
+            )
+        return PASSED
+
+
+@dataclass(frozen=True)
+class SettledArm:
+    """An arm that is ready to be timed.
+
+    Attributes:
+        compiled: the arm.
+        warm_up: the steps that were taken until its latency had settled.
+    """
+
+    compiled: CompiledArm
+    warm_up: WarmUp
+
+    @property
+    def compile_s(self) -> float | None:
+        """Seconds of compiling: what the first steps took beyond as many steady ones.
+
+        The backend's own work before them is part of it; `None` for the baseline.
+        """
+        if self.compiled.name == BASELINE:
+            return None
+        first_s = max(0.0, self.compiled.first_s - self.warm_up.latency_s)
+        return self.compiled.preparing_s + first_s + self.warm_up.excess_s
 
 
 def stopwatch(context: Context) -> Stopwatch:
@@ -49,85 +98,92 @@ def stopwatch(context: Context) -> Stopwatch:
     return Stopwatch(now=time.perf_counter, synchronize=context.device.synchronize)
 
 
-def step_of(call: Callable[..., Any], loaded: LoadedModel) -> Callable[[], object]:
-    """Bind a callable to the model's inputs; the one step that every arm runs."""
-    return functools.partial(call, *loaded.args, **loaded.kwargs)
-
-
-def reference_output(context: Context, loaded: LoadedModel) -> object:
-    """Run eager twice and give its output.
+def run_reference(context: Context, loaded: LoadedModel) -> Reference:
+    """Run eager twice, and give what it computes.
 
     Raises:
         NondeterministicError: the two runs differ; names the first leaf that does.
     """
-    outputs = []
-    for _ in range(2):
-        own = loaded.copy()  # a forward that changes its buffers or inputs changes only these
-        state.seed_everything(context.job.seed)
-        outputs.append(step_of(own.module, own)())
-    first, second = outputs
-    difference = accuracy.compare(first, second, tolerance=0.0).mismatch
+    # A forward that changes its buffers or inputs changes only those of its own copy.
+    first, second = (_observe_eager(context, loaded.copy()) for _ in range(2))
+    exactly = accuracy.Criterion(tolerance=0.0)
+    difference = accuracy.compare(first, second, exactly, path="").mismatch
     if difference:
         msg = f"two eager runs from one seed differ at {difference}"
         raise NondeterministicError(msg)
-    return first
+    spec, case = context.job.spec, context.job.case
+    tolerance = spec.tolerance
+    if tolerance is None:
+        tolerance = accuracy.tolerance_of(case.device, case.dtype, case.mode)
+    in_float64 = functools.cache(functools.partial(_float64_leaves, context, loaded))
+    return Reference(first, accuracy.Criterion(tolerance, in_float64, spec.cosine))
 
 
-def build(context: Context, loaded: LoadedModel, name: str, reference: object) -> BuiltArm:
-    """Build one arm on its own copy of the weights.
+def _observe_eager(context: Context, own: LoadedModel) -> dict[str, object]:
+    step = make_step(own.module, own, context.job.case.mode, context.job.seed)
+    return step.observe(step.call())
+
+
+def _float64_leaves(context: Context, loaded: LoadedModel) -> dict[str, Any]:
+    """Give the leaves of eager's results in float64; none where the model can't compute in it."""
+    try:
+        return dict(accuracy.leaves(_observe_eager(context, in_float64(loaded)), ""))
+    except Exception:  # noqa: BLE001  an operator without float64, or too little memory
+        return {}
+
+
+def compile_arm(
+    context: Context, loaded: LoadedModel, name: str, reference: Reference
+) -> CompiledArm:
+    """Compile one arm on its own copy of the weights, and check its first steps.
 
     Raises:
         SkippedError: the backend is not available here.
-        WrongResultError: its output is not eager's.
+        WrongResultError: it computes something else than eager.
         Exception: whatever the backend or the model raises.
     """
-    stages, case = context.stages, context.job.case
-    watch = stopwatch(context)
+    stages, watch = context.stages, stopwatch(context)
     before = capture.Snapshot.take()
     with stages.at(Stage.COMPILE, name):
-        backend = _available_backend(name, case.device)
-        own = loaded.copy()
+        backend = _available_backend(name, context.job.case.device)
         started = watch.now()
-        step = step_of(backend.compile(own.module, own.args, own.kwargs), own)
+        step = _compiled_step(context, backend, loaded.copy())
         preparing_s = watch.now() - started
-        state.seed_everything(context.job.seed)
-        output, first_s = _timed(watch, step)
+        first, first_s = _timed(watch, step.call)
     with stages.at(Stage.COMPARE, name):
-        comparison = _check(context, reference, output)
-        del output
-    with stages.at(Stage.RUN, name):
-        warm_up = settle(watch, step, capture.frames_seen)
-    compiling_s = preparing_s + max(0.0, first_s - warm_up.latency_s) + warm_up.excess_s
-    return BuiltArm(
+        comparison = accuracy.compare(
+            reference.seen, step.observe(first), reference.criterion, path=""
+        )
+    if comparison.mismatch:
+        raise WrongResultError(comparison.mismatch)
+    return CompiledArm(
         name=name,
-        call=step,
-        compile_s=None if name == BASELINE else compiling_s,
-        warm_up=warm_up,
+        step=step,
+        preparing_s=preparing_s,
+        first_s=first_s,
         capture=before.stats_since() if backend.captures else None,
         max_error=comparison.max_error,
     )
 
 
-def outcome_of(arm: BuiltArm) -> Outcome:
-    """Flag a backend that was given nothing to compile: its 1.00x would be eager's own."""
-    if arm.capture is not None and arm.capture.graphs == 0:
-        return Outcome(
-            status=Status.FAIL,
-            stage=Stage.COMPILE,
-            reason="Dynamo captured no graph, so nothing was compiled",
-            detail="; ".join(arm.capture.breaks) or None,
-        )
-    return Outcome(status=Status.PASS)
+def settle_arm(context: Context, arm: CompiledArm) -> SettledArm:
+    """Take steps until the arm's latency has settled."""
+    with context.stages.at(Stage.RUN, arm.name):
+        return SettledArm(arm, settle(stopwatch(context), arm.step.call, capture.frames_seen))
 
 
-def compiled_step(context: Context, loaded: LoadedModel, name: str) -> Callable[[], object]:
+def compiled_step(context: Context, loaded: LoadedModel, name: str) -> Step:
     """Give an arm's step on the loaded module itself, for a process that holds no other arm.
 
     Raises:
         SkippedError: the backend is not available here.
     """
-    backend = _available_backend(name, context.job.case.device)
-    return step_of(backend.compile(loaded.module, loaded.args, loaded.kwargs), loaded)
+    return _compiled_step(context, _available_backend(name, context.job.case.device), loaded)
+
+
+def _compiled_step(context: Context, backend: Backend, own: LoadedModel) -> Step:
+    compiled = backend.compile(own.module, own.args, own.kwargs)
+    return make_step(compiled, own, context.job.case.mode, context.job.seed)
 
 
 def load_backend(name: str) -> Backend:
@@ -153,13 +209,3 @@ def _timed(watch: Stopwatch, step: Callable[[], object]) -> tuple[object, float]
     output = step()
     watch.synchronize()
     return output, watch.now() - started
-
-
-def _check(context: Context, reference: object, output: object) -> accuracy.Comparison:
-    tolerance = context.job.spec.tolerance
-    if tolerance is None:
-        tolerance = accuracy.DEFAULT_TOLERANCE[context.job.case.device]
-    comparison = accuracy.compare(reference, output, tolerance)
-    if comparison.mismatch:
-        raise WrongResultError(comparison.mismatch)
-    return comparison

@@ -18,7 +18,16 @@ from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError, U
 from dynamometer.common.options import GroupedCommand, run_options
 from dynamometer.common.plan import Selection, Workload, build_cases, select
 from dynamometer.results import store
-from dynamometer.results.schema import Allocator, Manifest, Protocol, RunPlan, Scale, StartMethod
+from dynamometer.results.schema import (
+    Allocator,
+    Dtype,
+    Manifest,
+    Mode,
+    Protocol,
+    RunPlan,
+    Scale,
+    StartMethod,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -242,9 +251,13 @@ def _plan(
     workload = Workload(
         arms=arms,
         device=options["device"],
+        mode=Mode.TRAINING if options["training"] else Mode.INFERENCE,
+        dtype=Dtype(options["dtype"] or "float32"),
+        channels_last=options["channels_last"],
         scale=Scale(options["scale"]),
         batch_size=options["batch_size"],
     )
+    _check_workload(workload)
     from dynamometer.common.environment import memory_bytes
 
     return RunPlan(
@@ -252,8 +265,9 @@ def _plan(
         suite_options=suite_options,
         models=models,
         cases=build_cases(models, workload),
+        experiments=("accuracy",) if options["accuracy"] else ("speedup", "memory"),
         protocol=Protocol(
-            replicates=options["replicates"] or (1 if options["quick"] else 3),
+            replicates=options["replicates"] or _default_replicates(options),
             calls=options["calls"],
             allocator=Allocator(options["allocator"]),
             start_method=StartMethod.SPAWN if options["spawn"] else StartMethod.FORK,
@@ -284,6 +298,22 @@ def _resume(directory: Path, *, csv_compat: bool) -> int:
         )
         raise UnfitEnvironmentError(msg)
     return _execute(manifest, directory, csv_compat=csv_compat)
+
+
+def _default_replicates(options: dict[str, Any]) -> int:
+    """Give three, but one where the figures are for screening or there are none."""
+    return 1 if options["quick"] or options["accuracy"] else 3
+
+
+def _check_workload(workload: Workload) -> None:
+    """Refuse what no arm could do, before anything runs.
+
+    Raises:
+        UsageError: two options contradict each other.
+    """
+    if workload.mode is Mode.TRAINING and "ts" in workload.arms:
+        msg = "--speedup-ts freezes the model, which can't be trained then; leave out --training"
+        raise UsageError(msg)
 
 
 def _execute(manifest: Manifest, directory: Path, *, csv_compat: bool) -> int:

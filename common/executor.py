@@ -284,6 +284,7 @@ class LocalExecutor:
             case=case,
             replicate=replicate,
             outcome=outcome,
+            experiments=self._plan.experiments,
             arms=first.arms,
             measurements=tuple(each for part in parts for each in part.measurements),
             absent=tuple(each for part in parts for each in part.absent),

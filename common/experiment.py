@@ -50,12 +50,18 @@ class Context:
     stages: StageClock
 
     def load(self) -> LoadedModel:
-        """Build the case's model and inputs and put them on the device, in evaluation mode."""
-        from dynamometer.dynamo import state  # this module is read by the parent, without torch
+        """Build the case's model and inputs, in the state the case asks for.
+
+        Raises:
+            SkippedError: the model can't be run in that state, for a reason that is no fault.
+        """
+        # This module is read by the parent, without torch.
+        from dynamometer.common.steps import configure
+        from dynamometer.dynamo import state
 
         state.seed_everything(self.job.seed)
         loaded = self.suite.load(self.job.spec, self.job.case)
-        return loaded.on(self.device.torch_device)
+        return configure(loaded, self.job.case, self.device.torch_device)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The worker's half of the speedup experiment: build the arms, then visit them in blocks."""
+"""The worker's half of the speedup and accuracy experiments: build the arms, visit them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common import arms
-from dynamometer.common.arms import BuiltArm
+from dynamometer.common.arms import CompiledArm, SettledArm
 from dynamometer.common.messages import Findings
 from dynamometer.common.outcome import attempt, worst
 from dynamometer.common.speedup import absences
@@ -36,6 +36,7 @@ from dynamometer.results.schema import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dynamometer.common.arms import Reference
     from dynamometer.common.experiment import Context
     from dynamometer.common.suite import LoadedModel
     from dynamometer.common.timing import Visit
@@ -48,32 +49,53 @@ def measure(context: Context) -> Findings:
     """Build the arms in random order on a randomly padded heap, then visit them in blocks."""
     job, stages = context.job, context.stages
     cold = not any(Path(job.cache_dir).iterdir())
-    with stages.at(Stage.LOAD):
-        loaded = context.load()
-    with stages.at(Stage.EAGER):
-        reference = arms.reference_output(context, loaded)
+    loaded, reference = _load(context)
     rng = random.Random(f"{job.seed}/{job.replicate}/{job.case.id}")  # noqa: S311  no secret
     order = rng.sample(job.arms, len(job.arms))
     padding: list[bytearray] = []
-    built: dict[str, BuiltArm] = {}
+    settled: dict[str, SettledArm] = {}
     results: dict[str, ArmResult] = {}
     for name in order:
         padding.extend(pad_heap(rng))
-        arm = attempt(stages, partial(arms.build, context, loaded, name, reference))
+        arm = attempt(stages, partial(_build, context, loaded, name, reference))
         results[name] = _arm_result(name, arm)
-        if isinstance(arm, BuiltArm) and results[name].outcome == PASSED:
-            built[name] = arm
-    if BASELINE in built and len(built) > 1:
+        if isinstance(arm, SettledArm) and results[name].outcome == PASSED:
+            settled[name] = arm
+    if BASELINE in settled and len(settled) > 1:
         frames = capture.frames_seen()
         with stages.at(Stage.MEASURE):
-            visits = _measure(context, built, rng)
+            visits = _measure(context, settled, rng)
         results = _unsettle(results) if capture.frames_seen() > frames else results
     else:
         visits = []
     del padding
     metric = COMPILE_TIME if cold else COMPILE_TIME_WARM
-    found = (*_compile_times(metric, built), *_latencies(visits))
-    return _findings(context, loaded, results, found, order)
+    found = (*_compile_times(metric, settled), *_latencies(visits))
+    findings = _findings(context, loaded, results, order)
+    return msgspec.structs.replace(
+        findings, measurements=found, absent=absences(findings.arms, found)
+    )
+
+
+def check(context: Context) -> Findings:
+    """Compile the arms and compare what they compute with eager; time nothing."""
+    loaded, reference = _load(context)
+    results: dict[str, ArmResult] = {}
+    for name in context.job.arms:
+        action = partial(arms.compile_arm, context, loaded, name, reference)
+        results[name] = _arm_result(name, attempt(context.stages, action))
+    return _findings(context, loaded, results, context.job.arms)
+
+
+def _load(context: Context) -> tuple[LoadedModel, Reference]:
+    with context.stages.at(Stage.LOAD):
+        loaded = context.load()
+    with context.stages.at(Stage.EAGER):
+        return loaded, arms.run_reference(context, loaded)
+
+
+def _build(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> SettledArm:
+    return arms.settle_arm(context, arms.compile_arm(context, loaded, name, reference))
 
 
 def pad_heap(rng: random.Random) -> list[bytearray]:
@@ -86,24 +108,25 @@ def pad_heap(rng: random.Random) -> list[bytearray]:
     return [bytearray(rng.randint(low, high)) for _ in range(rng.randrange(_PADDING_BLOCKS))]
 
 
-def _arm_result(name: str, arm: BuiltArm | Outcome) -> ArmResult:
+def _arm_result(name: str, arm: SettledArm | CompiledArm | Outcome) -> ArmResult:
     if isinstance(arm, Outcome):
         return ArmResult(arm=name, outcome=arm)
+    compiled = arm.compiled if isinstance(arm, SettledArm) else arm
     return ArmResult(
         arm=name,
-        outcome=arms.outcome_of(arm),
-        capture=arm.capture,
-        max_error=arm.max_error,
-        steady=arm.warm_up.steady,
+        outcome=compiled.outcome,
+        capture=compiled.capture,
+        max_error=compiled.max_error,
+        steady=arm.warm_up.steady if isinstance(arm, SettledArm) else None,
     )
 
 
-def _measure(context: Context, built: dict[str, BuiltArm], rng: random.Random) -> list[Visit]:
-    names = [name for name in context.job.arms if name in built]
+def _measure(context: Context, settled: dict[str, SettledArm], rng: random.Random) -> list[Visit]:
+    names = [name for name in context.job.arms if name in settled]
     return measure_blocks(
         arms.stopwatch(context),
-        {name: built[name].call for name in names},
-        {name: built[name].warm_up.latency_s for name in names},
+        {name: settled[name].compiled.step.call for name in names},
+        {name: settled[name].warm_up.latency_s for name in names},
         context.job.protocol,
         rng,
     )
@@ -118,11 +141,7 @@ def _unsettle(results: dict[str, ArmResult]) -> dict[str, ArmResult]:
 
 
 def _findings(
-    context: Context,
-    loaded: LoadedModel,
-    results: dict[str, ArmResult],
-    measurements: tuple[Measurement, ...],
-    order: Sequence[str],
+    context: Context, loaded: LoadedModel, results: dict[str, ArmResult], order: Sequence[str]
 ) -> Findings:
     ordered = tuple(results[name] for name in context.job.arms)
     failed = [
@@ -133,18 +152,16 @@ def _findings(
         # An arm that can't run here takes nothing from those that did.
         outcome=worst([each for each in outcomes if each.status is not Status.SKIP] or outcomes),
         arms=ordered,
-        measurements=measurements,
-        absent=absences(ordered, measurements),
         build_order=tuple(order),
         notes=loaded.notes,
         device_name=context.device.name,
     )
 
 
-def _compile_times(metric: str, built: dict[str, BuiltArm]) -> list[Measurement]:
+def _compile_times(metric: str, settled: dict[str, SettledArm]) -> list[Measurement]:
     return [
         Measurement(metric=metric, unit="s", arm=name, samples=(arm.compile_s,))
-        for name, arm in built.items()
+        for name, arm in settled.items()
         if arm.compile_s is not None
     ]
 

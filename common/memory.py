@@ -55,14 +55,14 @@ class Memory:
             loaded_bytes = device.used_bytes()
         with stages.at(Stage.COMPILE, arm):
             step = arms.compiled_step(context, loaded, arm)
-            step()
+            step.call()
             device.synchronize()
         with stages.at(Stage.MEASURE, arm):
             device.release_cached()
             device.reset_peak()
             for _ in range(_CALLS):
                 state.seed_everything(context.job.seed)
-                step()
+                step.call()
             device.synchronize()
             peak_bytes = device.peak_bytes()
         return Findings(

@@ -106,6 +106,26 @@ _OPTIONS = (
         show_default=True, group="Workload", help="Where to run.",
     ),
     _option(
+        "--training/--inference", "training", default=False, group="Workload",
+        help="Whole training steps, or forward passes.  [default: --inference]",
+    ),
+    *(
+        _option(
+            f"--{dtype}", "dtype", flag_value=dtype, default=None, type=str, group="Workload",
+            help=text,
+        )
+        for dtype, text in {
+            "float32": "Weights and inputs in float32; the default.",
+            "float16": "In float16.",
+            "bfloat16": "In bfloat16.",
+            "amp": "In float32, under automatic mixed precision.",
+        }.items()
+    ),
+    _option(
+        "--channels-last", is_flag=True, group="Workload",
+        help="Weights and images with channels innermost.",
+    ),
+    _option(
         "--scale", type=click.Choice([scale.value for scale in Scale]), default="full",
         show_default=True, group="Workload",
         help="The published configuration, or one shrunk in depth, width and input.",
@@ -115,8 +135,13 @@ _OPTIONS = (
         help="Instead of the suite's own.",
     ),
     _option(
+        "--accuracy/--performance", "accuracy", default=False, group="Measurement",
+        help="Compare results with eager's and time nothing, or do both.  [default:"
+        " --performance]",
+    ),
+    _option(
         "-r", "--replicates", type=click.IntRange(1), metavar="N", group="Measurement",
-        help="Worker processes each case is measured in.  [default: 3; with --quick 1]",
+        help="Worker processes each case is measured in.  [default: 3; with --quick or --accuracy 1]",
     ),
     _option(
         "-n", "--repeat", "calls", type=click.IntRange(1), metavar="N", group="Measurement",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common.errors import NothingSelectedError, UnknownNameError, UsageError
-from dynamometer.results.schema import BASELINE, Case, Scale
+from dynamometer.results.schema import BASELINE, Case, Dtype, Mode, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,6 +40,9 @@ class Workload:
 
     arms: tuple[str, ...]
     device: str = "cpu"
+    mode: Mode = Mode.INFERENCE
+    dtype: Dtype = Dtype.FLOAT32
+    channels_last: bool = False
     scale: Scale = Scale.FULL
     batch_size: int | None = None
 
@@ -86,8 +89,12 @@ def build_cases(specs: Sequence[ModelSpec], workload: Workload) -> tuple[Case, .
             model=spec.name,
             arms=(BASELINE, *workload.arms),
             device=workload.device,
+            mode=workload.mode,
+            dtype=workload.dtype,
+            channels_last=workload.channels_last,
             scale=workload.scale,
-            batch_size=workload.batch_size or spec.batch_size_at(workload.scale, workload.device),
+            batch_size=workload.batch_size
+            or spec.batch_size_at(workload.scale, workload.device, workload.mode),
         )
         for spec in specs
     )

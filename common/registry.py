@@ -16,6 +16,7 @@ Kind = Literal["suites", "backends", "experiments", "executors", "sinks"]
 
 _BUILT_IN: dict[Kind, dict[str, str]] = {
     "suites": {
+        "huggingface": "dynamometer.huggingface:open_suite",
         "torchbench": "dynamometer.torchbench:open_suite",
         "torchbench-checkout": "dynamometer.torchbench:open_checkout",
     },
@@ -28,6 +29,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "ts": "dynamometer.dynamo.backends:torchscript",
     },
     "experiments": {
+        "accuracy": "dynamometer.common.correctness:Accuracy",
         "memory": "dynamometer.common.memory:Memory",
         "speedup": "dynamometer.common.speedup:Speedup",
         "toolchain": "dynamometer.common.toolchain:Toolchain",

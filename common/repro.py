@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from dynamometer.results.schema import BASELINE, Allocator, StartMethod
+from dynamometer.results.schema import BASELINE, Allocator, Mode, StartMethod
 
 if TYPE_CHECKING:
     from dynamometer.results.schema import Case, Manifest, RunPlan
@@ -20,15 +20,20 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
             words.append("--speedup-ts")
         elif arm != BASELINE:
             words += ["--backend", arm]
-    words += ["--device", case.device, "--scale", case.scale]
+    words += ["--device", case.device, "--scale", case.scale, f"--{case.dtype}"]
+    words.append("--training" if case.mode is Mode.TRAINING else "--inference")
+    if case.channels_last:
+        words.append("--channels-last")
+    if plan.experiments == ("accuracy",):
+        words.append("--accuracy")
     spec = plan.spec_of(case)
     if case.batch_size is not None and case.batch_size != spec.batch_size_at(
-        case.scale, case.device
+        case.scale, case.device, case.mode
     ):
         words += ["--batch-size", str(case.batch_size)]
     words += ["--replicates", str(plan.protocol.replicates), "--seed", str(plan.seed)]
     words += _execution_words(plan)
-    if plan.no_skip or spec.skip_reason(case.device) is not None:
+    if plan.no_skip or spec.skip_reason(case.device, case.mode) is not None:
         words.append("--no-skip")
     return shlex.join(words)
 
@@ -45,6 +50,8 @@ def _execution_words(plan: RunPlan) -> list[str]:
         words += ["--allocator", plan.protocol.allocator]
     if plan.protocol.start_method is StartMethod.SPAWN:
         words.append("--spawn")
+    if plan.suite_options.get("all") == "yes":
+        words.append("--all")
     if "torchbench_root" in plan.suite_options:
         words += ["--torchbench-root", plan.suite_options["torchbench_root"]]
         offline = plan.suite_options["offline_weights"] == "yes"

@@ -139,6 +139,7 @@ def _record(manifest: Manifest, executor: Executor, case: Case, replicate: int) 
         case=case,
         replicate=replicate,
         outcome=outcome,
+        experiments=manifest.plan.experiments,
         arms=tuple(ArmResult(arm=arm, outcome=outcome) for arm in case.arms),
         environment_id=manifest.environment.id,
         seed=manifest.plan.seed,

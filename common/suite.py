@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    import torch
     from torch import nn
 
     from dynamometer.results.schema import Case, ModelSpec
@@ -39,21 +38,6 @@ class LoadedModel:
             module=copy.deepcopy(self.module),
             args=copy.deepcopy(self.args),
             kwargs=copy.deepcopy(dict(self.kwargs)),
-        )
-
-    def on(self, device: torch.device) -> LoadedModel:
-        """Give the model in evaluation mode with its inputs, all on a device."""
-        import torch
-        from torch.utils._pytree import tree_map_only
-
-        def move(tensor: torch.Tensor) -> torch.Tensor:
-            return tensor.to(device)
-
-        return replace(
-            self,
-            module=self.module.to(device).eval(),
-            args=tree_map_only(torch.Tensor, move, self.args),
-            kwargs=tree_map_only(torch.Tensor, move, dict(self.kwargs)),
         )
 
 

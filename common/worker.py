@@ -59,7 +59,7 @@ def _measure(job: Job, stages: StageClock) -> Findings:
         stages=stages,
     )
     policy_note = allocator.apply(job.allocator)
-    with state.inference(job.threads):
+    with state.running(job.case.mode, job.threads):
         findings = experiment.measure(context)
     if policy_note is None:
         return findings

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from dynamometer.results.schema import Mode
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,14 +23,30 @@ def seed_everything(seed: int) -> None:
 
 
 @contextmanager
-def inference(threads: int | None) -> Iterator[None]:
-    """Run without gradients, on a number of intra-op threads if one is given."""
+def running(mode: Mode, threads: int | None) -> Iterator[None]:
+    """Run with gradients or without, on a number of intra-op threads if one is given.
+
+    In training Inductor draws random numbers as eager does: with its own generator every dropout
+    would be another one than eager's, and no two results could be compared.
+    """
+    training = mode is Mode.TRAINING
     before = torch.get_num_threads()
     if threads is not None:
         torch.set_num_threads(threads)
     try:
-        with torch.no_grad():
+        with torch.set_grad_enabled(training), _eager_random_numbers(wanted=training):
             yield
     finally:
         if threads is not None:
             torch.set_num_threads(before)
+
+
+@contextmanager
+def _eager_random_numbers(*, wanted: bool) -> Iterator[None]:
+    if not wanted:
+        yield
+        return
+    from torch._inductor import config
+
+    with config.patch(fallback_random=True):
+        yield

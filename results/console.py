@@ -52,7 +52,9 @@ def case_line(case: CaseSummary) -> str:
     if {arm.outcome for arm in case.arms} == {case.outcome} != {PASSED}:
         arms = _failure_text(case.outcome)  # no arm has anything of its own to say
     else:
-        arms = "  ".join(_arm_text(arm, named=len(case.arms) > 1) for arm in case.arms)
+        arms = "  ".join(
+            _arm_text(arm, named=len(case.arms) > 1, timed=case.is_timed) for arm in case.arms
+        )
     name = f"{case.case.model:<{_NAME_WIDTH}}"
     return f"{case.case.device:4} {name} {ok:3}/{total:3} frames, {arms}"
 
@@ -60,17 +62,10 @@ def case_line(case: CaseSummary) -> str:
 def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Render what a run's cases come to, with how many each figure stands on."""
     suite = summarize_suite(cases)
-    means = " ".join(_number(arm.mean, "{:.3f}") for arm in suite)
-    geomeans = " ".join(_number(arm.geomean, "{:.3f}") for arm in suite)
-    lines = ["", f"MEAN SPEEDUP [{means}]", f"GEOMEAN SPEEDUP [{geomeans}]", ""]
-    lines += tabulate(
-        [_suite_row(arm) for arm in suite],
-        headers=["arm", "pass rate", "geomean speedup", "n", "compile time", "memory ratio"],
-        disable_numparse=True,
-        colalign=("left", "right", "right", "right", "right", "right"),
-    ).splitlines()
+    timed = any(case.is_timed for case in cases)
+    lines = (_timed_lines if timed else _accuracy_lines)(suite)
     replicates = {len(case.records) for case in cases if case.outcome.status is Status.PASS}
-    if replicates == {1}:
+    if timed and replicates == {1}:
         lines += [
             "",
             "screening: one replicate; intervals rest on an assumed spread (-r 3 for more)",
@@ -78,13 +73,32 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
     return lines + _problems(cases)
 
 
-def _arm_text(arm: ArmSummary, *, named: bool) -> str:
+def _timed_lines(suite: Sequence[SuiteSummary]) -> list[str]:
+    means = " ".join(_number(arm.mean, "{:.3f}") for arm in suite)
+    geomeans = " ".join(_number(arm.geomean, "{:.3f}") for arm in suite)
+    headers = ["arm", "pass rate", "geomean speedup", "n", "compile time", "memory ratio"]
+    table = _table([_timed_row(arm) for arm in suite], headers)
+    return ["", f"MEAN SPEEDUP [{means}]", f"GEOMEAN SPEEDUP [{geomeans}]", "", *table]
+
+
+def _accuracy_lines(suite: Sequence[SuiteSummary]) -> list[str]:
+    rows = [[arm.name, _rate(arm), _number(arm.max_error, "{:.1e}")] for arm in suite]
+    return ["", *_table(rows, ["arm", "pass rate", "largest error"])]
+
+
+def _table(rows: list[list[str]], headers: list[str]) -> list[str]:
+    align = ("left", *("right" for _ in headers[1:]))
+    return tabulate(rows, headers=headers, disable_numparse=True, colalign=align).splitlines()
+
+
+def _arm_text(arm: ArmSummary, *, named: bool, timed: bool) -> str:
     label = f"{arm.name} " if named else ""
     ratio = arm.speedup
     if arm.outcome.status is not Status.PASS:
         return label + _failure_text(arm.outcome)
     if ratio is None:
-        return f"{label}not measured"
+        error = _number(arm.max_error, "{:.1e}")
+        return f"{label}not measured" if timed else f"{label}PASS error {error}"
     p_value = f"p={ratio.p_value:.2f}" if ratio.p_value <= SIGNIFICANT_P else "SAME"
     unsteady = "" if arm.steady else " unsteady"
     return f"{label}{ratio.value:.3f}x {p_value:6} [{ratio.low:.3f}, {ratio.high:.3f}]{unsteady}"
@@ -96,12 +110,15 @@ def _failure_text(outcome: Outcome) -> str:
     return f"{outcome.status.upper()}{stage} {reason}"
 
 
-def _suite_row(arm: SuiteSummary) -> list[str]:
-    rate = f"{arm.passed / arm.counted:.0%}, {arm.passed}/{arm.counted}" if arm.counted else "-"
+def _rate(arm: SuiteSummary) -> str:
+    return f"{arm.passed / arm.counted:.0%}, {arm.passed}/{arm.counted}" if arm.counted else "-"
+
+
+def _timed_row(arm: SuiteSummary) -> list[str]:
     times, ratios = arm.compile_times_s, arm.compression_ratios
     return [
         arm.name,
-        rate,
+        _rate(arm),
         _number(arm.geomean, "{:.3f}x"),
         str(len(arm.speedups)),
         _number(sum(times) / len(times) if times else None, "{:.1f} s"),

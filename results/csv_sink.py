@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING, TextIO
 
+from dynamometer.results.dashboard_status import accuracy_string
 from dynamometer.results.summary import compression_ratio, summarize_case
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from dynamometer.results.schema import Case, Record
+    from dynamometer.results.schema import Record
     from dynamometer.results.summary import ArmSummary, CaseSummary
 
 DASHBOARD_COLUMNS = (
@@ -47,11 +48,28 @@ OUR_COLUMNS = (
 )
 
 
+ACCURACY_COLUMNS = (
+    "dev",
+    "name",
+    "batch_size",
+    "accuracy",
+    "calls_captured",
+    "unique_graphs",
+    "graph_breaks",
+    "unique_graph_breaks",
+)
+"""Names and order of `benchmarks/dynamo --accuracy` in PyTorch."""
+
+OUR_ACCURACY_COLUMNS = ("max_error", "frames_ok", "frames", "status", "stage", "reason", "scale")
+
+
 class CsvFiles:
     """Writes a row as each case ends; what is missing is empty, never 0."""
 
     def __init__(self, directory: Path, *, compatible: bool = False) -> None:
-        """Write to `<arm>_<suite>_<dtype>_<mode>_<device>_performance.csv` in a directory.
+        """Write to `<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv` in a directory.
+
+        The kind is `performance`, or `accuracy` for cases that were not timed.
 
         Args:
             directory: where the files go.
@@ -67,8 +85,9 @@ class CsvFiles:
         for arm in case.arms:
             row = {**_dashboard_row(case, arm), **_our_row(case, arm)}
             absent = "0" if self._compatible else ""
-            file = self._open(file_name(case.case, arm.name))
-            csv.DictWriter(file, self._columns, extrasaction="ignore").writerow(
+            columns = self._columns(case)
+            file = self._open(file_name(case, arm.name), columns)
+            csv.DictWriter(file, columns, extrasaction="ignore").writerow(
                 {name: absent if value is None else _text(value) for name, value in row.items()}
             )
             file.flush()
@@ -83,22 +102,24 @@ class CsvFiles:
         """The files written so far."""
         return tuple(self._directory / name for name in self._files)
 
-    @property
-    def _columns(self) -> tuple[str, ...]:
-        return DASHBOARD_COLUMNS if self._compatible else DASHBOARD_COLUMNS + OUR_COLUMNS
+    def _columns(self, case: CaseSummary) -> tuple[str, ...]:
+        theirs = DASHBOARD_COLUMNS if case.is_timed else ACCURACY_COLUMNS
+        ours = OUR_COLUMNS if case.is_timed else OUR_ACCURACY_COLUMNS
+        return theirs if self._compatible else theirs + ours
 
-    def _open(self, name: str) -> TextIO:
+    def _open(self, name: str, columns: tuple[str, ...]) -> TextIO:
         if name not in self._files:
             file = (self._directory / name).open("w", newline="")
-            csv.DictWriter(file, self._columns).writeheader()
+            csv.DictWriter(file, columns).writeheader()
             self._files[name] = file
         return self._files[name]
 
 
-def file_name(case: Case, arm: str) -> str:
+def file_name(summary: CaseSummary, arm: str) -> str:
     """Name an arm's file as the dashboards parse it."""
+    case, kind = summary.case, "performance" if summary.is_timed else "accuracy"
     arm = "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in arm)
-    return f"{arm}_{case.suite}_{case.dtype}_{case.mode}_{case.device}_performance.csv"
+    return f"{arm}_{case.suite}_{case.dtype}_{case.mode}_{case.device}_{kind}.csv"
 
 
 def _dashboard_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
@@ -107,6 +128,7 @@ def _dashboard_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
         "dev": case.case.device,
         "name": case.case.model,
         "batch_size": case.case.batch_size,
+        "accuracy": accuracy_string(arm.outcome),
         "speedup": arm.speedup.value if arm.speedup else None,
         "abs_latency": _scaled(arm.latency_s, 1e3),
         "compilation_latency": arm.compile_s,
@@ -131,6 +153,7 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
         "frames_ok": capture.frames_ok if capture else None,
         "frames": capture.frames if capture else None,
         "steady": arm.steady,
+        "max_error": arm.max_error,
         "status": arm.outcome.status,
         "stage": arm.outcome.stage,
         "reason": arm.outcome.reason,
@@ -143,4 +166,4 @@ def _scaled(value: float | None, factor: float) -> float | None:
 
 
 def _text(value: object) -> str:
-    return f"{value:.6f}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -37,12 +37,23 @@ class Mode(StrEnum):
     TRAINING = "training"
 
 
+class Dtype(StrEnum):
+    """What weights and inputs are, and with `amp` what autocast makes of float32."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    AMP = "amp"
+
+
 class Skip(Value, frozen=True, kw_only=True):
     """Why a model is not run, and where that holds."""
 
     reason: str
     devices: tuple[str, ...] = ()
     """Device types the skip is limited to; empty for all."""
+    modes: tuple[Mode, ...] = ()
+    """Modes it is limited to; empty for both."""
 
 
 class ModelSpec(Value, frozen=True, kw_only=True):
@@ -69,7 +80,9 @@ class ModelSpec(Value, frozen=True, kw_only=True):
     requires: tuple[str, ...] = ()
     """Importable packages the builder needs beyond torch."""
     tolerance: float | None = None
-    """Relative and absolute tolerance of the correctness check where the default is wrong."""
+    """Largest accepted relative error where the one for dtype, device and mode is wrong."""
+    cosine: bool = False
+    """Whether directions are compared instead, where elements are over the tolerance."""
     tolerance_reason: str | None = None
     skips: tuple[Skip, ...] = ()
     quick: bool = False
@@ -81,17 +94,21 @@ class ModelSpec(Value, frozen=True, kw_only=True):
         merged.pop("batch_size", None)
         return merged
 
-    def batch_size_at(self, scale: Scale, device: str) -> int | None:
-        """Give the batch size for a scale and a device type; `None` if the model sets its own."""
-        overrides = self._overrides(scale, device)
-        if "batch_size" in overrides:
-            return int(overrides["batch_size"])
-        return self.batch_size.get(device, self.batch_size.get("cpu"))
+    def batch_size_at(self, scale: Scale, device: str, mode: Mode = Mode.INFERENCE) -> int | None:
+        """Give the batch size of a case; `None` if the model sets its own.
 
-    def skip_reason(self, device: str) -> str | None:
-        """Say why the model is not run on a device type, or `None` if it is."""
+        In training it is two at least: of one sample batch normalisation can't take statistics.
+        """
+        published = self.batch_size.get(device, self.batch_size.get("cpu"))
+        size = self._overrides(scale, device).get("batch_size", published)
+        if size is None:
+            return None
+        return max(2, int(size)) if mode is Mode.TRAINING else int(size)
+
+    def skip_reason(self, device: str, mode: Mode = Mode.INFERENCE) -> str | None:
+        """Say why the model is not run on a device type and in a mode, or `None` if it is."""
         for skip in self.skips:
-            if not skip.devices or device in skip.devices:
+            if device in (skip.devices or {device}) and mode in (skip.modes or {mode}):
                 return skip.reason
         return None
 
@@ -114,7 +131,8 @@ class Case(Value, frozen=True, kw_only=True):
     """`BASELINE` first, then one name per backend configuration."""
     mode: Mode = Mode.INFERENCE
     device: str = "cpu"
-    dtype: str = "float32"
+    dtype: Dtype = Dtype.FLOAT32
+    channels_last: bool = False
     dynamic: bool = False
     scale: Scale = Scale.FULL
     batch_size: int | None = None
@@ -125,9 +143,10 @@ class Case(Value, frozen=True, kw_only=True):
         """Stable text that is equal exactly when two cases are."""
         batch = "own" if self.batch_size is None else str(self.batch_size)
         shapes = "dynamic" if self.dynamic else "static"
+        layout = "/channels_last" if self.channels_last else ""
         arms = "+".join(self.arms)
         return (
-            f"{self.suite}/{self.model}/{self.mode}/{self.device}/{self.dtype}"
+            f"{self.suite}/{self.model}/{self.mode}/{self.device}/{self.dtype}{layout}"
             f"/{shapes}/{self.scale}/b{batch}/{arms}"
         )
 
@@ -194,7 +213,7 @@ class RunPlan(Value, frozen=True, kw_only=True):
 
     def skip_reason(self, case: Case) -> str | None:
         """Say why a case is not run, or `None` if it is."""
-        return None if self.no_skip else self.spec_of(case).skip_reason(case.device)
+        return None if self.no_skip else self.spec_of(case).skip_reason(case.device, case.mode)
 
 
 class Status(StrEnum):
@@ -321,6 +340,8 @@ class Record(Value, frozen=True, kw_only=True):
     replicate: int
     outcome: Outcome
     """The worst of the arms', or of what happened before any arm was built."""
+    experiments: tuple[str, ...] = ("speedup", "memory")
+    """What was asked for."""
     arms: tuple[ArmResult, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     absent: tuple[Absence, ...] = ()

@@ -35,6 +35,7 @@ class ArmSummary:
         peak_bytes: memory of the loaded model and of what its calls take at the peak.
         capture: what Dynamo captured, from the first replicate.
         steady: whether every replicate had settled before it was measured.
+        max_error: largest relative deviation from eager, of all replicates.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ArmSummary:
     peak_bytes: float | None
     capture: CaptureStats | None
     steady: bool | None
+    max_error: float | None
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,11 @@ class CaseSummary:
         """The first that was not a pass, else a pass."""
         return _first_failure([record.outcome for record in self.records])
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether latencies were asked for, rather than correctness alone."""
+        return "speedup" in self.records[0].experiments
+
 
 @dataclass(frozen=True)
 class SuiteSummary:
@@ -77,19 +84,19 @@ class SuiteSummary:
         name: of the arm.
         passed: cases it passed.
         counted: cases that were not skipped.
-        skipped: cases that were.
         speedups: of the cases it passed.
         compile_times_s: likewise, where measured.
         compression_ratios: baseline's peak over the arm's, likewise.
+        max_error: largest relative deviation from eager of the cases it passed.
     """
 
     name: str
     passed: int
     counted: int
-    skipped: int
     speedups: tuple[float, ...]
     compile_times_s: tuple[float, ...]
     compression_ratios: tuple[float, ...]
+    max_error: float | None
 
     @property
     def geomean(self) -> float | None:
@@ -144,14 +151,15 @@ def _summarize_over_cases(name: str, cases: Sequence[CaseSummary]) -> SuiteSumma
     skipped = [arm for _, arm in pairs if arm.outcome.status is Status.SKIP]
     passed = [(case, arm) for case, arm in pairs if arm.outcome.status is Status.PASS]
     ratios = [compression_ratio(case, arm) for case, arm in passed]
+    errors = [arm.max_error for _, arm in passed if arm.max_error is not None]
     return SuiteSummary(
         name=name,
         passed=len(passed),
         counted=len(pairs) - len(skipped),
-        skipped=len(skipped),
         speedups=tuple(arm.speedup.value for _, arm in passed if arm.speedup),
         compile_times_s=tuple(arm.compile_s for _, arm in passed if arm.compile_s is not None),
         compression_ratios=tuple(ratio for ratio in ratios if ratio is not None),
+        max_error=max(errors, default=None),
     )
 
 
@@ -160,6 +168,7 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
     # A record without results of its arms stands for them as a whole.
     whole = [record.outcome for record in records if not record.arms]
     settled = [result.steady for result in results if result.steady is not None]
+    errors = [result.max_error for result in results if result.max_error is not None]
     return ArmSummary(
         name=name,
         outcome=_first_failure([*whole, *(result.outcome for result in results)]),
@@ -169,6 +178,7 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
         peak_bytes=_peak_bytes(name, records),
         capture=next((result.capture for result in results if result.capture), None),
         steady=all(settled) if settled else None,
+        max_error=max(errors) if errors else None,
     )
 
 

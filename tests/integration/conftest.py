@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from dynamometer.common.executor import LocalExecutor
 from dynamometer.common.plan import Selection, Workload, build_cases, select
 from dynamometer.common.runner import Interrupt, Rest
 from dynamometer.results import store
-from dynamometer.results.schema import Manifest, Protocol, Record, RunPlan, StartMethod
+from dynamometer.results.schema import Manifest, Mode, Protocol, Record, RunPlan, StartMethod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,9 +48,10 @@ def hostile_manifest(
     names: Sequence[str],
     arms: Sequence[str] = ("eager",),
     *,
-    timeout_s: float = 300.0,
-    memory_limit_bytes: int | None = None,
     start_method: StartMethod = StartMethod.FORK,
+    mode: Mode = Mode.INFERENCE,
+    timeout_s: float = 300.0,
+    **fields: Any,
 ) -> Manifest:
     """Plan one quick replicate of some hostile models."""
     from hostile_suite import HostileSuite
@@ -66,13 +67,13 @@ def hostile_manifest(
         plan=RunPlan(
             suite=SUITE,
             models=specs,
-            cases=build_cases(specs, Workload(arms=tuple(arms))),
+            cases=build_cases(specs, Workload(arms=tuple(arms), mode=mode)),
             protocol=Protocol(
                 replicates=1, arm_budget_s=0.05, min_blocks=1, start_method=start_method
             ),
             timeout_s=timeout_s,
-            memory_limit_bytes=memory_limit_bytes,
             threads=1,
+            **fields,
         ),
     )
 

@@ -36,6 +36,19 @@ class Behaving(nn.Module):
         return torch.relu(self.linear(x))
 
 
+class TwoOutputs(nn.Module):
+    """Gives two outputs of one shape."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(64, 64)
+        self.second = nn.Linear(64, 64)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Map `[B, 64]` to two `[B, 64]`."""
+        return torch.relu(self.first(x)), torch.tanh(self.second(x))
+
+
 class Misbehaving(Behaving):
     """Does something out of line at every call, out of Dynamo's sight."""
 
@@ -154,6 +167,7 @@ MISDEEDS: dict[str, Callable[[], object]] = {
 CLASSES = {
     "allocates": Allocating,
     "behaves": Behaving,
+    "two_outputs": TwoOutputs,
     "uncapturable": Uncapturable,
     "undecided": Undecided,
     "wrong_when_compiled": WrongWhenCompiled,

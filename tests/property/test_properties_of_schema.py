@@ -31,7 +31,10 @@ json_values = st.recursive(
     max_leaves=4,
 )
 options = st.dictionaries(texts, json_values, max_size=2)
-skips = st.builds(Skip, reason=texts, devices=st.lists(texts, max_size=2).map(tuple))
+skips = st.builds(
+    Skip, reason=texts, devices=st.lists(texts, max_size=2).map(tuple),
+    modes=st.lists(st.sampled_from(Mode), max_size=2).map(tuple),
+)  # fmt: skip
 specs = st.builds(
     ModelSpec,
     suite=texts, name=texts, task=texts, origin=texts, build=texts,
@@ -40,7 +43,7 @@ specs = st.builds(
     requires=st.lists(texts, max_size=2).map(tuple),
     aliases=st.lists(texts, max_size=2).map(tuple),
     tolerance=st.none() | finite,
-    tolerance_reason=st.none() | texts,
+    tolerance_reason=st.none() | texts, cosine=st.booleans(),
     skips=st.lists(skips, max_size=2).map(tuple),
     quick=st.booleans(),
 )  # fmt: skip
@@ -49,7 +52,7 @@ cases = st.builds(
     suite=names, model=names,
     arms=st.lists(names, min_size=1, max_size=3).map(tuple),
     mode=st.sampled_from(Mode), device=st.sampled_from(["cpu", "cuda"]),
-    dtype=st.sampled_from(["float32", "bfloat16"]), dynamic=st.booleans(),
+    dtype=st.sampled_from(schema.Dtype), channels_last=st.booleans(), dynamic=st.booleans(),
     scale=st.sampled_from(Scale), batch_size=st.none() | st.integers(1, 4096),
 )  # fmt: skip
 outcomes = st.builds(
@@ -108,6 +111,7 @@ plans = st.builds(
 records = st.builds(
     schema.Record,
     schema=st.just(1), run_id=texts, case=cases, replicate=counts, outcome=outcomes,
+    experiments=st.lists(texts, max_size=2).map(tuple),
     arms=st.lists(arm_results, max_size=2).map(tuple),
     measurements=st.lists(measurements(), max_size=2).map(tuple),
     absent=st.lists(absences, max_size=2).map(tuple),

@@ -9,9 +9,23 @@ import numpy as np
 import pytest
 import torch
 
-from dynamometer.dynamo.accuracy import compare, leaves, relative_error
+from dynamometer.dynamo.accuracy import (
+    TOLERANCES,
+    Comparison,
+    Criterion,
+    leaves,
+    relative_error,
+    tolerance_of,
+)
+from dynamometer.dynamo.accuracy import compare as compare_by
+from dynamometer.results.schema import Dtype, Mode
 
 TOLERANCE = 1e-4
+
+
+def compare(expected: object, actual: object, tolerance: float) -> Comparison:
+    """Compare by a tolerance alone."""
+    return compare_by(expected, actual, Criterion(tolerance))
 
 
 @dataclass
@@ -41,10 +55,6 @@ class Cache:
         """Hold the layers."""
         self.layers = layers
 
-    def get_seq_length(self) -> int:
-        """Be recognised."""
-        return 1
-
 
 def tensor(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Make a vector."""
@@ -68,7 +78,7 @@ NAN, INF = math.nan, math.inf
         (Output(X), ["output.logits"]),
         ((None, X), ["output[1]"]),
         ("text", ["output"]),
-        (Cache(Layer(X, X)), ["output.layers[0][0]", "output.layers[0][1]"]),
+        (Cache(Layer(X, X)), ["output.layers[0].keys", "output.layers[0].values"]),
         (None, []),
         ((), []),
     ],
@@ -235,3 +245,91 @@ def test_relative_error_by_hand() -> None:
     expected, actual = tensor(-4.0, 1.0, INF), tensor(-4.0, 1.5, INF)
     assert relative_error(expected, actual) == pytest.approx(0.5 / 4)
     assert relative_error(expected, expected.clone()) == 0.0
+
+
+class Knot:
+    """An object that holds itself."""
+
+    def __init__(self) -> None:
+        """Tie it."""
+        self.x, self.self = X, self
+
+
+def test_an_object_within_itself_is_walked_once() -> None:
+    """A cycle ends."""
+    assert [path for path, _ in leaves(Knot())] == ["output.x"]
+
+
+def test_strides_are_part_of_a_result() -> None:
+    """A view of other strides is found; a dimension of one element has no stride to speak of."""
+    expected = torch.rand(3, 4)
+    view = expected.t().contiguous().t()
+    found = compare({"y": expected}, {"y": view}, TOLERANCE).mismatch
+    assert found is not None
+    assert found.startswith("output.y: expected shape (3, 4)")
+    assert "with strides (1, 3)" in found
+    single = torch.rand(1, 5, 1)
+    assert compare(single, single.transpose(0, 2), TOLERANCE).mismatch is None
+
+
+def test_roots_of_their_own_have_no_common_name() -> None:
+    """Several results are compared at once, each under its own name."""
+    found = compare_by({"loss": X, "inputs": X}, {"loss": X, "inputs": X + 1}, Criterion(0.1), "")
+    assert (found.mismatch or "").startswith("inputs: error")
+
+
+def by_float64(eager_error: float, arm_error: float) -> Comparison:
+    """Compare where eager and an arm miss the truth by so much, relative to its magnitude."""
+    truth = torch.ones(1000, dtype=torch.float64)
+    expected, actual = (truth * (1 + error) for error in (eager_error, -arm_error))
+    criterion = Criterion(TOLERANCE, reference=lambda: {"output": truth})
+    return compare_by(expected.float(), actual.float(), criterion)
+
+
+def test_an_arm_may_err_as_eager_does() -> None:
+    """Where eager itself is inaccurate an arm over the tolerance is absolved."""
+    assert by_float64(0.01, 0.02).mismatch is None
+    assert by_float64(0.01, 0.02).max_error == pytest.approx(0.03, rel=0.05)
+
+
+@pytest.mark.parametrize(("eager", "arm"), [(1e-6, 1e-3), (0.001, 0.01), (0.2, 0.2)])
+def test_an_arm_may_not_err_much_more_than_eager(eager: float, arm: float) -> None:
+    """Nor is anything absolved where eager and float64 computed different things."""
+    mismatch = by_float64(eager, arm).mismatch or ""
+    assert "exceeds the tolerance 0.0001; against float64 eager errs by" in mismatch
+
+
+def test_one_wrong_element_is_not_absolved() -> None:
+    """The mean square error of many elements hides none."""
+    truth = torch.linspace(-1, 1, 10_001, dtype=torch.float64)
+    expected = truth.float()
+    actual = expected.clone()
+    actual[77] += 10 * TOLERANCE
+    criterion = Criterion(TOLERANCE, reference=lambda: {"output": truth})
+    assert compare_by(expected, actual, criterion).mismatch is not None
+
+
+def test_float64_is_not_asked_for_where_all_is_well() -> None:
+    """The reference costs as much as a run of eager."""
+
+    def reference() -> dict[str, Any]:
+        pytest.fail("asked for")
+
+    assert compare_by(X, X.clone(), Criterion(TOLERANCE, reference)).mismatch is None
+
+
+def test_cosine_where_asked() -> None:
+    """Directions are compared only where elements are over the tolerance."""
+    close, opposite = X + tensor(0.05, 0.0, 0.0), -X
+    assert compare(X, close, TOLERANCE).mismatch is not None
+    criterion = Criterion(TOLERANCE, cosine=True)
+    assert compare_by(X, close, criterion).mismatch is None
+    assert "cosine similarity -1.0000" in (compare_by(X, opposite, criterion).mismatch or "")
+
+
+def test_every_case_has_a_tolerance() -> None:
+    """For each device type and dtype; training's is never the smaller."""
+    assert set(TOLERANCES) == {(device, dtype) for device in ("cpu", "cuda") for dtype in Dtype}
+    for device, dtype in TOLERANCES:
+        inference = tolerance_of(device, dtype, Mode.INFERENCE)
+        assert 0 < inference <= tolerance_of(device, dtype, Mode.TRAINING) < 0.1

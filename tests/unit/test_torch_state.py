@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch._inductor import config as inductor_config
 
 from dynamometer.dynamo import state
+from dynamometer.results.schema import Mode
 
 ROOT = Path(__file__).resolve().parents[2]
 OWNER = ROOT / "dynamo" / "state.py"
@@ -111,24 +113,27 @@ def test_the_search_knows_the_owner_writes() -> None:
     assert len(writes(OWNER.read_text())) >= 3
 
 
-def test_inference_restores_threads_and_gradients() -> None:
+@pytest.mark.parametrize("mode", list(Mode))
+def test_running_restores_what_it_found(mode: Mode) -> None:
     """Afterwards everything is as before, whether the body passed or failed."""
     before = torch.get_num_threads()
-    with state.inference(before + 1):
+    eager_numbers = inductor_config.fallback_random
+    training = mode is Mode.TRAINING
+    with state.running(mode, before + 1):
         assert torch.get_num_threads() == before + 1
-        assert not torch.is_grad_enabled()
-    assert torch.get_num_threads() == before
-    assert torch.is_grad_enabled()
-    with pytest.raises(ZeroDivisionError), state.inference(before + 1):
+        assert torch.is_grad_enabled() == training
+        assert inductor_config.fallback_random == (training or eager_numbers)
+    with pytest.raises(ZeroDivisionError), state.running(mode, before + 1):
         raise ZeroDivisionError
     assert torch.get_num_threads() == before
     assert torch.is_grad_enabled()
+    assert inductor_config.fallback_random == eager_numbers
 
 
 def test_without_a_number_threads_are_left_alone() -> None:
     """Torch's own choice is kept unless another is asked for."""
     before = torch.get_num_threads()
-    with state.inference(None):
+    with state.running(Mode.INFERENCE, None):
         assert torch.get_num_threads() == before
 
 

@@ -1,0 +1,203 @@
+"""What one step of a case is, the same for every arm, and what is looked at to judge it.
+
+In inference a step is a forward pass. In training it is forward, loss, backward and a step of the
+optimizer; the compiled region is forward and loss, the rest is eager in every arm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from dynamometer.common.outcome import SkippedError
+from dynamometer.dynamo import state
+from dynamometer.results.schema import Dtype, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dynamometer.common.suite import LoadedModel
+    from dynamometer.results.schema import Case
+
+LEARNING_RATE = 0.01
+_OBSERVED_TRAINING_STEPS = 2
+
+_IMAGE_DIMENSIONS = 4
+_DTYPES = {Dtype.FLOAT16: torch.float16, Dtype.BFLOAT16: torch.bfloat16}
+
+
+def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedModel:
+    """Put a model and its inputs into the state a case asks for.
+
+    That is its device, dtype and memory format; in training its loss belongs to the module.
+
+    Raises:
+        SkippedError: there is nothing to train.
+    """
+    dtype = _DTYPES.get(case.dtype)
+
+    def move(tensor: torch.Tensor) -> torch.Tensor:
+        wanted = dtype if tensor.is_floating_point() else None
+        moved = tensor.to(device, wanted)
+        if case.channels_last and moved.dim() == _IMAGE_DIMENSIONS:
+            return moved.contiguous(memory_format=torch.channels_last)
+        return moved
+
+    module = loaded.module.to(device, dtype)
+    if case.channels_last:
+        # nn.Module.to takes a memory format by this overload alone.
+        module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    module = module.train(case.mode is Mode.TRAINING)
+    if case.mode is Mode.TRAINING:
+        module = WithLoss(_trainable(module))
+    if case.dtype is Dtype.AMP:
+        module = Autocast(module, device.type)
+    return replace(
+        loaded,
+        module=module,
+        args=tree_map_only(torch.Tensor, move, loaded.args),
+        kwargs=tree_map_only(torch.Tensor, move, dict(loaded.kwargs)),
+    )
+
+
+def _trainable(module: nn.Module) -> nn.Module:
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        msg = "it has no parameters, so there is nothing to train"
+        raise SkippedError(msg)
+    return module
+
+
+class WithLoss(nn.Module):
+    """A model and its loss in one."""
+
+    def __init__(self, module: nn.Module) -> None:
+        """Wrap a model."""
+        super().__init__()
+        self.module = module
+
+    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Give the loss the model computes itself, else the mean square of its outputs."""
+        output = self.module(*args, **kwargs)
+        own = getattr(output, "loss", None)
+        if isinstance(own, torch.Tensor):
+            return own
+        tensors = [each for each in tree_leaves(output) if isinstance(each, torch.Tensor)]
+        squares = [_wide(each).square().mean() for each in tensors if each.is_floating_point()]
+        return torch.stack(squares).sum()
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    """Give float32 of half precision, in which squares overflow."""
+    return tensor.float() if tensor.dtype in {torch.float16, torch.bfloat16} else tensor
+
+
+class Autocast(nn.Module):
+    """A model under automatic mixed precision, in the device type's own lower precision."""
+
+    def __init__(self, module: nn.Module, device_type: str) -> None:
+        """Wrap a model."""
+        super().__init__()
+        self.module = module
+        self.device_type = device_type
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the model under autocast."""
+        with torch.autocast(self.device_type):
+            return self.module(*args, **kwargs)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of an arm.
+
+    Attributes:
+        call: takes the step, and gives its output, or its loss in training.
+        loaded: the arm's own module and inputs, which steps may change.
+        mode: inference or training.
+    """
+
+    call: Callable[[], object]
+    loaded: LoadedModel
+    mode: Mode
+
+    def observe(self, first: object) -> dict[str, object]:
+        """Give everything an arm is judged by, after its first step.
+
+        Args:
+            first: what the first step gave.
+
+        Returns:
+            In inference output, inputs and buffers. In training the losses and the first step's
+            gradients, and inputs, parameters and buffers after a second step.
+        """
+        inputs = {"args": self.loaded.args, "kwargs": dict(self.loaded.kwargs)}
+        module = self.loaded.module
+        seen: dict[str, object] = {"inputs": inputs, "buffers": _named(module.named_buffers())}
+        if self.mode is Mode.INFERENCE:
+            return {"output": first, **seen}
+        parameters = _named(module.named_parameters())
+        gradients = {name: each.grad for name, each in parameters.items()}
+        losses = [first, *(self.call() for _ in range(_OBSERVED_TRAINING_STEPS - 1))]
+        return {"loss": losses, "gradients": gradients, "parameters": parameters, **seen}
+
+
+def make_step(compiled: Callable[..., Any], loaded: LoadedModel, mode: Mode, seed: int) -> Step:
+    """Bind a callable to the model's inputs; the one step that every arm runs.
+
+    Args:
+        compiled: the module as an arm compiled it.
+        loaded: the arm's own module and inputs.
+        mode: inference or training.
+        seed: every generator is seeded with it, so that the first step of each arm draws the
+            same random numbers.
+    """
+    args, kwargs = loaded.args, dict(loaded.kwargs)
+
+    def forward() -> object:
+        return compiled(*args, **kwargs)
+
+    state.seed_everything(seed)
+    if mode is Mode.INFERENCE:
+        return Step(forward, loaded, mode)
+    optimizer = torch.optim.SGD(loaded.module.parameters(), lr=LEARNING_RATE)
+
+    def train() -> object:
+        optimizer.zero_grad(set_to_none=True)
+        loss = compiled(*args, **kwargs)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return Step(train, loaded, mode)
+
+
+def in_float64(loaded: LoadedModel) -> LoadedModel:
+    """Give a copy of a configured model that computes in float64, without autocast."""
+
+    def widen(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.double() if tensor.is_floating_point() else tensor
+
+    own = loaded.copy()
+    module = own.module.module if isinstance(own.module, Autocast) else own.module
+    return replace(
+        own,
+        module=module.double(),
+        args=tree_map_only(torch.Tensor, widen, own.args),
+        kwargs=tree_map_only(torch.Tensor, widen, dict(own.kwargs)),
+    )
+
+
+def _named(items: Any) -> Mapping[str, Any]:
+    """Give parameters or buffers by the model's own names for them."""
+    return {_without_wrappers(name): each for name, each in items}
+
+
+def _without_wrappers(name: str) -> str:
+    prefix = "module."
+    while name.startswith(prefix):
+        name = name.removeprefix(prefix)
+    return name

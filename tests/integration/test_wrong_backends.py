@@ -1,0 +1,69 @@
+"""Backends that compute something wrong are found out, each with the path of what is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import hostile_manifest, run_manifest
+
+from dynamometer.results.schema import BASELINE, ArmResult, Mode, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+INFERENCE = {
+    "perturbs_one_element": "output[1]: error 0.001 exceeds the tolerance 0.0001; against float64",
+    "returns_other_strides": "output[0]: expected shape (8, 64) of torch.float32, got shape",
+    "swaps_outputs": "output[0]: error",
+    "returns_nan": "output[0]: error inf exceeds the tolerance",
+    "rounds_to_bfloat16": "output[0]: error 0.00",
+    "mutates_an_input": "inputs.args[0]: error",
+}
+HONEST = ("wrong_backends:honest", "eager", "aot_eager")
+
+
+def judge(
+    names: Sequence[str], mode: Mode, tmp_path: pytest.TempPathFactory
+) -> Mapping[str, ArmResult]:
+    """Run all backends as arms of one case, and give each arm's result by the backend's name."""
+    arms = (*(f"wrong_backends:{name}" for name in names), *HONEST)
+    manifest = hostile_manifest(["two_outputs"], arms, mode=mode, experiments=("accuracy",))
+    record = run_manifest(manifest, tmp_path.mktemp(mode) / "run")["two_outputs"]
+    return {result.arm.removeprefix("wrong_backends:"): result for result in record.arms}
+
+
+@pytest.fixture(scope="module")
+def inference(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, ArmResult]:
+    """Every arm's result in inference."""
+    return judge(list(INFERENCE), Mode.INFERENCE, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, ArmResult]:
+    """Every arm's result in training."""
+    return judge(["drops_a_gradient"], Mode.TRAINING, tmp_path_factory)
+
+
+@pytest.mark.parametrize("name", INFERENCE)
+def test_wrong_results_are_found(name: str, inference: Mapping[str, ArmResult]) -> None:
+    """The outcome names the path, and what is wrong there."""
+    outcome = inference[name].outcome
+    assert outcome.status is Status.FAIL_ACCURACY
+    assert (outcome.reason or "").startswith(INFERENCE[name])
+
+
+def test_a_dropped_gradient_is_found(training: Mapping[str, ArmResult]) -> None:
+    """In training every parameter's gradient is compared."""
+    outcome = training["drops_a_gradient"].outcome
+    assert outcome.status is Status.FAIL_ACCURACY
+    assert "gradients.first.weight" in (outcome.reason or "")
+
+
+@pytest.mark.parametrize("name", [BASELINE, "honest", "eager", "aot_eager"])
+def test_right_results_are_not_accused(
+    name: str, inference: Mapping[str, ArmResult], training: Mapping[str, ArmResult]
+) -> None:
+    """A backend that computes what eager does passes, in either mode."""
+    assert inference[name].outcome.status is Status.PASS
+    assert training[name].outcome.status is Status.PASS

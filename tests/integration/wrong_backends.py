@@ -1,0 +1,103 @@
+"""Backends that compute something else than eager, each in its own way, and one that does not.
+
+Imported by worker processes, through `PYTHONPATH`, as `wrong_backends:<name>`. Each takes an FX
+graph module and example inputs, as any backend of Dynamo does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Compiled = Callable[..., Any]
+    Change = Callable[[tuple[torch.Tensor, ...]], tuple[torch.Tensor, ...]]
+
+TEN_TOLERANCES = 1e-3
+"""Ten times what is tolerated in float32 inference on a CPU."""
+
+
+def _changing_outputs(graph: torch.fx.GraphModule, change: Change) -> Compiled:
+    def call(*args: Any) -> tuple[torch.Tensor, ...]:
+        return change(tuple(graph(*args)))
+
+    return call
+
+
+def honest(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Run the graph."""
+    return graph.forward
+
+
+def perturbs_one_element(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Be off in one element of the last output."""
+
+    def change(outputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        nudge = torch.zeros_like(outputs[-1])
+        nudge.view(-1)[-1:] = TEN_TOLERANCES * outputs[-1].abs().max().detach()
+        return (*outputs[:-1], outputs[-1] + nudge)
+
+    return _changing_outputs(graph, change)
+
+
+def returns_other_strides(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Return the right elements in another order in memory."""
+
+    def change(outputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        return (outputs[0].t().contiguous().t(), *outputs[1:])
+
+    return _changing_outputs(graph, change)
+
+
+def swaps_outputs(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Return the outputs in reverse order."""
+    return _changing_outputs(graph, lambda outputs: outputs[::-1])
+
+
+def returns_nan(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Return NaN in one element of the first output."""
+
+    def change(outputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        spoiled = outputs[0].clone()
+        spoiled.view(-1)[0] = torch.nan
+        return (spoiled, *outputs[1:])
+
+    return _changing_outputs(graph, change)
+
+
+def rounds_to_bfloat16(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Return what half precision leaves of the outputs."""
+
+    def change(outputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        return tuple(each.to(torch.bfloat16).to(each.dtype) for each in outputs)
+
+    return _changing_outputs(graph, change)
+
+
+def mutates_an_input(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Compute rightly, and leave the model's input changed."""
+
+    def call(*args: Any) -> Any:
+        outputs = graph(*args)
+        with torch.no_grad():
+            next(each for each in args if _is_input(each)).add_(1.0)
+        return outputs
+
+    return call
+
+
+def drops_a_gradient(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Compute rightly, and cut the first parameter off from the loss."""
+
+    def call(*args: Any) -> Any:
+        cut = next((each for each in args if isinstance(each, torch.nn.Parameter)), None)
+        return graph(*(each.detach() if each is cut else each for each in args))
+
+    return call
+
+
+def _is_input(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter)
