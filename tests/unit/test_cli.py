@@ -15,7 +15,7 @@ import dynamometer
 from dynamometer.common import cli
 from dynamometer.common.environment import read_environment
 from dynamometer.results import store
-from dynamometer.results.schema import Allocator, Protocol, Scale, StartMethod
+from dynamometer.results.schema import Allocator, Dtype, Mode, Protocol, Scale, StartMethod
 
 if TYPE_CHECKING:
     from dynamometer.results.schema import Manifest
@@ -90,6 +90,35 @@ def test_every_option_reaches_the_plan(program: Program) -> None:
     assert (plan.timeout_s, plan.seed, plan.threads) == (60.0, 4, 2)
     assert plan.no_skip
     assert plan.memory_limit_bytes == 2 * 2**30
+
+
+def test_every_mode_reaches_the_plan(program: Program) -> None:
+    """What is run, and how exactly, is part of each case; correctness alone is one experiment."""
+    words = "--only resnet18 --training --bfloat16 --channels-last --accuracy --scale tiny"
+    plan = program.script(*words.split()).plan
+    (case,) = plan.cases
+    assert (case.mode, case.dtype, case.channels_last) == (Mode.TRAINING, Dtype.BFLOAT16, True)
+    assert case.batch_size is not None
+    assert case.batch_size >= 2
+    assert plan.experiments == ("accuracy",)
+    assert plan.protocol.replicates == 1
+
+
+@pytest.mark.parametrize(
+    ("suite", "words", "says"),
+    [
+        ("torchbench", "--speedup-ts --training", "freezes the model"),
+        (None, "run torchbench --all", "--all goes with the suite timm_models"),
+        (None, "run huggingface --torchbench-root .", "can't go with the suite huggingface"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    program: Program, capsys: pytest.CaptureFixture[str], suite: str | None, words: str, says: str
+) -> None:
+    """A combination that no arm could run is refused before anything runs, with the reason."""
+    assert cli.main(suite, words.split()) == 2
+    assert says in capsys.readouterr().err
+    assert program.executed == []
 
 
 @pytest.mark.parametrize(

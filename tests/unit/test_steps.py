@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from typing import Any
+
+import factories
+import pytest
+import torch
+from torch import nn
+
+from dynamometer.common.outcome import SkippedError
+from dynamometer.common.steps import (
+    LEARNING_RATE,
+    Autocast,
+    WithLoss,
+    configure,
+    in_float64,
+    make_step,
+)
+from dynamometer.common.suite import LoadedModel
+from dynamometer.results.schema import Dtype, Mode
+
+CPU = torch.device("cpu")
+
+
+class Counting(nn.Module):
+    """A convolution that counts its calls in a buffer."""
+
+    calls: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 4, 3)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        """Compute, and count."""
+        self.calls += 1
+        out: torch.Tensor = self.convolution(x) * scale
+        return out
+
+
+def loaded() -> LoadedModel:
+    """Give a model with an image, and a scale given by name."""
+    torch.manual_seed(0)
+    scale = torch.tensor(2.0)
+    return LoadedModel(module=Counting(), args=(torch.rand(2, 3, 8, 8),), kwargs={"scale": scale})
+
+
+def configured(**fields: Any) -> LoadedModel:
+    """Put it into the state of a case."""
+    return configure(loaded(), factories.case(**fields), CPU)
+
+
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT16, Dtype.BFLOAT16])
+def test_half_precision_is_of_weights_and_inputs(dtype: Dtype) -> None:
+    """Everything of floating point is cast; integers stay what they are."""
+    tokens = torch.arange(3)
+    model = configure(
+        LoadedModel(module=Counting(), args=(torch.rand(1), tokens)),
+        factories.case(dtype=dtype),
+        CPU,
+    )
+    wanted = getattr(torch, dtype)
+    assert {each.dtype for each in model.module.parameters()} == {wanted}
+    assert [each.dtype for each in model.args] == [wanted, torch.int64]
+
+
+def test_autocast_leaves_weights_alone() -> None:
+    """Under `amp` weights stay in float32, and the operators' results are narrower."""
+    model = configured(dtype=Dtype.AMP)
+    assert isinstance(model.module, Autocast)
+    assert {each.dtype for each in model.module.parameters()} == {torch.float32}
+    seen: list[torch.dtype] = []
+    model.module.module.convolution.register_forward_hook(
+        lambda *given: seen.append(given[2].dtype)
+    )
+    model.module(*model.args, **model.kwargs)
+    assert seen == [torch.bfloat16]
+
+
+def test_channels_last_is_of_images_and_weights() -> None:
+    """Four dimensions are reordered in memory, fewer have no channels."""
+    model = configured(channels_last=True)
+    assert model.args[0].is_contiguous(memory_format=torch.channels_last)
+    weight = model.module.convolution.weight
+    assert weight.is_contiguous(memory_format=torch.channels_last)
+    assert model.kwargs["scale"].is_contiguous()
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_the_module_knows_its_mode(mode: Mode) -> None:
+    """Batch normalisation and dropout go by it."""
+    assert configured(mode=mode).module.training == (mode is Mode.TRAINING)
+
+
+def test_without_parameters_there_is_nothing_to_train() -> None:
+    """A formula is skipped in training, with that reason."""
+    formula = LoadedModel(module=nn.ReLU(), args=(torch.rand(2),))
+    with pytest.raises(SkippedError, match="no parameters"):
+        configure(formula, factories.case(mode=Mode.TRAINING), CPU)
+
+
+class Returns(nn.Module):
+    """Returns what it is given."""
+
+    def forward(self, value: object) -> object:
+        """Do so."""
+        return value
+
+
+class HasLoss(dict[str, torch.Tensor]):
+    """What a model of transformers returns."""
+
+    loss = torch.tensor(7.0)
+
+
+@pytest.mark.parametrize(
+    ("output", "loss"),
+    [
+        (HasLoss(logits=torch.ones(3)), 7.0),
+        (torch.tensor([1.0, 3.0]), 5.0),
+        ((torch.tensor([1.0, 3.0]), torch.tensor([2.0])), 9.0),
+        ({"logits": torch.tensor([2.0]), "ids": torch.tensor([5])}, 4.0),
+        (torch.tensor([300.0], dtype=torch.float16), 90_000.0),
+    ],
+)
+def test_the_loss(output: object, loss: float) -> None:
+    """It is the model's own, else the mean square of every output of floating point."""
+    assert float(WithLoss(Returns())(output)) == loss
+
+
+def test_an_inference_step_shows_outputs_inputs_and_buffers() -> None:
+    """What a forward changes is compared too."""
+    model = configured()
+    step = make_step(model.module, model, Mode.INFERENCE, seed=0)
+    seen = step.observe(step.call())
+    assert set(seen) == {"output", "inputs", "buffers"}
+    assert seen["buffers"] == {"calls": torch.ones(())}
+
+
+def test_a_training_step_by_hand() -> None:
+    """Loss, gradients of the first step, parameters after the second."""
+    model = configured(mode=Mode.TRAINING)
+    before = {name: each.detach().clone() for name, each in model.module.named_parameters()}
+    step = make_step(model.module, model, Mode.TRAINING, seed=0)
+    seen: dict[str, Any] = step.observe(step.call())
+    assert set(seen) == {"loss", "gradients", "parameters", "inputs", "buffers"}
+    assert set(seen["gradients"]) == {"convolution.weight", "convolution.bias"}
+    assert float(seen["loss"][1]) < float(seen["loss"][0])
+    weight, gradient = before["module.convolution.weight"], seen["gradients"]["convolution.weight"]
+    twice = seen["parameters"]["convolution.weight"]
+    second = model.module.module.convolution.weight.grad
+    expected = weight - LEARNING_RATE * gradient - LEARNING_RATE * second
+    torch.testing.assert_close(twice.detach(), expected)
+
+
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.AMP])
+@pytest.mark.parametrize("mode", list(Mode))
+def test_the_reference_computes_in_float64(dtype: Dtype, mode: Mode) -> None:
+    """A copy is widened, and autocast doesn't narrow it again; the original stays as it is."""
+    model = configured(dtype=dtype, mode=mode)
+    before = next(model.module.parameters()).dtype
+    wide = in_float64(model)
+    assert wide.module(*wide.args, **wide.kwargs).dtype is torch.float64
+    assert next(model.module.parameters()).dtype is before
+
+
+def test_a_step_begins_with_its_seed() -> None:
+    """Each arm's first step draws the same random numbers."""
+    model = LoadedModel(module=nn.Dropout(0.5).train(), args=(torch.ones(100),))
+    outputs = [make_step(model.module, model, Mode.INFERENCE, seed=3).call() for _ in range(2)]
+    assert torch.equal(*outputs)  # type: ignore[arg-type]  # both are tensors
