@@ -14,7 +14,12 @@ import click
 
 import dynamometer
 from dynamometer.common import registry
-from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError, UsageError
+from dynamometer.common.errors import (
+    DynamometerError,
+    UnfitEnvironmentError,
+    UnknownNameError,
+    UsageError,
+)
 from dynamometer.common.options import GroupedCommand, run_options
 from dynamometer.common.plan import Selection, Workload, build_cases, select
 from dynamometer.results import store
@@ -95,15 +100,18 @@ def _program() -> click.Group:
     def program() -> None:
         pass
 
-    @program.command("run", cls=GroupedCommand, help=_RUN_HELP.format(suite="SUITE"))
-    @click.argument("suite")
+    @program.command("run", cls=GroupedCommand, help=_RUN_HELP.format(suite="TARGET") + _TARGETS)
+    @click.argument("target", required=False)
     @run_options(None)
-    @click.pass_obj
-    def run(invocation: tuple[str, list[str]], /, suite: str, **options: Any) -> int:
-        name, words = invocation
+    @click.pass_context
+    def run(context: click.Context, /, target: str | None, **options: Any) -> int:
+        name, words = context.obj
         rest = words[1:]
-        rest.remove(suite)
-        return _run_suite(suite, f"{name} run {suite}", rest, options)
+        if target is None:
+            target, options = _project_defaults(context, options)
+        else:
+            rest.remove(target)
+        return _run_target(target, name, rest, options)
 
     @program.command("resume", help="Finish an interrupted run.")
     @click.argument("directory", type=click.Path(path_type=Path))
@@ -125,6 +133,52 @@ _RUN_HELP = """Measure what compiling does to the models of {suite}.
 Each case runs in a process of its own; a line is printed as it ends, and everything is kept in
 a directory below --output-dir, from which an interrupted run can be resumed.
 """
+
+_TARGETS = """
+TARGET is a suite (`dynamometer ls suites`), FILE.py or FILE.py::name with models of your own, a
+program.pt2 that torch.export saved, or hub:NAME for a model transformers can load. Without one,
+[tool.dynamometer] in ./pyproject.toml says what to run.
+"""
+
+
+def _run_target(target: str, name: str, words: list[str], options: dict[str, Any]) -> int:
+    """Run a suite, or models of a user's own."""
+    path, colons, function = target.partition("::")
+    if not path.endswith((".py", ".pt2")) and not target.startswith("hub:"):
+        return _run_suite(target, f"{name} run {shlex.quote(target)}", words, options)
+    if not target.startswith("hub:"):
+        target = str(Path(path).resolve()) + colons + function
+    program = f"{name} run {shlex.quote(target)}"
+    return _run_suite("user", program, words, {**options, "target": target})
+
+
+def _project_defaults(
+    context: click.Context, options: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """Take the target, and options that were not typed, from the project in this folder.
+
+    Raises:
+        UsageError: there is no such project, or its table holds something else.
+    """
+    from dynamometer.common.project import read_project
+
+    project = read_project(Path("pyproject.toml"))
+    typed = click.core.ParameterSource.COMMANDLINE
+    by_flag = {
+        flag.removeprefix("--"): parameter
+        for parameter in context.command.params
+        for flag in parameter.opts
+    }
+    merged = dict(options)
+    for key, value in project.options.items():
+        if key not in by_flag:
+            kind = "option of [tool.dynamometer]"
+            raise UnknownNameError(kind, key, by_flag)
+        parameter = by_flag[key]
+        name = parameter.name or key
+        if context.get_parameter_source(name) is not typed:
+            merged[name] = parameter.type_cast_value(context, value)
+    return project.models, merged
 
 
 def _names(what: str, suite: str | None) -> list[str]:
@@ -148,7 +202,7 @@ def _open(suite: str, options: dict[str, str]) -> Suite:
 
 def _run_suite(suite: str, program: str, words: list[str], options: dict[str, Any]) -> int:
     """Plan a run and execute it."""
-    if not set(words) - {"--"}:
+    if suite != "user" and not set(words) - {"--"}:
         click.echo("nothing asked for: taking --quick (see --help)", err=True)
         options["quick"] = True
     suite_options = _suite_options(suite, options)
@@ -198,6 +252,8 @@ def _suite_options(suite: str, options: dict[str, Any]) -> dict[str, str]:
     if everything and suite != "timm_models":
         msg = "--all goes with the suite timm_models"
         raise UsageError(msg)
+    if "target" in options:
+        return {"target": options["target"]}
     if suite != "torchbench":
         _refuse_checkout(suite)
         return {"all": "yes"} if everything else {}

@@ -141,7 +141,8 @@ _OPTIONS = (
     ),
     _option(
         "-r", "--replicates", type=click.IntRange(1), metavar="N", group="Measurement",
-        help="Worker processes each case is measured in.  [default: 3; with --quick or --accuracy 1]",
+        help="Worker processes each case is measured in.  [default: 3; with --quick or"
+        " --accuracy 1]",
     ),
     _option(
         "-n", "--repeat", "calls", type=click.IntRange(1), metavar="N", group="Measurement",

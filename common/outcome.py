@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from dynamometer.results.schema import Outcome, Stage, Status
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
     from dynamometer.common.experiment import StageClock
 
 T = TypeVar("T")
+
+_NOT_THE_MODELS = re.compile(
+    r"^<|/(site|dist)-packages/|/lib/python3|/dynamometer/(common/|dynamo/|models/user_models)"
+)
+"""Frames of the interpreter, of installed packages and of this harness."""
 
 _DETAIL_CHARACTERS = 8_000
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "bad_alloc")
@@ -44,7 +51,7 @@ def classify(error: BaseException, stage: Stage) -> Outcome:
     kind = type(error).__name__
     detail = _encodable("".join(traceback.format_exception(error)))[-_DETAIL_CHARACTERS:]
     text = _first_line(error)
-    reason = f"{kind}: {text}" if text else kind
+    reason = (f"{kind}: {text}" if text else kind) + _place(error)
     match error:
         case SkippedError():
             return Outcome(status=Status.SKIP, stage=stage, reason=text)
@@ -59,6 +66,13 @@ def classify(error: BaseException, stage: Stage) -> Outcome:
             return Outcome(status=Status.SKIP, stage=stage, reason=reason, detail=detail)
         case _:
             return Outcome(status=Status.FAIL, stage=stage, reason=reason, detail=detail)
+
+
+def _place(error: BaseException) -> str:
+    """Say in which line of the model's own code an exception came up, if in any."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _NOT_THE_MODELS.search(frame.filename)]
+    return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -19,6 +19,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "huggingface": "dynamometer.huggingface:open_suite",
         "torchbench": "dynamometer.torchbench:open_suite",
         "torchbench-checkout": "dynamometer.torchbench:open_checkout",
+        "user": "dynamometer.models.user_models:open_suite",
     },
     "backends": {
         "aot_eager": "dynamometer.dynamo.backends:aot_eager",

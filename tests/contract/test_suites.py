@@ -31,9 +31,17 @@ def checkout(tmp_path: Path) -> dict[str, str]:
     return {"torchbench_root": str(tmp_path), "offline_weights": "yes"}
 
 
+def own_file(tmp_path: Path) -> dict[str, str]:
+    """Make a file with two models that is never imported."""
+    path = tmp_path / "mine.py"
+    path.write_text("raise RuntimeError('imported')\ndef a(): ...\ndef b(): ...\n")
+    return {"target": str(path)}
+
+
 OPTIONS: dict[str, Callable[[Path], dict[str, str]]] = {
     "torchbench": lambda tmp_path: {},
     "torchbench-checkout": checkout,
+    "user": own_file,
 }
 """What a suite is opened with; a suite that is not here is opened without options."""
 

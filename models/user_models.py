@@ -1,0 +1,226 @@
+"""A user's own models: `dynamometer run FILE.py[::name]`, a saved program, or a model of the hub.
+
+A model is a function without arguments that returns `(module, inputs)`. Inputs are a tuple of
+positional ones, a dictionary of keyword ones, or a single tensor. A dictionary of such functions
+holds several. Files are read, not imported, to list what they hold; only workers import them.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dynamometer.common.suite import LoadedModel
+from dynamometer.results.schema import ModelSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dynamometer.common.suite import Suite
+    from dynamometer.results.schema import Case
+
+SUITE = "user"
+_PROGRAM_SUFFIX = ".pt2"
+_HUB_PREFIX = "hub:"
+
+
+def open_suite(options: Mapping[str, str]) -> Suite:
+    """Give the models of a target.
+
+    Args:
+        options: `target`: a file, `FILE.py::name`, a program `torch.export.save` wrote, or
+            `hub:` with the name or folder of a model that transformers can load.
+
+    Raises:
+        ValueError: there is no such file, or no such model in it; says what there is.
+    """
+    target = options["target"]
+    if target.startswith(_HUB_PREFIX):
+        return HubModel(target.removeprefix(_HUB_PREFIX))
+    path, _, name = target.partition("::")
+    if not Path(path).is_file():
+        msg = f"there is no file {path}"
+        raise ValueError(msg)
+    if path.endswith(_PROGRAM_SUFFIX):
+        return SavedProgram(Path(path))
+    file = ModelFile(Path(path), name)
+    file.specs()
+    return file
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """The functions of a Python file that build models.
+
+    Attributes:
+        path: of the file.
+        name: the only function or dictionary that is wanted; empty for all functions, or for
+            the dictionary `MODELS` where there is one.
+    """
+
+    path: Path
+    name: str
+
+    def specs(self) -> list[ModelSpec]:
+        """Describe the models, by the file's text alone.
+
+        Raises:
+            ValueError: the file can't be parsed, or doesn't hold what was named.
+        """
+        return [_spec(name, str(self.path), "ModelFile") for name in sorted(_builders(self))]
+
+    def preload(self, specs: Iterable[ModelSpec]) -> None:
+        """Import nothing: the file may do anything."""
+
+    def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
+        """Import the file and call the function."""
+        del case
+        _let_torchvision_be_imported()
+        folder = str(self.path.resolve().parent)
+        sys.path.insert(0, folder)  # as if the file had been run: its neighbours can be imported
+        module_spec = importlib.util.spec_from_file_location(self.path.stem, self.path)
+        if module_spec is None or module_spec.loader is None:
+            msg = f"{self.path} can't be imported"
+            raise ImportError(msg)
+        module = importlib.util.module_from_spec(module_spec)
+        sys.modules[self.path.stem] = module
+        module_spec.loader.exec_module(module)
+        table = _table_name(self)
+        build = getattr(module, table)[spec.name] if table else getattr(module, spec.name)
+        return as_loaded(build(), spec.name)
+
+
+def as_loaded(value: object, name: str) -> LoadedModel:
+    """Take what a user's function returned.
+
+    Raises:
+        TypeError: it is not a module with its inputs; says what it is.
+    """
+    from torch import Tensor, nn
+
+    match value:
+        case (nn.Module() as module, Tensor() as single):
+            return LoadedModel(module=module, args=(single,))
+        case (nn.Module() as module, Mapping() as named):
+            return LoadedModel(module=module, kwargs=dict(named))
+        case (nn.Module() as module, (tuple() | list()) as positional):
+            return LoadedModel(module=module, args=tuple(positional))
+    msg = f"{name} must return (module, inputs), not {_describe(value)}"
+    raise TypeError(msg)
+
+
+def _describe(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(type(each).__name__ for each in value)})"
+    return type(value).__name__
+
+
+@dataclass(frozen=True)
+class SavedProgram:
+    """A program that `torch.export.save` wrote, with the example inputs it was exported with."""
+
+    path: Path
+
+    def specs(self) -> Iterable[ModelSpec]:
+        """Describe the one model there is."""
+        return [_spec(self.path.stem, str(self.path), "SavedProgram")]
+
+    def preload(self, specs: Iterable[ModelSpec]) -> None:
+        """Import nothing beyond torch."""
+
+    def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
+        """Read the program."""
+        del spec, case
+        from dynamometer.models.exported import load_program
+
+        return load_program(self.path)
+
+
+@dataclass(frozen=True)
+class HubModel:
+    """A model transformers can load by its name on the hub, or from a folder."""
+
+    name: str
+
+    def specs(self) -> Iterable[ModelSpec]:
+        """Describe the one model there is."""
+        return [_spec(self.name.rstrip("/").replace("/", "--"), self.name, "HubModel")]
+
+    def preload(self, specs: Iterable[ModelSpec]) -> None:
+        """Import nothing: models that are not used take a while."""
+
+    def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
+        """Load weights, and take the inputs transformers itself tries models with."""
+        del spec, case
+        _let_torchvision_be_imported()
+        transformers = importlib.import_module("transformers")
+        module = transformers.AutoModel.from_pretrained(self.name)
+        return LoadedModel(module=module, kwargs=dict(module.dummy_inputs))
+
+
+def _let_torchvision_be_imported() -> None:
+    from dynamometer.models.torchvision_schemas import define_missing_schemas  # imports torch
+
+    define_missing_schemas()
+
+
+def _spec(name: str, origin: str, kind: str) -> ModelSpec:
+    build = f"user_models:{kind}"
+    return ModelSpec(suite=SUITE, name=name, task="the user's own", origin=origin, build=build)
+
+
+def _builders(file: ModelFile) -> list[str]:
+    functions, tables = _read(file.path)
+    if file.name in functions:
+        return [file.name]
+    table = _table_name(file)
+    if table is not None:
+        return tables[table]
+    if file.name:
+        known = ", ".join(sorted([*functions, *tables])) or "none"
+        msg = f"{file.path} has no model {file.name!r}; it has: {known}"
+        raise ValueError(msg)
+    if not functions:
+        msg = f"{file.path} has no function without arguments that could build a model"
+        raise ValueError(msg)
+    return functions
+
+
+def _table_name(file: ModelFile) -> str | None:
+    _, tables = _read(file.path)
+    name = file.name or "MODELS"
+    return name if name in tables else None
+
+
+def _read(path: Path) -> tuple[list[str], dict[str, list[str]]]:
+    """Give a file's public functions without arguments, and the keys of its dictionaries."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (SyntaxError, UnicodeDecodeError) as error:
+        msg = f"{path} can't be read: {error}"
+        raise ValueError(msg) from error
+    functions = [
+        node.name for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        and not node.name.startswith("_") and not _required(node.args)
+    ]  # fmt: skip
+    tables = {
+        target.id: [key.value for key in node.value.keys if isinstance(key, ast.Constant)]
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    return functions, {
+        name: [key for key in keys if isinstance(key, str)] for name, keys in tables.items()
+    }
+
+
+def _required(arguments: ast.arguments) -> bool:
+    positional = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    return positional > 0 or any(default is None for default in arguments.kw_defaults)

@@ -1,0 +1,75 @@
+"""A user's own models, through the command line and real workers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from dynamometer.models.torchvision_schemas import define_missing_schemas
+from dynamometer.results import store
+from dynamometer.results.schema import Record, Status
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = """
+import torch
+from neighbour import WIDTH
+
+def works():
+    return torch.nn.Linear(WIDTH, 2), torch.randn(4, WIDTH)
+
+def broken():
+    return [1, 2][3]
+"""
+FAULT_LINE = 9
+
+
+def run(folder: Path, *words: str) -> dict[str, Record]:
+    """Run `dynamometer run` in a folder and give the records by model."""
+    command = [sys.executable, "-m", "dynamometer", "run", *words, "--accuracy"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (directory,) = (folder / "runs").iterdir()
+    return {record.case.model: record for record in store.read_records(directory)}
+
+
+def test_a_file_and_its_project(tmp_path: Path) -> None:
+    """The file's neighbours are importable; a fault is reported in the user's own line."""
+    (tmp_path / "neighbour.py").write_text("WIDTH = 3\n")
+    (tmp_path / "mine.py").write_text(FILE)
+    table = '[tool.dynamometer]\nmodels = "mine.py"\nbackend = ["eager", "aot_eager"]\n'
+    (tmp_path / "pyproject.toml").write_text(table)
+    records = run(tmp_path)
+    assert records["works"].outcome.status is Status.PASS
+    assert records["works"].case.arms == ("baseline", "eager", "aot_eager")
+    assert records["broken"].outcome.status is Status.FAIL
+    reason = f"IndexError: list index out of range (mine.py:{FAULT_LINE})"
+    assert records["broken"].outcome.reason == reason
+
+
+def test_a_saved_program(tmp_path: Path) -> None:
+    """What `torch.export.save` wrote runs with the inputs it was exported with."""
+    module = nn.Sequential(nn.Linear(4, 5), nn.Dropout()).eval()
+    torch.export.save(torch.export.export(module, (torch.rand(2, 4),)), tmp_path / "saved.pt2")
+    assert run(tmp_path, "saved.pt2", "--backend", "eager")["saved"].outcome.status is Status.PASS
+
+
+def test_a_folder_of_transformers(tmp_path: Path) -> None:
+    """A model as `save_pretrained` leaves it loads like one of the hub."""
+    define_missing_schemas()
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        vocab_size=50, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
+        intermediate_size=8,
+    )  # fmt: skip
+    transformers.BertModel(config).save_pretrained(tmp_path / "bert")
+    (record,) = run(tmp_path, f"hub:{tmp_path}/bert", "--backend", "eager").values()
+    assert record.outcome.status is Status.PASS, record.outcome

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from torch import nn
+
+from dynamometer.common.errors import UsageError
+from dynamometer.common.project import read_project
+from dynamometer.models.user_models import as_loaded, open_suite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = """
+raise RuntimeError("imported")
+
+def first():
+    ...
+
+def second(depth=3, *, width=4):
+    ...
+
+def needs_something(depth):
+    ...
+
+def _private():
+    ...
+
+zoo = {"small": first, "large": second}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file that must not be imported."""
+    path = tmp_path / "mine.py"
+    path.write_text(FILE)
+    return path
+
+
+def names(target: str) -> list[str]:
+    """Open a target and list it."""
+    return [spec.name for spec in open_suite({"target": target}).specs()]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("", ["first", "second"]), ("::first", ["first"]), ("::zoo", ["large", "small"])],
+)
+def test_a_file_is_read_not_imported(file: Path, name: str, found: list[str]) -> None:
+    """Functions that can be called without arguments are models, and so are a dictionary's."""
+    assert names(f"{file}{name}") == found
+
+
+def test_a_dictionary_of_models_stands_for_the_file(tmp_path: Path) -> None:
+    """Where there is `MODELS`, the functions are its helpers."""
+    path = tmp_path / "mine.py"
+    path.write_text("def build(): ...\nMODELS = {'a': build}\n")
+    assert names(str(path)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "says"),
+    [
+        (FILE, "third", "has no model 'third'; it has: first, second, zoo"),
+        ("def f(x): ...", "", "no function without arguments"),
+        ("def f(:", "", "mine.py can't be read"),
+    ],
+)
+def test_what_is_not_there_is_a_value_error(
+    tmp_path: Path, text: str, name: str, says: str
+) -> None:
+    """What is wrong is named, before anything runs."""
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=says):
+        open_suite({"target": f"{path}::{name}"})
+
+
+def test_a_missing_file_is_a_value_error() -> None:
+    """It is named."""
+    with pytest.raises(ValueError, match=r"there is no file nowhere\.py"):
+        open_suite({"target": "nowhere.py"})
+
+
+X = torch.rand(2)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "args", "kwargs"),
+    [(X, (X,), {}), ((X, 3), (X, 3), {}), ([X], (X,), {}), ({"x": X}, (), {"x": X})],
+)
+def test_inputs_come_in_several_forms(
+    inputs: object, args: tuple[object, ...], kwargs: dict[str, object]
+) -> None:
+    """One tensor, several by position, or some by name."""
+    loaded = as_loaded((nn.ReLU(), inputs), "mine")
+    assert (loaded.args, loaded.kwargs) == (args, kwargs)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [(nn.ReLU(), "not ReLU"), ((nn.ReLU(), 3), r"not \(ReLU, int\)"), (None, "not NoneType")],
+)
+def test_what_is_no_model_is_described(value: object, says: str) -> None:
+    """The message says what was returned instead."""
+    with pytest.raises(TypeError, match=f"mine must return .module, inputs., {says}"):
+        as_loaded(value, "mine")
+
+
+def test_a_project_says_what_to_run(tmp_path: Path) -> None:
+    """Models and options come from the table."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text('[tool.dynamometer]\nmodels = "mine.py"\nbackend = ["eager"]\n')
+    project = read_project(path)
+    assert (project.models, project.options) == ("mine.py", {"backend": ["eager"]})
+
+
+@pytest.mark.parametrize("text", ["", "[tool.dynamometer]\n", "[tool.dynamometer]\nmodels = 3\n"])
+def test_a_project_that_does_not_say_gets_an_example(tmp_path: Path, text: str) -> None:
+    """The error shows what to write."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="say what to run"):
+        read_project(path)
+
+
+def test_a_damaged_project_is_named(tmp_path: Path) -> None:
+    """So that it is found."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text("[tool")
+    with pytest.raises(UsageError, match=r"pyproject\.toml can't be read"):
+        read_project(path)
