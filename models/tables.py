@@ -47,7 +47,7 @@ class TableSuite:
         """Import the builders and packages of these models, as far as they are installed."""
         from dynamometer.models.torchvision_schemas import define_missing_schemas
 
-        wanted = [spec for spec in specs if not spec.skips]
+        wanted = [spec for spec in specs if not spec.is_never_run]
         packages = {package for spec in wanted for package in spec.requires}
         if packages & {"timm", "torchvision", "transformers"}:
             define_missing_schemas()

@@ -115,7 +115,7 @@ class TorchBenchCheckout:
         from dynamometer.models.torchvision_schemas import define_missing_schemas
 
         define_missing_schemas()
-        packages = {package for spec in specs if not spec.skips for package in spec.requires}
+        packages = {package for spec in specs if not spec.is_never_run for package in spec.requires}
         for name in sorted(packages):
             with suppress(ImportError):
                 importlib.import_module(name)

@@ -105,6 +105,11 @@ class ModelSpec(Value, frozen=True, kw_only=True):
             return None
         return max(2, int(size)) if mode is Mode.TRAINING else int(size)
 
+    @property
+    def is_never_run(self) -> bool:
+        """Whether it is skipped on every device type and in every mode."""
+        return any(not skip.devices and not skip.modes for skip in self.skips)
+
     def skip_reason(self, device: str, mode: Mode = Mode.INFERENCE) -> str | None:
         """Say why the model is not run on a device type and in a mode, or `None` if it is."""
         for skip in self.skips:
