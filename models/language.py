@@ -112,8 +112,11 @@ class GreedyGeneration(nn.Module):
         """
         super().__init__()
         self.model = model
-        # Without a token that ends it, the loop is equally long for any weights. transformers
-        # would compile the model itself, the baseline's too, where the cache is static.
+        # Without a token that ends it, the loop is equally long for any weights. What the settings
+        # below leave out, `generate` takes from the model's own.
+        model.generation_config.eos_token_id = None
+        # Where the cache is static, transformers would compile the model itself, the baseline's
+        # too.
         self.settings = _transformers().GenerationConfig(
             max_new_tokens=new_tokens,
             do_sample=False,
@@ -130,7 +133,8 @@ class GreedyGeneration(nn.Module):
         """Generate ids from ids `[B, T]`, or from the features of something said.
 
         Returns:
-            `[B, T + new_tokens]` of a decoder, `[B, 1 + new_tokens]` of an encoder-decoder.
+            `[B, T + new_tokens]` of a decoder, `[B, 1 + new_tokens]` of an encoder-decoder,
+            `[B, new_tokens]` of Whisper, which leaves out the token that it starts from.
         """
         # Without a mask, transformers would look for padding among the ids.
         mask = None if inputs.is_floating_point() else torch.ones_like(inputs)

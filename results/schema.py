@@ -97,13 +97,14 @@ class ModelSpec(Value, frozen=True, kw_only=True):
     def batch_size_at(self, scale: Scale, device: str, mode: Mode = Mode.INFERENCE) -> int | None:
         """Give the batch size of a case; `None` if the model sets its own.
 
-        In training it is two at least: of one sample batch normalisation can't take statistics.
+        In training a batch is not shrunk to one sample: of one, batch normalisation can't take
+        statistics. Where one is what is published, it stays one.
         """
         published = self.batch_size.get(device, self.batch_size.get("cpu"))
         size = self._overrides(scale, device).get("batch_size", published)
-        if size is None:
-            return None
-        return max(2, int(size)) if mode is Mode.TRAINING else int(size)
+        if size is None or published is None:
+            return size
+        return max(int(size), min(2, published)) if mode is Mode.TRAINING else int(size)
 
     @property
     def is_never_run(self) -> bool:

@@ -167,3 +167,23 @@ def test_a_plan_finds_the_spec_of_a_case() -> None:
     specs = (factories.model_spec("a"), factories.model_spec("b"))
     plan = factories.plan(*specs)
     assert [plan.spec_of(case) for case in plan.cases] == list(specs)
+
+
+@pytest.mark.parametrize(
+    ("published", "tiny", "trained"), [(16, 1, 2), (16, 4, 4), (1, 1, 1), (2, 1, 2)]
+)
+def test_training_does_not_shrink_a_batch_to_one(published: int, tiny: int, trained: int) -> None:
+    """Batch normalisation needs two samples; a model of one graph stays at one."""
+    spec = factories.model_spec(batch_size={"cpu": published}, tiny={"batch_size": tiny})
+    assert spec.batch_size_at(Scale.TINY, "cpu", Mode.TRAINING) == trained
+    assert spec.batch_size_at(Scale.TINY, "cpu") == tiny
+
+
+def test_a_skip_may_be_of_one_mode() -> None:
+    """Elsewhere the model is run, and so its packages are needed."""
+    skips = (Skip(reason="no gradient", modes=(Mode.TRAINING,)),)
+    spec = factories.model_spec(skips=skips)
+    assert spec.skip_reason("cpu", Mode.TRAINING) == "no gradient"
+    assert spec.skip_reason("cpu", Mode.INFERENCE) is None
+    assert not spec.is_never_run
+    assert factories.model_spec(skipped="gone").is_never_run
