@@ -112,7 +112,8 @@ class LocalExecutor:
             return ()
         if outcome.stage is Stage.LOAD:
             # A name on the command line is at fault, and every case would say the same.
-            raise UsageError(outcome.reason or str(outcome.status))
+            reason = outcome.reason or str(outcome.status)
+            raise UsageError(reason.removeprefix(f"{UsageError.__name__}: "))
         return (f"the toolchain could not be made ready: {outcome.reason}",)
 
     def execute(self, case: Case, replicate: int) -> Record:
