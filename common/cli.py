@@ -248,15 +248,11 @@ def _suite_options(suite: str, options: dict[str, Any]) -> dict[str, str]:
     Raises:
         UsageError: an option of one suite was given to another, or can't go with another option.
     """
-    everything = bool(options.get("all_architectures"))
-    if everything and suite != "timm_models":
-        msg = "--all goes with the suite timm_models"
-        raise UsageError(msg)
     if "target" in options:
         return {"target": options["target"]}
     if suite != "torchbench":
         _refuse_checkout(suite)
-        return {"all": "yes"} if everything else {}
+        return {}
     return _checkout_options(options)
 
 

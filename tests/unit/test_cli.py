@@ -108,7 +108,6 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
     ("suite", "words", "says"),
     [
         ("torchbench", "--speedup-ts --training", "freezes the model"),
-        (None, "run torchbench --all", "--all goes with the suite timm_models"),
         (None, "run huggingface --torchbench-root .", "can't go with the suite huggingface"),
     ],
 )
