@@ -19,6 +19,7 @@ _KEEP = ((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, -1), (_M_TOP_PAD, 256 * 2**20))
 """No block is mapped on its own, the heap is never trimmed, and it grows in steps (mallopt(3))."""
 
 _VARIABLES = {
+    "GLIBC_TUNABLES",
     "MALLOC_TRIM_THRESHOLD_",
     "MALLOC_TOP_PAD_",
     "MALLOC_MMAP_THRESHOLD_",

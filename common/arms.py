@@ -44,7 +44,7 @@ class CompiledArm:
         name: of the arm.
         step: one step; the same for every arm but for the callable inside.
         preparing_s: seconds of the backend's own work before the first step.
-        first_s: seconds of the first step.
+        first_steps_s: seconds of each step that was judged, the first one first.
         capture: what Dynamo captured; `None` where Dynamo is not involved.
         max_error: largest relative deviation from eager.
     """
@@ -52,7 +52,7 @@ class CompiledArm:
     name: str
     step: Step
     preparing_s: float
-    first_s: float
+    first_steps_s: tuple[float, ...]
     capture: CaptureStats | None
     max_error: float
 
@@ -89,8 +89,9 @@ class SettledArm:
         """
         if self.compiled.name == BASELINE:
             return None
-        first_s = max(0.0, self.compiled.first_s - self.warm_up.latency_s)
-        return self.compiled.preparing_s + first_s + self.warm_up.excess_s
+        latency_s = self.warm_up.latency_s
+        excess_s = sum(max(0.0, step_s - latency_s) for step_s in self.compiled.first_steps_s)
+        return self.compiled.preparing_s + excess_s + self.warm_up.excess_s
 
 
 def stopwatch(context: Context) -> Stopwatch:
@@ -127,7 +128,9 @@ def _observe_eager(context: Context, own: LoadedModel) -> dict[str, object]:
 def _float64_leaves(context: Context, loaded: LoadedModel) -> dict[str, Any]:
     """Give the leaves of eager's results in float64; none where the model can't compute in it."""
     try:
-        return dict(accuracy.leaves(_observe_eager(context, in_float64(loaded)), ""))
+        # Announced as eager's: should the process die of it, no arm is to blame.
+        with context.stages.at(Stage.EAGER):
+            return dict(accuracy.leaves(_observe_eager(context, in_float64(loaded)), ""))
     except Exception:  # noqa: BLE001  an operator without float64, or too little memory
         return {}
 
@@ -146,21 +149,30 @@ def compile_arm(
     before = capture.Snapshot.take()
     with stages.at(Stage.COMPILE, name):
         backend = _available_backend(name, context.job.case.device)
+        own = loaded.copy()
         started = watch.now()
-        step = _compiled_step(context, backend, loaded.copy())
+        compiled = backend.compile(own.module, own.args, own.kwargs)
         preparing_s = watch.now() - started
+        step = make_step(compiled, own, context.job.case.mode, context.job.seed)
         first, first_s = _timed(watch, step.call)
+    steps_s = [first_s]
+
+    def take(call: Callable[[], object]) -> object:
+        output, seconds = _timed(watch, call)
+        steps_s.append(seconds)
+        return output
+
+    with stages.at(Stage.RUN, name):
+        seen = step.observe(first, take)
     with stages.at(Stage.COMPARE, name):
-        comparison = accuracy.compare(
-            reference.seen, step.observe(first), reference.criterion, path=""
-        )
+        comparison = accuracy.compare(reference.seen, seen, reference.criterion, path="")
     if comparison.mismatch:
         raise WrongResultError(comparison.mismatch)
     return CompiledArm(
         name=name,
         step=step,
         preparing_s=preparing_s,
-        first_s=first_s,
+        first_steps_s=tuple(steps_s),
         capture=before.stats_since() if backend.captures else None,
         max_error=comparison.max_error,
     )
@@ -178,12 +190,9 @@ def compiled_step(context: Context, loaded: LoadedModel, name: str) -> Step:
     Raises:
         SkippedError: the backend is not available here.
     """
-    return _compiled_step(context, _available_backend(name, context.job.case.device), loaded)
-
-
-def _compiled_step(context: Context, backend: Backend, own: LoadedModel) -> Step:
-    compiled = backend.compile(own.module, own.args, own.kwargs)
-    return make_step(compiled, own, context.job.case.mode, context.job.seed)
+    backend, job = _available_backend(name, context.job.case.device), context.job
+    compiled = backend.compile(loaded.module, loaded.args, loaded.kwargs)
+    return make_step(compiled, loaded, job.case.mode, job.seed)
 
 
 def load_backend(name: str) -> Backend:

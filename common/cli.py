@@ -17,7 +17,6 @@ from dynamometer.common import registry
 from dynamometer.common.errors import (
     DynamometerError,
     UnfitEnvironmentError,
-    UnknownNameError,
     UsageError,
 )
 from dynamometer.common.options import GroupedCommand, run_options
@@ -103,14 +102,16 @@ def _program() -> click.Group:
     @program.command("run", cls=GroupedCommand, help=_RUN_HELP.format(suite="TARGET") + _TARGETS)
     @click.argument("target", required=False)
     @run_options(None)
-    @click.pass_context
-    def run(context: click.Context, /, target: str | None, **options: Any) -> int:
-        name, words = context.obj
+    @click.pass_obj
+    def run(invocation: tuple[str, list[str]], /, target: str | None, **options: Any) -> int:
+        name, words = invocation
         rest = words[1:]
         if target is None:
-            target, options = _project_defaults(context, options)
-        else:
-            rest.remove(target)
+            from dynamometer.common.project import read_project
+
+            words = ["run", *read_project(Path("pyproject.toml")), *rest]
+            return int(program.main(words, standalone_mode=False, obj=(name, words)))
+        rest.remove(target)
         return _run_target(target, name, rest, options)
 
     @program.command("resume", help="Finish an interrupted run.")
@@ -148,37 +149,11 @@ def _run_target(target: str, name: str, words: list[str], options: dict[str, Any
         return _run_suite(target, f"{name} run {shlex.quote(target)}", words, options)
     if not target.startswith("hub:"):
         target = str(Path(path).resolve()) + colons + function
+    if options["scale"] != Scale.FULL or options["batch_size"] is not None:
+        msg = "models of your own are what your code makes them: leave out --scale, --batch-size"
+        raise UsageError(msg)
     program = f"{name} run {shlex.quote(target)}"
     return _run_suite("user", program, words, {**options, "target": target})
-
-
-def _project_defaults(
-    context: click.Context, options: dict[str, Any]
-) -> tuple[str, dict[str, Any]]:
-    """Take the target, and options that were not typed, from the project in this folder.
-
-    Raises:
-        UsageError: there is no such project, or its table holds something else.
-    """
-    from dynamometer.common.project import read_project
-
-    project = read_project(Path("pyproject.toml"))
-    typed = click.core.ParameterSource.COMMANDLINE
-    by_flag = {
-        flag.removeprefix("--"): parameter
-        for parameter in context.command.params
-        for flag in parameter.opts
-    }
-    merged = dict(options)
-    for key, value in project.options.items():
-        if key not in by_flag:
-            kind = "option of [tool.dynamometer]"
-            raise UnknownNameError(kind, key, by_flag)
-        parameter = by_flag[key]
-        name = parameter.name or key
-        if context.get_parameter_source(name) is not typed:
-            merged[name] = parameter.type_cast_value(context, value)
-    return project.models, merged
 
 
 def _names(what: str, suite: str | None) -> list[str]:
@@ -248,11 +223,9 @@ def _suite_options(suite: str, options: dict[str, Any]) -> dict[str, str]:
     Raises:
         UsageError: an option of one suite was given to another, or can't go with another option.
     """
-    if "target" in options:
-        return {"target": options["target"]}
     if suite != "torchbench":
         _refuse_checkout(suite)
-        return {}
+        return {"target": options["target"]} if "target" in options else {}
     return _checkout_options(options)
 
 
@@ -363,8 +336,13 @@ def _check_workload(workload: Workload) -> None:
     Raises:
         UsageError: two options contradict each other.
     """
-    if workload.mode is Mode.TRAINING and "ts" in workload.arms:
+    if "ts" not in workload.arms:
+        return
+    if workload.mode is Mode.TRAINING:
         msg = "--speedup-ts freezes the model, which can't be trained then; leave out --training"
+        raise UsageError(msg)
+    if workload.dtype is Dtype.AMP:
+        msg = "--speedup-ts traces the model, and a trace can't hold autocast; leave out --amp"
         raise UsageError(msg)
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import msgspec
 
+import dynamometer
 from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.dynamo.processor import processor_name
 from dynamometer.results.schema import Environment
 
 _PACKAGES = (
-    "dynamometer",
     "diffusers",
     "numpy",
     "timm",
@@ -30,6 +30,7 @@ _PACKAGES = (
 )
 _VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
+    "GLIBC_TUNABLES",
     "GOMP_CPU_AFFINITY",
     "GOMP_SPINCOUNT",
     "KMP_AFFINITY",
@@ -58,7 +59,7 @@ def read_environment() -> Environment:
         memory_bytes=memory_bytes(),
         os=f"{platform.system()} {platform.release()}",
         python=platform.python_version(),
-        packages={name: found for name in _PACKAGES if (found := _version(name))},
+        packages=_packages(),
         git=_git_commit(),
         governor=_GOVERNOR.read_text().strip() if _GOVERNOR.exists() else None,
         load_1min=os.getloadavg()[0],
@@ -119,6 +120,12 @@ def cuda_device_count() -> int:
     if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return 0
     return count.value
+
+
+def _packages() -> dict[str, str]:
+    installed = {name: found for name in _PACKAGES if (found := _version(name))}
+    # A checkout has no metadata, or not wherever it is run from.
+    return {"dynamometer": dynamometer.__version__, **installed}
 
 
 def _version(package: str) -> str | None:

@@ -21,23 +21,37 @@ if TYPE_CHECKING:
 
 @dataclass
 class StageClock:
-    """Tells the parent where the worker is, and adds up the wall seconds of each stage."""
+    """Tells the parent where the worker is, and adds up the wall seconds of each stage.
+
+    A stage within another takes its seconds from that one, and gives way to it again.
+    """
 
     announce: Callable[[Progress], None]
     stage: Stage | None = None
     arm: str | None = None
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _open: list[tuple[Stage, str | None]] = field(default_factory=list)
 
     @contextmanager
     def at(self, stage: Stage, arm: str | None = None) -> Iterator[None]:
         """Be in a stage; after an exception the clock still says which stage it was."""
-        self.stage, self.arm = stage, arm
-        self.announce(Progress(stage=stage, arm=arm))
+        self._enter(stage, arm)
+        self._open.append((stage, arm))
         started = time.perf_counter()
         try:
             yield
         finally:
-            self.seconds[stage] += time.perf_counter() - started
+            spent_s = time.perf_counter() - started
+            self._open.pop()
+            self.seconds[stage] += spent_s
+            if self._open:
+                self.seconds[self._open[-1][0]] -= spent_s
+        if self._open:
+            self._enter(*self._open[-1])
+
+    def _enter(self, stage: Stage, arm: str | None) -> None:
+        self.stage, self.arm = stage, arm
+        self.announce(Progress(stage=stage, arm=arm))
 
 
 @dataclass(frozen=True)

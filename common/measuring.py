@@ -61,6 +61,7 @@ def measure(context: Context) -> Findings:
         results[name] = _arm_result(name, arm)
         if isinstance(arm, SettledArm) and results[name].outcome == PASSED:
             settled[name] = arm
+    del reference  # and with it whatever was computed in float64
     if BASELINE in settled and len(settled) > 1:
         frames = capture.frames_seen()
         with stages.at(Stage.MEASURE):

@@ -125,6 +125,8 @@ class Worker:
         self._signal(number)
 
     def _signal(self, number: signal.Signals) -> None:
+        if not self.pid:
+            return  # it was never born; group 0 is our own
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
 
@@ -195,6 +197,12 @@ class Template:
             if worker is None:
                 return Worker.unborn()
             worker.kill()
+        except BaseException:
+            # The template, which would bury what the worker leaves behind, is about to be ended.
+            if worker is not None:
+                worker.kill()
+                worker.finish()
+            raise
         worker.finish()
         return worker
 
@@ -208,8 +216,11 @@ class Template:
             request = msgspec.json.encode(Fork(job=job, token=token))
             try:
                 socket.send_fds(self._control, [request], [theirs, sink.fileno()])
-            except BrokenPipeError as error:
-                raise _TemplateDiedError from error
+            except OSError as error:
+                os.close(results)
+                if isinstance(error, BrokenPipeError):
+                    raise _TemplateDiedError from error
+                raise
             finally:
                 os.close(theirs)
         answer = self._receive()

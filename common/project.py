@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynamometer.common.errors import UsageError
 
@@ -18,24 +17,14 @@ models = "FILE.py"
 """
 
 
-@dataclass(frozen=True)
-class Project:
-    """The table of a project.
+def read_project(path: Path) -> list[str]:
+    """Give the words that a project's table stands for on the command line.
 
-    Attributes:
-        models: what to run, as one would type it.
-        options: of `dynamometer run`, by their long names without dashes.
-    """
-
-    models: str
-    options: dict[str, Any]
-
-
-def read_project(path: Path) -> Project:
-    """Read a project's table.
+    `models` is what is run; any other key is a long option without its dashes. A list repeats the
+    option, and `true` is one without a value.
 
     Raises:
-        UsageError: there is none, it is damaged, or doesn't say what to run.
+        UsageError: there is no table, it is damaged, or doesn't say what to run.
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))["tool"]["dynamometer"]
@@ -47,4 +36,12 @@ def read_project(path: Path) -> Project:
     models = table.pop("models", None)
     if not isinstance(models, str):
         raise UsageError(_NEEDED)
-    return Project(models, table)
+    return [models, *(word for key, value in table.items() for word in _option(key, value))]
+
+
+def _option(key: str, value: object) -> list[str]:
+    if isinstance(value, list):
+        return [word for each in value for word in _option(key, each)]
+    if isinstance(value, bool):
+        return [f"--{key}"] if value else []
+    return [f"--{key}", str(value)]

@@ -18,7 +18,7 @@ from dynamometer.dynamo import state
 from dynamometer.results.schema import Dtype, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from dynamometer.common.suite import LoadedModel
     from dynamometer.results.schema import Case
@@ -27,7 +27,12 @@ LEARNING_RATE = 0.01
 _OBSERVED_TRAINING_STEPS = 2
 
 _IMAGE_DIMENSIONS = 4
-_DTYPES = {Dtype.FLOAT16: torch.float16, Dtype.BFLOAT16: torch.bfloat16}
+_DTYPES = {
+    Dtype.FLOAT32: torch.float32,
+    Dtype.FLOAT16: torch.float16,
+    Dtype.BFLOAT16: torch.bfloat16,
+    Dtype.AMP: torch.float32,
+}
 
 
 def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedModel:
@@ -38,7 +43,7 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
     Raises:
         SkippedError: there is nothing to train.
     """
-    dtype = _DTYPES.get(case.dtype)
+    dtype = _DTYPES[case.dtype]
 
     def move(tensor: torch.Tensor) -> torch.Tensor:
         wanted = dtype if tensor.is_floating_point() else None
@@ -51,14 +56,13 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
     if case.channels_last:
         # nn.Module.to takes a memory format by this overload alone.
         module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    module = module.train(case.mode is Mode.TRAINING)
     if case.mode is Mode.TRAINING:
         module = WithLoss(_trainable(module))
     if case.dtype is Dtype.AMP:
         module = Autocast(module, device.type)
     return replace(
         loaded,
-        module=module,
+        module=module.train(case.mode is Mode.TRAINING),
         args=tree_map_only(torch.Tensor, move, loaded.args),
         kwargs=tree_map_only(torch.Tensor, move, dict(loaded.kwargs)),
     )
@@ -80,13 +84,20 @@ class WithLoss(nn.Module):
         self.module = module
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Give the loss the model computes itself, else the mean square of its outputs."""
+        """Give the loss the model computes itself, else the mean square of its outputs.
+
+        Raises:
+            SkippedError: no output is of floating point.
+        """
         output = self.module(*args, **kwargs)
         own = getattr(output, "loss", None)
         if isinstance(own, torch.Tensor):
             return own
         tensors = [each for each in tree_leaves(output) if isinstance(each, torch.Tensor)]
         squares = [_wide(each).square().mean() for each in tensors if each.is_floating_point()]
+        if not squares:
+            msg = "none of its outputs is of floating point, so there is no loss to train with"
+            raise SkippedError(msg)
         return torch.stack(squares).sum()
 
 
@@ -124,25 +135,41 @@ class Step:
     loaded: LoadedModel
     mode: Mode
 
-    def observe(self, first: object) -> dict[str, object]:
+    def observe(
+        self, first: object, take: Callable[[Callable[[], object]], object] = lambda step: step()
+    ) -> dict[str, object]:
         """Give everything an arm is judged by, after its first step.
 
         Args:
             first: what the first step gave.
+            take: takes a further step; for whoever wants to time it.
 
         Returns:
             In inference output, inputs and buffers. In training the losses and the first step's
             gradients, and inputs, parameters and buffers after a second step.
         """
+        module = _inner(self.loaded.module)
+        seen: dict[str, object] = {"output": first}
+        if self.mode is Mode.TRAINING:
+            # Clones: a backend may reuse the memory of what it gave before (CUDA graphs do).
+            losses = [_clone(first)]
+            gradients = {name: _clone(each.grad) for name, each in module.named_parameters()}
+            losses += [take(self.call) for _ in range(_OBSERVED_TRAINING_STEPS - 1)]
+            parameters = dict(module.named_parameters())
+            seen = {"loss": losses, "gradients": gradients, "parameters": parameters}
         inputs = {"args": self.loaded.args, "kwargs": dict(self.loaded.kwargs)}
-        module = self.loaded.module
-        seen: dict[str, object] = {"inputs": inputs, "buffers": _named(module.named_buffers())}
-        if self.mode is Mode.INFERENCE:
-            return {"output": first, **seen}
-        parameters = _named(module.named_parameters())
-        gradients = {name: each.grad for name, each in parameters.items()}
-        losses = [first, *(self.call() for _ in range(_OBSERVED_TRAINING_STEPS - 1))]
-        return {"loss": losses, "gradients": gradients, "parameters": parameters, **seen}
+        return {**seen, "inputs": inputs, "buffers": dict(module.named_buffers())}
+
+
+def _clone(value: object) -> object:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _inner(module: nn.Module) -> nn.Module:
+    """Take off what was wrapped around the model here."""
+    while isinstance(module, WithLoss | Autocast):
+        module = module.module
+    return module
 
 
 def make_step(compiled: Callable[..., Any], loaded: LoadedModel, mode: Mode, seed: int) -> Step:
@@ -189,15 +216,3 @@ def in_float64(loaded: LoadedModel) -> LoadedModel:
         args=tree_map_only(torch.Tensor, widen, own.args),
         kwargs=tree_map_only(torch.Tensor, widen, dict(own.kwargs)),
     )
-
-
-def _named(items: Any) -> Mapping[str, Any]:
-    """Give parameters or buffers by the model's own names for them."""
-    return {_without_wrappers(name): each for name, each in items}
-
-
-def _without_wrappers(name: str) -> str:
-    prefix = "module."
-    while name.startswith(prefix):
-        name = name.removeprefix(prefix)
-    return name

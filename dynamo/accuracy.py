@@ -38,6 +38,9 @@ to 3 times eager's root mean square error (`same` in `torch/_dynamo/utils.py`)."
 SMALLEST_COSINE = 0.99
 """Where a model asks for cosine similarity, as in PyTorch's harness."""
 
+_JUDGED_TOGETHER = ("gradients", "parameters")
+"""Results whose leaves have a scale in common (`_negligible_magnitudes`)."""
+
 _USABLE_EAGER_ERROR = 0.1
 """If eager itself is this far from float64, the two did not compute the same thing: a random mask
 drawn in another precision is another mask."""
@@ -99,12 +102,44 @@ def compare(
         differing = ", ".join(sorted(wanted.keys() ^ found.keys()))
         return Comparison(math.inf, f"the results have different structure: {differing}")
     largest = 0.0
+    negligible = _negligible_magnitudes(wanted, criterion.tolerance)
     for leaf_path, leaf in wanted.items():
-        error, problem = _compare_leaf(leaf_path, leaf, found[leaf_path], criterion)
+        place = Place(leaf_path, negligible.get(_root(leaf_path), 0.0))
+        error, problem = _compare_leaf(place, leaf, found[leaf_path], criterion)
         largest = max(largest, error)
         if problem:
             return Comparison(largest, f"{leaf_path}: {problem}")
     return Comparison(largest, None)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a leaf is.
+
+    Attributes:
+        path: of the leaf.
+        negligible: magnitude below which its own says nothing; errors are relative to this then.
+    """
+
+    path: str
+    negligible: float
+
+
+def _root(path: str) -> str:
+    return path.partition(".")[0]
+
+
+def _negligible_magnitudes(wanted: Mapping[str, Any], tolerance: float) -> dict[str, float]:
+    """Give the magnitude below which a gradient, or a parameter, is rounding of the others.
+
+    The gradient of a bias in front of a normalisation is zero but for rounding, and so is what such
+    a bias becomes when it is trained from zero: relative to themselves no two are alike.
+    """
+    largest = dict.fromkeys(_JUDGED_TOGETHER, 0.0)
+    for path, leaf in wanted.items():
+        if _root(path) in largest and isinstance(leaf, torch.Tensor) and leaf.is_floating_point():
+            largest[_root(path)] = max(largest[_root(path)], _magnitude(_as_float(leaf)))
+    return {root: tolerance * magnitude for root, magnitude in largest.items()}
 
 
 def leaves(
@@ -147,10 +182,12 @@ def _children(tree: object) -> list[tuple[str, Any]] | None:
 
 
 def _compare_leaf(
-    path: str, expected: object, actual: object, criterion: Criterion
+    place: Place, expected: object, actual: object, criterion: Criterion
 ) -> tuple[float, str | None]:
     if isinstance(expected, np.ndarray) and isinstance(actual, np.ndarray):
         expected, actual = torch.from_numpy(expected), torch.from_numpy(actual)
+    if isinstance(expected, float) and isinstance(actual, float):
+        expected, actual = (torch.tensor(each, dtype=torch.float64) for each in (expected, actual))
     if not isinstance(expected, torch.Tensor):
         same = _is_same(expected, actual)
         return (0.0, None) if same else (math.inf, f"expected {expected!r}, got {actual!r}")
@@ -161,7 +198,7 @@ def _compare_leaf(
     if not (expected.is_floating_point() or expected.is_complex()):
         differing = int((_plain(expected) != _plain(actual)).sum())
         return (math.inf, f"{differing} elements differ") if differing else (0.0, None)
-    return _compare_values(path, expected, actual, criterion)
+    return _compare_values(place, expected, actual, criterion)
 
 
 def _kind(tensor: torch.Tensor) -> str:
@@ -180,9 +217,10 @@ def _kind(tensor: torch.Tensor) -> str:
 
 
 def _compare_values(
-    path: str, expected: torch.Tensor, actual: torch.Tensor, criterion: Criterion
+    place: Place, expected: torch.Tensor, actual: torch.Tensor, criterion: Criterion
 ) -> tuple[float, str | None]:
-    error = relative_error(expected, actual)
+    least = place.negligible
+    error = relative_error(expected, actual, least)
     if criterion.cosine and error > criterion.tolerance:
         cosine = _cosine(expected, actual)
         if cosine >= SMALLEST_COSINE:
@@ -191,24 +229,27 @@ def _compare_values(
     if error <= criterion.tolerance:
         return error, None
     problem = f"error {error:.3g} exceeds the tolerance {criterion.tolerance:.3g}"
-    truth = criterion.reference().get(path)
+    truth = criterion.reference().get(place.path)
     if not isinstance(truth, torch.Tensor) or truth.shape != expected.shape:
         return error, problem
-    eager_error, arm_error = relative_error(truth, expected), relative_error(truth, actual)
-    if eager_error < _USABLE_EAGER_ERROR and _errs_as_eager(truth, expected, actual):
+    eager_error, arm_error = (relative_error(truth, each, least) for each in (expected, actual))
+    worst_fits = arm_error <= EAGER_ERROR_MULTIPLE * eager_error
+    usable = eager_error < _USABLE_EAGER_ERROR
+    if usable and worst_fits and _errs_as_eager_on_average(truth, expected, actual):
         return error, None
     return error, f"{problem}; against float64 eager errs by {eager_error:.3g}, it {arm_error:.3g}"
 
 
-def _errs_as_eager(truth: torch.Tensor, expected: torch.Tensor, actual: torch.Tensor) -> bool:
-    pairs = [
-        (relative_error(truth, expected), relative_error(truth, actual)),
-        (_root_mean_square(truth, expected), _root_mean_square(truth, actual)),
-    ]
-    return all(arm <= EAGER_ERROR_MULTIPLE * eager for eager, arm in pairs)
+def _errs_as_eager_on_average(
+    truth: torch.Tensor, expected: torch.Tensor, actual: torch.Tensor
+) -> bool:
+    eager, arm = (_root_mean_square(truth, each) for each in (expected, actual))
+    return arm <= EAGER_ERROR_MULTIPLE * eager
 
 
-def relative_error(expected: torch.Tensor, actual: torch.Tensor) -> float:
+def relative_error(
+    expected: torch.Tensor, actual: torch.Tensor, least_magnitude: float = 0.0
+) -> float:
     """Largest deviation of an element, relative to the largest finite magnitude in `expected`.
 
     Where all of `expected` is zero there is no magnitude to go by, and the deviation is absolute.
@@ -216,6 +257,7 @@ def relative_error(expected: torch.Tensor, actual: torch.Tensor) -> float:
     Args:
         expected: any shape, floating point or complex.
         actual: same shape.
+        least_magnitude: what the deviation is relative to where the elements are smaller.
 
     Returns:
         0 for equal tensors; infinity where one is NaN or infinite and the other is not.
@@ -226,9 +268,14 @@ def relative_error(expected: torch.Tensor, actual: torch.Tensor) -> float:
         return 0.0
     difference = torch.where(same, 0.0, (want - got).abs())
     worst = float(difference.nan_to_num(nan=math.inf, posinf=math.inf).max())
-    magnitude = float(torch.where(want.isfinite(), want.abs(), 0.0).max())
+    magnitude = max(_magnitude(want), least_magnitude)
     # Below the smallest normal number of its dtype a relative error says nothing.
     return worst / max(magnitude, torch.finfo(expected.dtype).tiny) if magnitude else worst
+
+
+def _magnitude(values: torch.Tensor) -> float:
+    """Give the largest finite magnitude; 0 of no elements."""
+    return float(torch.where(values.isfinite(), values.abs(), 0.0).max()) if values.numel() else 0.0
 
 
 def _root_mean_square(expected: torch.Tensor, actual: torch.Tensor) -> float:
@@ -258,6 +305,4 @@ def _is_same(expected: object, actual: object) -> bool:
     """Compare leaves that are no tensors; of one without an equality of its own, the type."""
     if type(expected) is not type(actual) or type(expected).__eq__ is object.__eq__:
         return type(expected) is type(actual)
-    if isinstance(expected, float) and isinstance(actual, float):
-        return expected == actual or (math.isnan(expected) and math.isnan(actual))
     return bool(expected == actual)

@@ -6,6 +6,7 @@ is, the baseline, a third. What is returned is called by the very same step for 
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Backend(Protocol):
         """Give a callable with the module's signature; it may compile at its first call.
 
         Args:
-            module: in evaluation mode, on the device; this arm's own copy.
+            module: on the device, in the mode it is run in; this arm's own copy.
             args: example positional inputs, on the device.
             kwargs: example keyword inputs, on the device.
         """
@@ -152,9 +153,9 @@ class TorchScript(Baseline):
 
 def _frozen_trace(module: nn.Module, **examples: Any) -> Callable[..., Any]:
     trace: Callable[..., Any] = torch.jit.trace  # not annotated by torch
-    frozen: Callable[..., Any] = torch.jit.freeze(
-        trace(module, strict=False, check_trace=False, **examples)
-    )
+    # Of copies: tracing runs the module, which may change its inputs.
+    traced = trace(module, strict=False, check_trace=False, **copy.deepcopy(examples))
+    frozen: Callable[..., Any] = torch.jit.freeze(traced)
     return frozen
 
 

@@ -26,27 +26,20 @@ def seed_everything(seed: int) -> None:
 def running(mode: Mode, threads: int | None) -> Iterator[None]:
     """Run with gradients or without, on a number of intra-op threads if one is given.
 
-    In training Inductor draws random numbers as eager does: with its own generator every dropout
-    would be another one than eager's, and no two results could be compared.
+    Inductor draws random numbers as eager does: with its own generator a dropout, or noise that a
+    model adds, would be another one than eager's, and no two results could be compared.
     """
-    training = mode is Mode.TRAINING
+    from torch._inductor import config
+
     before = torch.get_num_threads()
     if threads is not None:
         torch.set_num_threads(threads)
     try:
-        with torch.set_grad_enabled(training), _eager_random_numbers(wanted=training):
+        with (
+            torch.set_grad_enabled(mode is Mode.TRAINING),
+            config.patch(fallback_random=True),
+        ):
             yield
     finally:
         if threads is not None:
             torch.set_num_threads(before)
-
-
-@contextmanager
-def _eager_random_numbers(*, wanted: bool) -> Iterator[None]:
-    if not wanted:
-        yield
-        return
-    from torch._inductor import config
-
-    with config.patch(fallback_random=True):
-        yield

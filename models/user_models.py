@@ -39,7 +39,10 @@ def open_suite(options: Mapping[str, str]) -> Suite:
     Raises:
         ValueError: there is no such file, or no such model in it; says what there is.
     """
-    target = options["target"]
+    target = options.get("target", "")
+    if not target:
+        msg = "the suite user is run by naming a file: dynamometer run FILE.py"
+        raise ValueError(msg)
     if target.startswith(_HUB_PREFIX):
         return HubModel(target.removeprefix(_HUB_PREFIX))
     path, _, name = target.partition("::")

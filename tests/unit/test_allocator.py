@@ -9,7 +9,12 @@ from dynamometer.common import allocator
 from dynamometer.common.allocator import without_policy
 from dynamometer.results.schema import Allocator
 
-INHERITED = {"PATH": "/bin", "MALLOC_TOP_PAD_": "1", "MALLOC_ARENA_MAX": "2"}
+INHERITED = {
+    "PATH": "/bin",
+    "MALLOC_TOP_PAD_": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "GLIBC_TUNABLES": "glibc.malloc.trim_threshold=1",
+}
 
 
 def test_an_inherited_policy_is_taken_away() -> None:

@@ -108,6 +108,12 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
     ("suite", "words", "says"),
     [
         ("torchbench", "--speedup-ts --training", "freezes the model"),
+        ("torchbench", "--speedup-ts --amp", "can't hold autocast"),
+        (None, "run user", "dynamometer run FILE.py"),
+        (None, "run", "say what to run"),
+        (None, "run nowhere.py", "there is no file"),
+        (None, "run mine.py --scale tiny", "leave out --scale"),
+        (None, "run mine.py --torchbench-root .", "can't go with the suite user"),
         (None, "run huggingface --torchbench-root .", "can't go with the suite huggingface"),
     ],
 )
@@ -135,6 +141,21 @@ def test_arms(program: Program, words: str, arms: tuple[str, ...]) -> None:
     """Arms come in the order they were named, each once."""
     (case,) = program.script("--only", "resnet18", *words.split()).plan.cases
     assert case.arms == ("baseline", *arms)
+
+
+def test_a_project_says_what_is_run(program: Program, tmp_path: Path) -> None:
+    """Its options come first, so that those typed win; the command recorded names them all."""
+    (tmp_path / "mine.py").write_text("def a(): ...\n")
+    table = '[tool.dynamometer]\nmodels = "mine.py"\nbackend = ["eager"]\nreplicates = 5\n'
+    (tmp_path / "pyproject.toml").write_text(table)
+    assert cli.main(None, ["run", "-r", "2"]) == 0
+    ((manifest, _, _),) = program.executed
+    assert [case.model for case in manifest.plan.cases] == ["a"]
+    assert manifest.plan.cases[0].arms == ("baseline", "eager")
+    assert manifest.plan.protocol.replicates == 2
+    path = tmp_path / "mine.py"
+    words = f"dynamometer run {path} --backend eager --replicates 5 -r 2"
+    assert manifest.command == words
 
 
 def test_quick_may_have_more_replicates(program: Program) -> None:

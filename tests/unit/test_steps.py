@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import factories
 import pytest
@@ -18,6 +18,9 @@ from dynamometer.common.steps import (
 )
 from dynamometer.common.suite import LoadedModel
 from dynamometer.results.schema import Dtype, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CPU = torch.device("cpu")
 
@@ -127,6 +130,48 @@ class HasLoss(dict[str, torch.Tensor]):
 def test_the_loss(output: object, loss: float) -> None:
     """It is the model's own, else the mean square of every output of floating point."""
     assert float(WithLoss(Returns())(output)) == loss
+
+
+def test_without_an_output_of_floating_point_there_is_no_loss() -> None:
+    """A model that gives token ids is skipped in training, with that reason."""
+    with pytest.raises(SkippedError, match="no loss to train with"):
+        WithLoss(Returns())(torch.tensor([1]))
+
+
+class Reassigns(nn.Module):
+    """Replaces its buffer at every call, and has a submodule of a misleading name."""
+
+    count: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+        self.weight = nn.Parameter(torch.ones(()))
+        self.module = nn.Linear(1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Count, and use everything."""
+        self.count = self.count + 1
+        out: torch.Tensor = self.module(x) * self.weight
+        return out
+
+
+def test_what_is_seen_is_of_the_last_step_under_the_models_own_names() -> None:
+    """Buffers are those after the second step, and no parameter hides another."""
+    made = LoadedModel(module=Reassigns(), args=(torch.ones(2, 1),))
+    model = configure(made, factories.case(mode=Mode.TRAINING, dtype=Dtype.AMP), CPU)
+    step = make_step(model.module, model, Mode.TRAINING, seed=0)
+    taken: list[object] = []
+
+    def take(call: Callable[[], object]) -> object:
+        taken.append(call)
+        return call()
+
+    seen: dict[str, Any] = step.observe(step.call(), take)
+    assert float(seen["buffers"]["count"]) == 2.0
+    assert set(seen["parameters"]) == {"weight", "module.weight", "module.bias"}
+    assert set(seen["gradients"]) == set(seen["parameters"])
+    assert len(taken) == 1
 
 
 def test_an_inference_step_shows_outputs_inputs_and_buffers() -> None:

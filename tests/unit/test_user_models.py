@@ -111,11 +111,14 @@ def test_what_is_no_model_is_described(value: object, says: str) -> None:
 
 
 def test_a_project_says_what_to_run(tmp_path: Path) -> None:
-    """Models and options come from the table."""
+    """Models and options come from the table, as one would type them."""
     path = tmp_path / "pyproject.toml"
-    path.write_text('[tool.dynamometer]\nmodels = "mine.py"\nbackend = ["eager"]\n')
-    project = read_project(path)
-    assert (project.models, project.options) == ("mine.py", {"backend": ["eager"]})
+    path.write_text(
+        '[tool.dynamometer]\nmodels = "mine.py"\nbackend = ["eager", "inductor"]\n'
+        "bfloat16 = true\nspawn = false\nreplicates = 5\n"
+    )
+    words = "mine.py --backend eager --backend inductor --bfloat16 --replicates 5"
+    assert read_project(path) == words.split()
 
 
 @pytest.mark.parametrize("text", ["", "[tool.dynamometer]\n", "[tool.dynamometer]\nmodels = 3\n"])
