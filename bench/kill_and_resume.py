@@ -30,7 +30,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=_AsWritten)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--longest-s", type=float, default=25.0, help="longest time to a kill")
+    parser.add_argument("--longest-s", type=float, default=15.0, help="longest time to a kill")
     parser.add_argument("--filter", default="^(alexnet|basic_gnn_gcn|hf_Bert|resnet18|dcgan|vgg16)")
     options = parser.parse_args()
     rng = random.Random(options.seed)
@@ -40,15 +40,16 @@ def main() -> int:
         faults: list[str] = []
         for kill in range(options.kills):
             faults += _run_and_kill(command, runs, rng.uniform(0.3, options.longest_s), kill)
-            directory = next(Path(runs).iterdir(), None)
-            if directory is not None and (directory / "manifest.json").exists():
+            directory = _run_directory(runs)
+            if directory is not None:
                 command = ["-m", "dynamometer", "resume", str(directory)]
         done = subprocess.run(
             [sys.executable, *command], cwd=ROOT, capture_output=True, check=False
         )
         if done.returncode:
             faults.append(f"the last resume ended with {done.returncode}: {done.stderr[-500:]!r}")
-        faults += _check(next(Path(runs).iterdir()))
+        directory = _run_directory(runs)
+        faults += _check(directory) if directory else ["there is no run"]
     print("\n".join(faults) or f"{options.kills} kills: nothing lost, nothing run twice")
     return 1 if faults else 0
 
@@ -86,8 +87,13 @@ def _run_and_kill(command: list[str], runs: str, after_s: float, number: int) ->
     return faults
 
 
+def _run_directory(runs: str) -> Path | None:
+    """Find the run; one that was killed before it had said what it would do is none."""
+    return next((path.parent for path in Path(runs).glob("*/manifest.json")), None)
+
+
 def _lines(runs: str) -> list[str]:
-    directory = next(Path(runs).iterdir(), None)
+    directory = _run_directory(runs)
     if directory is None or not (directory / "events.jsonl").exists():
         return []
     text = (directory / "events.jsonl").read_text()
