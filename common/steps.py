@@ -46,13 +46,14 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
     dtype = _DTYPES[case.dtype]
 
     def move(tensor: torch.Tensor) -> torch.Tensor:
-        wanted = dtype if tensor.is_floating_point() else None
-        moved = tensor.to(device, wanted)
+        moved = tensor.to(device, _dtype_for(tensor, dtype))
         if case.channels_last and moved.dim() == _IMAGE_DIMENSIONS:
             return moved.contiguous(memory_format=torch.channels_last)
         return moved
 
-    module = loaded.module.to(device, dtype)
+    module = loaded.module.to(device)
+    if any(_dtype_for(each, dtype) is not each.dtype for each in module.parameters()):
+        module = module.to(dtype)
     if case.channels_last:
         # nn.Module.to takes a memory format by this overload alone.
         module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -66,6 +67,16 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
         args=tree_map_only(torch.Tensor, move, loaded.args),
         kwargs=tree_map_only(torch.Tensor, move, dict(loaded.kwargs)),
     )
+
+
+def _dtype_for(tensor: torch.Tensor, dtype: torch.dtype) -> torch.dtype:
+    """Give the dtype a tensor is to have where `dtype` is asked for.
+
+    A model that is published in float64 stays in it where float32 is asked for: it is so for a
+    reason, as rounding in sums that cancel would be all that is left.
+    """
+    kept = dtype is torch.float32 and tensor.dtype is torch.float64
+    return dtype if tensor.is_floating_point() and not kept else tensor.dtype
 
 
 def _trainable(module: nn.Module) -> nn.Module:

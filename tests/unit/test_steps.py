@@ -68,6 +68,22 @@ def test_half_precision_is_of_weights_and_inputs(dtype: Dtype) -> None:
     assert [each.dtype for each in model.args] == [wanted, torch.int64]
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (torch.float64, torch.float64),
+        (torch.float32, torch.float32),
+        (torch.float16, torch.float32),
+        (torch.bfloat16, torch.float32),
+    ],
+)
+def test_float32_widens_but_does_not_narrow(given: torch.dtype, kept: torch.dtype) -> None:
+    """A checkpoint in half precision is run in float32; what is published in float64 stays so."""
+    made = LoadedModel(module=nn.Linear(2, 2).to(given), args=(torch.rand(2, 2).to(given),))
+    model = configure(made, factories.case(), CPU)
+    assert model.module(*model.args).dtype is kept
+
+
 def test_autocast_leaves_weights_alone() -> None:
     """Under `amp` weights stay in float32, and the operators' results are narrower."""
     model = configured(dtype=Dtype.AMP)
