@@ -223,8 +223,14 @@ def _suite_options(suite: str, options: dict[str, Any]) -> dict[str, str]:
     Raises:
         UsageError: an option of one suite was given to another, or can't go with another option.
     """
+    everything = bool(options.get("all_architectures"))
+    if everything and suite != "timm_models":
+        msg = "--all goes with the suite timm_models"
+        raise UsageError(msg)
     if suite != "torchbench":
         _refuse_checkout(suite)
+        if everything:
+            return {"all": "yes"}
         return {"target": options["target"]} if "target" in options else {}
     return _checkout_options(options)
 

@@ -186,6 +186,12 @@ _OPTIONS = (
 
 
 _SUITE_OPTIONS = {
+    "timm_models": (
+        _option(
+            "--all", "all_architectures", is_flag=True, group="Selection",
+            help="Also every other architecture of timm; -k and --only choose among them.",
+        ),
+    ),
     "torchbench": (
         _option(
             "--torchbench-root", type=click.Path(), envvar="TORCHBENCH_ROOT", metavar="DIR",

@@ -17,6 +17,7 @@ Kind = Literal["suites", "backends", "experiments", "executors", "sinks"]
 _BUILT_IN: dict[Kind, dict[str, str]] = {
     "suites": {
         "huggingface": "dynamometer.huggingface:open_suite",
+        "timm_models": "dynamometer.timm_models:open_suite",
         "torchbench": "dynamometer.torchbench:open_suite",
         "torchbench-checkout": "dynamometer.torchbench:open_checkout",
         "user": "dynamometer.models.user_models:open_suite",

@@ -50,6 +50,8 @@ def _execution_words(plan: RunPlan) -> list[str]:
         words += ["--allocator", plan.protocol.allocator]
     if plan.protocol.start_method is StartMethod.SPAWN:
         words.append("--spawn")
+    if plan.suite_options.get("all") == "yes":
+        words.append("--all")
     if "torchbench_root" in plan.suite_options:
         words += ["--torchbench-root", plan.suite_options["torchbench_root"]]
         offline = plan.suite_options["offline_weights"] == "yes"

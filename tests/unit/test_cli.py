@@ -114,6 +114,7 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         (None, "run nowhere.py", "there is no file"),
         (None, "run mine.py --scale tiny", "leave out --scale"),
         (None, "run mine.py --torchbench-root .", "can't go with the suite user"),
+        (None, "run torchbench --all", "--all goes with the suite timm_models"),
         (None, "run huggingface --torchbench-root .", "can't go with the suite huggingface"),
     ],
 )

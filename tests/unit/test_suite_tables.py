@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
-SUITES = [TableSuite(name) for name in ("huggingface", "torchbench")]
+SUITES = [TableSuite(name) for name in ("huggingface", "timm_models", "torchbench")]
 SPECS = [spec for suite in SUITES for spec in suite.specs()]
 BUILT = [spec for spec in SPECS if not spec.is_never_run]
 QUICK_AT_MOST = 10

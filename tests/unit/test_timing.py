@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import random
 from typing import TYPE_CHECKING
 
@@ -350,7 +351,8 @@ def test_visits_carry_what_the_kernel_counted(clock: FakeClock, watch: Stopwatch
     kept = []
 
     def call() -> None:
-        kept.append(bytearray(64 * 4096))
+        kept.append(mmap.mmap(-1, 64 * mmap.PAGESIZE))  # malloc might give pages touched before
+        kept[-1].write(b"x" * 64 * mmap.PAGESIZE)
         clock.time_s += FAST_S
 
     visits = visit(watch, {"A": call}, protocol())

@@ -1,0 +1,1 @@
+../timm_models.py
