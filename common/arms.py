@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import functools
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dynamometer.common import registry
-from dynamometer.common.outcome import NondeterministicError, SkippedError, WrongResultError
+from dynamometer.common.outcome import (
+    NondeterministicError,
+    SkippedError,
+    WrongResultError,
+    is_out_of_memory,
+)
 from dynamometer.common.steps import Step, in_float64, make_step
 from dynamometer.common.timing import Stopwatch, WarmUp, settle
 from dynamometer.dynamo import accuracy, capture
-from dynamometer.dynamo.backends import as_backend
+from dynamometer.dynamo.backends import FunctionBackend, as_backend
 from dynamometer.results.schema import BASELINE, PASSED, CaptureStats, Outcome, Stage, Status
 
 if TYPE_CHECKING:
@@ -103,8 +108,11 @@ def run_reference(context: Context, loaded: LoadedModel) -> Reference:
     """Run eager twice, and give what it computes.
 
     Raises:
+        SkippedError: the model runs at one size only, and several were asked for.
         NondeterministicError: the two runs differ; names the first leaf that does.
     """
+    if loaded.others:
+        _require_other_sizes(context, loaded)
     # A forward that changes its buffers or inputs changes only those of its own copy.
     first, second = (_observe_eager(context, loaded.copy()) for _ in range(2))
     exactly = accuracy.Criterion(tolerance=0.0)
@@ -118,6 +126,17 @@ def run_reference(context: Context, loaded: LoadedModel) -> Reference:
         tolerance = accuracy.tolerance_of(case.device, case.dtype, case.mode)
     in_float64 = functools.cache(functools.partial(_float64_leaves, context, loaded))
     return Reference(first, accuracy.Criterion(tolerance, in_float64, spec.cosine))
+
+
+def _require_other_sizes(context: Context, loaded: LoadedModel) -> None:
+    _observe_eager(context, replace(loaded, others=()).copy())
+    try:
+        _observe_eager(context, loaded.copy())
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        msg = f"it runs at one size only: {error}"
+        raise SkippedError(msg) from error
 
 
 def _observe_eager(context: Context, own: LoadedModel) -> dict[str, object]:
@@ -151,9 +170,8 @@ def compile_arm(
         backend = _available_backend(name, context.job.case.device)
         own = loaded.copy()
         started = watch.now()
-        compiled = backend.compile(own.module, own.args, own.kwargs)
+        step = _step(context, backend, own)
         preparing_s = watch.now() - started
-        step = make_step(compiled, own, context.job.case.mode, context.job.seed)
         first, first_s = _timed(watch, step.call)
     steps_s = [first_s]
 
@@ -190,9 +208,23 @@ def compiled_step(context: Context, loaded: LoadedModel, name: str) -> Step:
     Raises:
         SkippedError: the backend is not available here.
     """
-    backend, job = _available_backend(name, context.job.case.device), context.job
+    return _step(context, _available_backend(name, context.job.case.device), loaded)
+
+
+def _step(context: Context, backend: Backend, loaded: LoadedModel) -> Step:
+    """Compile a module, and the optimizer's step where that is asked for.
+
+    Raises:
+        SkippedError: the backend can't compile an optimizer.
+    """
+    case, seed = context.job.case, context.job.seed
     compiled = backend.compile(loaded.module, loaded.args, loaded.kwargs)
-    return make_step(compiled, loaded, job.case.mode, job.seed)
+    if not case.compiled_optimizer:
+        return make_step(compiled, loaded, case.mode, seed)
+    if not isinstance(backend, FunctionBackend):
+        msg = "this backend compiles modules alone; leave out --compile-optimizer"
+        raise SkippedError(msg)
+    return make_step(compiled, loaded, case.mode, seed, backend.compile_function)
 
 
 def load_backend(name: str) -> Backend:

@@ -19,10 +19,13 @@ from dynamometer.common.errors import (
     UnfitEnvironmentError,
     UsageError,
 )
-from dynamometer.common.options import GroupedCommand, run_options
+from dynamometer.common.options import GroupedCommand, report_options, run_options
 from dynamometer.common.plan import Selection, Workload, build_cases, select
 from dynamometer.results import store
+from dynamometer.results.batch_sizes import DOUBLINGS
 from dynamometer.results.schema import (
+    BASELINE,
+    BATCH_SIZES,
     Allocator,
     Dtype,
     Manifest,
@@ -114,11 +117,11 @@ def _program() -> click.Group:
         rest.remove(target)
         return _run_target(target, name, rest, options)
 
-    @program.command("resume", help="Finish an interrupted run.")
+    @program.command("resume", cls=GroupedCommand, help="Finish an interrupted run.")
     @click.argument("directory", type=click.Path(path_type=Path))
-    @click.option("--csv-compat", is_flag=True, help="As for run.")
-    def resume(directory: Path, *, csv_compat: bool) -> int:
-        return _resume(directory, csv_compat=csv_compat)
+    @report_options
+    def resume(*, directory: Path, **options: Any) -> int:
+        return _resume(directory, options)
 
     @program.command("ls", help="List what there is, one name a line.")
     @click.argument("what", type=click.Choice(["suites", "backends", "models"]))
@@ -149,8 +152,8 @@ def _run_target(target: str, name: str, words: list[str], options: dict[str, Any
         return _run_suite(target, f"{name} run {shlex.quote(target)}", words, options)
     if not target.startswith("hub:"):
         target = str(Path(path).resolve()) + colons + function
-    if options["scale"] != Scale.FULL or options["batch_size"] is not None:
-        msg = "models of your own are what your code makes them: leave out --scale, --batch-size"
+    if options["scale"] != Scale.FULL:
+        msg = "models of your own are what your code makes them: leave out --scale"
         raise UsageError(msg)
     program = f"{name} run {shlex.quote(target)}"
     return _run_suite("user", program, words, {**options, "target": target})
@@ -204,7 +207,7 @@ def _run_suite(suite: str, program: str, words: list[str], options: dict[str, An
         store.create(directory, manifest)
     except store.StoreError as error:
         raise UsageError(str(error)) from error
-    return _execute(manifest, directory, csv_compat=options["csv_compat"])
+    return _execute(manifest, directory, options)
 
 
 def _selection(options: dict[str, Any]) -> Selection:
@@ -272,19 +275,19 @@ def _plan(
     models: tuple[ModelSpec, ...],
     options: dict[str, Any],
 ) -> RunPlan:
-    baselines = ("ts",) if options["speedup_ts"] else ()
-    arms = tuple(dict.fromkeys((*options["backends"], *baselines))) or ("inductor",)
-    for arm in arms:
-        registry.target("backends", arm)
-        if arm == "baseline":
-            msg = "the baseline is always measured; --backend names what is compared with it"
-            raise UsageError(msg)
+    _check_options(options)
+    fixed = [spec.name for spec in models if suite == "user" and not spec.batch_size]
+    if options["batch_size"] is not None and fixed:
+        msg = f"{fixed[0]} takes no batch_size=NUMBER as an argument; leave out --batch-size"
+        raise UsageError(msg)
     workload = Workload(
-        arms=arms,
+        arms=_arms(options),
         device=options["device"],
         mode=Mode.TRAINING if options["training"] else Mode.INFERENCE,
         dtype=Dtype(options["dtype"] or "float32"),
         channels_last=options["channels_last"],
+        compiled_optimizer=options["compiled_optimizer"],
+        dynamic=options["dynamic"],
         scale=Scale(options["scale"]),
         batch_size=options["batch_size"],
     )
@@ -296,9 +299,9 @@ def _plan(
         suite_options=suite_options,
         models=models,
         cases=build_cases(models, workload),
-        experiments=("accuracy",) if options["accuracy"] else ("speedup", "memory"),
+        experiments=_experiments(options),
         protocol=Protocol(
-            replicates=options["replicates"] or _default_replicates(options),
+            replicates=_replicates(options),
             calls=options["calls"],
             allocator=Allocator(options["allocator"]),
             start_method=StartMethod.SPAWN if options["spawn"] else StartMethod.FORK,
@@ -311,7 +314,26 @@ def _plan(
     )
 
 
-def _resume(directory: Path, *, csv_compat: bool) -> int:
+def _arms(options: dict[str, Any]) -> tuple[str, ...]:
+    """Give what is compared with the baseline; nothing in a search for batch sizes.
+
+    Raises:
+        UnknownNameError: there is no such backend.
+        UsageError: the baseline was named.
+    """
+    if options["find_batch_sizes"]:
+        return ()
+    baselines = ("ts",) if options["speedup_ts"] else ()
+    arms = tuple(dict.fromkeys((*options["backends"], *baselines))) or ("inductor",)
+    for arm in arms:
+        registry.target("backends", arm)
+        if arm == BASELINE:
+            msg = "the baseline is always measured; --backend names what is compared with it"
+            raise UsageError(msg)
+    return arms
+
+
+def _resume(directory: Path, options: dict[str, Any]) -> int:
     """Finish a run where it was begun.
 
     Raises:
@@ -319,6 +341,7 @@ def _resume(directory: Path, *, csv_compat: bool) -> int:
     """
     from dynamometer.common.environment import differences, read_environment, require_device
 
+    _check_reporting(options)
     manifest = store.read_manifest(directory)
     require_device(manifest.plan.cases[0].device)
     changes = differences(manifest.environment, read_environment())
@@ -328,12 +351,67 @@ def _resume(directory: Path, *, csv_compat: bool) -> int:
             f" or measure anew: {manifest.command}"
         )
         raise UnfitEnvironmentError(msg)
-    return _execute(manifest, directory, csv_compat=csv_compat)
+    return _execute(manifest, directory, options)
 
 
-def _default_replicates(options: dict[str, Any]) -> int:
+def _experiments(options: dict[str, Any]) -> tuple[str, ...]:
+    if options["find_batch_sizes"]:
+        return (BATCH_SIZES,)
+    return ("accuracy",) if options["accuracy"] else ("speedup", "memory")
+
+
+def _replicates(options: dict[str, Any]) -> int:
     """Give three, but one where the figures are for screening or there are none."""
-    return 1 if options["quick"] or options["accuracy"] else 3
+    if options["find_batch_sizes"]:
+        return DOUBLINGS
+    return int(options["replicates"] or (1 if options["quick"] or options["accuracy"] else 3))
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Refuse options that contradict each other, before anything runs.
+
+    Raises:
+        UsageError: some do.
+    """
+    _check_reporting(options)
+    if options["compiled_optimizer"] and not options["training"]:
+        msg = "--compile-optimizer goes with --training: without it there is no optimizer"
+        raise UsageError(msg)
+    if not options["find_batch_sizes"]:
+        return
+    for name, flag in _NOT_IN_A_SEARCH.items():
+        if options[name]:
+            msg = f"--find-batch-sizes runs eager at sizes of its own; leave out {flag}"
+            raise UsageError(msg)
+
+
+_NOT_IN_A_SEARCH = {
+    "accuracy": "--accuracy",
+    "backends": "--backend",
+    "batch_size": "--batch-size",
+    "calls": "--repeat",
+    "compiled_optimizer": "--compile-optimizer",
+    "dynamic": "--dynamic-shapes",
+    "expect": "--expect",
+    "replicates": "--replicates",
+    "speedup_ts": "--speedup-ts",
+}
+
+
+def _check_reporting(options: dict[str, Any]) -> None:
+    expect: Path | None = options["expect"]
+    if expect is None and options["update_expected"]:
+        msg = "--update-expected rewrites a table: name it with --expect FILE"
+        raise UsageError(msg)
+    if expect is None:
+        return
+    if expect.exists():
+        from dynamometer.results import expected
+
+        expected.read_table(expect)  # damaged, it had better be known now than after the run
+    elif not options["update_expected"]:
+        msg = f"there is no table {expect} to compare with; --update-expected makes it"
+        raise UsageError(msg)
 
 
 def _check_workload(workload: Workload) -> None:
@@ -352,8 +430,14 @@ def _check_workload(workload: Workload) -> None:
         raise UsageError(msg)
 
 
-def _execute(manifest: Manifest, directory: Path, *, csv_compat: bool) -> int:
+def _execute(manifest: Manifest, directory: Path, options: dict[str, Any]) -> int:
     """Run a plan, or the rest of it, and say where the results are."""
-    from dynamometer.common.session import Session  # rich and scipy take a while to import
+    # rich and scipy take a while to import
+    from dynamometer.common.session import Reporting, Session
 
-    return Session(manifest, directory, csv_compat=csv_compat).run()
+    reporting = Reporting(
+        csv_compat=options["csv_compat"],
+        expect=options["expect"],
+        update_expected=options["update_expected"],
+    )
+    return Session(manifest, directory, reporting).run()

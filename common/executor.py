@@ -291,6 +291,7 @@ class LocalExecutor:
             absent=tuple(each for part in parts for each in part.absent),
             build_order=first.build_order,
             notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+            varies=tuple(self._plan.spec_of(case).varies),
             device_name=first.device_name,
             environment_id=self._manifest.environment.id,
             seed=self._plan.seed,

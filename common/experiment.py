@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from dynamometer.common.messages import Progress
+from dynamometer.common.shapes import with_other_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,9 +74,12 @@ class Context:
         from dynamometer.common.steps import configure
         from dynamometer.dynamo import state
 
+        spec, case = self.job.spec, self.job.case
         state.seed_everything(self.job.seed)
-        loaded = self.suite.load(self.job.spec, self.job.case)
-        return configure(loaded, self.job.case, self.device.torch_device)
+        loaded = self.suite.load(spec, case)
+        if case.dynamic:
+            loaded = with_other_sizes(loaded, self.suite, spec, case)
+        return configure(loaded, case, self.device.torch_device)
 
 
 @dataclass(frozen=True)

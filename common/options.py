@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,6 +60,23 @@ class ByteSize(click.ParamType[int]):
 def _option(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
     return click.option(*args, cls=GroupedOption, **kwargs)
 
+
+_REPORT_OPTIONS = (
+    _option(
+        "--csv-compat", is_flag=True, group="Output",
+        help="CSV with the columns of PyTorch's dashboards alone, 0 for missing.",
+    ),
+    _option(
+        "--expect", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+        group="Output", help="Compare what each case came to with a table, and exit with 1 where"
+        " it changed.",
+    ),
+    _option(
+        "--update-expected", is_flag=True, group="Output",
+        help="Put this run's results into the table of --expect.",
+    ),
+)  # fmt: skip
+"""What is done with results, whether a run begins or goes on."""
 
 _OPTIONS = (
     _option(
@@ -126,6 +144,14 @@ _OPTIONS = (
         help="Weights and images with channels innermost.",
     ),
     _option(
+        "--dynamic-shapes", "dynamic", is_flag=True, group="Workload",
+        help="Steps go through five sizes of inputs, compiled for dynamic shapes.",
+    ),
+    _option(
+        "--compile-optimizer", "compiled_optimizer", is_flag=True, group="Workload",
+        help="With --training: the optimizer's step is compiled too.",
+    ),
+    _option(
         "--scale", type=click.Choice([scale.value for scale in Scale]), default="full",
         show_default=True, group="Workload",
         help="The published configuration, or one shrunk in depth, width and input.",
@@ -138,6 +164,10 @@ _OPTIONS = (
         "--accuracy/--performance", "accuracy", default=False, group="Measurement",
         help="Compare results with eager's and time nothing, or do both.  [default:"
         " --performance]",
+    ),
+    _option(
+        "--find-batch-sizes", is_flag=True, group="Measurement",
+        help="Instead: double each model's batch until it fits no longer; eager alone.",
     ),
     _option(
         "-r", "--replicates", type=click.IntRange(1), metavar="N", group="Measurement",
@@ -178,10 +208,7 @@ _OPTIONS = (
         "--output-dir", type=click.Path(), default="runs", show_default=True, metavar="DIR",
         group="Output", help="Where the run's directory is made.",
     ),
-    _option(
-        "--csv-compat", is_flag=True, group="Output",
-        help="CSV with the columns of PyTorch's dashboards alone, 0 for missing.",
-    ),
+    *_REPORT_OPTIONS,
 )  # fmt: skip
 
 
@@ -205,6 +232,13 @@ _SUITE_OPTIONS = {
     ),
 }  # fmt: skip
 """What only one suite understands."""
+
+
+def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of what is done with results."""
+    for option in reversed(_REPORT_OPTIONS):
+        command = option(command)
+    return command
 
 
 def run_options(suite: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

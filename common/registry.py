@@ -32,6 +32,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
     },
     "experiments": {
         "accuracy": "dynamometer.common.correctness:Accuracy",
+        "batch_sizes": "dynamometer.common.batch_sizes:BatchSizes",
         "memory": "dynamometer.common.memory:Memory",
         "speedup": "dynamometer.common.speedup:Speedup",
         "toolchain": "dynamometer.common.toolchain:Toolchain",

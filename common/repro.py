@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from dynamometer.results.schema import BASELINE, Allocator, Mode, StartMethod
+from dynamometer.results.schema import BASELINE, BATCH_SIZES, Allocator, Mode, StartMethod
 
 if TYPE_CHECKING:
     from dynamometer.results.schema import Case, Manifest, RunPlan
@@ -22,16 +22,22 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
             words += ["--backend", arm]
     words += ["--device", case.device, "--scale", case.scale, f"--{case.dtype}"]
     words.append("--training" if case.mode is Mode.TRAINING else "--inference")
-    if case.channels_last:
-        words.append("--channels-last")
-    if plan.experiments == ("accuracy",):
-        words.append("--accuracy")
+    flags = {
+        "--channels-last": case.channels_last,
+        "--compile-optimizer": case.compiled_optimizer,
+        "--dynamic-shapes": case.dynamic,
+        "--accuracy": "accuracy" in plan.experiments,
+        "--find-batch-sizes": BATCH_SIZES in plan.experiments,
+    }
+    words += [flag for flag, is_set in flags.items() if is_set]
     spec = plan.spec_of(case)
     if case.batch_size is not None and case.batch_size != spec.batch_size_at(
         case.scale, case.device, case.mode
     ):
         words += ["--batch-size", str(case.batch_size)]
-    words += ["--replicates", str(plan.protocol.replicates), "--seed", str(plan.seed)]
+    if BATCH_SIZES not in plan.experiments:
+        words += ["--replicates", str(plan.protocol.replicates)]
+    words += ["--seed", str(plan.seed)]
     words += _execution_words(plan)
     if plan.no_skip or spec.skip_reason(case.device, case.mode) is not None:
         words.append("--no-skip")

@@ -141,6 +141,7 @@ def _record(manifest: Manifest, executor: Executor, case: Case, replicate: int) 
         outcome=outcome,
         experiments=manifest.plan.experiments,
         arms=tuple(ArmResult(arm=arm, outcome=outcome) for arm in case.arms),
+        varies=tuple(manifest.plan.spec_of(case).varies),
         environment_id=manifest.environment.id,
         seed=manifest.plan.seed,
         started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),

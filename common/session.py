@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +18,8 @@ from dynamometer.common.estimate import TimeEstimate, estimate
 from dynamometer.common.executor import Prepared
 from dynamometer.common.progress import ProgressLine, duration
 from dynamometer.common.runner import Interrupt, Rest, run
-from dynamometer.results import store
+from dynamometer.results import expected, store
+from dynamometer.results.summary import summarize_cases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,34 +29,58 @@ if TYPE_CHECKING:
     from dynamometer.results.schema import Case, Manifest
     from dynamometer.results.sinks import Sink
 
-_INTERRUPTED = 130
+_UNEXPECTED, _INTERRUPTED = 1, 130
 
 
-def _resume_command(directory: Path) -> str:
+@dataclass(frozen=True)
+class Reporting:
+    """What is done with a run's results.
+
+    Attributes:
+        csv_compat: write the dashboards' CSV columns alone.
+        expect: table of expected results they are compared with; `None` for no comparison.
+        update_expected: put them into that table instead.
+    """
+
+    csv_compat: bool = False
+    expect: Path | None = None
+    update_expected: bool = False
+
+    @property
+    def words(self) -> list[str]:
+        """The options that ask for this."""
+        words = ["--csv-compat"] if self.csv_compat else []
+        if self.expect is not None:
+            words += ["--expect", str(self.expect)]
+        return [*words, "--update-expected"] if self.update_expected else words
+
+
+def _resume_command(directory: Path, reporting: Reporting) -> str:
     installed = shutil.which("dynamometer") is not None
     program = ["dynamometer"] if installed else [sys.executable, "-m", "dynamometer"]
-    return shlex.join([*program, "resume", str(directory)])
+    return shlex.join([*program, "resume", str(directory), *reporting.words])
 
 
 class Session:
     """Runs a plan, or the rest of one."""
 
-    def __init__(self, manifest: Manifest, directory: Path, *, csv_compat: bool) -> None:
+    def __init__(self, manifest: Manifest, directory: Path, reporting: Reporting) -> None:
         """Start nothing yet.
 
         Args:
             manifest: of the run.
             directory: its run directory, which exists.
-            csv_compat: write the dashboards' CSV columns alone.
+            reporting: what is done with the results.
         """
         self._manifest = manifest
         self._directory = directory
-        self._csv = registry.resolve("sinks", "csv")(directory, compatible=csv_compat)
+        self._reporting = reporting
+        self._csv = registry.resolve("sinks", "csv")(directory, compatible=reporting.csv_compat)
         console: Sink = registry.resolve("sinks", "console")(sys.stdout)
         self._sinks = (console, self._csv)
 
     def run(self) -> int:
-        """Run until done or interrupted, and give the exit code.
+        """Run until done or interrupted, and give the exit code: 1 for unexpected results.
 
         Raises:
             StoreError: another process writes to the directory, or it can't be written.
@@ -66,15 +92,43 @@ class Session:
                 done = self._run(rest, events)
             except (DynamometerError, store.StoreError):
                 if store.read_records(self._directory):
-                    click.echo(f"to go on later: {_resume_command(self._directory)}", err=True)
+                    click.echo(f"to go on later: {self._resume_command}", err=True)
                 raise
         if not done:
-            click.echo(f"interrupted; to finish: {_resume_command(self._directory)}", err=True)
-        return 0 if done else _INTERRUPTED
+            click.echo(f"interrupted; to finish: {self._resume_command}", err=True)
+            return _INTERRUPTED
+        return self._judge()
+
+    @property
+    def _resume_command(self) -> str:
+        return _resume_command(self._directory, self._reporting)
+
+    def _judge(self) -> int:
+        """Compare the results with the table of expected ones, or put them into it."""
+        path = self._reporting.expect
+        if path is None:
+            return 0
+        found = expected.observed(summarize_cases(store.read_records(self._directory)))
+        known = expected.read_table(path) if path.exists() or not self._updates else {}
+        changes = expected.compare(known, found)
+        for change in changes:
+            case, arm = change.key
+            click.echo(f"{change.kind}: {case} {arm}: {change.text}")
+        if self._updates:
+            expected.write_table(path, {**known, **found})
+            click.echo(f"{len(found)} results put into {path}")
+            return 0
+        unexpected = sum(change.is_unexpected for change in changes)
+        click.echo(f"{unexpected} of {len(found)} results are not those expected in {path}")
+        return _UNEXPECTED if unexpected else 0
+
+    @property
+    def _updates(self) -> bool:
+        return self._reporting.update_expected
 
     def _run(self, rest: Rest, events: store.RunStore) -> bool:
-        expected = estimate(self._manifest.plan, rest.cases, self._directory.parent)
-        self._announce(rest.cases, expected)
+        forecast = estimate(self._manifest.plan, rest.cases, self._directory.parent)
+        self._announce(rest.cases, forecast)
         executor: Executor = registry.resolve("executors", "local")(self._manifest, self._directory)
         before = sum(len(records) for records in rest.finished.values())
         started = time.monotonic()
@@ -82,7 +136,7 @@ class Session:
         try:
             with (
                 Interrupt() as interrupt,
-                ProgressLine(len(self._manifest.plan.cases), expected.seconds) as progress,
+                ProgressLine(len(self._manifest.plan.cases), forecast.seconds) as progress,
             ):
                 prepared = executor.prepare(rest.cases)
                 for line in (*_ready_lines(prepared), *prepared.warnings):
@@ -97,14 +151,14 @@ class Session:
         self._conclude(before, time.monotonic() - started, prepared)
         return done
 
-    def _announce(self, cases: Sequence[Case], expected: TimeEstimate) -> None:
+    def _announce(self, cases: Sequence[Case], forecast: TimeEstimate) -> None:
         plan = self._manifest.plan
-        known = expected.known_cases
+        known = forecast.known_cases
         basis = f"{known} of them known from earlier runs" if known else "a guess"
         click.echo(
             f"{len(cases)} cases, {len(plan.cases[0].arms)} arms,"
             f" {plan.protocol.replicates} replicate(s):"
-            f" about {duration(expected.seconds)} ({basis})",
+            f" about {duration(forecast.seconds)} ({basis})",
             err=True,
         )
 

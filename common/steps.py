@@ -7,6 +7,7 @@ optimizer; the compiled region is forward and loss, the rest is eager in every a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,7 +21,7 @@ from dynamometer.results.schema import Dtype, Mode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dynamometer.common.suite import LoadedModel
+    from dynamometer.common.suite import Inputs, LoadedModel
     from dynamometer.results.schema import Case
 
 LEARNING_RATE = 0.01
@@ -61,12 +62,8 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
         module = WithLoss(_trainable(module))
     if case.dtype is Dtype.AMP:
         module = Autocast(module, device.type)
-    return replace(
-        loaded,
-        module=module.train(case.mode is Mode.TRAINING),
-        args=tree_map_only(torch.Tensor, move, loaded.args),
-        kwargs=tree_map_only(torch.Tensor, move, dict(loaded.kwargs)),
-    )
+    moved = loaded.with_inputs(partial(tree_map_only, torch.Tensor, move))
+    return replace(moved, module=module.train(case.mode is Mode.TRAINING))
 
 
 def _dtype_for(tensor: torch.Tensor, dtype: torch.dtype) -> torch.dtype:
@@ -163,12 +160,13 @@ class Step:
         seen: dict[str, object] = {"output": first}
         if self.mode is Mode.TRAINING:
             # Clones: a backend may reuse the memory of what it gave before (CUDA graphs do).
-            losses = [_clone(first)]
+            losses = [tree_map_only(torch.Tensor, _clone, first)]
             gradients = {name: _clone(each.grad) for name, each in module.named_parameters()}
             losses += [take(self.call) for _ in range(_OBSERVED_TRAINING_STEPS - 1)]
             parameters = dict(module.named_parameters())
             seen = {"loss": losses, "gradients": gradients, "parameters": parameters}
-        inputs = {"args": self.loaded.args, "kwargs": dict(self.loaded.kwargs)}
+        calls = [{"args": each.args, "kwargs": dict(each.kwargs)} for each in self.loaded.calls]
+        inputs = calls if self.loaded.others else calls[0]
         return {**seen, "inputs": inputs, "buffers": dict(module.named_buffers())}
 
 
@@ -183,8 +181,17 @@ def _inner(module: nn.Module) -> nn.Module:
     return module
 
 
-def make_step(compiled: Callable[..., Any], loaded: LoadedModel, mode: Mode, seed: int) -> Step:
+def make_step(
+    compiled: Callable[..., Any],
+    loaded: LoadedModel,
+    mode: Mode,
+    seed: int,
+    compile_function: Callable[[Callable[[], object]], Callable[[], object]] | None = None,
+) -> Step:
     """Bind a callable to the model's inputs; the one step that every arm runs.
+
+    Where there are inputs of several sizes, a step goes through all of them, and what it gives is
+    a list.
 
     Args:
         compiled: the module as an arm compiled it.
@@ -192,25 +199,43 @@ def make_step(compiled: Callable[..., Any], loaded: LoadedModel, mode: Mode, see
         mode: inference or training.
         seed: every generator is seeded with it, so that the first step of each arm draws the
             same random numbers.
+        compile_function: compiles the optimizer's step; `None` leaves that eager.
     """
-    args, kwargs = loaded.args, dict(loaded.kwargs)
-
-    def forward() -> object:
-        return compiled(*args, **kwargs)
-
     state.seed_everything(seed)
     if mode is Mode.INFERENCE:
-        return Step(forward, loaded, mode)
+        calls = [_forward(compiled, each) for each in loaded.calls]
+        return Step(_in_sequence(calls), loaded, mode)
     optimizer = torch.optim.SGD(loaded.module.parameters(), lr=LEARNING_RATE)
+    update: Callable[[], object] = optimizer.step
+    if compile_function is not None:
+        update = compile_function(update)
 
-    def train() -> object:
-        optimizer.zero_grad(set_to_none=True)
-        loss = compiled(*args, **kwargs)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
+    def training(forward: Callable[[], Any]) -> Callable[[], object]:
+        def train() -> object:
+            optimizer.zero_grad(set_to_none=True)
+            loss = forward()
+            loss.backward()
+            update()
+            return loss.detach()
 
-    return Step(train, loaded, mode)
+        return train
+
+    calls = [training(_forward(compiled, each)) for each in loaded.calls]
+    return Step(_in_sequence(calls), loaded, mode)
+
+
+def _forward(compiled: Callable[..., Any], inputs: Inputs) -> Callable[[], Any]:
+    args, kwargs = inputs.args, dict(inputs.kwargs)
+
+    def forward() -> Any:
+        return compiled(*args, **kwargs)
+
+    return forward
+
+
+def _in_sequence(calls: list[Callable[[], Any]]) -> Callable[[], object]:
+    """Make one call of several; a single one is left as it is, so that nothing is timed with it."""
+    return calls[0] if len(calls) == 1 else lambda: [call() for call in calls]
 
 
 def in_float64(loaded: LoadedModel) -> LoadedModel:
@@ -219,11 +244,6 @@ def in_float64(loaded: LoadedModel) -> LoadedModel:
     def widen(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.double() if tensor.is_floating_point() else tensor
 
-    own = loaded.copy()
+    own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, widen))
     module = own.module.module if isinstance(own.module, Autocast) else own.module
-    return replace(
-        own,
-        module=module.double(),
-        args=tree_map_only(torch.Tensor, widen, own.args),
-        kwargs=tree_map_only(torch.Tensor, widen, dict(own.kwargs)),
-    )
+    return replace(own, module=module.double())

@@ -7,11 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from torch import nn
 
     from dynamometer.results.schema import Case, ModelSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What a module is called with: positional and keyword inputs."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +30,7 @@ class LoadedModel:
         module: the model, on the CPU or already on the case's device.
         args: positional inputs of `module.forward`.
         kwargs: keyword inputs of `module.forward`.
+        others: inputs of other sizes that a step goes through as well; see `common.shapes`.
         notes: what a reader of the record must know about how it was built, such as weights
             that were substituted. One sentence each.
     """
@@ -29,16 +38,30 @@ class LoadedModel:
     module: nn.Module
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    others: tuple[Inputs, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> tuple[Inputs, ...]:
+        """What each call of a step is made with."""
+        return (Inputs(args=self.args, kwargs=self.kwargs), *self.others)
 
     def copy(self) -> LoadedModel:
         """Give a copy whose weights, buffers and inputs are its own."""
-        return replace(
-            self,
-            module=copy.deepcopy(self.module),
-            args=copy.deepcopy(self.args),
-            kwargs=copy.deepcopy(dict(self.kwargs)),
-        )
+        return replace(self.with_inputs(copy.deepcopy), module=copy.deepcopy(self.module))
+
+    def with_inputs(self, change: Callable[[Any], Any]) -> LoadedModel:
+        """Give the same module with inputs made of its own.
+
+        Args:
+            change: takes a tree of inputs, and gives a tree of the same structure.
+        """
+        changed = []
+        for each in self.calls:
+            args, kwargs = change((each.args, dict(each.kwargs)))
+            changed.append(Inputs(args=args, kwargs=kwargs))
+        first, *others = changed
+        return replace(self, args=first.args, kwargs=first.kwargs, others=tuple(others))
 
 
 class Suite(Protocol):

@@ -59,7 +59,7 @@ def _measure(job: Job, stages: StageClock) -> Findings:
         stages=stages,
     )
     policy_note = allocator.apply(job.allocator)
-    with state.running(job.case.mode, job.threads):
+    with state.running(job.case.mode, job.threads, dynamic=job.case.dynamic):
         findings = experiment.measure(context)
     if policy_note is None:
         return findings

@@ -62,6 +62,15 @@ class Preparing(Protocol):
         ...
 
 
+@runtime_checkable
+class FunctionBackend(Protocol):
+    """A backend that compiles functions as well, such as an optimizer's step."""
+
+    def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Give a callable with the function's signature; it may compile at its first call."""
+        ...
+
+
 @dataclass(frozen=True)
 class Baseline:
     """The module as it is."""
@@ -79,6 +88,10 @@ class Baseline:
         """Give the module back."""
         del args, kwargs
         return module
+
+    def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the function back."""
+        return function
 
 
 @dataclass(frozen=True)
@@ -118,12 +131,16 @@ class DynamoBackend:
     ) -> Callable[..., Any]:
         """Wrap the module; graphs are captured and compiled at the first call."""
         del args, kwargs
+        return self.compile_function(module)
+
+    def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a function, or a module, which is one as well."""
         options: dict[str, Any] = {}
         if "isolate_recompiles" in inspect.signature(torch.compile).parameters:
             # Since torch 2.13. Arms are copies of one model and share its code objects: without
             # this each looks through the others' compiled entries and counts against their limit.
             options["isolate_recompiles"] = True
-        compiled: Callable[..., Any] = torch.compile(module, backend=self.compiler, **options)
+        compiled: Callable[..., Any] = torch.compile(function, backend=self.compiler, **options)
         return compiled
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from torch._dynamo import convert_frame
 from torch._dynamo.utils import counters
 
 from dynamometer.results.schema import CaptureStats
@@ -19,6 +20,8 @@ class Snapshot:
     graphs: int
     ops: int
     breaks: Counter[str]
+    compilations: Counter[object]
+    """By frame."""
 
     @classmethod
     def take(cls) -> Snapshot:
@@ -29,6 +32,7 @@ class Snapshot:
             graphs=counters["stats"]["unique_graphs"],
             ops=counters["stats"]["calls_captured"],
             breaks=Counter(counters["graph_break"]),
+            compilations=Counter(convert_frame.FRAME_COMPILE_COUNTER),
         )
 
     def stats_since(self) -> CaptureStats:
@@ -43,6 +47,7 @@ class Snapshot:
             graphs=now.graphs - self.graphs,
             ops=now.ops - self.ops,
             breaks=dict(breaks),
+            recompiles=sum(times - 1 for times in (now.compilations - self.compilations).values()),
         )
 
 

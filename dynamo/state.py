@@ -23,12 +23,19 @@ def seed_everything(seed: int) -> None:
 
 
 @contextmanager
-def running(mode: Mode, threads: int | None) -> Iterator[None]:
+def running(mode: Mode, threads: int | None, *, dynamic: bool = False) -> Iterator[None]:
     """Run with gradients or without, on a number of intra-op threads if one is given.
+
+    Args:
+        mode: training needs gradients.
+        threads: intra-op threads; `None` leaves torch's own choice.
+        dynamic: take no size of an input for fixed, not even at first sight, which is what
+            `torch.compile(dynamic=True)` does.
 
     Inductor draws random numbers as eager does: with its own generator a dropout, or noise that a
     model adds, would be another one than eager's, and no two results could be compared.
     """
+    from torch._dynamo import config as dynamo_config
     from torch._inductor import config
 
     before = torch.get_num_threads()
@@ -38,6 +45,7 @@ def running(mode: Mode, threads: int | None) -> Iterator[None]:
         with (
             torch.set_grad_enabled(mode is Mode.TRAINING),
             config.patch(fallback_random=True),
+            dynamo_config.patch(assume_static_by_default=not dynamic),
         ):
             yield
     finally:

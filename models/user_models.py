@@ -1,8 +1,10 @@
 """A user's own models: `dynamometer run FILE.py[::name]`, a saved program, or a model of the hub.
 
-A model is a function without arguments that returns `(module, inputs)`. Inputs are a tuple of
-positional ones, a dictionary of keyword ones, or a single tensor. A dictionary of such functions
-holds several. Files are read, not imported, to list what they hold; only workers import them.
+A model is a function that can be called without arguments and returns `(module, inputs)`. Inputs
+are a tuple of positional ones, a dictionary of keyword ones, or a single tensor. Where it has an
+argument `batch_size` with a number as default, it is called with other batch sizes too if these
+are asked for. A dictionary of such functions holds several models. Files are read, not imported,
+to list what they hold; only workers import them.
 """
 
 from __future__ import annotations
@@ -75,14 +77,16 @@ class ModelFile:
         Raises:
             ValueError: the file can't be parsed, or doesn't hold what was named.
         """
-        return [_spec(name, str(self.path), "ModelFile") for name in sorted(_builders(self))]
+        return [
+            _spec(name, str(self.path), "ModelFile", batch_size)
+            for name, batch_size in sorted(_builders(self).items())
+        ]
 
     def preload(self, specs: Iterable[ModelSpec]) -> None:
         """Import nothing: the file may do anything."""
 
     def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
         """Import the file and call the function."""
-        del case
         _let_torchvision_be_imported()
         folder = str(self.path.resolve().parent)
         sys.path.insert(0, folder)  # as if the file had been run: its neighbours can be imported
@@ -95,7 +99,8 @@ class ModelFile:
         module_spec.loader.exec_module(module)
         table = _table_name(self)
         build = getattr(module, table)[spec.name] if table else getattr(module, spec.name)
-        return as_loaded(build(), spec.name)
+        sized = {"batch_size": case.batch_size} if spec.batch_size else {}
+        return as_loaded(build(**sized), spec.name)
 
 
 def as_loaded(value: object, name: str) -> LoadedModel:
@@ -172,15 +177,22 @@ def _let_torchvision_be_imported() -> None:
     define_missing_schemas()
 
 
-def _spec(name: str, origin: str, kind: str) -> ModelSpec:
-    build = f"user_models:{kind}"
-    return ModelSpec(suite=SUITE, name=name, task="the user's own", origin=origin, build=build)
+def _spec(name: str, origin: str, kind: str, batch_size: int | None = None) -> ModelSpec:
+    return ModelSpec(
+        suite=SUITE,
+        name=name,
+        task="the user's own",
+        origin=origin,
+        build=f"user_models:{kind}",
+        batch_size={} if batch_size is None else {"cpu": batch_size},
+    )
 
 
-def _builders(file: ModelFile) -> list[str]:
+def _builders(file: ModelFile) -> dict[str, int | None]:
+    """Give the models that are wanted, with the default of `batch_size` where they take one."""
     functions, tables = _read(file.path)
     if file.name in functions:
-        return [file.name]
+        return {file.name: functions[file.name]}
     table = _table_name(file)
     if table is not None:
         return tables[table]
@@ -200,28 +212,49 @@ def _table_name(file: ModelFile) -> str | None:
     return name if name in tables else None
 
 
-def _read(path: Path) -> tuple[list[str], dict[str, list[str]]]:
-    """Give a file's public functions without arguments, and the keys of its dictionaries."""
+def _read(path: Path) -> tuple[dict[str, int | None], dict[str, dict[str, int | None]]]:
+    """Give a file's public functions that need no arguments, and its dictionaries.
+
+    Both with the default of the functions' argument `batch_size`; `None` where there is none.
+    """
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (SyntaxError, UnicodeDecodeError) as error:
         msg = f"{path} can't be read: {error}"
         raise ValueError(msg) from error
-    functions = [
-        node.name for node in tree.body
+    functions = {
+        node.name: _batch_size(node.args) for node in tree.body
         if isinstance(node, ast.FunctionDef)
         and not node.name.startswith("_") and not _required(node.args)
-    ]  # fmt: skip
+    }  # fmt: skip
     tables = {
-        target.id: [key.value for key in node.value.keys if isinstance(key, ast.Constant)]
+        target.id: _entries(node.value, functions)
         for node in tree.body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    return functions, {
-        name: [key for key in keys if isinstance(key, str)] for name, keys in tables.items()
+    return functions, tables
+
+
+def _entries(table: ast.Dict, functions: Mapping[str, int | None]) -> dict[str, int | None]:
+    return {
+        key.value: functions.get(value.id) if isinstance(value, ast.Name) else None
+        for key, value in zip(table.keys, table.values, strict=True)
+        if isinstance(key, ast.Constant) and isinstance(key.value, str)
     }
+
+
+def _batch_size(arguments: ast.arguments) -> int | None:
+    """Give the default of an argument `batch_size`, if that is a number."""
+    positional = [*arguments.posonlyargs, *arguments.args][::-1]
+    pairs = [
+        *zip(positional, arguments.defaults[::-1], strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    found = {argument.arg: default for argument, default in pairs}.get("batch_size")
+    value = found.value if isinstance(found, ast.Constant) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _required(arguments: ast.arguments) -> bool:

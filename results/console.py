@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tabulate import tabulate
 
+from dynamometer.results.batch_sizes import is_search, summarize_search
 from dynamometer.results.schema import PASSED, Status
 from dynamometer.results.summary import (
     SIGNIFICANT_P,
@@ -18,6 +19,7 @@ from dynamometer.results.summary import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dynamometer.results.batch_sizes import BatchSizeSummary
     from dynamometer.results.schema import Outcome, Record
     from dynamometer.results.summary import ArmSummary, SuiteSummary
 
@@ -35,6 +37,9 @@ class Console:
 
     def write(self, records: Sequence[Record]) -> None:
         """Print the line of a case."""
+        if is_search(records):
+            print(search_line(summarize_search(records)), file=self._stream, flush=True)
+            return
         case = summarize_case(records)
         self._cases.append(case)
         print(case_line(case), file=self._stream, flush=True)
@@ -43,6 +48,19 @@ class Console:
         """Print what the cases come to."""
         if self._cases:
             print("\n".join(suite_lines(self._cases)), file=self._stream, flush=True)
+
+
+def search_line(search: BatchSizeSummary) -> str:
+    """Render one search: the largest batch, the fastest, and what ended it."""
+    name = f"{search.case.device:4} {search.case.model:<{_NAME_WIDTH}}"
+    end = "" if search.end == PASSED else f"; then {_failure_text(search.end)}"
+    if search.largest is None or search.fastest is None:
+        return f"{name} {_failure_text(search.end)}"
+    largest, fastest = search.largest, search.fastest
+    return (
+        f"{name} batch size {largest.batch_size} ({largest.samples_per_s:.3g} samples/s); fastest"
+        f" {fastest.batch_size} ({fastest.samples_per_s:.3g} samples/s){end}"
+    )
 
 
 def case_line(case: CaseSummary) -> str:
@@ -56,7 +74,8 @@ def case_line(case: CaseSummary) -> str:
             _arm_text(arm, named=len(case.arms) > 1, timed=case.is_timed) for arm in case.arms
         )
     name = f"{case.case.model:<{_NAME_WIDTH}}"
-    return f"{case.case.device:4} {name} {ok:3}/{total:3} frames, {arms}"
+    again = f", {captures[0].recompiles} recompiles" if captures and case.case.dynamic else ""
+    return f"{case.case.device:4} {name} {ok:3}/{total:3} frames{again}, {arms}"
 
 
 def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:

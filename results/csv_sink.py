@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING, TextIO
 
+from dynamometer.results.batch_sizes import is_search, summarize_search
 from dynamometer.results.dashboard_status import accuracy_string
 from dynamometer.results.summary import compression_ratio, summarize_case
 
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from dynamometer.results.schema import Record
+    from dynamometer.results.batch_sizes import BatchSizeSummary
+    from dynamometer.results.schema import Case, Record
     from dynamometer.results.summary import ArmSummary, CaseSummary
 
 DASHBOARD_COLUMNS = (
@@ -40,6 +42,8 @@ OUR_COLUMNS = (
     "eager_latency",
     "frames_ok",
     "frames",
+    "recompiles",
+    "dynamic",
     "steady",
     "status",
     "stage",
@@ -60,7 +64,29 @@ ACCURACY_COLUMNS = (
 )
 """Names and order of `benchmarks/dynamo --accuracy` in PyTorch."""
 
-OUR_ACCURACY_COLUMNS = ("max_error", "frames_ok", "frames", "status", "stage", "reason", "scale")
+OUR_ACCURACY_COLUMNS = (
+    "max_error",
+    "frames_ok",
+    "frames",
+    "recompiles",
+    "dynamic",
+    "status",
+    "stage",
+    "reason",
+    "scale",
+)
+
+
+SEARCH_COLUMNS = ("dev", "name", "batch_size")
+
+OUR_SEARCH_COLUMNS = (
+    "samples_per_s",
+    "fastest_batch_size",
+    "fastest_samples_per_s",
+    "end",
+    "reason",
+    "scale",
+)
 
 
 class CsvFiles:
@@ -69,7 +95,7 @@ class CsvFiles:
     def __init__(self, directory: Path, *, compatible: bool = False) -> None:
         """Write to `<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv` in a directory.
 
-        The kind is `performance`, or `accuracy` for cases that were not timed.
+        The kind is `performance`, `accuracy` for cases that were not timed, or `batch_sizes`.
 
         Args:
             directory: where the files go.
@@ -80,17 +106,27 @@ class CsvFiles:
         self._files: dict[str, TextIO] = {}
 
     def write(self, records: Sequence[Record]) -> None:
-        """Add one row for each arm of a case."""
+        """Add one row for each arm of a case, or the one of a search for batch sizes."""
+        if is_search(records):
+            self._write_search(summarize_search(records))
+            return
         case = summarize_case(records)
         for arm in case.arms:
+            kind = "performance" if case.is_timed else "accuracy"
             row = {**_dashboard_row(case, arm), **_our_row(case, arm)}
-            absent = "0" if self._compatible else ""
-            columns = self._columns(case)
-            file = self._open(file_name(case, arm.name), columns)
-            csv.DictWriter(file, columns, extrasaction="ignore").writerow(
-                {name: absent if value is None else _text(value) for name, value in row.items()}
-            )
-            file.flush()
+            self._add(file_name(case.case, arm.name, kind), self._columns(case), row)
+
+    def _write_search(self, search: BatchSizeSummary) -> None:
+        columns = SEARCH_COLUMNS if self._compatible else SEARCH_COLUMNS + OUR_SEARCH_COLUMNS
+        name = file_name(search.case, search.case.arms[0], "batch_sizes")
+        self._add(name, columns, _search_row(search))
+
+    def _add(self, name: str, columns: tuple[str, ...], row: dict[str, object]) -> None:
+        absent = "0" if self._compatible else ""
+        texts = {key: absent if value is None else _text(value) for key, value in row.items()}
+        file = self._open(name, columns)
+        csv.DictWriter(file, columns, extrasaction="ignore").writerow(texts)
+        file.flush()
 
     def close(self) -> None:
         """Close the files."""
@@ -115,9 +151,8 @@ class CsvFiles:
         return self._files[name]
 
 
-def file_name(summary: CaseSummary, arm: str) -> str:
+def file_name(case: Case, arm: str, kind: str) -> str:
     """Name an arm's file as the dashboards parse it."""
-    case, kind = summary.case, "performance" if summary.is_timed else "accuracy"
     arm = "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in arm)
     return f"{arm}_{case.suite}_{case.dtype}_{case.mode}_{case.device}_{kind}.csv"
 
@@ -152,12 +187,29 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
         "eager_latency": _scaled(case.baseline.latency_s, 1e3),
         "frames_ok": capture.frames_ok if capture else None,
         "frames": capture.frames if capture else None,
+        "recompiles": capture.recompiles if capture else None,
+        "dynamic": " ".join(case.records[0].varies) or None,
         "steady": arm.steady,
         "max_error": arm.max_error,
         "status": arm.outcome.status,
         "stage": arm.outcome.stage,
         "reason": arm.outcome.reason,
         "scale": case.case.scale,
+    }
+
+
+def _search_row(search: BatchSizeSummary) -> dict[str, object]:
+    largest, fastest = search.largest, search.fastest
+    return {
+        "dev": search.case.device,
+        "name": search.case.model,
+        "batch_size": largest.batch_size if largest else None,
+        "samples_per_s": largest.samples_per_s if largest else None,
+        "fastest_batch_size": fastest.batch_size if fastest else None,
+        "fastest_samples_per_s": fastest.samples_per_s if fastest else None,
+        "end": search.end.status,
+        "reason": search.end.reason,
+        "scale": search.case.scale,
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+BATCH_SIZE = "batch_size"
+"""Samples in a batch."""
 LATENCY = "latency"
 """Seconds per call."""
 MINOR_FAULTS = "minor_faults"

@@ -14,6 +14,9 @@ import msgspec
 # Format history: 1 first published layout of records and manifests.
 SCHEMA_VERSION = 1
 
+BATCH_SIZES = "batch_sizes"
+"""Name of the experiment whose replicate `k` is a process at batch size 2 to the `k`."""
+
 BASELINE = "baseline"
 """Name of the arm that runs the module as it is; every other arm is compared with it."""
 
@@ -77,6 +80,10 @@ class ModelSpec(Value, frozen=True, kw_only=True):
     small: dict[str, Any] = {}
     """What replaces them at small scale; may hold `batch_size`."""
     tiny: dict[str, Any] = {}
+    varies: dict[str, int] = {}
+    """Arguments of the builder that differ from call to call where such a model is used, as the
+    nodes of a graph do, each with the number it must be a multiple of. Empty where only the batch
+    size may vary."""
     requires: tuple[str, ...] = ()
     """Importable packages the builder needs beyond torch."""
     tolerance: float | None = None
@@ -139,7 +146,10 @@ class Case(Value, frozen=True, kw_only=True):
     device: str = "cpu"
     dtype: Dtype = Dtype.FLOAT32
     channels_last: bool = False
+    compiled_optimizer: bool = False
+    """Whether in training the optimizer's step is compiled too."""
     dynamic: bool = False
+    """Whether a step is a sequence of calls with inputs of different sizes."""
     scale: Scale = Scale.FULL
     batch_size: int | None = None
     """`None` where the model sets its own."""
@@ -150,9 +160,10 @@ class Case(Value, frozen=True, kw_only=True):
         batch = "own" if self.batch_size is None else str(self.batch_size)
         shapes = "dynamic" if self.dynamic else "static"
         layout = "/channels_last" if self.channels_last else ""
+        optimizer = "/compiled_optimizer" if self.compiled_optimizer else ""
         arms = "+".join(self.arms)
         return (
-            f"{self.suite}/{self.model}/{self.mode}/{self.device}/{self.dtype}{layout}"
+            f"{self.suite}/{self.model}/{self.mode}/{self.device}/{self.dtype}{layout}{optimizer}"
             f"/{shapes}/{self.scale}/b{batch}/{arms}"
         )
 
@@ -219,7 +230,13 @@ class RunPlan(Value, frozen=True, kw_only=True):
 
     def skip_reason(self, case: Case) -> str | None:
         """Say why a case is not run, or `None` if it is."""
-        return None if self.no_skip else self.spec_of(case).skip_reason(case.device, case.mode)
+        spec = self.spec_of(case)
+        skipped = None if self.no_skip else spec.skip_reason(case.device, case.mode)
+        if skipped or case.batch_size is not None:
+            return skipped
+        if BATCH_SIZES in self.experiments or (case.dynamic and not spec.varies):
+            return "it sets the sizes of its inputs itself, so they can't be varied"
+        return None
 
 
 class Status(StrEnum):
@@ -302,6 +319,8 @@ class CaptureStats(Value, frozen=True, kw_only=True):
     graphs: int
     ops: int
     breaks: dict[str, int] = {}
+    recompiles: int = 0
+    """Compilations of frames that had been compiled before."""
 
 
 class ArmResult(Value, frozen=True, kw_only=True):
@@ -354,6 +373,8 @@ class Record(Value, frozen=True, kw_only=True):
     build_order: tuple[str, ...] = ()
     """The order in which the arms were built, drawn at random."""
     notes: tuple[str, ...] = ()
+    varies: tuple[str, ...] = ()
+    """What of the model's inputs differs from call to call where it is used (`ModelSpec`)."""
     device_name: str | None = None
     environment_id: str
     seed: int
@@ -368,7 +389,9 @@ class Record(Value, frozen=True, kw_only=True):
 
     @property
     def is_worth_repeating(self) -> bool:
-        """Whether an arm beside the baseline passed, so that more replicates tell more."""
+        """Whether an arm passed beside the baseline, or alone, so that more would tell more."""
+        if len(self.case.arms) == 1:
+            return self.outcome.status is Status.PASS
         return any(each.outcome.status is Status.PASS for each in self.arms if each.arm != BASELINE)
 
 

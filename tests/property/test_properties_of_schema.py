@@ -40,6 +40,7 @@ specs = st.builds(
     suite=texts, name=texts, task=texts, origin=texts, build=texts,
     batch_size=st.dictionaries(texts, counts, max_size=2),
     options=options, cpu=options, small=options, tiny=options,
+    varies=st.dictionaries(texts, counts, max_size=2),
     requires=st.lists(texts, max_size=2).map(tuple),
     aliases=st.lists(texts, max_size=2).map(tuple),
     tolerance=st.none() | finite,
@@ -52,7 +53,8 @@ cases = st.builds(
     suite=names, model=names,
     arms=st.lists(names, min_size=1, max_size=3).map(tuple),
     mode=st.sampled_from(Mode), device=st.sampled_from(["cpu", "cuda"]),
-    dtype=st.sampled_from(schema.Dtype), channels_last=st.booleans(), dynamic=st.booleans(),
+    dtype=st.sampled_from(schema.Dtype), channels_last=st.booleans(),
+    compiled_optimizer=st.booleans(), dynamic=st.booleans(),
     scale=st.sampled_from(Scale), batch_size=st.none() | st.integers(1, 4096),
 )  # fmt: skip
 outcomes = st.builds(
@@ -78,7 +80,7 @@ def measurements(draw: st.DrawFn) -> Measurement:
 captures = st.builds(
     schema.CaptureStats,
     frames=counts, frames_ok=counts, graphs=counts, ops=counts,
-    breaks=st.dictionaries(texts, counts, max_size=2),
+    breaks=st.dictionaries(texts, counts, max_size=2), recompiles=counts,
 )  # fmt: skip
 arm_results = st.builds(
     schema.ArmResult,
@@ -116,7 +118,7 @@ records = st.builds(
     measurements=st.lists(measurements(), max_size=2).map(tuple),
     absent=st.lists(absences, max_size=2).map(tuple),
     build_order=st.lists(texts, max_size=2).map(tuple),
-    notes=st.lists(texts, max_size=2).map(tuple),
+    notes=st.lists(texts, max_size=2).map(tuple), varies=st.lists(texts, max_size=2).map(tuple),
     device_name=st.none() | texts, environment_id=texts, seed=counts, started_at=texts,
     seconds=st.dictionaries(texts, finite, max_size=2), command=texts, log=st.none() | texts,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import factories
 import msgspec
@@ -26,11 +26,11 @@ class Program:
 
     def __init__(self) -> None:
         """Execute nothing yet."""
-        self.executed: list[tuple[Manifest, Path, bool]] = []
+        self.executed: list[tuple[Manifest, Path, dict[str, Any]]] = []
 
-    def execute(self, manifest: Manifest, directory: Path, *, csv_compat: bool) -> int:
+    def execute(self, manifest: Manifest, directory: Path, options: dict[str, Any]) -> int:
         """Stand in for the run."""
-        self.executed.append((manifest, directory, csv_compat))
+        self.executed.append((manifest, directory, options))
         return 0
 
     def script(self, *words: str) -> Manifest:
@@ -109,6 +109,12 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
     [
         ("torchbench", "--speedup-ts --training", "freezes the model"),
         ("torchbench", "--speedup-ts --amp", "can't hold autocast"),
+        ("torchbench", "--compile-optimizer", "goes with --training"),
+        ("torchbench", "--update-expected", "name it with --expect FILE"),
+        ("torchbench", "--expect none.csv", "--update-expected makes it"),
+        ("torchbench", "--find-batch-sizes --backend eager", "leave out --backend"),
+        ("torchbench", "--find-batch-sizes --batch-size 4", "leave out --batch-size"),
+        ("torchbench", "--find-batch-sizes --dynamic-shapes", "leave out --dynamic-shapes"),
         (None, "run user", "dynamometer run FILE.py"),
         (None, "run", "say what to run"),
         (None, "run nowhere.py", "there is no file"),
@@ -168,13 +174,13 @@ def test_a_run_directory_is_made(program: Program, tmp_path: Path) -> None:
     """The manifest is on disk before anything runs, and names the whole command line."""
     words = ["--only", "resnet18", "--output-dir", "else where", "--csv-compat"]
     assert cli.main("torchbench", words) == 0
-    ((manifest, directory, csv_compat),) = program.executed
+    ((manifest, directory, options),) = program.executed
     assert directory == Path("else where") / manifest.run_id
     assert store.read_manifest(tmp_path / directory) == manifest
     script = str(Path("torchbench.py").resolve())
     assert shlex.split(manifest.command) == [sys.executable, script, *words]
     assert manifest.version == dynamometer.__version__
-    assert csv_compat
+    assert options["csv_compat"]
 
 
 def test_run_ids_differ(program: Program) -> None:
@@ -206,7 +212,9 @@ def test_resume_goes_on_with_the_manifest(program: Program, tmp_path: Path) -> N
     manifest = factories.manifest(environment=read_environment())
     store.create(tmp_path / "run", manifest)
     assert cli.main(None, ["resume", str(tmp_path / "run"), "--csv-compat"]) == 0
-    assert program.executed == [(manifest, tmp_path / "run", True)]
+    ((found, directory, options),) = program.executed
+    assert (found, directory) == (manifest, tmp_path / "run")
+    assert options["csv_compat"]
 
 
 def test_resume_elsewhere_is_refused(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import factories
 import pytest
@@ -27,7 +27,7 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[s
     """Plan what `./torchbench.py` with some words would run, and stop there."""
     kept: list[Manifest] = []
 
-    def keep(manifest: Manifest, directory: Path, *, csv_compat: bool) -> int:
+    def keep(manifest: Manifest, directory: Path, options: dict[str, Any]) -> int:
         kept.append(manifest)
         return 0
 
@@ -57,6 +57,11 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[s
         "--only resnet18 --timeout 1234567",
         "--only resnet18 --allocator stock",
         "--only resnet18 --spawn",
+        "--only resnet18 --dynamic-shapes",
+        "--only dlrm --dynamic-shapes --scale tiny",
+        "--only basic_gnn_gcn --dynamic-shapes",
+        "--only resnet18 --training --compile-optimizer",
+        "--only resnet18 --find-batch-sizes",
         "--only resnet18 --training --bfloat16",
         "--only resnet18 --training --scale tiny --batch-size 1",
         "--only resnet18 --amp --channels-last",

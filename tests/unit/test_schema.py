@@ -75,6 +75,7 @@ def test_case_id_of_a_known_case() -> None:
         {"device": "cuda"},
         {"dtype": "float16"},
         {"channels_last": True},
+        {"compiled_optimizer": True},
         {"dynamic": True},
         {"scale": Scale.TINY},
         {"batch_size": 5},
@@ -90,8 +91,8 @@ def test_case_ids_differ_in_every_field(change: dict[str, object]) -> None:
 def test_case_ids_are_tried_in_every_field() -> None:
     """The test above misses no field that is added later."""
     assert set(Case.__struct_fields__) == {
-        "suite", "model", "arms", "mode", "device", "dtype", "channels_last", "dynamic", "scale",
-        "batch_size",
+        "suite", "model", "arms", "mode", "device", "dtype", "channels_last",
+        "compiled_optimizer", "dynamic", "scale", "batch_size",
     }  # fmt: skip
 
 

@@ -1,0 +1,79 @@
+"""The largest batch a model runs at here, and how fast it is on the way there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.common.experiment import Process
+from dynamometer.common.messages import Findings
+from dynamometer.common.outcome import SkippedError
+from dynamometer.results.metrics import BATCH_SIZE, LATENCY
+from dynamometer.results.schema import PASSED, ArmResult, Measurement, Stage
+
+if TYPE_CHECKING:
+    from dynamometer.common.experiment import Context
+    from dynamometer.results.schema import Case, RunPlan
+
+LONGEST_STEP_S = 10.0
+"""The search ends at steps longer than this, for it would take minutes to find memory's end."""
+
+_CALLS = 5
+_ENOUGH_S = 1.0
+
+
+@dataclass(frozen=True)
+class BatchSizes:
+    """The search of `--find-batch-sizes`: replicate `k` runs eager at batch size 2 to the `k`.
+
+    Each size has a process of its own, so that one too large takes nothing found before with it,
+    and the search ends with the first that does not pass.
+    """
+
+    def processes(self, case: Case, plan: RunPlan, replicate: int) -> tuple[Process, ...]:
+        """Try one size in one process."""
+        del replicate
+        return (Process(case.arms, plan.protocol.allocator),)
+
+    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
+        """Give the arm the outcome of the process."""
+        results = tuple(ArmResult(arm=arm, outcome=findings.outcome) for arm in arms)
+        return msgspec.structs.replace(findings, arms=results)
+
+    def measure(self, context: Context) -> Findings:
+        """Load the model at the replicate's batch size, and take a few steps.
+
+        Raises:
+            SkippedError: a step takes longer than the search goes to.
+        """
+        from dynamometer.common import arms  # imports torch, which the parent doesn't
+
+        size = 2**context.job.replicate
+        case = msgspec.structs.replace(context.job.case, batch_size=size)
+        sized = replace(context, job=msgspec.structs.replace(context.job, case=case))
+        (arm,) = context.job.arms
+        with context.stages.at(Stage.LOAD):
+            loaded = sized.load()
+        with context.stages.at(Stage.EAGER, arm):
+            step = arms.compiled_step(sized, loaded, arm)
+            watch = arms.stopwatch(sized)
+            samples = [watch.mean_s(step.call, 1)]
+            while len(samples) <= _CALLS and sum(samples) < _ENOUGH_S:
+                samples.append(watch.mean_s(step.call, 1))
+        if min(samples) > LONGEST_STEP_S:
+            msg = f"a step takes {min(samples):.0f} s, and the search goes to {LONGEST_STEP_S:.0f}"
+            raise SkippedError(msg)
+        # The first step also touches memory for the first time.
+        latencies = tuple(samples[1:] or samples)
+        return Findings(
+            outcome=PASSED,
+            arms=(ArmResult(arm=arm, outcome=PASSED),),
+            measurements=(
+                Measurement(metric=BATCH_SIZE, unit="1", arm=arm, samples=(float(size),)),
+                Measurement(metric=LATENCY, unit="s", arm=arm, samples=latencies),
+            ),
+            notes=loaded.notes,
+            device_name=context.device.name,
+        )

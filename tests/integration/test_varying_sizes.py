@@ -1,0 +1,127 @@
+"""Steps of several sizes, batch sizes that are searched for, and expected results."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from dynamometer.results import store
+from dynamometer.results.batch_sizes import summarize_search
+from dynamometer.results.schema import Record, Status
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, most=None, branches=False):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+        self.most, self.branches = most, branches
+
+    def forward(self, x):
+        if self.most and len(x) > self.most:
+            raise MemoryError("too large a batch")
+        if self.branches and len(x) > 3:
+            return self.layer(x) + 1
+        return self.layer(x)
+
+def plain(batch_size=2):
+    return Model(), torch.randn(batch_size, 3)
+
+def branching(*, batch_size=2):
+    return Model(branches=True), torch.randn(batch_size, 3)
+
+def limited(batch_size=1):
+    return Model(most=8), torch.randn(batch_size, 3)
+
+def one_size(batch_size=2):
+    return torch.nn.Bilinear(3, 3, 3), (torch.randn(2, 3), torch.randn(batch_size, 3))
+
+def fixed():
+    return Model(), torch.randn(2, 3)
+"""
+
+
+def run(folder: Path, *words: str) -> tuple[int, str, dict[str, list[Record]]]:
+    """Run a file of models; give the exit code, standard output, and records by model."""
+    (folder / "mine.py").write_text(FILE)
+    before = set((folder / "runs").glob("*"))
+    done = subprocess.run(
+        [sys.executable, "-m", "dynamometer", "run", "mine.py", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (directory,) = set((folder / "runs").glob("*")) - before or {None}
+    assert directory is not None, done.stderr
+    found: dict[str, list[Record]] = {}
+    for record in store.read_records(directory):
+        found.setdefault(record.case.model, []).append(record)
+    return done.returncode, done.stdout, found
+
+
+def test_dynamic_shapes(tmp_path: Path) -> None:
+    """Every size is compared; what is compiled for one size is compiled for all, but branches."""
+    code, _, records = run(tmp_path, "--dynamic-shapes", "--accuracy", "--backend", "eager")
+    assert code == 0
+    recompiles = {}
+    for name in ("plain", "branching"):
+        (record,) = records[name]
+        assert record.outcome.status is Status.PASS, record.outcome
+        assert record.notes == ("Batch sizes of a step: 2, 3, 4, 5, 6.",)
+        capture = record.arms[1].capture
+        assert capture is not None
+        recompiles[name] = capture.recompiles
+    assert recompiles == {"plain": 0, "branching": 1}
+    skipped = {name: records[name][0].outcome for name in ("fixed", "one_size")}
+    assert {outcome.status for outcome in skipped.values()} == {Status.SKIP}
+    assert "it sets the sizes of its inputs itself" in str(skipped["fixed"].reason)
+    assert "it runs at one size only" in str(skipped["one_size"].reason)
+
+
+def test_find_batch_sizes(tmp_path: Path) -> None:
+    """Batches are doubled until one does not fit, each in a process of its own."""
+    code, out, records = run(tmp_path, "--find-batch-sizes")
+    assert code == 0
+    found = summarize_search(records["limited"])
+    assert found.largest is not None
+    assert found.largest.batch_size == 8
+    assert found.end.status is Status.OOM
+    assert [record.replicate for record in records["limited"]] == [0, 1, 2, 3, 4]
+    assert "batch size 8" in out
+    (record,) = records["fixed"]
+    assert record.outcome.status is Status.SKIP
+
+
+def test_training_with_a_compiled_optimizer(tmp_path: Path) -> None:
+    """The optimizer's operators are captured beside the model's, and results stay eager's."""
+    words = ("--training", "--accuracy", "--backend", "aot_eager")
+    captured = {}
+    for more in ((), ("--compile-optimizer",)):
+        _, _, records = run(tmp_path, *words, *more)
+        (record,) = records["plain"]
+        assert record.outcome.status is Status.PASS, record.outcome
+        capture = record.arms[1].capture
+        assert capture is not None
+        captured[more] = capture.graphs
+    assert captured["--compile-optimizer",] > captured[()]
+
+
+def test_expected_results(tmp_path: Path) -> None:
+    """A table is made, agreed with, and, once it says something else, disagreed with."""
+    words = ("--accuracy", "--backend", "eager", "--expect", "table.csv")
+    code, _, _ = run(tmp_path, *words, "--update-expected")
+    table = tmp_path / "table.csv"
+    assert code == 0
+    assert len(table.read_text().splitlines()) == 6
+    assert run(tmp_path, *words)[0] == 0
+    table.write_text(table.read_text().replace("eager,pass,1,", "eager,pass,7,", 1))
+    code, out, _ = run(tmp_path, *words)
+    assert code == 1
+    assert "regression: " in out
+    assert "7 captured ops became 1" in out

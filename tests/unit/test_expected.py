@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamometer.results.expected import (
+    Change,
+    Expectation,
+    Kind,
+    compare,
+    observed,
+    read_table,
+    write_table,
+)
+from dynamometer.results.schema import Status
+from dynamometer.results.store import StoreError
+from dynamometer.results.summary import summarize_cases
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = ("torchbench/alexnet/inference/cpu/float32/static/full/b4", "inductor")
+BEFORE = Expectation(status=Status.PASS, captured_ops=40, graph_breaks=3)
+
+
+def change(**fields: object) -> Change | None:
+    """Compare one arm with what it was."""
+    now = Expectation(**{"status": Status.PASS, "captured_ops": 40, "graph_breaks": 3, **fields})  # type: ignore[arg-type]
+    changes = compare({KEY: BEFORE}, {KEY: now})
+    return changes[0] if changes else None
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "text"),
+    [
+        ({"status": Status.CRASH}, Kind.REGRESSION, "pass became crash"),
+        ({"captured_ops": 39}, Kind.REGRESSION, "40 captured ops became 39"),
+        ({"captured_ops": None}, Kind.REGRESSION, "40 captured ops became None"),
+        ({"captured_ops": 84, "graph_breaks": 5}, Kind.IMPROVEMENT, "40 captured ops became 84"),
+        ({"graph_breaks": 4}, Kind.NOTE, "3 graph breaks became 4, with as many ops captured"),
+    ],
+)
+def test_what_a_change_means(fields: dict[str, object], kind: Kind, text: str) -> None:
+    """Fewer operators are lost ground; more breaks by themselves are not."""
+    found = change(**fields)
+    assert found == Change(KEY, kind, text)
+    assert found.is_unexpected is (kind is not Kind.NOTE)
+
+
+def test_what_is_as_expected_is_no_change() -> None:
+    """Nor are expected cases that were not run."""
+    assert change() is None
+    assert compare({KEY: BEFORE}, {}) == []
+
+
+def test_what_the_table_does_not_know_and_what_got_better() -> None:
+    """Both have to go into the table before a run is as expected again."""
+    failed = Expectation(status=Status.FAIL)
+    assert [each.kind for each in compare({}, {KEY: BEFORE})] == [Kind.NEW]
+    assert [each.kind for each in compare({KEY: failed}, {KEY: BEFORE})] == [Kind.IMPROVEMENT]
+
+
+def test_a_run_is_observed_by_arm() -> None:
+    """A case is known by everything but the arms it was compared with."""
+    cases = summarize_cases([factories.measured_record()])
+    assert observed(cases) == {KEY: BEFORE}
+
+
+COUNTS = st.none() | st.integers(0, 1000)
+EXPECTATIONS = st.builds(
+    Expectation, status=st.sampled_from(Status), captured_ops=COUNTS, graph_breaks=COUNTS
+)
+NAMES = st.text("abc/_,\" '", min_size=1)
+
+
+@given(table=st.dictionaries(st.tuples(NAMES, NAMES), EXPECTATIONS))
+def test_a_table_is_read_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, table: dict[tuple[str, str], Expectation]
+) -> None:
+    """Whatever the names hold."""
+    path = tmp_path_factory.mktemp("expected") / "new" / "table.csv"
+    write_table(path, table)
+    assert read_table(path) == table
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name,accuracy\n", "its columns must be"),
+        ("case,arm,status,captured_ops,graph_breaks\na,b,fine,1,1\n", "line 2: 'fine'"),
+        ("case,arm,status,captured_ops,graph_breaks\na,b,pass,one,1\n", "line 2: invalid literal"),
+    ],
+)
+def test_a_damaged_table_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    """With the line that is damaged."""
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with pytest.raises(StoreError, match=says):
+        read_table(path)
+
+
+def test_a_missing_table_is_refused(tmp_path: Path) -> None:
+    """With what makes one."""
+    with pytest.raises(StoreError, match="--update-expected makes it"):
+        read_table(tmp_path / "none.csv")
