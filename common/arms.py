@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dynamometer.common import registry
+from dynamometer.common.errors import UsageError
 from dynamometer.common.outcome import (
     NondeterministicError,
     SkippedError,
@@ -111,10 +112,15 @@ def run_reference(context: Context, loaded: LoadedModel) -> Reference:
         SkippedError: the model runs at one size only, and several were asked for.
         NondeterministicError: the two runs differ; names the first leaf that does.
     """
-    if loaded.others:
-        _require_other_sizes(context, loaded)
     # A forward that changes its buffers or inputs changes only those of its own copy.
-    first, second = (_observe_eager(context, loaded.copy()) for _ in range(2))
+    try:
+        first = _observe_eager(context, loaded.copy())
+    except Exception as error:
+        if loaded.others and not is_out_of_memory(error) and _runs_at_one_size(context, loaded):
+            msg = f"it runs at one size only: {error}"
+            raise SkippedError(msg) from error
+        raise
+    second = _observe_eager(context, loaded.copy())
     exactly = accuracy.Criterion(tolerance=0.0)
     difference = accuracy.compare(first, second, exactly, path="").mismatch
     if difference:
@@ -128,20 +134,17 @@ def run_reference(context: Context, loaded: LoadedModel) -> Reference:
     return Reference(first, accuracy.Criterion(tolerance, in_float64, spec.cosine))
 
 
-def _require_other_sizes(context: Context, loaded: LoadedModel) -> None:
-    _observe_eager(context, replace(loaded, others=()).copy())
+def _runs_at_one_size(context: Context, loaded: LoadedModel) -> bool:
     try:
-        _observe_eager(context, loaded.copy())
-    except Exception as error:
-        if is_out_of_memory(error):
-            raise
-        msg = f"it runs at one size only: {error}"
-        raise SkippedError(msg) from error
+        _observe_eager(context, replace(loaded, others=()).copy())
+    except Exception:  # noqa: BLE001  then it is the model that is at fault, not the other sizes
+        return False
+    return True
 
 
 def _observe_eager(context: Context, own: LoadedModel) -> dict[str, object]:
     step = make_step(own.module, own, context.job.case.mode, context.job.seed)
-    return step.observe(step.call())
+    return step.after(step.first())
 
 
 def _float64_leaves(context: Context, loaded: LoadedModel) -> dict[str, Any]:
@@ -165,33 +168,38 @@ def compile_arm(
         Exception: whatever the backend or the model raises.
     """
     stages, watch = context.stages, stopwatch(context)
-    before = capture.Snapshot.take()
+    snapshots = [capture.Snapshot.take()]
+    calls_s: list[float] = []
+
+    def take(call: Callable[[], object]) -> object:
+        started = watch.now()
+        output = call()
+        watch.synchronize()
+        calls_s.append(watch.now() - started)
+        if len(calls_s) == 1:
+            snapshots.append(capture.Snapshot.take())
+        return output
+
     with stages.at(Stage.COMPILE, name):
         backend = _available_backend(name, context.job.case.device)
         own = loaded.copy()
         started = watch.now()
         step = _step(context, backend, own)
         preparing_s = watch.now() - started
-        first, first_s = _timed(watch, step.call)
-    steps_s = [first_s]
-
-    def take(call: Callable[[], object]) -> object:
-        output, seconds = _timed(watch, call)
-        steps_s.append(seconds)
-        return output
-
+        first = step.first(take)
     with stages.at(Stage.RUN, name):
-        seen = step.observe(first, take)
+        seen = step.after(first, take)
     with stages.at(Stage.COMPARE, name):
         comparison = accuracy.compare(reference.seen, seen, reference.criterion, path="")
     if comparison.mismatch:
         raise WrongResultError(comparison.mismatch)
+    before, after_first_call = snapshots
     return CompiledArm(
         name=name,
         step=step,
         preparing_s=preparing_s,
-        first_steps_s=tuple(steps_s),
-        capture=before.stats_since() if backend.captures else None,
+        first_steps_s=_steps_s(calls_s, len(step.calls)),
+        capture=before.stats_since(after_first_call) if backend.captures else None,
         max_error=comparison.max_error,
     )
 
@@ -215,16 +223,31 @@ def _step(context: Context, backend: Backend, loaded: LoadedModel) -> Step:
     """Compile a module, and the optimizer's step where that is asked for.
 
     Raises:
-        SkippedError: the backend can't compile an optimizer.
+        UsageError: the backend can't compile an optimizer.
     """
     case, seed = context.job.case, context.job.seed
     compiled = backend.compile(loaded.module, loaded.args, loaded.kwargs)
     if not case.compiled_optimizer:
         return make_step(compiled, loaded, case.mode, seed)
-    if not isinstance(backend, FunctionBackend):
-        msg = "this backend compiles modules alone; leave out --compile-optimizer"
-        raise SkippedError(msg)
-    return make_step(compiled, loaded, case.mode, seed, backend.compile_function)
+    return make_step(compiled, loaded, case.mode, seed, compiler_of_functions(backend))
+
+
+def compiler_of_functions(backend: Backend) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give what compiles the optimizer's step.
+
+    Raises:
+        UsageError: the backend compiles modules alone.
+    """
+    if isinstance(backend, FunctionBackend):
+        return backend.compile_function
+    msg = f"{type(backend).__name__} compiles modules alone; leave out --compile-optimizer"
+    raise UsageError(msg)
+
+
+def _steps_s(calls_s: list[float], calls: int) -> tuple[float, ...]:
+    """Add up the seconds of calls to those of steps."""
+    starts = range(0, len(calls_s), calls)
+    return tuple(sum(calls_s[start : start + calls]) for start in starts)
 
 
 def load_backend(name: str) -> Backend:
@@ -243,10 +266,3 @@ def _available_backend(name: str, device: str) -> Backend:
     if reason:
         raise SkippedError(reason)
     return backend
-
-
-def _timed(watch: Stopwatch, step: Callable[[], object]) -> tuple[object, float]:
-    started = watch.now()
-    output = step()
-    watch.synchronize()
-    return output, watch.now() - started

@@ -22,10 +22,11 @@ from dynamometer.common.errors import (
 from dynamometer.common.options import GroupedCommand, report_options, run_options
 from dynamometer.common.plan import Selection, Workload, build_cases, select
 from dynamometer.results import store
-from dynamometer.results.batch_sizes import DOUBLINGS
+from dynamometer.results.batch_sizes import SEARCHED_SIZES
 from dynamometer.results.schema import (
     BASELINE,
     BATCH_SIZES,
+    FIXED_SIZES,
     Allocator,
     Dtype,
     Manifest,
@@ -294,7 +295,7 @@ def _plan(
     _check_workload(workload)
     from dynamometer.common.environment import memory_bytes
 
-    return RunPlan(
+    plan = RunPlan(
         suite=suite,
         suite_options=suite_options,
         models=models,
@@ -312,6 +313,8 @@ def _plan(
         threads=options["threads"],
         no_skip=options["no_skip"],
     )
+    _refuse_fixed_sizes(plan)
+    return plan
 
 
 def _arms(options: dict[str, Any]) -> tuple[str, ...]:
@@ -333,6 +336,22 @@ def _arms(options: dict[str, Any]) -> tuple[str, ...]:
     return arms
 
 
+def _refuse_fixed_sizes(plan: RunPlan) -> None:
+    """Refuse a run in which every model would be skipped for the same reason.
+
+    Raises:
+        UsageError: no model lets its sizes be varied.
+    """
+    if {plan.skip_reason(case) for case in plan.cases} == {FIXED_SIZES}:
+        names = ", ".join(case.model for case in plan.cases[:3])
+        msg = f"no size of {names} can be varied, as they set their own"
+        if plan.suite == "user":
+            msg += "; a function with an argument batch_size=NUMBER lets it be varied"
+        elif BATCH_SIZES not in plan.experiments:
+            msg += "; --batch-size N gives them one that can"
+        raise UsageError(msg)
+
+
 def _resume(directory: Path, options: dict[str, Any]) -> int:
     """Finish a run where it was begun.
 
@@ -343,6 +362,9 @@ def _resume(directory: Path, options: dict[str, Any]) -> int:
 
     _check_reporting(options)
     manifest = store.read_manifest(directory)
+    if options["expect"] and BATCH_SIZES in manifest.plan.experiments:
+        msg = f"{directory} is a search for batch sizes, which has no expected results"
+        raise UsageError(msg)
     require_device(manifest.plan.cases[0].device)
     changes = differences(manifest.environment, read_environment())
     if changes:
@@ -363,7 +385,7 @@ def _experiments(options: dict[str, Any]) -> tuple[str, ...]:
 def _replicates(options: dict[str, Any]) -> int:
     """Give three, but one where the figures are for screening or there are none."""
     if options["find_batch_sizes"]:
-        return DOUBLINGS
+        return SEARCHED_SIZES
     return int(options["replicates"] or (1 if options["quick"] or options["accuracy"] else 3))
 
 
@@ -381,7 +403,10 @@ def _check_options(options: dict[str, Any]) -> None:
         return
     for name, flag in _NOT_IN_A_SEARCH.items():
         if options[name]:
-            msg = f"--find-batch-sizes runs eager at sizes of its own; leave out {flag}"
+            msg = (
+                f"--find-batch-sizes runs eager at sizes of its own; leave out {flag}, which may"
+                " also stand in pyproject.toml"
+            )
             raise UsageError(msg)
 
 
@@ -408,7 +433,10 @@ def _check_reporting(options: dict[str, Any]) -> None:
     if expect.exists():
         from dynamometer.results import expected
 
-        expected.read_table(expect)  # damaged, it had better be known now than after the run
+        try:
+            expected.read_table(expect)  # damaged, it had better be known now than after the run
+        except store.StoreError as error:
+            raise UsageError(str(error)) from error
     elif not options["update_expected"]:
         msg = f"there is no table {expect} to compare with; --update-expected makes it"
         raise UsageError(msg)

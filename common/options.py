@@ -167,7 +167,8 @@ _OPTIONS = (
     ),
     _option(
         "--find-batch-sizes", is_flag=True, group="Measurement",
-        help="Instead: double each model's batch until it fits no longer; eager alone.",
+        help="Instead: double each model's batch until it fits no longer, or a step takes"
+        " 10 s; eager alone.",
     ),
     _option(
         "-r", "--replicates", type=click.IntRange(1), metavar="N", group="Measurement",

@@ -97,19 +97,13 @@ def build_cases(specs: Sequence[ModelSpec], workload: Workload) -> tuple[Case, .
             compiled_optimizer=workload.compiled_optimizer,
             dynamic=workload.dynamic,
             scale=workload.scale,
-            batch_size=workload.batch_size or _batch_size(spec, workload),
+            batch_size=workload.batch_size
+            or spec.batch_size_at(
+                workload.scale, workload.device, workload.mode, dynamic=workload.dynamic
+            ),
         )
         for spec in specs
     )
-
-
-def _batch_size(spec: ModelSpec, workload: Workload) -> int | None:
-    """Give the suite's own, but two instead of one where the batch size is what varies.
-
-    Dynamo compiles sizes of one apart, so a batch that varies is not one that starts at one.
-    """
-    size = spec.batch_size_at(workload.scale, workload.device, workload.mode)
-    return 2 if size == 1 and workload.dynamic and not spec.varies else size
 
 
 def _check(selection: Selection) -> None:

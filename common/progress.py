@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from dynamometer.results.schema import BATCH_SIZES
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -70,9 +72,12 @@ class ProgressLine:
         if not self._console.is_terminal:
             spent = sum(record.seconds.values())
             outcome = record.outcome
+            part = f"replicate {record.replicate}"
+            if BATCH_SIZES in record.experiments:
+                part = f"batch size {2**record.replicate}"
             self.say(
-                f"[{self._ended + 1}/{self._total}] {record.case.model} replicate"
-                f" {record.replicate}: {outcome.status} in {spent:.1f} s, {self._left()}"
+                f"[{self._ended + 1}/{self._total}] {record.case.model} {part}:"
+                f" {outcome.status} in {spent:.1f} s, {self._left()}"
             )
         self._counts[record.outcome.status] += 1
 

@@ -32,7 +32,7 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
     words += [flag for flag, is_set in flags.items() if is_set]
     spec = plan.spec_of(case)
     if case.batch_size is not None and case.batch_size != spec.batch_size_at(
-        case.scale, case.device, case.mode
+        case.scale, case.device, case.mode, dynamic=case.dynamic
     ):
         words += ["--batch-size", str(case.batch_size)]
     if BATCH_SIZES not in plan.experiments:

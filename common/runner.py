@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, Self
 
 from dynamometer.common.repro import single_case_command
-from dynamometer.results.schema import ArmResult, Outcome, Record, Stage, Status
+from dynamometer.results import batch_sizes
+from dynamometer.results.schema import BATCH_SIZES, ArmResult, Outcome, Record, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,11 +89,18 @@ class Rest:
         replicates are left out.
         """
         records = self.finished[case.id]
-        if not all(record.is_worth_repeating for record in records):
+        if self.is_over(case):
             return []
         done = {record.replicate for record in records}
         replicates = range(self.manifest.plan.protocol.replicates)
         return [each for each in replicates if each not in done]
+
+    def is_over(self, case: Case) -> bool:
+        """Tell whether a case's records make its further replicates needless."""
+        records = self.finished[case.id]
+        if BATCH_SIZES in self.manifest.plan.experiments:
+            return batch_sizes.is_over(records)
+        return not all(record.is_worth_repeating for record in records)
 
 
 def run(
@@ -121,7 +129,7 @@ def run(
             events.append(record)
             records.append(record)
             observer.record_made(record)
-            if not record.is_worth_repeating:
+            if rest.is_over(case):
                 break
         observer.case_ended(case)
         for sink in sinks:

@@ -19,6 +19,8 @@ from dynamometer.common.executor import Prepared
 from dynamometer.common.progress import ProgressLine, duration
 from dynamometer.common.runner import Interrupt, Rest, run
 from dynamometer.results import expected, store
+from dynamometer.results.batch_sizes import SEARCHED_SIZES
+from dynamometer.results.schema import BATCH_SIZES
 from dynamometer.results.summary import summarize_cases
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ class Session:
             case, arm = change.key
             click.echo(f"{change.kind}: {case} {arm}: {change.text}")
         if self._updates:
-            expected.write_table(path, {**known, **found})
+            expected.write_table(path, expected.updated(known, found))
             click.echo(f"{len(found)} results put into {path}")
             return 0
         unexpected = sum(change.is_unexpected for change in changes)
@@ -154,6 +156,9 @@ class Session:
     def _announce(self, cases: Sequence[Case], forecast: TimeEstimate) -> None:
         plan = self._manifest.plan
         known = forecast.known_cases
+        if BATCH_SIZES in plan.experiments:
+            click.echo(f"{len(cases)} models, up to {SEARCHED_SIZES} batch sizes each", err=True)
+            return
         basis = f"{known} of them known from earlier runs" if known else "a guess"
         click.echo(
             f"{len(cases)} cases, {len(plan.cases[0].arms)} arms,"

@@ -60,13 +60,13 @@ def with_other_sizes(loaded: LoadedModel, suite: Suite, spec: ModelSpec, case: C
     """
     others = variants(spec, case)[1:]
     try:
-        built = [suite.load(*each) for each in others]
+        # Each model is dropped at once: several of them may not fit.
+        inputs = tuple(_inputs(suite.load(*each)) for each in others)
     except Exception as error:
         if is_out_of_memory(error):
             raise
         msg = f"it can't be built at other sizes: {error}"
         raise SkippedError(msg) from error
-    inputs = tuple(Inputs(args=each.args, kwargs=each.kwargs) for each in built)
     return replace(loaded, others=inputs, notes=(*loaded.notes, describe(spec, case)))
 
 
@@ -79,6 +79,10 @@ def describe(spec: ModelSpec, case: Case) -> str:
         f"{name} {', '.join(str(each.options[name]) for each, _ in found)}" for name in spec.varies
     ]
     return f"Sizes of a step: {'; '.join(sizes)}."
+
+
+def _inputs(loaded: LoadedModel) -> Inputs:
+    return Inputs(args=loaded.args, kwargs=loaded.kwargs)
 
 
 def _with_options(spec: ModelSpec, options: dict[str, object]) -> ModelSpec:

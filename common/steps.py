@@ -1,11 +1,14 @@
 """What one step of a case is, the same for every arm, and what is looked at to judge it.
 
 In inference a step is a forward pass. In training it is forward, loss, backward and a step of the
-optimizer; the compiled region is forward and loss, the rest is eager in every arm.
+optimizer; the compiled region is forward and loss, and where asked for the optimizer's step. The
+rest is eager in every arm.
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,13 +22,13 @@ from dynamometer.dynamo import state
 from dynamometer.results.schema import Dtype, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dynamometer.common.suite import Inputs, LoadedModel
     from dynamometer.results.schema import Case
 
 LEARNING_RATE = 0.01
-_OBSERVED_TRAINING_STEPS = 2
+
+Taker = Callable[[Callable[[], object]], object]
+"""Makes a call and gives its result."""
 
 _IMAGE_DIMENSIONS = 4
 _DTYPES = {
@@ -131,47 +134,95 @@ class Autocast(nn.Module):
 
 @dataclass(frozen=True)
 class Step:
-    """One step of an arm.
+    """One step of an arm: a call, or one at each of several sizes.
 
     Attributes:
-        call: takes the step, and gives its output, or its loss in training.
+        calls: take the step in parts, and give the output at one size, or the loss in training.
         loaded: the arm's own module and inputs, which steps may change.
         mode: inference or training.
     """
 
-    call: Callable[[], object]
+    calls: tuple[Callable[[], object], ...]
     loaded: LoadedModel
     mode: Mode
 
-    def observe(
-        self, first: object, take: Callable[[Callable[[], object]], object] = lambda step: step()
-    ) -> dict[str, object]:
-        """Give everything an arm is judged by, after its first step.
+    @property
+    def call(self) -> Callable[[], object]:
+        """The whole step in one, keeping no more than its last result."""
+        if len(self.calls) == 1:
+            return self.calls[0]  # as it is: nothing is to be timed with it
+        *before, last = self.calls
+
+        def step() -> object:
+            for call in before:
+                call()
+            return last()
+
+        return step
+
+    def first(self, take: Taker = lambda call: call()) -> dict[str, object]:
+        """Take the first step, and give what it came to.
 
         Args:
-            first: what the first step gave.
-            take: takes a further step; for whoever wants to time it.
+            take: makes one call; for whoever wants to time it.
+
+        Returns:
+            The output, or in training the loss and the gradients; a list of them where there are
+            several sizes, with gradients of the first and the last only, as all take much memory.
+        """
+        ends = {0, len(self.calls) - 1}
+        looks = [
+            self._look(take(call), gradients=index in ends) for index, call in enumerate(self.calls)
+        ]
+        if len(looks) == 1:
+            return looks[0]
+        return {name: [look[name] for look in looks] for name in looks[0]}
+
+    def after(
+        self, first: dict[str, object], take: Taker = lambda call: call()
+    ) -> dict[str, object]:
+        """Give everything an arm is judged by; in training a second step is taken for it.
+
+        Args:
+            first: what the first step came to.
+            take: makes one call.
 
         Returns:
             In inference output, inputs and buffers. In training the losses and the first step's
             gradients, and inputs, parameters and buffers after a second step.
         """
         module = _inner(self.loaded.module)
-        seen: dict[str, object] = {"output": first}
+        seen = dict(first)
         if self.mode is Mode.TRAINING:
-            # Clones: a backend may reuse the memory of what it gave before (CUDA graphs do).
-            losses = [tree_map_only(torch.Tensor, _clone, first)]
-            gradients = {name: _clone(each.grad) for name, each in module.named_parameters()}
-            losses += [take(self.call) for _ in range(_OBSERVED_TRAINING_STEPS - 1)]
-            parameters = dict(module.named_parameters())
-            seen = {"loss": losses, "gradients": gradients, "parameters": parameters}
+            later = [_clone(take(call)) for call in self.calls]
+            seen["loss"] = [first["loss"], later if len(later) > 1 else later[0]]
+            seen["parameters"] = dict(module.named_parameters())
         calls = [{"args": each.args, "kwargs": dict(each.kwargs)} for each in self.loaded.calls]
-        inputs = calls if self.loaded.others else calls[0]
+        inputs = calls if len(calls) > 1 else calls[0]
         return {**seen, "inputs": inputs, "buffers": dict(module.named_buffers())}
+
+    def _look(self, output: object, *, gradients: bool) -> dict[str, object]:
+        """Keep a call's result from the calls after it.
+
+        They may use its memory for their own, as CUDA graphs do.
+        """
+        if self.mode is Mode.INFERENCE:
+            return {"output": output if len(self.calls) == 1 else _deep_clone(output)}
+        kept: dict[str, object] | None = None
+        if gradients:
+            parameters = _inner(self.loaded.module).named_parameters()
+            kept = {name: _clone(each.grad) for name, each in parameters}
+        return {"loss": _clone(output), "gradients": kept}
 
 
 def _clone(value: object) -> object:
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _deep_clone(output: object) -> object:
+    """Copy an output with everything in it; tensors that have a history can't be deep-copied."""
+    tensors = [each for each in tree_leaves(output) if isinstance(each, torch.Tensor)]
+    return copy.deepcopy(output, {id(each): _clone(each) for each in tensors})
 
 
 def _inner(module: nn.Module) -> nn.Module:
@@ -190,8 +241,7 @@ def make_step(
 ) -> Step:
     """Bind a callable to the model's inputs; the one step that every arm runs.
 
-    Where there are inputs of several sizes, a step goes through all of them, and what it gives is
-    a list.
+    Where there are inputs of several sizes, a step goes through all of them.
 
     Args:
         compiled: the module as an arm compiled it.
@@ -203,8 +253,7 @@ def make_step(
     """
     state.seed_everything(seed)
     if mode is Mode.INFERENCE:
-        calls = [_forward(compiled, each) for each in loaded.calls]
-        return Step(_in_sequence(calls), loaded, mode)
+        return Step(tuple(_forward(compiled, each) for each in loaded.calls), loaded, mode)
     optimizer = torch.optim.SGD(loaded.module.parameters(), lr=LEARNING_RATE)
     update: Callable[[], object] = optimizer.step
     if compile_function is not None:
@@ -220,8 +269,8 @@ def make_step(
 
         return train
 
-    calls = [training(_forward(compiled, each)) for each in loaded.calls]
-    return Step(_in_sequence(calls), loaded, mode)
+    calls = tuple(training(_forward(compiled, each)) for each in loaded.calls)
+    return Step(calls, loaded, mode)
 
 
 def _forward(compiled: Callable[..., Any], inputs: Inputs) -> Callable[[], Any]:
@@ -231,11 +280,6 @@ def _forward(compiled: Callable[..., Any], inputs: Inputs) -> Callable[[], Any]:
         return compiled(*args, **kwargs)
 
     return forward
-
-
-def _in_sequence(calls: list[Callable[[], Any]]) -> Callable[[], object]:
-    """Make one call of several; a single one is left as it is, so that nothing is timed with it."""
-    return calls[0] if len(calls) == 1 else lambda: [call() for call in calls]
 
 
 def in_float64(loaded: LoadedModel) -> LoadedModel:

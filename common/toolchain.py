@@ -33,11 +33,15 @@ class Toolchain:
 
     def measure(self, context: Context) -> Findings:
         """Load the backends at stage `load`, make them ready at stage `compile`."""
-        from dynamometer.common.arms import load_backend  # imports torch, which the parent doesn't
+        # Both import torch, which the parent doesn't.
+        from dynamometer.common.arms import compiler_of_functions, load_backend
         from dynamometer.dynamo.backends import Preparing
 
         with context.stages.at(Stage.LOAD):
             backends = [load_backend(arm) for arm in context.job.arms]
+            if context.job.case.compiled_optimizer:
+                for backend in backends:
+                    compiler_of_functions(backend)
         device = context.job.case.device
         with context.stages.at(Stage.COMPILE):
             for backend in backends:

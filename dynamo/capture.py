@@ -35,8 +35,14 @@ class Snapshot:
             compilations=Counter(convert_frame.FRAME_COMPILE_COUNTER),
         )
 
-    def stats_since(self) -> CaptureStats:
-        """Give what was captured since this snapshot was taken."""
+    def stats_since(self, first_call: Snapshot) -> CaptureStats:
+        """Give what was captured since this snapshot was taken.
+
+        Args:
+            first_call: taken after the first call; frames that it compiled and that are compiled
+                again later on are recompiles. A frame that the first call itself compiles several
+                times is one that several of the model's parts share.
+        """
         now = Snapshot.take()
         breaks: Counter[str] = Counter()
         for reason, count in (now.breaks - self.breaks).items():
@@ -47,7 +53,11 @@ class Snapshot:
             graphs=now.graphs - self.graphs,
             ops=now.ops - self.ops,
             breaks=dict(breaks),
-            recompiles=sum(times - 1 for times in (now.compilations - self.compilations).values()),
+            recompiles=sum(
+                times
+                for frame, times in (now.compilations - first_call.compilations).items()
+                if first_call.compilations[frame] > self.compilations[frame]
+            ),
         )
 
 

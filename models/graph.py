@@ -6,6 +6,7 @@ import importlib
 
 import torch
 
+from dynamometer.common.outcome import SkippedError
 from dynamometer.common.suite import LoadedModel
 
 
@@ -23,11 +24,11 @@ def basic_gnn(
         edges: number of directed edges, drawn independently.
 
     Raises:
-        ValueError: if `batch_size` isn't 1.
+        SkippedError: if `batch_size` isn't 1.
     """
     if batch_size != 1:
-        msg = f"{architecture} takes one graph, but the batch size is {batch_size}: leave it at 1"
-        raise ValueError(msg)
+        msg = f"{architecture} takes one graph, not a batch of {batch_size}"
+        raise SkippedError(msg)
     zoo = importlib.import_module("torch_geometric.nn.models")
     module = getattr(zoo, architecture)(channels, channels, num_layers=num_layers)
     features = torch.randn(nodes, channels)

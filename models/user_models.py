@@ -22,6 +22,7 @@ from dynamometer.results.schema import ModelSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import ModuleType
 
     from dynamometer.common.suite import Suite
     from dynamometer.results.schema import Case
@@ -88,19 +89,28 @@ class ModelFile:
     def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
         """Import the file and call the function."""
         _let_torchvision_be_imported()
-        folder = str(self.path.resolve().parent)
-        sys.path.insert(0, folder)  # as if the file had been run: its neighbours can be imported
-        module_spec = importlib.util.spec_from_file_location(self.path.stem, self.path)
-        if module_spec is None or module_spec.loader is None:
-            msg = f"{self.path} can't be imported"
-            raise ImportError(msg)
-        module = importlib.util.module_from_spec(module_spec)
-        sys.modules[self.path.stem] = module
-        module_spec.loader.exec_module(module)
+        module = _import(self.path.resolve())
         table = _table_name(self)
         build = getattr(module, table)[spec.name] if table else getattr(module, spec.name)
-        sized = {"batch_size": case.batch_size} if spec.batch_size else {}
-        return as_loaded(build(**sized), spec.name)
+        if case.batch_size in {None, *spec.batch_size.values()}:
+            return as_loaded(build(), spec.name)
+        return as_loaded(build(batch_size=case.batch_size), spec.name)
+
+
+def _import(path: Path) -> ModuleType:
+    """Import a file as if it had been run, once: what it registers, it could not register again."""
+    known = sys.modules.get(path.stem)
+    if known is not None and getattr(known, "__file__", None) == str(path):
+        return known
+    sys.path.insert(0, str(path.parent))  # its neighbours can be imported
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        msg = f"{path} can't be imported"
+        raise ImportError(msg)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def as_loaded(value: object, name: str) -> LoadedModel:
@@ -222,13 +232,15 @@ def _read(path: Path) -> tuple[dict[str, int | None], dict[str, dict[str, int | 
     except (SyntaxError, UnicodeDecodeError) as error:
         msg = f"{path} can't be read: {error}"
         raise ValueError(msg) from error
+    defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    sizes = {node.name: _batch_size(node.args) for node in defined}
     functions = {
-        node.name: _batch_size(node.args) for node in tree.body
-        if isinstance(node, ast.FunctionDef)
-        and not node.name.startswith("_") and not _required(node.args)
-    }  # fmt: skip
+        node.name: sizes[node.name]
+        for node in defined
+        if not node.name.startswith("_") and not _required(node.args)
+    }
     tables = {
-        target.id: _entries(node.value, functions)
+        target.id: _entries(node.value, sizes)
         for node in tree.body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
         for target in node.targets
@@ -237,9 +249,9 @@ def _read(path: Path) -> tuple[dict[str, int | None], dict[str, dict[str, int | 
     return functions, tables
 
 
-def _entries(table: ast.Dict, functions: Mapping[str, int | None]) -> dict[str, int | None]:
+def _entries(table: ast.Dict, sizes: Mapping[str, int | None]) -> dict[str, int | None]:
     return {
-        key.value: functions.get(value.id) if isinstance(value, ast.Name) else None
+        key.value: sizes.get(value.id) if isinstance(value, ast.Name) else None
         for key, value in zip(table.keys, table.values, strict=True)
         if isinstance(key, ast.Constant) and isinstance(key.value, str)
     }
@@ -247,9 +259,8 @@ def _entries(table: ast.Dict, functions: Mapping[str, int | None]) -> dict[str, 
 
 def _batch_size(arguments: ast.arguments) -> int | None:
     """Give the default of an argument `batch_size`, if that is a number."""
-    positional = [*arguments.posonlyargs, *arguments.args][::-1]
     pairs = [
-        *zip(positional, arguments.defaults[::-1], strict=False),
+        *zip(arguments.args[::-1], arguments.defaults[::-1], strict=False),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
     found = {argument.arg: default for argument, default in pairs}.get("batch_size")

@@ -53,13 +53,14 @@ class Console:
 def search_line(search: BatchSizeSummary) -> str:
     """Render one search: the largest batch, the fastest, and what ended it."""
     name = f"{search.case.device:4} {search.case.model:<{_NAME_WIDTH}}"
-    end = "" if search.end == PASSED else f"; then {_failure_text(search.end)}"
+    passed = search.end.status is Status.PASS
+    end = search.end.reason if passed else f"then {_failure_text(search.end)}"
     if search.largest is None or search.fastest is None:
         return f"{name} {_failure_text(search.end)}"
     largest, fastest = search.largest, search.fastest
     return (
         f"{name} batch size {largest.batch_size} ({largest.samples_per_s:.3g} samples/s); fastest"
-        f" {fastest.batch_size} ({fastest.samples_per_s:.3g} samples/s){end}"
+        f" {fastest.batch_size} ({fastest.samples_per_s:.3g} samples/s); {end}"
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from dynamometer.results.batch_sizes import is_search, summarize_search
 from dynamometer.results.dashboard_status import accuracy_string
+from dynamometer.results.schema import Status
 from dynamometer.results.summary import compression_ratio, summarize_case
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ OUR_COLUMNS = (
     "frames",
     "recompiles",
     "dynamic",
+    "shapes",
     "steady",
     "status",
     "stage",
@@ -70,6 +72,7 @@ OUR_ACCURACY_COLUMNS = (
     "frames",
     "recompiles",
     "dynamic",
+    "shapes",
     "status",
     "stage",
     "reason",
@@ -189,6 +192,7 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
         "frames": capture.frames if capture else None,
         "recompiles": capture.recompiles if capture else None,
         "dynamic": " ".join(case.records[0].varies) or None,
+        "shapes": "dynamic" if case.case.dynamic else "static",
         "steady": arm.steady,
         "max_error": arm.max_error,
         "status": arm.outcome.status,
@@ -207,7 +211,7 @@ def _search_row(search: BatchSizeSummary) -> dict[str, object]:
         "samples_per_s": largest.samples_per_s if largest else None,
         "fastest_batch_size": fastest.batch_size if fastest else None,
         "fastest_samples_per_s": fastest.samples_per_s if fastest else None,
-        "end": search.end.status,
+        "end": "limit" if search.end.status is Status.PASS else search.end.status,
         "reason": search.end.reason,
         "scale": search.case.scale,
     }

@@ -17,6 +17,9 @@ SCHEMA_VERSION = 1
 BATCH_SIZES = "batch_sizes"
 """Name of the experiment whose replicate `k` is a process at batch size 2 to the `k`."""
 
+FIXED_SIZES = "it sets the sizes of its inputs itself, so they can't be varied"
+"""Why a case is skipped whose sizes were to vary."""
+
 BASELINE = "baseline"
 """Name of the arm that runs the module as it is; every other arm is compared with it."""
 
@@ -101,16 +104,21 @@ class ModelSpec(Value, frozen=True, kw_only=True):
         merged.pop("batch_size", None)
         return merged
 
-    def batch_size_at(self, scale: Scale, device: str, mode: Mode = Mode.INFERENCE) -> int | None:
+    def batch_size_at(
+        self, scale: Scale, device: str, mode: Mode = Mode.INFERENCE, *, dynamic: bool = False
+    ) -> int | None:
         """Give the batch size of a case; `None` if the model sets its own.
 
         In training a batch is not shrunk to one sample: of one, batch normalisation can't take
-        statistics. Where one is what is published, it stays one.
+        statistics. Where one is what is published, it stays one. Nor does a batch that varies
+        start at one: Dynamo compiles sizes of one apart.
         """
         published = self.batch_size.get(device, self.batch_size.get("cpu"))
         size = self._overrides(scale, device).get("batch_size", published)
         if size is None or published is None:
             return size
+        if dynamic and not self.varies:
+            return max(int(size), 2)
         return max(int(size), min(2, published)) if mode is Mode.TRAINING else int(size)
 
     @property
@@ -234,9 +242,8 @@ class RunPlan(Value, frozen=True, kw_only=True):
         skipped = None if self.no_skip else spec.skip_reason(case.device, case.mode)
         if skipped or case.batch_size is not None:
             return skipped
-        if BATCH_SIZES in self.experiments or (case.dynamic and not spec.varies):
-            return "it sets the sizes of its inputs itself, so they can't be varied"
-        return None
+        varied = BATCH_SIZES in self.experiments or (case.dynamic and not spec.varies)
+        return FIXED_SIZES if varied else None
 
 
 class Status(StrEnum):
@@ -320,7 +327,7 @@ class CaptureStats(Value, frozen=True, kw_only=True):
     ops: int
     breaks: dict[str, int] = {}
     recompiles: int = 0
-    """Compilations of frames that had been compiled before."""
+    """Compilations, after the first call, of frames that it had compiled."""
 
 
 class ArmResult(Value, frozen=True, kw_only=True):
@@ -389,9 +396,7 @@ class Record(Value, frozen=True, kw_only=True):
 
     @property
     def is_worth_repeating(self) -> bool:
-        """Whether an arm passed beside the baseline, or alone, so that more would tell more."""
-        if len(self.case.arms) == 1:
-            return self.outcome.status is Status.PASS
+        """Whether an arm beside the baseline passed, so that more replicates tell more."""
         return any(each.outcome.status is Status.PASS for each in self.arms if each.arm != BASELINE)
 
 

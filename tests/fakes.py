@@ -40,7 +40,8 @@ class FakeExecutor:
         self.executed.append((case.model, replicate))
         status = self.outcomes.get((case.model, replicate), Status.PASS)
         outcome = PASSED if status is Status.PASS else Outcome(status=status, reason="scripted")
-        return factories.record(case, replicate=replicate, outcome=outcome)
+        latencies = (factories.measurement(),) if status is Status.PASS else ()
+        return factories.record(case, replicate=replicate, outcome=outcome, measurements=latencies)
 
     def close(self) -> None:
         """There is nothing to stop."""

@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from dynamometer.results import store
 from dynamometer.results.batch_sizes import summarize_search
 from dynamometer.results.schema import Record, Status
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 FILE = """
 import torch
 
@@ -22,8 +25,8 @@ class Model(torch.nn.Module):
         self.most, self.branches = most, branches
 
     def forward(self, x):
-        if self.most and len(x) > self.most:
-            raise MemoryError("too large a batch")
+        if self.most and not 1 < len(x) <= self.most:
+            raise MemoryError("too large a batch") if len(x) > 1 else ValueError("too small")
         if self.branches and len(x) > 3:
             return self.layer(x) + 1
         return self.layer(x)
@@ -45,6 +48,13 @@ def fixed():
 """
 
 
+def resume(folder: Path, directory: str, *words: str) -> int:
+    """Resume a run that is done, and give the exit code."""
+    command = [sys.executable, "-m", "dynamometer", "resume", directory, *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+
+
 def run(folder: Path, *words: str) -> tuple[int, str, dict[str, list[Record]]]:
     """Run a file of models; give the exit code, standard output, and records by model."""
     (folder / "mine.py").write_text(FILE)
@@ -52,7 +62,7 @@ def run(folder: Path, *words: str) -> tuple[int, str, dict[str, list[Record]]]:
     done = subprocess.run(
         [sys.executable, "-m", "dynamometer", "run", "mine.py", *words],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{HERE}"},
         capture_output=True,
         text=True,
         check=False,
@@ -84,9 +94,49 @@ def test_dynamic_shapes(tmp_path: Path) -> None:
     assert "it runs at one size only" in str(skipped["one_size"].reason)
 
 
+@pytest.mark.parametrize(
+    ("words", "backend", "path"),
+    [
+        ((), "errs_at_five", "output[3]"),
+        (
+            ("--training",),
+            "drops_a_gradient_at_two",
+            "the results have different structure: gradients[0].",
+        ),
+    ],
+)
+def test_what_is_wrong_at_one_size_is_found(
+    tmp_path: Path, words: tuple[str, ...], backend: str, path: str
+) -> None:
+    """Outputs and gradients are compared at every size, and the path says at which."""
+    arms = ("--backend", f"wrong_backends:{backend}", "--backend", "wrong_backends:honest")
+    _, _, records = run(tmp_path, "--dynamic-shapes", "--accuracy", *words, *arms, "-k", "plain")
+    (record,) = records["plain"]
+    _, wrong, honest = record.arms
+    assert honest.outcome.status is Status.PASS
+    assert wrong.outcome.status is Status.FAIL_ACCURACY
+    assert (wrong.outcome.reason or "").startswith(path)
+
+
+def test_dynamic_shapes_are_timed(tmp_path: Path) -> None:
+    """Latency, compile time and memory of whole steps, under autocast as well."""
+    words = ("--dynamic-shapes", "--amp", "-r", "1", "-n", "3", "--backend", "aot_eager")
+    code, _, records = run(tmp_path, *words, "-k", "plain")
+    assert code == 0
+    (record,) = records["plain"]
+    assert record.outcome.status is Status.PASS, record.outcome
+    found = {each.metric for each in record.measurements if each.arm == "aot_eager"}
+    assert {"latency", "compile_time", "peak_memory"} <= found
+    (directory,) = (tmp_path / "runs").iterdir()
+    (path,) = directory.glob("*_performance.csv")
+    header, row = path.read_text().splitlines()
+    fields = dict(zip(header.split(","), row.split(","), strict=True))
+    assert (fields["shapes"], fields["recompiles"]) == ("dynamic", "0")
+
+
 def test_find_batch_sizes(tmp_path: Path) -> None:
-    """Batches are doubled until one does not fit, each in a process of its own."""
-    code, out, records = run(tmp_path, "--find-batch-sizes")
+    """Batches are doubled until one does not fit; that a first one is too small is no end."""
+    code, out, records = run(tmp_path, "--find-batch-sizes", "-k", "limited", "-k", "fixed")
     assert code == 0
     found = summarize_search(records["limited"])
     assert found.largest is not None
@@ -120,8 +170,12 @@ def test_expected_results(tmp_path: Path) -> None:
     assert code == 0
     assert len(table.read_text().splitlines()) == 6
     assert run(tmp_path, *words)[0] == 0
+    _, before, _ = run(tmp_path, *words[:3])
+    directory = before.split("results: ")[1].rpartition("/")[0]
+    assert resume(tmp_path, directory, "--expect", "table.csv") == 0
     table.write_text(table.read_text().replace("eager,pass,1,", "eager,pass,7,", 1))
     code, out, _ = run(tmp_path, *words)
     assert code == 1
     assert "regression: " in out
     assert "7 captured ops became 1" in out
+    assert resume(tmp_path, directory, "--expect", "table.csv") == 1

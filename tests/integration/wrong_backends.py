@@ -99,5 +99,26 @@ def drops_a_gradient(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Comp
     return call
 
 
+def errs_at_five(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Compute rightly, but for batches of five."""
+
+    def call(*args: Any) -> Any:
+        five = any(len(each) == 5 for each in args if _is_input(each))
+        return tuple(each + five for each in graph(*args))
+
+    return call
+
+
+def drops_a_gradient_at_two(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Compute rightly, and cut the first parameter off from the loss of batches of two."""
+    drops = drops_a_gradient(graph, inputs)
+
+    def call(*args: Any) -> Any:
+        two = any(len(each) == 2 for each in args if _is_input(each))
+        return drops(*args) if two else graph(*args)
+
+    return call
+
+
 def _is_input(value: object) -> bool:
     return isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter)

@@ -4,8 +4,9 @@ import io
 from typing import TYPE_CHECKING
 
 import factories
+import pytest
 
-from dynamometer.results.batch_sizes import Throughput, summarize_search
+from dynamometer.results.batch_sizes import Throughput, is_over, summarize_search
 from dynamometer.results.console import Console
 from dynamometer.results.csv_sink import CsvFiles
 from dynamometer.results.schema import BATCH_SIZES, Outcome, Record, Stage, Status
@@ -41,6 +42,50 @@ def test_a_search() -> None:
     assert found.largest == Throughput(4, 1.0)
     assert found.fastest == Throughput(2, 2.0)
     assert found.end == TOO_MUCH
+
+
+@pytest.mark.parametrize(
+    ("statuses", "over"),
+    [
+        ([], False),
+        ([Status.PASS, Status.PASS], False),
+        ([Status.PASS, Status.FAIL], True),
+        ([Status.FAIL], False),
+        ([Status.FAIL, Status.PASS], False),
+        ([Status.FAIL, Status.PASS, Status.CRASH], True),
+        ([Status.FAIL, Status.OOM], True),
+        ([Status.SKIP], True),
+        ([Status.FAIL] * 10, True),
+    ],
+)
+def test_when_a_search_is_over(statuses: list[Status], *, over: bool) -> None:
+    """What a larger batch can't mend ends it, and so does any failure after a pass."""
+    records = [
+        factories.record(
+            CASE,
+            replicate=index,
+            outcome=Outcome(status=status),
+            measurements=(factories.measurement(),),
+        )
+        for index, status in enumerate(statuses)
+    ]
+    assert is_over(records) is over
+
+
+def test_a_search_ends_at_slow_steps() -> None:
+    """The size that was slow ran, and counts."""
+    records = search()[:1]
+    assert not is_over(records)
+    slow = tuple(
+        factories.measurement(each.metric, samples=(11.0,)) if each.metric == "latency" else each
+        for each in records[0].measurements
+    )
+    records = [factories.record(CASE, experiments=(BATCH_SIZES,), measurements=slow)]
+    assert is_over(records)
+    found = summarize_search(records)
+    assert found.largest is not None
+    assert found.largest.batch_size == 1
+    assert found.end.reason == "a step takes 11 s, and the search goes to 10"
 
 
 def test_a_search_that_found_nothing() -> None:

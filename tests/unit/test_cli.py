@@ -115,6 +115,15 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         ("torchbench", "--find-batch-sizes --backend eager", "leave out --backend"),
         ("torchbench", "--find-batch-sizes --batch-size 4", "leave out --batch-size"),
         ("torchbench", "--find-batch-sizes --dynamic-shapes", "leave out --dynamic-shapes"),
+        ("torchbench", "--find-batch-sizes --accuracy", "leave out --accuracy"),
+        ("torchbench", "--find-batch-sizes -r 2", "leave out --replicates"),
+        ("torchbench", "--find-batch-sizes -n 2", "leave out --repeat"),
+        ("torchbench", "--find-batch-sizes --speedup-ts", "leave out --speedup-ts"),
+        ("torchbench", "--find-batch-sizes --compile-optimizer --training", "leave out --compile"),
+        ("torchbench", "--expect mine.py", "its columns must be"),
+        (None, "run mine.py --batch-size 4", "a takes no batch_size=NUMBER"),
+        (None, "run mine.py --dynamic-shapes", "no size of a can be varied"),
+        (None, "run mine.py --find-batch-sizes", "no size of a can be varied"),
         (None, "run user", "dynamometer run FILE.py"),
         (None, "run", "say what to run"),
         (None, "run nowhere.py", "there is no file"),
@@ -125,9 +134,15 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
     ],
 )
 def test_what_cannot_be_is_refused(
-    program: Program, capsys: pytest.CaptureFixture[str], suite: str | None, words: str, says: str
+    program: Program,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    suite: str | None,
+    words: str,
+    says: str,
 ) -> None:
     """A combination that no arm could run is refused before anything runs, with the reason."""
+    (tmp_path / "mine.py").write_text("def a(): ...\n")
     assert cli.main(suite, words.split()) == 2
     assert says in capsys.readouterr().err
     assert program.executed == []

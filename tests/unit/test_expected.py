@@ -62,6 +62,8 @@ def test_what_the_table_does_not_know_and_what_got_better() -> None:
     failed = Expectation(status=Status.FAIL)
     assert [each.kind for each in compare({}, {KEY: BEFORE})] == [Kind.NEW]
     assert [each.kind for each in compare({KEY: failed}, {KEY: BEFORE})] == [Kind.IMPROVEMENT]
+    crashed = Expectation(status=Status.CRASH)
+    assert [each.kind for each in compare({KEY: failed}, {KEY: crashed})] == [Kind.CHANGE]
 
 
 def test_a_run_is_observed_by_arm() -> None:

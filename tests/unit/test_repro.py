@@ -58,6 +58,7 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[s
         "--only resnet18 --allocator stock",
         "--only resnet18 --spawn",
         "--only resnet18 --dynamic-shapes",
+        "--only resnet18 --dynamic-shapes --scale tiny --batch-size 1",
         "--only dlrm --dynamic-shapes --scale tiny",
         "--only basic_gnn_gcn --dynamic-shapes",
         "--only resnet18 --training --compile-optimizer",

@@ -10,7 +10,7 @@ from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common.runner import Interrupt, Rest, run
 from dynamometer.results import store
-from dynamometer.results.schema import BASELINE, Status
+from dynamometer.results.schema import BASELINE, BATCH_SIZES, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +64,26 @@ def test_a_failure_stops_its_case_only(tmp_path: Path, manifest: Manifest, statu
     directory, executor = start(tmp_path, manifest), FakeExecutor({("b", 1): status})
     assert go(manifest, directory, executor)
     assert Counter(model for model, _ in executor.executed) == {"a": 3, "b": 2, "c": 3}
+
+
+def test_a_search_for_batch_sizes_goes_on_until_one_is_too_large(tmp_path: Path) -> None:
+    """A resumed one begins where it was left, and does not begin again once it is over."""
+    plan = factories.plan(*SPECS[:1], arms=(BASELINE,), experiments=(BATCH_SIZES,), replicates=9)
+    manifest = factories.manifest(plan)
+    directory = start(tmp_path, manifest)
+    outcomes = {("a", 0): Status.FAIL, ("a", 4): Status.OOM}
+    interrupt = Interrupt()
+
+    def stop(case: Case, replicate: int) -> None:
+        interrupt.requested = replicate == 2
+
+    assert not go(manifest, directory, FakeExecutor(outcomes, before=stop), interrupt=interrupt)
+    executor = FakeExecutor(outcomes)
+    assert go(manifest, directory, executor)
+    assert executor.executed == [("a", 3), ("a", 4)]
+    again = FakeExecutor(outcomes)
+    assert go(manifest, directory, again)
+    assert again.executed == []
 
 
 def test_planned_cases_are_the_recorded_ones(tmp_path: Path, manifest: Manifest) -> None:

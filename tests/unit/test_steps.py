@@ -16,7 +16,7 @@ from dynamometer.common.steps import (
     in_float64,
     make_step,
 )
-from dynamometer.common.suite import LoadedModel
+from dynamometer.common.suite import Inputs, LoadedModel
 from dynamometer.results.schema import Dtype, Mode
 
 if TYPE_CHECKING:
@@ -183,18 +183,90 @@ def test_what_is_seen_is_of_the_last_step_under_the_models_own_names() -> None:
         taken.append(call)
         return call()
 
-    seen: dict[str, Any] = step.observe(step.call(), take)
+    seen: dict[str, Any] = step.after(step.first(take), take)
     assert float(seen["buffers"]["count"]) == 2.0
     assert set(seen["parameters"]) == {"weight", "module.weight", "module.bias"}
     assert set(seen["gradients"]) == set(seen["parameters"])
-    assert len(taken) == 1
+    assert len(taken) == 2
+
+
+class Keeps(nn.Module):
+    """Gives a buffer that its next call changes."""
+
+    total: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1))
+        self.register_buffer("total", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Add up everything it is given."""
+        self.total.add_(x.sum())
+        return self.total
+
+
+def of_two_sizes() -> LoadedModel:
+    """Give a model with inputs of two sizes."""
+    first, second = (Inputs(args=(torch.ones(size),)) for size in (2, 3))
+    return LoadedModel(module=Keeps(), args=first.args, others=(second,))
+
+
+def test_a_step_of_several_sizes_shows_each() -> None:
+    """What a call gave is kept from the calls after it; the whole step gives the last."""
+    model = of_two_sizes()
+    with torch.no_grad():
+        step = make_step(model.module, model, Mode.INFERENCE, seed=0)
+        seen: dict[str, Any] = step.after(step.first())
+        assert [float(each) for each in seen["output"]] == [2.0, 5.0]
+        assert [len(each["args"][0]) for each in seen["inputs"]] == [2, 3]
+        assert float(step.call()) == 10.0  # type: ignore[arg-type]
+
+
+def test_a_training_step_of_several_sizes_shows_the_gradients_of_each() -> None:
+    """Each size has a loss and gradients of its own, and is a step of the optimizer."""
+    layer = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(layer.weight)
+    small, large = torch.ones(1, 1), 2 * torch.ones(2, 1)
+    made = LoadedModel(module=layer, args=(small,), others=(Inputs(args=(large,)),))
+    model = configure(made, factories.case(mode=Mode.TRAINING), CPU)
+    step = make_step(model.module, model, Mode.TRAINING, seed=0)
+    seen: dict[str, Any] = step.after(step.first())
+    once = 1 - 2 * LEARNING_RATE
+    gradients = [float(each["weight"]) for each in seen["gradients"]]
+    assert gradients == pytest.approx([2.0, 8 * once])
+    assert [float(each) for each in seen["loss"][0]] == pytest.approx([1.0, 4 * once**2])
+    assert len(seen["loss"]) == len(seen["loss"][1]) == 2
+
+
+def test_copies_of_several_sizes_share_nothing() -> None:
+    """A backend that writes to an input of any size spoils only its own."""
+    model = of_two_sizes()
+    own = model.copy()
+    own.others[0].args[0].zero_()
+    assert float(model.others[0].args[0].sum()) == 3.0
+    doubles = in_float64(model)
+    assert {each.args[0].dtype for each in doubles.calls} == {torch.float64}
+
+
+def test_a_compiled_optimizer_is_what_is_stepped() -> None:
+    """The given compiler gets the step, and what it makes of it is called."""
+    called = []
+
+    def compile_function(update: Callable[[], object]) -> Callable[[], object]:
+        return lambda: (called.append(update), update())
+
+    model = configured(mode=Mode.TRAINING)
+    step = make_step(model.module, model, Mode.TRAINING, 0, compile_function)
+    step.after(step.first())
+    assert len(called) == 2
 
 
 def test_an_inference_step_shows_outputs_inputs_and_buffers() -> None:
     """What a forward changes is compared too."""
     model = configured()
     step = make_step(model.module, model, Mode.INFERENCE, seed=0)
-    seen = step.observe(step.call())
+    seen = step.after(step.first())
     assert set(seen) == {"output", "inputs", "buffers"}
     assert seen["buffers"] == {"calls": torch.ones(())}
 
@@ -204,7 +276,7 @@ def test_a_training_step_by_hand() -> None:
     model = configured(mode=Mode.TRAINING)
     before = {name: each.detach().clone() for name, each in model.module.named_parameters()}
     step = make_step(model.module, model, Mode.TRAINING, seed=0)
-    seen: dict[str, Any] = step.observe(step.call())
+    seen: dict[str, Any] = step.after(step.first())
     assert set(seen) == {"loss", "gradients", "parameters", "inputs", "buffers"}
     assert set(seen["gradients"]) == {"convolution.weight", "convolution.bias"}
     assert float(seen["loss"][1]) < float(seen["loss"][0])

@@ -100,6 +100,15 @@ def test_batch_sizes_are_positive(spec: ModelSpec) -> None:
 
 
 @pytest.mark.parametrize("spec", BUILT, ids=ids)
+def test_what_varies_is_an_option(spec: ModelSpec) -> None:
+    """At every scale it is a number, and a multiple of what it must be one of."""
+    for scale in Scale:
+        for device in ("cpu", "cuda"):
+            options = spec.options_at(scale, device)
+            assert all(options[name] % multiple == 0 for name, multiple in spec.varies.items())
+
+
+@pytest.mark.parametrize("spec", BUILT, ids=ids)
 def test_scales_shrink(spec: ModelSpec) -> None:
     """Where a scale replaces a number by a number, it is no larger than the published one."""
     for overrides in (spec.small, spec.tiny):

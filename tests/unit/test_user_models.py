@@ -61,6 +61,25 @@ def test_a_dictionary_of_models_stands_for_the_file(tmp_path: Path) -> None:
     assert names(str(path)) == ["a"]
 
 
+def test_batch_sizes_are_read(tmp_path: Path) -> None:
+    """The default of `batch_size` is what a model runs at; other arguments are its own."""
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "def a(batch_size=4): ...\n"
+        "def b(depth=2, *, batch_size=8): ...\n"
+        "def c(batch_size=None): ...\n"
+        "def d(depth=3): ...\n"
+        "def _e(batch_size=5): ...\n"
+        "zoo = {'e': _e, 'f': lambda: 1}\n"
+    )
+
+    def sizes(target: str) -> dict[str, dict[str, int]]:
+        return {each.name: each.batch_size for each in open_suite({"target": target}).specs()}
+
+    assert sizes(str(path)) == {"a": {"cpu": 4}, "b": {"cpu": 8}, "c": {}, "d": {}}
+    assert sizes(f"{path}::zoo") == {"e": {"cpu": 5}, "f": {}}
+
+
 @pytest.mark.parametrize(
     ("text", "name", "says"),
     [
