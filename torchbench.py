@@ -41,7 +41,8 @@ def open_checkout(options: Mapping[str, str]) -> Suite:
     if "torchbench_root" not in options:
         msg = "the suite torchbench-checkout needs --torchbench-root DIR"
         raise ValueError(msg)
-    return TorchBenchCheckout(Path(options["torchbench_root"]), options["offline_weights"] == "yes")
+    offline = options["offline_weights"] == "yes"
+    return TorchBenchCheckout(Path(options["torchbench_root"]), offline_weights=offline)
 
 
 if __name__ == "__main__":

@@ -59,8 +59,9 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
     if any(_dtype_for(each, dtype) is not each.dtype for each in module.parameters()):
         module = module.to(dtype)
     if case.channels_last:
-        # nn.Module.to takes a memory format by this overload alone.
-        module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        module = module.to(  # type: ignore[call-overload]  # torch's stubs leave this form out
+            memory_format=torch.channels_last
+        )
     if case.mode is Mode.TRAINING:
         module = WithLoss(_trainable(module))
     if case.dtype is Dtype.AMP:

@@ -88,13 +88,13 @@ def _cover_torch(substitutions: Substitutions, undo: ExitStack) -> None:
         substitutions.add(f"Random weights instead of {file}.")
         return AbsentWeights()
 
-    load_from_hub = torch.hub.load
+    load_from_hub: Callable[..., object] = torch.hub.load
     load_into_module = nn.Module.load_state_dict
 
     @functools.wraps(load_from_hub)
     def load(repo: str, model: str, *args: object, **kwargs: Any) -> object:
         if kwargs.get("source") == "local":
-            return load_from_hub(repo, model, *args, **kwargs)  # type: ignore[no-untyped-call]
+            return load_from_hub(repo, model, *args, **kwargs)
         return _build_from_hub(repo, model, kwargs, substitutions)
 
     @functools.wraps(load_into_module)

@@ -80,7 +80,7 @@ class Table(Value, frozen=True, kw_only=True):
 class TorchBenchCheckout:
     """The models of a checkout, with the skips that hold for it."""
 
-    def __init__(self, root: Path, offline_weights: bool) -> None:  # noqa: FBT001
+    def __init__(self, root: Path, *, offline_weights: bool) -> None:
         """Look at a checkout without importing it.
 
         Args:

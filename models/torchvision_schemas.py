@@ -34,9 +34,9 @@ def define_missing_schemas() -> torch.library.Library | None:
     package = importlib.util.find_spec("torchvision")
     if package is None or _are_defined() or _loads_extension(package.submodule_search_locations):
         return None
-    library = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]
+    library = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]  # torch leaves it untyped
     for schema in SCHEMAS:
-        library.define(schema)  # type: ignore[no-untyped-call]
+        library.define(schema)  # type: ignore[no-untyped-call]  # torch leaves it untyped
     return library
 
 
@@ -50,7 +50,7 @@ def _loads_extension(locations: list[str] | None) -> bool:
     if extension is None or extension.origin is None:
         return False
     try:
-        torch.ops.load_library(extension.origin)  # type: ignore[no-untyped-call]
+        torch.ops.load_library(extension.origin)  # type: ignore[no-untyped-call]  # torch leaves it untyped
     except OSError:
         return False
     return _are_defined()

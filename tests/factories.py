@@ -35,13 +35,13 @@ def model_spec(name: str = "alexnet", *, skipped: str | None = None, **fields: o
         "batch_size": {"cpu": 4, "cuda": 64},
         "skips": () if skipped is None else (Skip(reason=skipped),),
     }
-    return ModelSpec(name=name, **{**defaults, **fields})  # type: ignore[arg-type]
+    return ModelSpec(name=name, **{**defaults, **fields})  # type: ignore[arg-type]  # untyped
 
 
 def case(model: str = "alexnet", arms: tuple[str, ...] = ARMS, **fields: object) -> Case:
     """Make a case with the batch size `model_spec` gives."""
     defaults: dict[str, object] = {"suite": "torchbench", "batch_size": 4}
-    return Case(model=model, arms=arms, **{**defaults, **fields})  # type: ignore[arg-type]
+    return Case(model=model, arms=arms, **{**defaults, **fields})  # type: ignore[arg-type]  # untyped
 
 
 def environment(**fields: object) -> Environment:
@@ -60,7 +60,7 @@ def environment(**fields: object) -> Environment:
         "load_1min": 0.5,
         "variables": {},
     }
-    return Environment(**{**defaults, **fields})  # type: ignore[arg-type]
+    return Environment(**{**defaults, **fields})  # type: ignore[arg-type]  # untyped
 
 
 def plan(
@@ -74,7 +74,7 @@ def plan(
         "cases": tuple(case(spec.name, arms) for spec in specs),
         "protocol": Protocol(replicates=replicates),
     }
-    return RunPlan(**{**defaults, **fields})  # type: ignore[arg-type]
+    return RunPlan(**{**defaults, **fields})  # type: ignore[arg-type]  # untyped
 
 
 def manifest(run_plan: RunPlan | None = None, **fields: object) -> Manifest:
@@ -87,7 +87,7 @@ def manifest(run_plan: RunPlan | None = None, **fields: object) -> Manifest:
         "command": "./torchbench.py --quick",
         "environment": environment(),
     }
-    return Manifest(plan=run_plan or plan(), **{**defaults, **fields})  # type: ignore[arg-type]
+    return Manifest(plan=run_plan or plan(), **{**defaults, **fields})  # type: ignore[arg-type]  # untyped
 
 
 def measurement(
@@ -123,14 +123,14 @@ def record(of: Case | None = None, *, replicate: int = 0, **fields: object) -> R
     defaults: dict[str, object] = {
         "run_id": "20260101-000000-abcdef",
         "outcome": outcome,
-        "arms": tuple(ArmResult(arm=arm, outcome=outcome) for arm in of.arms),  # type: ignore[arg-type]
+        "arms": tuple(ArmResult(arm=arm, outcome=outcome) for arm in of.arms),  # type: ignore[arg-type]  # untyped
         "environment_id": "0123456789ab",
         "seed": 0,
         "started_at": "2026-01-01T00:00:00.000+00:00",
         "seconds": {"load": 1.0, "measure": 2.0},
         "command": f"./torchbench.py --only {of.model}",
     }
-    return Record(case=of, replicate=replicate, **{**defaults, **fields})  # type: ignore[arg-type]
+    return Record(case=of, replicate=replicate, **{**defaults, **fields})  # type: ignore[arg-type]  # untyped
 
 
 def measured_record(

@@ -89,7 +89,7 @@ def test_a_state_dict_of_ones_own_still_loads() -> None:
 def test_torch_hub_builds_what_torchvision_has(torchvision: Any) -> None:
     """The hub's repository of torchvision is the installed package, without its weights."""
     with offline_weights() as substitutions:
-        model = torch.hub.load("pytorch/vision:v0.10.0", "squeezenet1_1", pretrained=True)  # type: ignore[no-untyped-call]
+        model = torch.hub.load("pytorch/vision:v0.10.0", "squeezenet1_1", pretrained=True)  # type: ignore[no-untyped-call]  # torch's
     assert isinstance(model, torchvision.models.SqueezeNet)
     assert substitutions.notes == (
         "Random weights instead of those torch.hub has for torchvision's squeezenet1_1.",
@@ -99,14 +99,14 @@ def test_torch_hub_builds_what_torchvision_has(torchvision: Any) -> None:
 def test_torch_hub_says_which_code_is_missing() -> None:
     """The code of another repository can't be made up."""
     with offline_weights(), pytest.raises(RuntimeError, match="someone/else"):
-        torch.hub.load("someone/else", "net")  # type: ignore[no-untyped-call]
+        torch.hub.load("someone/else", "net")  # type: ignore[no-untyped-call]  # torch's
 
 
 def test_torch_hub_still_loads_local_code(tmp_path: Path) -> None:
     """A repository on this machine needs no substitute."""
     (tmp_path / "hubconf.py").write_text("def net():\n    return 'local'\n")
     with offline_weights():
-        assert torch.hub.load(str(tmp_path), "net", source="local") == "local"  # type: ignore[no-untyped-call]
+        assert torch.hub.load(str(tmp_path), "net", source="local") == "local"  # type: ignore[no-untyped-call]  # torch's
 
 
 @pytest.mark.parametrize("name", ["squeezenet1_1", "densenet121"])
@@ -228,7 +228,7 @@ def test_everything_is_put_back(
     timm: Any,
     torchvision: Any,
     transformers: Any,
-    fails: bool,  # noqa: FBT001
+    fails: bool,  # noqa: FBT001  pytest gives it by name
 ) -> None:
     """After the context, and after an exception in it, every library is as it was."""
     before = replaceable(timm, torchvision, transformers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import assume, given
@@ -10,6 +11,9 @@ from hypothesis import strategies as st
 
 from dynamometer.results.schema import Measurement
 from dynamometer.results.statistics import geometric_mean, log_speedup, speedup
+
+if TYPE_CHECKING:
+    from random import Random
 
 latencies = st.floats(1e-7, 1e3)
 logs = st.floats(-5, 5)
@@ -73,12 +77,12 @@ def test_swapping_arms_negates_the_log(pair: tuple[Measurement, Measurement]) ->
 
 @given(arm_pairs(), st.randoms(use_true_random=False))
 def test_the_order_within_blocks_does_not_matter(
-    pair: tuple[Measurement, Measurement], rng: object
+    pair: tuple[Measurement, Measurement], rng: Random
 ) -> None:
     """Samples may come in any order, as long as each stays in its block."""
     before, after = pair
     order = list(range(len(before.samples)))
-    rng.shuffle(order)  # type: ignore[attr-defined]
+    rng.shuffle(order)
     shuffled = Measurement(
         metric=before.metric,
         unit=before.unit,
@@ -108,11 +112,11 @@ def test_swapping_arms_inverts_the_ratio(values: list[tuple[float, float]]) -> N
 
 @given(replicates, st.randoms(use_true_random=False))
 def test_the_order_of_replicates_does_not_matter(
-    values: list[tuple[float, float]], rng: object
+    values: list[tuple[float, float]], rng: Random
 ) -> None:
     """Replicates are exchangeable."""
     shuffled = list(values)
-    rng.shuffle(shuffled)  # type: ignore[attr-defined]
+    rng.shuffle(shuffled)
     assert speedup(shuffled) == speedup(values)
 
 

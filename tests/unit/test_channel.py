@@ -14,8 +14,10 @@ TOKEN = "0123456789abcdef"
 HELLO = Progress(stage=Stage.LOAD, arm=None)
 
 
-def through_a_pipe(*written: Progress | Report | bytes) -> Receiver:
-    """Send messages and foreign bytes through a pipe, and keep what came out as `.messages`."""
+def through_a_pipe(
+    *written: Progress | Report | bytes,
+) -> tuple[list[Progress | Report], Receiver]:
+    """Send messages and foreign bytes through a pipe; give what came out, and what read it."""
     receiver = Receiver(TOKEN)
     reading, writing = os.pipe()
     sender = Channel(writing, TOKEN)
@@ -30,13 +32,12 @@ def through_a_pipe(*written: Progress | Report | bytes) -> Receiver:
 
     thread = threading.Thread(target=write)
     thread.start()
-    messages = []
+    messages: list[Progress | Report] = []
     while data := os.read(reading, 1000):
         messages += receiver.feed(data)
     thread.join()
     os.close(reading)
-    receiver.messages = messages  # type: ignore[attr-defined]
-    return receiver
+    return messages, receiver
 
 
 def test_messages_come_out_whole() -> None:
@@ -45,8 +46,8 @@ def test_messages_come_out_whole() -> None:
         findings=Findings(outcome=Outcome(status=Status.FAIL, detail="x\n" * 200_000)),
         seconds={"load": 1.5},
     )
-    receiver = through_a_pipe(HELLO, report)
-    assert receiver.messages == [HELLO, report]  # type: ignore[attr-defined]
+    messages, receiver = through_a_pipe(HELLO, report)
+    assert messages == [HELLO, report]
     assert receiver.foreign_bytes == 0
 
 
@@ -56,8 +57,8 @@ def test_messages_come_out_whole() -> None:
 )
 def test_foreign_bytes_are_counted_and_passed_over(foreign: bytes) -> None:
     """What a model writes to the descriptor swallows no message, with or without newlines."""
-    receiver = through_a_pipe(foreign, HELLO, foreign, HELLO, b"\n")
-    assert receiver.messages == [HELLO, HELLO]  # type: ignore[attr-defined]
+    messages, receiver = through_a_pipe(foreign, HELLO, foreign, HELLO, b"\n")
+    assert messages == [HELLO, HELLO]
     assert receiver.foreign_bytes == 2 * len(foreign.replace(b"\n", b""))
 
 

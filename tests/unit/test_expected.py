@@ -29,7 +29,7 @@ BEFORE = Expectation(status=Status.PASS, captured_ops=40, graph_breaks=3)
 
 def change(**fields: object) -> Change | None:
     """Compare one arm with what it was."""
-    now = Expectation(**{"status": Status.PASS, "captured_ops": 40, "graph_breaks": 3, **fields})  # type: ignore[arg-type]
+    now = Expectation(**{"status": Status.PASS, "captured_ops": 40, "graph_breaks": 3, **fields})  # type: ignore[arg-type]  # untyped
     changes = compare({KEY: BEFORE}, {KEY: now})
     return changes[0] if changes else None
 

@@ -48,7 +48,7 @@ def test_unknown_fields_are_refused() -> None:
 def test_values_are_frozen() -> None:
     """A case is never changed by what becomes of it."""
     with pytest.raises(AttributeError):
-        factories.case().model = "other"  # type: ignore[misc]
+        factories.case().model = "other"  # type: ignore[misc]  # is to fail
 
 
 def test_records_and_manifests_carry_the_schema_version() -> None:
@@ -85,7 +85,7 @@ def test_case_id_of_a_known_case() -> None:
 )
 def test_case_ids_differ_in_every_field(change: dict[str, object]) -> None:
     """No field is left out of the id."""
-    assert factories.case(**change).id != factories.case().id  # type: ignore[arg-type]
+    assert factories.case(**change).id != factories.case().id  # type: ignore[arg-type]  # untyped
 
 
 def test_case_ids_are_tried_in_every_field() -> None:

@@ -220,7 +220,7 @@ def test_a_step_of_several_sizes_shows_each() -> None:
         seen: dict[str, Any] = step.after(step.first())
         assert [float(each) for each in seen["output"]] == [2.0, 5.0]
         assert [len(each["args"][0]) for each in seen["inputs"]] == [2, 3]
-        assert float(step.call()) == 10.0  # type: ignore[arg-type]
+        assert float(step.call()) == 10.0  # type: ignore[arg-type]  # a loss
 
 
 def test_a_training_step_of_several_sizes_shows_the_gradients_of_each() -> None:

@@ -176,7 +176,7 @@ def protocol(**fields: float) -> Protocol:
         "visit_s": 8 * FAST_S,
         "sample_s": 2 * FAST_S,
     }
-    return Protocol(**{**defaults, **fields})  # type: ignore[arg-type]
+    return Protocol(**{**defaults, **fields})  # type: ignore[arg-type]  # untyped
 
 
 def visit(watch: Stopwatch, calls: dict[str, Callable[[], object]], rules: Protocol) -> list[Visit]:

@@ -142,7 +142,7 @@ def test_one_seed_for_every_generator() -> None:
 
     def draw(seed: int) -> tuple[float, float, float]:
         state.seed_everything(seed)
-        return random.random(), float(np.random.rand()), float(torch.rand(1))  # noqa: NPY002
+        return random.random(), float(np.random.rand()), float(torch.rand(1))  # noqa: NPY002  it is seeded
 
     first, again, other = draw(3), draw(3), draw(4)
     assert first == again

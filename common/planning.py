@@ -1,0 +1,273 @@
+"""From the words of a command line to a plan, refusing what contradicts itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dynamometer.common import registry
+from dynamometer.common.errors import UsageError
+from dynamometer.common.plan import Selection, Workload, build_cases
+from dynamometer.results import store
+from dynamometer.results.batch_sizes import SEARCHED_SIZES
+from dynamometer.results.schema import (
+    BASELINE,
+    BATCH_SIZES,
+    FIXED_SIZES,
+    Allocator,
+    Dtype,
+    Mode,
+    Protocol,
+    RunPlan,
+    Scale,
+    StartMethod,
+)
+
+if TYPE_CHECKING:
+    from dynamometer.results.schema import ModelSpec
+
+_MEMORY_SHARE = 0.85
+"""Of the machine's memory: what a worker may take where no limit is given."""
+
+
+def selection(options: dict[str, Any]) -> Selection:
+    """Give what was asked for of a suite's models."""
+    return Selection(
+        include=options["include"],
+        exclude=options["exclude"],
+        only=options["only"],
+        quick=options["quick"],
+        partition=(options["partition_id"], options["total_partitions"]),
+    )
+
+
+def suite_options(suite: str, options: dict[str, Any]) -> dict[str, str]:
+    """Give what the suite is opened with.
+
+    Raises:
+        UsageError: an option of one suite was given to another, or can't go with another option.
+    """
+    everything = bool(options.get("all_architectures"))
+    if everything and suite != "timm_models":
+        msg = "--all goes with the suite timm_models"
+        raise UsageError(msg)
+    if suite != "torchbench":
+        _refuse_checkout(suite)
+        if everything:
+            return {"all": "yes"}
+        return {"target": options["target"]} if "target" in options else {}
+    return _checkout_options(options)
+
+
+def _refuse_checkout(suite: str) -> None:
+    typed = click.core.ParameterSource.COMMANDLINE
+    source = click.get_current_context().get_parameter_source
+    if typed in {source("torchbench_root"), source("offline_weights")}:
+        msg = f"--torchbench-root and what belongs to it can't go with the suite {suite}"
+        raise UsageError(msg)
+
+
+def _checkout_options(options: dict[str, Any]) -> dict[str, str]:
+    root, offline = options["torchbench_root"], options["offline_weights"]
+    if root is None:
+        if offline is not None:
+            msg = "--offline-weights and --hub-weights go with --torchbench-root"
+            raise UsageError(msg)
+        return {}
+    if options["scale"] != Scale.FULL:
+        msg = (
+            f"the models of a checkout have one scale; --scale {options['scale']} can't go with"
+            " --torchbench-root, nor with TORCHBENCH_ROOT in the environment"
+        )
+        raise UsageError(msg)
+    if offline is None and not options["list_names"]:
+        from dynamometer.common.network import hub_is_reachable
+
+        offline = not hub_is_reachable()
+    return {
+        "torchbench_root": str(Path(root).resolve()),
+        "offline_weights": "yes" if offline else "no",
+    }
+
+
+def make_plan(
+    suite: str,
+    suite_options: dict[str, str],
+    models: tuple[ModelSpec, ...],
+    options: dict[str, Any],
+) -> RunPlan:
+    """Fix everything a run will do.
+
+    Args:
+        suite: name of the suite.
+        suite_options: what it was opened with.
+        models: those of its models that were selected.
+        options: what the command line was parsed to.
+
+    Raises:
+        UsageError: options contradict each other, or no model can be run so.
+        UnknownNameError: there is no such backend.
+    """
+    _check_options(options)
+    fixed = [spec.name for spec in models if suite == "user" and not spec.batch_size]
+    if options["batch_size"] is not None and fixed:
+        msg = f"{fixed[0]} takes no batch_size=NUMBER as an argument; leave out --batch-size"
+        raise UsageError(msg)
+    workload = Workload(
+        arms=_arms(options),
+        device=options["device"],
+        mode=Mode.TRAINING if options["training"] else Mode.INFERENCE,
+        dtype=Dtype(options["dtype"] or "float32"),
+        channels_last=options["channels_last"],
+        compiled_optimizer=options["compiled_optimizer"],
+        dynamic=options["dynamic"],
+        scale=Scale(options["scale"]),
+        batch_size=options["batch_size"],
+    )
+    _check_workload(workload)
+    from dynamometer.common.environment import memory_bytes
+
+    plan = RunPlan(
+        suite=suite,
+        suite_options=suite_options,
+        models=models,
+        cases=build_cases(models, workload),
+        experiments=_experiments(options),
+        protocol=Protocol(
+            replicates=_replicates(options),
+            calls=options["calls"],
+            allocator=Allocator(options["allocator"]),
+            start_method=StartMethod.SPAWN if options["spawn"] else StartMethod.FORK,
+        ),
+        timeout_s=options["timeout_s"],
+        memory_limit_bytes=options["memory_limit_bytes"] or int(_MEMORY_SHARE * memory_bytes()),
+        seed=options["seed"],
+        threads=options["threads"],
+        no_skip=options["no_skip"],
+    )
+    _refuse_fixed_sizes(plan)
+    return plan
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Refuse options that contradict each other, before anything runs.
+
+    Raises:
+        UsageError: some do.
+    """
+    check_reporting(options)
+    if options["compiled_optimizer"] and not options["training"]:
+        msg = "--compile-optimizer goes with --training: without it there is no optimizer"
+        raise UsageError(msg)
+    if not options["find_batch_sizes"]:
+        return
+    for name, flag in _NOT_IN_A_SEARCH.items():
+        if options[name]:
+            msg = (
+                f"--find-batch-sizes runs eager at sizes of its own; leave out {flag}, which may"
+                " also stand in pyproject.toml"
+            )
+            raise UsageError(msg)
+
+
+_NOT_IN_A_SEARCH = {
+    "accuracy": "--accuracy",
+    "backends": "--backend",
+    "batch_size": "--batch-size",
+    "calls": "--repeat",
+    "compiled_optimizer": "--compile-optimizer",
+    "dynamic": "--dynamic-shapes",
+    "expect": "--expect",
+    "replicates": "--replicates",
+    "speedup_ts": "--speedup-ts",
+}
+
+
+def check_reporting(options: dict[str, Any]) -> None:
+    """Refuse a table of expected results that can't be used, before anything runs.
+
+    Raises:
+        UsageError: there is none, it is damaged, or `--update-expected` names none.
+    """
+    expect: Path | None = options["expect"]
+    if expect is None and options["update_expected"]:
+        msg = "--update-expected rewrites a table: name it with --expect FILE"
+        raise UsageError(msg)
+    if expect is None:
+        return
+    if expect.exists():
+        from dynamometer.results import expected
+
+        try:
+            expected.read_table(expect)  # damaged, it had better be known now than after the run
+        except store.StoreError as error:
+            raise UsageError(str(error)) from error
+    elif not options["update_expected"]:
+        msg = f"there is no table {expect} to compare with; --update-expected makes it"
+        raise UsageError(msg)
+
+
+def _check_workload(workload: Workload) -> None:
+    """Refuse what no arm could do, before anything runs.
+
+    Raises:
+        UsageError: two options contradict each other.
+    """
+    if "ts" not in workload.arms:
+        return
+    if workload.mode is Mode.TRAINING:
+        msg = "--speedup-ts freezes the model, which can't be trained then; leave out --training"
+        raise UsageError(msg)
+    if workload.dtype is Dtype.AMP:
+        msg = "--speedup-ts traces the model, and a trace can't hold autocast; leave out --amp"
+        raise UsageError(msg)
+
+
+def _arms(options: dict[str, Any]) -> tuple[str, ...]:
+    """Give what is compared with the baseline; nothing in a search for batch sizes.
+
+    Raises:
+        UnknownNameError: there is no such backend.
+        UsageError: the baseline was named.
+    """
+    if options["find_batch_sizes"]:
+        return ()
+    baselines = ("ts",) if options["speedup_ts"] else ()
+    arms = tuple(dict.fromkeys((*options["backends"], *baselines))) or ("inductor",)
+    for arm in arms:
+        registry.target("backends", arm)
+        if arm == BASELINE:
+            msg = "the baseline is always measured; --backend names what is compared with it"
+            raise UsageError(msg)
+    return arms
+
+
+def _experiments(options: dict[str, Any]) -> tuple[str, ...]:
+    if options["find_batch_sizes"]:
+        return (BATCH_SIZES,)
+    return ("accuracy",) if options["accuracy"] else ("speedup", "memory")
+
+
+def _replicates(options: dict[str, Any]) -> int:
+    """Give three, but one where the figures are for screening or there are none."""
+    if options["find_batch_sizes"]:
+        return SEARCHED_SIZES
+    return int(options["replicates"] or (1 if options["quick"] or options["accuracy"] else 3))
+
+
+def _refuse_fixed_sizes(plan: RunPlan) -> None:
+    """Refuse a run in which every model would be skipped for the same reason.
+
+    Raises:
+        UsageError: no model lets its sizes be varied.
+    """
+    if {plan.skip_reason(case) for case in plan.cases} == {FIXED_SIZES}:
+        names = ", ".join(case.model for case in plan.cases[:3])
+        msg = f"no size of {names} can be varied, as they set their own"
+        if plan.suite == "user":
+            msg += "; a function with an argument batch_size=NUMBER lets it be varied"
+        elif BATCH_SIZES not in plan.experiments:
+            msg += "; --batch-size N gives them one that can"
+        raise UsageError(msg)
