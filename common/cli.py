@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shlex
 import sys
 from datetime import UTC, datetime
@@ -179,7 +178,7 @@ def _run_suite(suite: str, program: str, words: list[str], options: dict[str, An
     require_device(options["device"])
     now = datetime.now(UTC)
     manifest = Manifest(
-        run_id=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
+        run_id=f"{now:%Y%m%d-%H%M%S}-{os.urandom(3).hex()}",
         created_at=now.isoformat(timespec="seconds"),
         version=dynamometer.__version__,
         program=program,

@@ -11,11 +11,11 @@ from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.common.plan import Selection, Workload, build_cases
 from dynamometer.results import store
-from dynamometer.results.batch_sizes import SEARCHED_SIZES
 from dynamometer.results.schema import (
     BASELINE,
     BATCH_SIZES,
     FIXED_SIZES,
+    SEARCHED_SIZES,
     Allocator,
     Dtype,
     Mode,

@@ -19,8 +19,7 @@ from dynamometer.common.executor import Prepared
 from dynamometer.common.progress import ProgressLine, duration
 from dynamometer.common.runner import Interrupt, Rest, run
 from dynamometer.results import expected, store
-from dynamometer.results.batch_sizes import SEARCHED_SIZES
-from dynamometer.results.schema import BATCH_SIZES
+from dynamometer.results.schema import BATCH_SIZES, SEARCHED_SIZES
 from dynamometer.results.summary import summarize_cases
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import msgspec
+import rtoml
 
 from dynamometer.results.schema import ModelSpec
 
@@ -37,7 +38,7 @@ class TableSuite:
         """Read one spec per table, sorted by name."""
         found = []
         for path in self.tables:
-            tables = msgspec.toml.decode(path.read_bytes(), type=dict[str, dict[str, object]])
+            tables = rtoml.loads(path.read_text(encoding="utf-8"))
             for name, table in tables.items():
                 row = {"suite": self.name, "name": name, **table}
                 found.append(msgspec.convert(row, ModelSpec))

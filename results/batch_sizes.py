@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from dynamometer.results.schema import Case, Record
 
 
-SEARCHED_SIZES = 27
-"""A search goes from batch size 1 to 2 to the 26."""
-
 LONGEST_STEP_S = 10.0
 """It ends at steps longer than this, for it would take minutes to find the end of memory."""
 

@@ -17,6 +17,9 @@ SCHEMA_VERSION = 1
 BATCH_SIZES = "batch_sizes"
 """Name of the experiment whose replicate `k` is a process at batch size 2 to the `k`."""
 
+SEARCHED_SIZES = 27
+"""A search goes from batch size 1 to 2 to the 26."""
+
 FIXED_SIZES = "it sets the sizes of its inputs itself, so they can't be varied"
 """Why a case is skipped whose sizes were to vary."""
 
