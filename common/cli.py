@@ -176,6 +176,8 @@ def _run_suite(suite: str, program: str, words: list[str], options: dict[str, An
     from dynamometer.common.environment import read_environment, require_device
 
     require_device(options["device"])
+    runs = Path(options["output_dir"])
+    _or_usage_error(lambda: store.make_home(runs))  # before anything slow
     now = datetime.now(UTC)
     manifest = Manifest(
         run_id=f"{now:%Y%m%d-%H%M%S}-{os.urandom(3).hex()}",
@@ -186,12 +188,21 @@ def _run_suite(suite: str, program: str, words: list[str], options: dict[str, An
         plan=plan,
         environment=read_environment(),
     )
-    directory = Path(options["output_dir"]) / manifest.run_id
+    directory = runs / manifest.run_id
+    _or_usage_error(lambda: store.create(directory, manifest))
+    return _execute(manifest, directory, options)
+
+
+def _or_usage_error(action: Callable[[], None]) -> None:
+    """Do something in the directory that the command line named.
+
+    Raises:
+        UsageError: it can't be done there.
+    """
     try:
-        store.create(directory, manifest)
+        action()
     except store.StoreError as error:
         raise UsageError(str(error)) from error
-    return _execute(manifest, directory, options)
 
 
 def _resume(directory: Path, options: dict[str, Any]) -> int:

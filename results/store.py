@@ -79,6 +79,19 @@ class RunStore:
         self._file.close()
 
 
+def make_home(runs: Path) -> None:
+    """Make the directory that run directories are made in, if it isn't there.
+
+    Raises:
+        StoreError: it can't be made.
+    """
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"{runs} can't be made: {error.strerror}; choose another with --output-dir"
+        raise StoreError(msg) from error
+
+
 def create(directory: Path, manifest: Manifest) -> None:
     """Make a run directory with its manifest and no record.
 

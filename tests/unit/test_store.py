@@ -124,6 +124,16 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
         store.create(tmp_path / "file" / "run", factories.manifest())
 
 
+def test_a_home_for_runs(tmp_path: Path) -> None:
+    """It is made where it isn't there; the error names it and the option that chooses another."""
+    for _ in range(2):
+        store.make_home(tmp_path / "deep" / "runs")
+    assert (tmp_path / "deep" / "runs").is_dir()
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match=r"file can't be made: File exists.*--output-dir"):
+        store.make_home(tmp_path / "file")
+
+
 def test_a_run_directory_is_never_made_twice(directory: Path) -> None:
     """An earlier run is not written over."""
     append(directory, 0)
