@@ -211,10 +211,10 @@ def _resume(directory: Path, options: dict[str, Any]) -> int:
     Raises:
         UnfitEnvironmentError: machine or software are not those of the run; says what differs.
     """
-    from dynamometer.common.environment import differences, read_environment, require_device
-
     planning.check_reporting(options)
     manifest = store.read_manifest(directory)
+    from dynamometer.common.environment import differences, read_environment, require_device
+
     if options["expect"] and BATCH_SIZES in manifest.plan.experiments:
         msg = f"{directory} is a search for batch sizes, which has no expected results"
         raise UsageError(msg)
