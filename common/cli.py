@@ -177,7 +177,7 @@ def _run_suite(suite: str, program: str, words: list[str], options: dict[str, An
 
     require_device(options["device"])
     runs = Path(options["output_dir"])
-    _or_usage_error(lambda: store.make_home(runs))  # before anything slow
+    _or_usage_error(lambda: store.make_home(runs))  # takes no time, unlike what follows
     now = datetime.now(UTC)
     manifest = Manifest(
         run_id=f"{now:%Y%m%d-%H%M%S}-{os.urandom(3).hex()}",

@@ -127,7 +127,9 @@ def _packages() -> dict[str, str]:
     installed = {}
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
-            installed[name] = version(name)
+            found: str | None = version(name)
+            if found:  # what a removed package leaves behind may have none
+                installed[name] = found
     # A checkout has no metadata, or not wherever it is run from.
     return {"dynamometer": dynamometer.__version__, **installed}
 

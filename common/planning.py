@@ -189,7 +189,8 @@ def check_reporting(options: dict[str, Any]) -> None:
     """Refuse a table of expected results that can't be used, before anything runs.
 
     Raises:
-        UsageError: there is none, it is damaged, or `--update-expected` names none.
+        UsageError: it is damaged, or not there and not to be made, or `--update-expected` names
+            none.
     """
     expect: Path | None = options["expect"]
     if expect is None and options["update_expected"]:

@@ -64,7 +64,7 @@ class Interrupt:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
-        print("stopping after this replicate; once more stops at once", file=sys.stderr)  # noqa: T201  also without progress
+        print("stopping after this replicate; once more stops at once", file=sys.stderr)  # noqa: T201  whoever pressed Ctrl-C must see it
 
 
 class Rest:

@@ -59,7 +59,7 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
     if any(_dtype_for(each, dtype) is not each.dtype for each in module.parameters()):
         module = module.to(dtype)
     if case.channels_last:
-        module = module.to(  # type: ignore[call-overload]  # torch's stubs leave this form out
+        module = module.to(  # type: ignore[call-overload]  # no overload takes it alone
             memory_format=torch.channels_last
         )
     if case.mode is Mode.TRAINING:

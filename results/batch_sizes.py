@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_STEP_S = 10.0
-"""It ends at steps longer than this, for it would take minutes to find the end of memory."""
+"""A search ends at steps longer than this, for it would take minutes to find the end of memory."""
 
 _PATIENCE = 10
 """Sizes tried before any has passed."""

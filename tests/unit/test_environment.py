@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -88,3 +89,15 @@ def test_a_missing_gpu_is_named() -> None:
     )
     for words in (UnfitEnvironmentError.__name__, "libcuda.so.1", "-d cpu", "nvidia-smi"):
         assert words in done.stdout
+
+
+def test_a_package_without_a_version_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that an uninstalled package left behind has metadata, but nothing in it."""
+    real = importlib.metadata.version
+    leftover = "timm"
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda name: None if name == leftover else real(name)
+    )
+    packages = read_environment().packages
+    assert leftover not in packages
+    assert packages["numpy"] == real("numpy")

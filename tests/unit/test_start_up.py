@@ -144,6 +144,23 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
     assert "make setup" in ended.err
 
 
+@pytest.mark.parametrize(
+    ("package", "words"), [("rtoml", ["--list"]), ("rich", ["--only", "resnet18"])]
+)
+def test_a_package_that_is_imported_late_is_named_too(
+    tmp_path: Path, package: str, words: list[str]
+) -> None:
+    """An environment made for an earlier version may lack what is needed since."""
+    code = (
+        f"import sys; sys.modules[{package!r}] = None; sys.path.insert(0, sys.argv[1]);"
+        f" sys.argv[1:] = {words!r}; from dynamometer.__main__ import main;"
+        " raise SystemExit(main('torchbench'))"
+    )
+    ended = start(tmp_path, "-P", "-c", code, str(ROOT))
+    assert ended.code == 2, ended.err
+    assert f"the package {package} is not installed" in ended.err
+
+
 def test_the_script_takes_its_folder_off_the_path(tmp_path: Path) -> None:
     """A benchmarked model's own `import common` or `import results` doesn't meet ours."""
     code = (
