@@ -167,7 +167,7 @@ def _run_suite(suite: str, program: str, words: list[str], options: dict[str, An
     if suite != "user" and not set(words) - {"--"}:
         click.echo("nothing asked for: taking --quick (see --help)", err=True)
         options["quick"] = True
-    suite_options = planning.suite_options(suite, options)
+    suite_options = planning.opening_options(suite, options)
     models = select(_open(suite, suite_options).specs(), planning.selection(options))
     if options["list_names"]:
         click.echo("\n".join(spec.name for spec in models))
@@ -177,7 +177,8 @@ def _run_suite(suite: str, program: str, words: list[str], options: dict[str, An
 
     require_device(options["device"])
     runs = Path(options["output_dir"])
-    _or_usage_error(lambda: store.make_home(runs))  # takes no time, unlike what follows
+    with planning.store_errors_as_usage():
+        store.make_home(runs)  # takes no time, unlike what follows
     now = datetime.now(UTC)
     manifest = Manifest(
         run_id=f"{now:%Y%m%d-%H%M%S}-{os.urandom(3).hex()}",
@@ -189,20 +190,9 @@ def _run_suite(suite: str, program: str, words: list[str], options: dict[str, An
         environment=read_environment(),
     )
     directory = runs / manifest.run_id
-    _or_usage_error(lambda: store.create(directory, manifest))
+    with planning.store_errors_as_usage():
+        store.create(directory, manifest)
     return _execute(manifest, directory, options)
-
-
-def _or_usage_error(action: Callable[[], None]) -> None:
-    """Do something in the directory that the command line named.
-
-    Raises:
-        UsageError: it can't be done there.
-    """
-    try:
-        action()
-    except store.StoreError as error:
-        raise UsageError(str(error)) from error
 
 
 def _resume(directory: Path, options: dict[str, Any]) -> int:

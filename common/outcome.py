@@ -61,8 +61,7 @@ def classify(error: BaseException, stage: Stage) -> Outcome:
             return Outcome(status=Status.NONDETERMINISTIC, stage=stage, reason=text)
         case _ if is_out_of_memory(error):
             return Outcome(status=Status.OOM, stage=stage, reason=reason, detail=detail)
-        case NotImplementedError() if stage is Stage.LOAD:
-            # TorchBench's models say so when they don't support a device or mode.
+        case NotImplementedError() if stage is Stage.LOAD:  # so TorchBench's refuse device or mode
             return Outcome(status=Status.SKIP, stage=stage, reason=reason, detail=detail)
         case _:
             return Outcome(status=Status.FAIL, stage=stage, reason=reason, detail=detail)

@@ -63,7 +63,7 @@ def select(specs: Iterable[ModelSpec], selection: Selection) -> tuple[ModelSpec,
     names = {alias: spec.name for spec in known.values() for alias in (spec.name, *spec.aliases)}
     for name in selection.only:
         if name not in names:
-            raise UnknownNameError("model", name, names, "--list shows all.")  # noqa: EM101  a kind
+            raise UnknownNameError("model", name, names, "--list shows all.")  # noqa: EM101  what kind of name it is, no message
     only = {names[name] for name in selection.only}
     include = [_pattern(text, "-k") for text in selection.include]
     exclude = [_pattern(text, "-x") for text in selection.exclude]

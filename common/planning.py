@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,25 @@ from dynamometer.results.schema import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dynamometer.results.schema import ModelSpec
 
 _MEMORY_SHARE = 0.85
 """Of the machine's memory: what a worker may take where no limit is given."""
+
+
+@contextmanager
+def store_errors_as_usage() -> Iterator[None]:
+    """Blame the command line for what can't be done with a file or directory it names.
+
+    Raises:
+        UsageError: in place of a `StoreError`.
+    """
+    try:
+        yield
+    except store.StoreError as error:
+        raise UsageError(str(error)) from error
 
 
 def selection(options: dict[str, Any]) -> Selection:
@@ -43,7 +59,7 @@ def selection(options: dict[str, Any]) -> Selection:
     )
 
 
-def suite_options(suite: str, options: dict[str, Any]) -> dict[str, str]:
+def opening_options(suite: str, options: dict[str, Any]) -> dict[str, str]:
     """Give what the suite is opened with.
 
     Raises:
@@ -201,10 +217,8 @@ def check_reporting(options: dict[str, Any]) -> None:
     if expect.exists():
         from dynamometer.results import expected
 
-        try:
+        with store_errors_as_usage():
             expected.read_table(expect)  # damaged, it had better be known now than after the run
-        except store.StoreError as error:
-            raise UsageError(str(error)) from error
     elif not options["update_expected"]:
         msg = f"there is no table {expect} to compare with; --update-expected makes it"
         raise UsageError(msg)

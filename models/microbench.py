@@ -31,9 +31,9 @@ class PickedSum(nn.Module):
         return factor * self.weight * total
 
 
-def _promise(condition: bool) -> None:  # noqa: FBT001  # it is all there is to say
+def _promise(condition: bool) -> None:  # noqa: FBT001  # a promise is one condition
     """Tell a compiler what it can't know; fails where it doesn't hold."""
-    torch._check(condition)  # type: ignore[no-untyped-call]  # noqa: SLF001  # documented
+    torch._check(condition)  # type: ignore[no-untyped-call]  # noqa: SLF001  # torch documents it, and leaves it untyped
 
 
 def build_picked_sum(*, batch_size: int, elements: int) -> LoadedModel:

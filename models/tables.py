@@ -38,7 +38,8 @@ class TableSuite:
         """Read one spec per table, sorted by name."""
         found = []
         for path in self.tables:
-            tables = rtoml.loads(path.read_text(encoding="utf-8"))
+            read = rtoml.loads(path.read_text(encoding="utf-8"))
+            tables = msgspec.convert(read, type=dict[str, dict[str, object]])
             for name, table in tables.items():
                 row = {"suite": self.name, "name": name, **table}
                 found.append(msgspec.convert(row, ModelSpec))

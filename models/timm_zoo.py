@@ -104,7 +104,7 @@ def changed(published: Any, changes: Any) -> Any:
             new = {name: changed(getattr(published, name), each) for name, each in changes.items()}
             return replace(published, **new)
     if _are_changes(changes) and isinstance(published, Sequence):
-        return type(published)(  # type: ignore[call-arg]  # a list or a tuple
+        return type(published)(  # type: ignore[call-arg]  # list and tuple both take one iterable
             changed(old, each) for old, each in zip(published, changes, strict=False)
         )
     return changes

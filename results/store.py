@@ -88,8 +88,7 @@ def make_home(runs: Path) -> None:
     try:
         runs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        msg = f"{runs} can't be made: {error.strerror}; choose another with --output-dir"
-        raise StoreError(msg) from error
+        raise _unmakeable(runs, error) from error
 
 
 def create(directory: Path, manifest: Manifest) -> None:
@@ -109,8 +108,13 @@ def create(directory: Path, manifest: Manifest) -> None:
             os.fsync(file.fileno())
         temporary.rename(directory / MANIFEST)
     except OSError as error:
-        msg = f"{directory} can't be made: {error.strerror}; choose another with --output-dir"
-        raise StoreError(msg) from error
+        raise _unmakeable(directory, error) from error
+
+
+def _unmakeable(directory: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"{directory} can't be made: {error.strerror}; choose another with --output-dir"
+    )
 
 
 def read_manifest(directory: Path) -> Manifest:

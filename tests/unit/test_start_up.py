@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
 import subprocess
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from dynamometer.__main__ import _NEEDED
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = str(ROOT / "torchbench.py")
@@ -159,6 +162,14 @@ def test_a_package_that_is_imported_late_is_named_too(
     ended = start(tmp_path, "-P", "-c", code, str(ROOT))
     assert ended.code == 2, ended.err
     assert f"the package {package} is not installed" in ended.err
+
+
+def test_what_is_needed_is_what_is_installed() -> None:
+    """The packages whose absence is explained are those that are declared, but for torch."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    declared = setup["options"]["install_requires"].split("\n")
+    assert {line.split()[0] for line in declared if line} - {"torch"} == _NEEDED
 
 
 def test_the_script_takes_its_folder_off_the_path(tmp_path: Path) -> None:
