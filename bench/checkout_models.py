@@ -29,12 +29,12 @@ import dynamometer  # noqa: F401  found through the path that the next line clea
 del sys.path[:2]  # and this folder: a model's own imports must not find ours
 
 from dynamometer.models.torchbench_checkout import TorchBenchCheckout  # noqa: E402  once the path is cleared
-from dynamometer.results.schema import BASELINE, Case  # noqa: E402  once the path is cleared
+from dynamometer.results.cases import BASELINE, Case  # noqa: E402  once the path is cleared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dynamometer.results.schema import ModelSpec
+    from dynamometer.results.cases import ModelSpec
 
 Row = dict[str, Any]
 """Keys: model, outcome, reason, batch_size, seconds, load_s, forward_s, peak_bytes, notes."""

@@ -24,6 +24,7 @@ COMMANDS = {
     "./torchbench.py --list": 0,
     "./huggingface.py --list": 0,
     "./torchbench.py --backend inductro": 2,
+    "./torchbench.py --backend no_such_module:fast": 2,
     "./torchbench.py --only resnet81": 2,
     "./torchbench.py -k (": 2,
     "./torchbench.py --torchbench-root /nowhere": 2,

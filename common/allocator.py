@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
-from dynamometer.results.schema import Allocator
+from dynamometer.results.cases import Allocator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,8 @@ from dynamometer.common.steps import Step, in_float64, make_step
 from dynamometer.common.timing import Stopwatch, WarmUp, settle
 from dynamometer.dynamo import accuracy, capture
 from dynamometer.dynamo.backends import FunctionBackend, as_backend
-from dynamometer.results.schema import BASELINE, PASSED, CaptureStats, Outcome, Stage, Status
+from dynamometer.results.cases import BASELINE
+from dynamometer.results.records import PASSED, CaptureStats, Outcome, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable

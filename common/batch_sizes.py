@@ -10,11 +10,11 @@ import msgspec
 from dynamometer.common.experiment import Process
 from dynamometer.common.messages import Findings
 from dynamometer.results.metrics import BATCH_SIZE, LATENCY
-from dynamometer.results.schema import PASSED, ArmResult, Measurement, Stage
+from dynamometer.results.records import PASSED, ArmResult, Measurement, Stage
 
 if TYPE_CHECKING:
     from dynamometer.common.experiment import Context
-    from dynamometer.results.schema import Case, RunPlan
+    from dynamometer.results.cases import Case, RunPlan
 
 _FEWEST, _CALLS = 2, 5
 _ENOUGH_S = 1.0

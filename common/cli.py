@@ -21,7 +21,8 @@ from dynamometer.common.errors import (
 from dynamometer.common.options import GroupedCommand, report_options, run_options
 from dynamometer.common.plan import select
 from dynamometer.results import store
-from dynamometer.results.schema import BASELINE, BATCH_SIZES, Manifest, Scale
+from dynamometer.results.cases import BASELINE, BATCH_SIZES, Scale
+from dynamometer.results.records import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -147,9 +148,9 @@ def _run_target(target: str, name: str, words: list[str], options: dict[str, Any
 def _names(what: str, suite: str | None) -> list[str]:
     match what:
         case "suites":
-            return sorted(registry.targets("suites"))
+            return registry.choices("suites")
         case "backends":
-            return sorted(set(registry.targets("backends")) - {BASELINE})
+            return registry.choices("backends")
         case _:
             return [spec.name for spec in _open(suite or "torchbench", {}).specs()]
 

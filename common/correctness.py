@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common.experiment import Process
-from dynamometer.results.schema import ArmResult
+from dynamometer.results.records import ArmResult
 
 if TYPE_CHECKING:
     from dynamometer.common.experiment import Context
     from dynamometer.common.messages import Findings
-    from dynamometer.results.schema import Case, RunPlan
+    from dynamometer.results.cases import Case, RunPlan
 
 
 @dataclass(frozen=True)

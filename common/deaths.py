@@ -5,11 +5,11 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
-from dynamometer.results.schema import ArmResult, Outcome, Stage, Status
+from dynamometer.results.records import ArmResult, Outcome, Stage, Status
 
 if TYPE_CHECKING:
     from dynamometer.common.process import Worker
-    from dynamometer.results.schema import Case
+    from dynamometer.results.cases import Case
 
 _KERNEL_KILL_SHARE = 0.5
 """A worker that SIGKILL ended while it held this share of memory was killed by the kernel."""

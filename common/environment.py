@@ -15,7 +15,7 @@ import msgspec
 import dynamometer
 from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.dynamo.processor import processor_name
-from dynamometer.results.schema import Environment
+from dynamometer.results.records import Environment
 
 _PACKAGES = (
     "diffusers",

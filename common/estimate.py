@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.results import store
-from dynamometer.results.schema import BASELINE, Scale, Status
+from dynamometer.results.cases import BASELINE, Scale
+from dynamometer.results.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from dynamometer.results.schema import Case, RunPlan
+    from dynamometer.results.cases import Case, RunPlan
 
 _RUNS_READ = 20
 _START_S = 10.0

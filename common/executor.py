@@ -22,14 +22,16 @@ from dynamometer.common.messages import Findings, Job, Preparation
 from dynamometer.common.outcome import worst
 from dynamometer.common.process import Limits, Template, tail
 from dynamometer.common.repro import single_case_command
-from dynamometer.results.schema import PASSED, Record, Stage, StartMethod, Status
+from dynamometer.results.cases import StartMethod
+from dynamometer.results.records import PASSED, Record, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dynamometer.common.experiment import Experiment, Process
     from dynamometer.common.process import Worker
-    from dynamometer.results.schema import Case, Manifest, Outcome
+    from dynamometer.results.cases import Case
+    from dynamometer.results.records import Manifest, Outcome
 
 _LOG_LIMIT_BYTES = 2 * 2**20
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from dynamometer.common.messages import Findings, Job
     from dynamometer.common.suite import LoadedModel, Suite
     from dynamometer.dynamo.device import Device
-    from dynamometer.results.schema import Allocator, Case, RunPlan, Stage
+    from dynamometer.results.cases import Allocator, Case, RunPlan
+    from dynamometer.results.records import Stage
 
 
 @dataclass

@@ -16,6 +16,7 @@ from dynamometer.common.outcome import attempt, worst
 from dynamometer.common.speedup import absences
 from dynamometer.common.timing import measure_blocks
 from dynamometer.dynamo import capture
+from dynamometer.results.cases import BASELINE
 from dynamometer.results.metrics import (
     COMPILE_TIME,
     COMPILE_TIME_WARM,
@@ -23,15 +24,7 @@ from dynamometer.results.metrics import (
     LATENCY,
     MINOR_FAULTS,
 )
-from dynamometer.results.schema import (
-    BASELINE,
-    PASSED,
-    ArmResult,
-    Measurement,
-    Outcome,
-    Stage,
-    Status,
-)
+from dynamometer.results.records import PASSED, ArmResult, Measurement, Outcome, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

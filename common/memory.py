@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.experiment import Process
 from dynamometer.common.messages import Findings
+from dynamometer.results.cases import Allocator
 from dynamometer.results.metrics import LOADED_MEMORY, PEAK_MEMORY
-from dynamometer.results.schema import PASSED, Absence, Allocator, Measurement, Stage
+from dynamometer.results.records import PASSED, Absence, Measurement, Stage
 
 if TYPE_CHECKING:
     from dynamometer.common.experiment import Context
-    from dynamometer.results.schema import Case, RunPlan
+    from dynamometer.results.cases import Case, RunPlan
 
 _CALLS = 3
 

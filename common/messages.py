@@ -7,18 +7,8 @@ worker   -> parent     Progress at each stage, then one Report
 
 from __future__ import annotations
 
-from dynamometer.results.schema import (
-    Absence,
-    Allocator,
-    ArmResult,
-    Case,
-    Measurement,
-    ModelSpec,
-    Outcome,
-    Protocol,
-    Stage,
-    Value,
-)
+from dynamometer.results.cases import Allocator, Case, ModelSpec, Protocol, Value
+from dynamometer.results.records import Absence, ArmResult, Measurement, Outcome, Stage
 
 
 class Job(Value, frozen=True, kw_only=True):

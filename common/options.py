@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dynamometer.results.schema import Allocator, Scale
+from dynamometer.results.cases import Allocator, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from dynamometer.results.schema import Outcome, Stage, Status
+from dynamometer.results.records import Outcome, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable

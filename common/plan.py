@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common.errors import NothingSelectedError, UnknownNameError, UsageError
-from dynamometer.results.schema import BASELINE, Case, Dtype, Mode, Scale
+from dynamometer.results.cases import BASELINE, Case, Dtype, Mode, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dynamometer.results.schema import ModelSpec
+    from dynamometer.results.cases import ModelSpec
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.common.plan import Selection, Workload, build_cases
 from dynamometer.results import store
-from dynamometer.results.schema import (
+from dynamometer.results.cases import (
     BASELINE,
     BATCH_SIZES,
     FIXED_SIZES,
@@ -29,7 +29,7 @@ from dynamometer.results.schema import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dynamometer.results.schema import ModelSpec
+    from dynamometer.results.cases import ModelSpec
 
 _MEMORY_SHARE = 0.85
 """Of the machine's memory: what a worker may take where no limit is given."""

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from dynamometer.results.schema import BATCH_SIZES
+from dynamometer.results.cases import BATCH_SIZES
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from dynamometer.results.schema import Case, Record
+    from dynamometer.results.cases import Case
+    from dynamometer.results.records import Record
 
 
 class ProgressLine:

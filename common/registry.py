@@ -8,9 +8,11 @@ never imports torch.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any, Literal
 
 from dynamometer.common.errors import UnknownNameError, UsageError
+from dynamometer.results.cases import BASELINE
 
 Kind = Literal["suites", "backends", "experiments", "executors", "sinks"]
 
@@ -62,6 +64,15 @@ def targets(kind: Kind) -> dict[str, str]:
     return found
 
 
+def choices(kind: Kind) -> list[str]:
+    """List the names a user can choose from, sorted; the baseline is never a choice.
+
+    Raises:
+        UsageError: two distributions register the same name.
+    """
+    return sorted(set(targets(kind)) - {BASELINE})
+
+
 def is_built_in(kind: Kind, name: str) -> bool:
     """Tell whether a name is one of this project's own."""
     return name in _BUILT_IN[kind]
@@ -70,18 +81,24 @@ def is_built_in(kind: Kind, name: str) -> bool:
 def target(kind: Kind, name: str) -> str:
     """Find the `module:attribute` of a name; a name with a colon is one already.
 
+    Imports nothing, so what a module lacks shows only when it is resolved.
+
     Raises:
         UnknownNameError: the name is not registered; says which come near.
+        UsageError: nothing is installed under the module's first name.
     """
     if name in _BUILT_IN[kind]:
         return _BUILT_IN[kind][name]
     module_name, colon, attribute = name.partition(":")
     if colon and module_name.strip(".") == module_name and module_name and attribute:
+        package = module_name.partition(".")[0]
+        if importlib.util.find_spec(package) is None:
+            raise UsageError(_cannot_load(kind, name, name, f"no module named {package!r}"))
         return name
     known = targets(kind)
     if name not in known:
         hint = "A callable of your own is given as module:attribute." if kind == "backends" else ""
-        raise UnknownNameError(kind.removesuffix("s"), name, set(known) - {"baseline"}, hint)
+        raise UnknownNameError(kind.removesuffix("s"), name, choices(kind), hint)
     return known[name]
 
 
@@ -97,5 +114,9 @@ def resolve(kind: Kind, name: str) -> Any:
     try:
         return getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        msg = f"{kind.removesuffix('s')} {name!r} can't be loaded from {path}: {error}"
-        raise UsageError(msg) from error
+        raise UsageError(_cannot_load(kind, name, path, str(error))) from error
+
+
+def _cannot_load(kind: Kind, name: str, path: str, reason: str) -> str:
+    source = "" if path == name else f" from {path}"
+    return f"{kind.removesuffix('s')} {name!r} can't be loaded{source}: {reason}"

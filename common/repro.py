@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from dynamometer.results.schema import BASELINE, BATCH_SIZES, Allocator, Mode, StartMethod
+from dynamometer.results.cases import BASELINE, BATCH_SIZES, Allocator, Mode, StartMethod
 
 if TYPE_CHECKING:
-    from dynamometer.results.schema import Case, Manifest, RunPlan
+    from dynamometer.results.cases import Case, RunPlan
+    from dynamometer.results.records import Manifest
 
 
 def single_case_command(manifest: Manifest, case: Case) -> str:

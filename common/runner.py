@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from dynamometer.common.repro import single_case_command
 from dynamometer.results import batch_sizes
-from dynamometer.results.schema import BATCH_SIZES, ArmResult, Outcome, Record, Stage, Status
+from dynamometer.results.cases import BATCH_SIZES
+from dynamometer.results.records import ArmResult, Outcome, Record, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from dynamometer.common.executor import Executor
     from dynamometer.results import store
-    from dynamometer.results.schema import Case, Manifest
+    from dynamometer.results.cases import Case
+    from dynamometer.results.records import Manifest
     from dynamometer.results.sinks import Sink
 
 

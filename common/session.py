@@ -19,7 +19,7 @@ from dynamometer.common.executor import Prepared
 from dynamometer.common.progress import ProgressLine, duration
 from dynamometer.common.runner import Interrupt, Rest, run
 from dynamometer.results import expected, store
-from dynamometer.results.schema import BATCH_SIZES, SEARCHED_SIZES
+from dynamometer.results.cases import BATCH_SIZES, SEARCHED_SIZES
 from dynamometer.results.summary import summarize_cases
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dynamometer.common.executor import Executor
-    from dynamometer.results.schema import Case, Manifest
+    from dynamometer.results.cases import Case
+    from dynamometer.results.records import Manifest
     from dynamometer.results.sinks import Sink
 
 _UNEXPECTED, _INTERRUPTED = 1, 130

@@ -12,7 +12,7 @@ from dynamometer.common.suite import Inputs
 
 if TYPE_CHECKING:
     from dynamometer.common.suite import LoadedModel, Suite
-    from dynamometer.results.schema import Case, ModelSpec
+    from dynamometer.results.cases import Case, ModelSpec
 
 SIZES = 5
 """As many as a step goes through."""

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common.experiment import Process
+from dynamometer.results.cases import BASELINE
 from dynamometer.results.metrics import COMPILE_TIME, COMPILE_TIME_WARM, LATENCY
-from dynamometer.results.schema import BASELINE, Absence, ArmResult, Status
+from dynamometer.results.records import Absence, ArmResult, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynamometer.common.experiment import Context
     from dynamometer.common.messages import Findings
-    from dynamometer.results.schema import Case, Measurement, Outcome, RunPlan
+    from dynamometer.results.cases import Case, RunPlan
+    from dynamometer.results.records import Measurement, Outcome
 
 _COMPILE_TIMES = frozenset({COMPILE_TIME, COMPILE_TIME_WARM})
 

@@ -19,11 +19,11 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from dynamometer.common.outcome import SkippedError
 from dynamometer.dynamo import state
-from dynamometer.results.schema import Dtype, Mode
+from dynamometer.results.cases import Dtype, Mode
 
 if TYPE_CHECKING:
     from dynamometer.common.suite import Inputs, LoadedModel
-    from dynamometer.results.schema import Case
+    from dynamometer.results.cases import Case
 
 LEARNING_RATE = 0.01
 

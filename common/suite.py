@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from dynamometer.results.schema import Case, ModelSpec
+    from dynamometer.results.cases import Case, ModelSpec
 
 
 @dataclass(frozen=True, kw_only=True)

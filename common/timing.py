@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping, Sequence
 
-    from dynamometer.results.schema import Protocol
+    from dynamometer.results.cases import Protocol
 
 SETTLED_WITHIN = 0.01
 """Two successive windows whose medians agree this well count as steady (DESIGN section 5)."""

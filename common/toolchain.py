@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.experiment import Process
 from dynamometer.common.messages import Findings
-from dynamometer.results.schema import PASSED, Stage
+from dynamometer.results.records import PASSED, Stage
 
 if TYPE_CHECKING:
     from dynamometer.common.experiment import Context
-    from dynamometer.results.schema import Case, RunPlan
+    from dynamometer.results.cases import Case, RunPlan
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dynamometer.common.channel import Channel
 from dynamometer.common.experiment import Context, StageClock
 from dynamometer.common.messages import Findings, Job, Report
 from dynamometer.common.outcome import attempt
-from dynamometer.results.schema import Outcome
+from dynamometer.results.records import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable

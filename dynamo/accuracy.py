@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dynamometer.results.schema import Dtype, Mode
+from dynamometer.results.cases import Dtype, Mode
 
 TOLERANCES: Mapping[tuple[str, Dtype], tuple[float, float]] = {
     ("cpu", Dtype.FLOAT32): (1e-4, 1e-3),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch._dynamo import convert_frame
 from torch._dynamo.utils import counters
 
-from dynamometer.results.schema import CaptureStats
+from dynamometer.results.records import CaptureStats
 
 
 @dataclass(frozen=True)

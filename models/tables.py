@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import rtoml
 
-from dynamometer.results.schema import ModelSpec
+from dynamometer.common.errors import DynamometerError
+from dynamometer.results.cases import ModelSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from dynamometer.common.suite import LoadedModel
-    from dynamometer.results.schema import Case
+    from dynamometer.results.cases import Case
 
 _HERE = Path(__file__).resolve().parent
+_Table = dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,27 @@ class TableSuite:
         return tuple(sorted((_HERE / self.name).glob("*.toml")))
 
     def specs(self) -> Iterable[ModelSpec]:
-        """Read one spec per table, sorted by name."""
-        found = []
-        for path in self.tables:
-            read = rtoml.loads(path.read_text(encoding="utf-8"))
-            tables = msgspec.convert(read, type=dict[str, dict[str, object]])
-            for name, table in tables.items():
-                row = {"suite": self.name, "name": name, **table}
-                found.append(msgspec.convert(row, ModelSpec))
+        """Read one spec per table, sorted by name.
+
+        Raises:
+            DynamometerError: a file is no TOML, or a table no model; says which, and where.
+        """
+        found = [spec for path in self.tables for spec in self._read(path)]
         return sorted(found, key=lambda spec: spec.name)
+
+    def _read(self, path: Path) -> Iterator[ModelSpec]:
+        try:
+            tables = rtoml.loads(path.read_text(encoding="utf-8"))
+        except rtoml.TomlParsingError as error:
+            msg = f"{path} is not TOML: {error}"
+            raise DynamometerError(msg) from error
+        for name, table in tables.items():
+            try:
+                row = {"suite": self.name, "name": name, **msgspec.convert(table, _Table)}
+                yield msgspec.convert(row, ModelSpec)
+            except msgspec.ValidationError as error:
+                msg = f"{path}: {name!r} is not the table of a model: {error}"
+                raise DynamometerError(msg) from error
 
     def preload(self, specs: Iterable[ModelSpec]) -> None:
         """Import the builders and packages of these models, as far as they are installed."""

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamometer.models.tables import TableSuite
-from dynamometer.results.schema import ModelSpec
+from dynamometer.results.cases import ModelSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dynamometer.common.suite import LoadedModel
-    from dynamometer.results.schema import Case
+    from dynamometer.results.cases import Case
 
 NAME = "timm_models"
 REGISTERED = re.compile(r"^@register_model\s*\n(?:@.*\n)*def (\w+)\(", re.MULTILINE)

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dynamometer.common.suite import LoadedModel
-from dynamometer.results.schema import Mode, ModelSpec, Scale, Skip, Value
+from dynamometer.results.cases import Mode, ModelSpec, Scale, Skip, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dynamometer.results.schema import Case
+    from dynamometer.results.cases import Case
 
 TABLE = Path(__file__).resolve().with_suffix(".toml")
 MODELS = Path("torchbenchmark", "models")

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamometer.common.suite import LoadedModel
-from dynamometer.results.schema import ModelSpec
+from dynamometer.results.cases import ModelSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import ModuleType
 
     from dynamometer.common.suite import Suite
-    from dynamometer.results.schema import Case
+    from dynamometer.results.cases import Case
 
 SUITE = "user"
 _PROGRAM_SUFFIX = ".pt2"

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.results import metrics
-from dynamometer.results.schema import BATCH_SIZES, Outcome, Status
+from dynamometer.results.cases import BATCH_SIZES
+from dynamometer.results.records import Outcome, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamometer.results.schema import Case, Record
+    from dynamometer.results.cases import Case
+    from dynamometer.results.records import Record
 
 
 LONGEST_STEP_S = 10.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 from tabulate import tabulate
 
 from dynamometer.results.batch_sizes import is_search, summarize_search
-from dynamometer.results.schema import PASSED, Status
+from dynamometer.results.records import PASSED, Status
 from dynamometer.results.summary import (
     SIGNIFICANT_P,
     CaseSummary,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynamometer.results.batch_sizes import BatchSizeSummary
-    from dynamometer.results.schema import Outcome, Record
+    from dynamometer.results.records import Outcome, Record
     from dynamometer.results.summary import ArmSummary, SuiteSummary
 
 _NAME_WIDTH = 30

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from dynamometer.results.batch_sizes import is_search, summarize_search
 from dynamometer.results.dashboard_status import accuracy_string
-from dynamometer.results.schema import Status
+from dynamometer.results.records import Status
 from dynamometer.results.summary import compression_ratio, summarize_case
 
 if TYPE_CHECKING:
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dynamometer.results.batch_sizes import BatchSizeSummary
-    from dynamometer.results.schema import Case, Record
+    from dynamometer.results.cases import Case
+    from dynamometer.results.records import Record
     from dynamometer.results.summary import ArmSummary, CaseSummary
 
 DASHBOARD_COLUMNS = (

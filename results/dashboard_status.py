@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamometer.results.schema import Stage, Status
+from dynamometer.results.records import Stage, Status
 
 if TYPE_CHECKING:
-    from dynamometer.results.schema import Outcome
+    from dynamometer.results.records import Outcome
 
 _BY_STATUS = {
     Status.PASS: "pass",

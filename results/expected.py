@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dynamometer.results.schema import Status, Value
+from dynamometer.results.cases import Value
+from dynamometer.results.records import Status
 from dynamometer.results.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from dynamometer.results.schema import Case
+    from dynamometer.results.cases import Case
     from dynamometer.results.summary import ArmSummary, CaseSummary
 
 COLUMNS = ("case", "arm", "status", "captured_ops", "graph_breaks")

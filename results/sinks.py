@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamometer.results.schema import Record
+    from dynamometer.results.records import Record
 
 
 class Sink(Protocol):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from scipy import special
 
-from dynamometer.results.schema import Ratio
+from dynamometer.results.records import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dynamometer.results.schema import Measurement
+    from dynamometer.results.records import Measurement
 
 CONFIDENCE = 0.95
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from dynamometer.results.schema import SCHEMA_VERSION, Manifest, Record
+from dynamometer.results.records import SCHEMA_VERSION, Manifest, Record
 
 if TYPE_CHECKING:
     from pathlib import Path

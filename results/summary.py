@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.results import metrics
-from dynamometer.results.schema import BASELINE, Case, Outcome, Ratio, Record, Status
+from dynamometer.results.cases import BASELINE, Case
+from dynamometer.results.records import Outcome, Ratio, Record, Status
 from dynamometer.results.statistics import geometric_mean, log_speedup, speedup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dynamometer.results.schema import CaptureStats, Measurement
+    from dynamometer.results.records import CaptureStats, Measurement
 
 SMALLEST_PEAK_BYTES = 2**20
 """Peaks below this are noise of the allocator; no ratio is formed of them."""

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dynamometer.results.schema import (
-    BASELINE,
+from dynamometer.results.cases import BASELINE, Case, ModelSpec, Protocol, RunPlan, Skip
+from dynamometer.results.records import (
     PASSED,
     ArmResult,
     CaptureStats,
-    Case,
     Environment,
     Manifest,
     Measurement,
-    ModelSpec,
     Outcome,
-    Protocol,
     Record,
-    RunPlan,
-    Skip,
     Stage,
     Status,
 )

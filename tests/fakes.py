@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import factories
 
 from dynamometer.common.executor import Prepared
-from dynamometer.results.schema import PASSED, Outcome, Record, Status
+from dynamometer.results.records import PASSED, Outcome, Record, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dynamometer.results.schema import Case
+    from dynamometer.results.cases import Case
 
 
 @dataclass

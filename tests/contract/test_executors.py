@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from dynamometer.results.schema import Manifest
+    from dynamometer.results.records import Manifest
 
     Make = Callable[[Manifest, Path], Executor]
 

@@ -11,10 +11,11 @@ from protocols import deviations
 from dynamometer.common import registry
 from dynamometer.common.experiment import Experiment, Process
 from dynamometer.common.messages import Findings
-from dynamometer.results.schema import BASELINE, PASSED, ArmResult, Status
+from dynamometer.results.cases import BASELINE
+from dynamometer.results.records import PASSED, ArmResult, Status
 
 if TYPE_CHECKING:
-    from dynamometer.results.schema import RunPlan
+    from dynamometer.results.cases import RunPlan
 
 ARMS = (BASELINE, "inductor", "ts")
 

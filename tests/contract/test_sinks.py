@@ -11,14 +11,15 @@ import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
-from dynamometer.results.schema import BASELINE, PASSED, Absence, ArmResult, Status
+from dynamometer.results.cases import BASELINE
+from dynamometer.results.records import PASSED, Absence, ArmResult, Status
 from dynamometer.results.sinks import Sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from dynamometer.results.schema import Record
+    from dynamometer.results.records import Record
 
 MAKE: dict[str, Callable[[Callable[..., Sink], Path], Sink]] = {
     "console": lambda kind, folder: kind((folder / "out.txt").open("w")),

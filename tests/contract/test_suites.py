@@ -13,7 +13,7 @@ from protocols import deviations
 from dynamometer.common import registry
 from dynamometer.common.plan import Selection, Workload, build_cases, select
 from dynamometer.common.suite import Suite
-from dynamometer.results.schema import BASELINE, ModelSpec, Scale
+from dynamometer.results.cases import BASELINE, ModelSpec, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,22 +10,16 @@ import msgspec
 import pytest
 
 from dynamometer.common import cli
+from dynamometer.results.cases import BASELINE
 from dynamometer.results.console import Console
 from dynamometer.results.csv_sink import DASHBOARD_COLUMNS, CsvFiles
-from dynamometer.results.schema import (
-    BASELINE,
-    PASSED,
-    Absence,
-    ArmResult,
-    CaptureStats,
-    Status,
-)
+from dynamometer.results.records import PASSED, Absence, ArmResult, CaptureStats, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from dynamometer.results.schema import Record
+    from dynamometer.results.records import Record
 
 ARMS = (BASELINE, "inductor", "ts")
 

@@ -13,7 +13,8 @@ from dynamometer.common.executor import LocalExecutor
 from dynamometer.common.plan import Selection, Workload, build_cases, select
 from dynamometer.common.runner import Interrupt, Rest
 from dynamometer.results import store
-from dynamometer.results.schema import Manifest, Mode, Protocol, Record, RunPlan, StartMethod
+from dynamometer.results.cases import Mode, Protocol, RunPlan, StartMethod
+from dynamometer.results.records import Manifest, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

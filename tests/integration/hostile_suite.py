@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from dynamometer.common.suite import LoadedModel
-from dynamometer.results.schema import Case, ModelSpec
+from dynamometer.results.cases import Case, ModelSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from conftest import hostile_manifest, run_manifest
 
-from dynamometer.results.schema import Allocator
+from dynamometer.results.cases import Allocator
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dynamometer.results.schema import Manifest
+    from dynamometer.results.records import Manifest
 
 PAGES = 48 * 2**20 // 4096
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import hostile_manifest, run_manifest
 
-from dynamometer.results.schema import Record, Stage, StartMethod, Status
+from dynamometer.results.cases import StartMethod
+from dynamometer.results.records import Record, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

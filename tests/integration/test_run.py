@@ -16,7 +16,7 @@ import pytest
 
 from dynamometer.results import store
 from dynamometer.results.csv_sink import DASHBOARD_COLUMNS
-from dynamometer.results.schema import Status
+from dynamometer.results.records import Status
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = [sys.executable, str(ROOT / "torchbench.py")]

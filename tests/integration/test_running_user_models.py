@@ -13,7 +13,7 @@ from torch import nn
 
 from dynamometer.models.torchvision_schemas import define_missing_schemas
 from dynamometer.results import store
-from dynamometer.results.schema import Record, Status
+from dynamometer.results.records import Record, Status
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = """

@@ -11,7 +11,7 @@ import pytest
 
 from dynamometer.results import store
 from dynamometer.results.batch_sizes import summarize_search
-from dynamometer.results.schema import Record, Status
+from dynamometer.results.records import Record, Status
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import hostile_manifest, run_manifest
 
-from dynamometer.results.schema import BASELINE, ArmResult, Mode, Status
+from dynamometer.results.cases import BASELINE, Mode
+from dynamometer.results.records import ArmResult, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

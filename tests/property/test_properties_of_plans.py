@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import factories
@@ -19,7 +20,10 @@ from dynamometer.common.plan import Selection, select
 from dynamometer.common.runner import Interrupt, Rest, run
 from dynamometer.common.timing import visit_order
 from dynamometer.results import store
-from dynamometer.results.schema import ModelSpec, Status
+from dynamometer.results.records import Status
+
+if TYPE_CHECKING:
+    from dynamometer.results.cases import ModelSpec
 
 names = st.from_regex(r"[a-z]{1,4}[0-9]?", fullmatch=True)
 suites = st.lists(names, min_size=1, max_size=30, unique=True).map(

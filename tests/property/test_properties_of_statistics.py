@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dynamometer.results.schema import Measurement
+from dynamometer.results.records import Measurement
 from dynamometer.results.statistics import geometric_mean, log_speedup, speedup
 
 if TYPE_CHECKING:

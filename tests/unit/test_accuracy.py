@@ -18,7 +18,7 @@ from dynamometer.dynamo.accuracy import (
     tolerance_of,
 )
 from dynamometer.dynamo.accuracy import compare as compare_by
-from dynamometer.results.schema import Dtype, Mode
+from dynamometer.results.cases import Dtype, Mode
 
 TOLERANCE = 1e-4
 

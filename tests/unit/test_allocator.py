@@ -7,7 +7,7 @@ import pytest
 
 from dynamometer.common import allocator
 from dynamometer.common.allocator import without_policy
-from dynamometer.results.schema import Allocator
+from dynamometer.results.cases import Allocator
 
 INHERITED = {
     "PATH": "/bin",

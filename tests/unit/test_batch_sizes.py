@@ -7,9 +7,10 @@ import factories
 import pytest
 
 from dynamometer.results.batch_sizes import Throughput, is_over, summarize_search
+from dynamometer.results.cases import BATCH_SIZES
 from dynamometer.results.console import Console
 from dynamometer.results.csv_sink import CsvFiles
-from dynamometer.results.schema import BATCH_SIZES, Outcome, Record, Stage, Status
+from dynamometer.results.records import Outcome, Record, Stage, Status
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 from dynamometer.common import channel
 from dynamometer.common.channel import Channel, Receiver
 from dynamometer.common.messages import Findings, Progress, Report
-from dynamometer.results.schema import PASSED, Outcome, Stage, Status
+from dynamometer.results.records import PASSED, Outcome, Stage, Status
 
 TOKEN = "0123456789abcdef"
 HELLO = Progress(stage=Stage.LOAD, arm=None)

@@ -15,10 +15,10 @@ import dynamometer
 from dynamometer.common import cli
 from dynamometer.common.environment import read_environment
 from dynamometer.results import store
-from dynamometer.results.schema import Allocator, Dtype, Mode, Protocol, Scale, StartMethod
+from dynamometer.results.cases import Allocator, Dtype, Mode, Protocol, Scale, StartMethod
 
 if TYPE_CHECKING:
-    from dynamometer.results.schema import Manifest
+    from dynamometer.results.records import Manifest
 
 
 class Program:

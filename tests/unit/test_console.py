@@ -6,7 +6,7 @@ import factories
 import pytest
 
 from dynamometer.results.console import Console
-from dynamometer.results.schema import Status
+from dynamometer.results.records import Status
 
 
 @pytest.mark.parametrize("reason", ["one", "two\nlines", "three\r\nof\nthem", None])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dynamometer.results.dashboard_status import accuracy_string
-from dynamometer.results.schema import Outcome, Stage, Status
+from dynamometer.results.records import Outcome, Stage, Status
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "statuses.md"
 ROWS = re.findall(r"^\| (`[^|]*) \| ([^|]*)\| `(\w+)` \|$", PAGE.read_text(), re.MULTILINE)

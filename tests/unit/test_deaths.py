@@ -11,7 +11,8 @@ from dynamometer.common.channel import Receiver
 from dynamometer.common.deaths import arms_at_death, name_death
 from dynamometer.common.messages import Ended, Progress
 from dynamometer.common.process import Worker
-from dynamometer.results.schema import BASELINE, Outcome, Stage, Status
+from dynamometer.results.cases import BASELINE
+from dynamometer.results.records import Outcome, Stage, Status
 
 MACHINE_BYTES = 8 * 2**30
 

@@ -8,12 +8,13 @@ import pytest
 from dynamometer.common import estimate as module
 from dynamometer.common.estimate import TimeEstimate
 from dynamometer.results import store
-from dynamometer.results.schema import BASELINE, Scale
+from dynamometer.results.cases import BASELINE, Scale
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dynamometer.results.schema import Record, RunPlan
+    from dynamometer.results.cases import RunPlan
+    from dynamometer.results.records import Record
 
 SPECS = (factories.model_spec("a"), factories.model_spec("b"))
 START_S = 10.0

@@ -16,7 +16,7 @@ from dynamometer.results.expected import (
     read_table,
     write_table,
 )
-from dynamometer.results.schema import Status
+from dynamometer.results.records import Status
 from dynamometer.results.store import StoreError
 from dynamometer.results.summary import summarize_cases
 

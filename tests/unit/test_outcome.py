@@ -13,7 +13,7 @@ from dynamometer.common.outcome import (
     classify,
     worst,
 )
-from dynamometer.results.schema import PASSED, Outcome, Stage, Status
+from dynamometer.results.records import PASSED, Outcome, Stage, Status
 
 
 class OutOfMemoryError(RuntimeError):

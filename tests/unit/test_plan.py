@@ -5,7 +5,7 @@ import pytest
 
 from dynamometer.common.errors import NothingSelectedError, UnknownNameError, UsageError
 from dynamometer.common.plan import Selection, Workload, build_cases, select
-from dynamometer.results.schema import Scale
+from dynamometer.results.cases import Scale
 
 SPECS = (
     factories.model_spec("vgg16"),

@@ -7,12 +7,12 @@ import factories
 import pytest
 
 from dynamometer.common.progress import ProgressLine, duration
-from dynamometer.results.schema import Status
+from dynamometer.results.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamometer.results.schema import Record
+    from dynamometer.results.records import Record
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_built_in_names_are_found() -> None:
 
 def test_a_name_with_a_colon_is_a_target_already() -> None:
     """A user's own callable needs no registration."""
-    assert registry.target("backends", "my.module:fast") == "my.module:fast"
+    assert registry.target("backends", "json.decoder:fast") == "json.decoder:fast"
     assert registry.resolve("backends", "json:dumps") is importlib.import_module("json").dumps
 
 
@@ -64,8 +64,26 @@ def test_the_baseline_is_not_suggested() -> None:
 )
 def test_targets_that_cannot_be_loaded(name: str) -> None:
     """A module or attribute that there is not is a usage error which names it."""
-    with pytest.raises(UsageError, match=f"backend {name!r} can't be loaded from {name}"):
+    with pytest.raises(UsageError, match=f"backend {name!r} can't be loaded: .*no_such"):
         registry.resolve("backends", name)
+
+
+def test_a_missing_package_is_noticed_without_an_import() -> None:
+    """A misspelt module is refused while a run is planned, before anything is imported."""
+    with pytest.raises(UsageError, match="can't be loaded: no module named 'no_such_package'"):
+        registry.target("backends", "no_such_package.compiler:fast")
+
+
+def test_a_plugin_that_cannot_be_loaded_says_where_it_is(plugin: Path) -> None:
+    """A name that stands for something else is named with it."""
+    plugin.write_text("[dynamometer.backends]\nbroken = no_such_module:x\n")
+    with pytest.raises(UsageError, match="backend 'broken' can't be loaded from no_such_module:x"):
+        registry.resolve("backends", "broken")
+
+
+def test_the_baseline_is_no_choice() -> None:
+    """It is always measured, so it is listed nowhere."""
+    assert registry.choices("backends") == ["aot_eager", "cudagraphs", "eager", "inductor", "ts"]
 
 
 @pytest.mark.parametrize("name", ["json:", ":dumps", ".json:dumps", "json.:dumps", ":"])

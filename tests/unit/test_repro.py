@@ -17,7 +17,7 @@ from dynamometer.models.tables import TableSuite
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dynamometer.results.schema import Manifest
+    from dynamometer.results.records import Manifest
 
 SKIPPED = next(spec.name for spec in TableSuite("torchbench").specs() if spec.is_never_run)
 

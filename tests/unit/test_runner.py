@@ -10,13 +10,15 @@ from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common.runner import Interrupt, Rest, run
 from dynamometer.results import store
-from dynamometer.results.schema import BASELINE, BATCH_SIZES, Status
+from dynamometer.results.cases import BASELINE, BATCH_SIZES
+from dynamometer.results.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from dynamometer.results.schema import Case, Manifest, Record
+    from dynamometer.results.cases import Case
+    from dynamometer.results.records import Manifest, Record
 
 SPECS = tuple(factories.model_spec(name) for name in ("a", "b", "c"))
 

@@ -13,12 +13,12 @@ from torch import nn
 from dynamometer.common.outcome import SkippedError
 from dynamometer.common.shapes import SIZES, describe, sizes_from, variants, with_other_sizes
 from dynamometer.common.suite import LoadedModel
-from dynamometer.results.schema import Scale
+from dynamometer.results.cases import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dynamometer.results.schema import Case, ModelSpec
+    from dynamometer.results.cases import Case, ModelSpec
 
 
 class Vectors:

@@ -7,7 +7,7 @@ import factories
 import pytest
 from scipy import stats
 
-from dynamometer.results.schema import Ratio
+from dynamometer.results.records import Ratio
 from dynamometer.results.statistics import (
     PRIOR_DF,
     PRIOR_SD_LOG,

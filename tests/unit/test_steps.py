@@ -17,7 +17,7 @@ from dynamometer.common.steps import (
     make_step,
 )
 from dynamometer.common.suite import Inputs, LoadedModel
-from dynamometer.results.schema import Dtype, Mode
+from dynamometer.results.cases import Dtype, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from dynamometer.common.errors import DynamometerError
+from dynamometer.models import tables
 from dynamometer.models.tables import TableSuite
-from dynamometer.results.schema import Scale
+from dynamometer.results.cases import Scale
 
 if TYPE_CHECKING:
-    from dynamometer.results.schema import ModelSpec
+    from dynamometer.results.cases import ModelSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
@@ -50,6 +52,27 @@ def test_names_are_unique_over_all_tables(suite: TableSuite) -> None:
     assert sorted(names) == [spec.name for spec in specs]
     names += [alias for spec in specs for alias in spec.aliases]
     assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[mine]\ntask = 1", "'mine' is not the table of a model: Expected `str`, got `int`"),
+        ("[mine]\nsmoll = {}", "'mine' is not the table of a model: .*unknown field `smoll`"),
+        ("stray = 1\n[mine]", "'stray' is not the table of a model: Expected `object`"),
+        ("[mine", "is not TOML: .*line 1"),
+    ],
+)
+def test_a_damaged_table_is_named(
+    text: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is wrong is said with its file and its table."""
+    (tmp_path / "suite").mkdir()
+    file = tmp_path / "suite" / "some.toml"
+    file.write_text(text)
+    monkeypatch.setattr(tables, "_HERE", tmp_path)
+    with pytest.raises(DynamometerError, match=f"{re.escape(str(file))}.*{fault}"):
+        TableSuite("suite").specs()
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)

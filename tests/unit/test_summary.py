@@ -6,7 +6,8 @@ import factories
 import msgspec
 import pytest
 
-from dynamometer.results.schema import BASELINE, PASSED, ArmResult, CaptureStats, Status
+from dynamometer.results.cases import BASELINE
+from dynamometer.results.records import PASSED, ArmResult, CaptureStats, Status
 from dynamometer.results.summary import (
     SMALLEST_PEAK_BYTES,
     compression_ratio,

@@ -15,7 +15,7 @@ from dynamometer.common.timing import (
     settle,
     visit_order,
 )
-from dynamometer.results.schema import Protocol
+from dynamometer.results.cases import Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

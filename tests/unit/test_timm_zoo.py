@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dynamometer.models.timm_names import TimmModels, architectures
-from dynamometer.results.schema import Case, ModelSpec, Scale
+from dynamometer.results.cases import Case, ModelSpec, Scale
 from dynamometer.timm_models import open_suite
 
 if TYPE_CHECKING:

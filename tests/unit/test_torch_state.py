@@ -12,7 +12,7 @@ import torch
 from torch._inductor import config as inductor_config
 
 from dynamometer.dynamo import state
-from dynamometer.results.schema import Mode
+from dynamometer.results.cases import Mode
 
 ROOT = Path(__file__).resolve().parents[2]
 OWNER = ROOT / "dynamo" / "state.py"

@@ -16,14 +16,14 @@ from dynamometer.models.torchbench_checkout import (
     Table,
     TorchBenchCheckout,
 )
-from dynamometer.results.schema import BASELINE, Case, Mode, Scale
+from dynamometer.results.cases import BASELINE, Case, Mode, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from dynamometer.common.suite import LoadedModel
-    from dynamometer.results.schema import ModelSpec
+    from dynamometer.results.cases import ModelSpec
 
 PLAIN = """
 import torch

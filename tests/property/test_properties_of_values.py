@@ -8,17 +8,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamometer.common import messages
-from dynamometer.results import schema
-from dynamometer.results.schema import (
+from dynamometer.results.cases import (
     Allocator,
     Case,
-    Measurement,
+    Dtype,
     Mode,
     ModelSpec,
+    Protocol,
+    RunPlan,
     Scale,
     Skip,
     StartMethod,
     Value,
+)
+from dynamometer.results.records import (
+    Absence,
+    ArmResult,
+    CaptureStats,
+    Environment,
+    Estimate,
+    Manifest,
+    Measurement,
+    Outcome,
+    Ratio,
+    Record,
+    Stage,
+    Status,
 )
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -53,14 +68,14 @@ cases = st.builds(
     suite=names, model=names,
     arms=st.lists(names, min_size=1, max_size=3).map(tuple),
     mode=st.sampled_from(Mode), device=st.sampled_from(["cpu", "cuda"]),
-    dtype=st.sampled_from(schema.Dtype), channels_last=st.booleans(),
+    dtype=st.sampled_from(Dtype), channels_last=st.booleans(),
     compiled_optimizer=st.booleans(), dynamic=st.booleans(),
     scale=st.sampled_from(Scale), batch_size=st.none() | st.integers(1, 4096),
 )  # fmt: skip
 outcomes = st.builds(
-    schema.Outcome,
-    status=st.sampled_from(schema.Status),
-    stage=st.none() | st.sampled_from(schema.Stage),
+    Outcome,
+    status=st.sampled_from(Status),
+    stage=st.none() | st.sampled_from(Stage),
     reason=st.none() | texts,
     detail=st.none() | texts,
 )
@@ -78,32 +93,32 @@ def measurements(draw: st.DrawFn) -> Measurement:
 
 
 captures = st.builds(
-    schema.CaptureStats,
+    CaptureStats,
     frames=counts, frames_ok=counts, graphs=counts, ops=counts,
     breaks=st.dictionaries(texts, counts, max_size=2), recompiles=counts,
 )  # fmt: skip
 arm_results = st.builds(
-    schema.ArmResult,
+    ArmResult,
     arm=texts, outcome=outcomes, capture=st.none() | captures,
     max_error=st.none() | finite, steady=st.none() | st.booleans(),
 )  # fmt: skip
-absences = st.builds(schema.Absence, metric=texts, arm=texts, reason=texts)
+absences = st.builds(Absence, metric=texts, arm=texts, reason=texts)
 protocols = st.builds(
-    schema.Protocol,
+    Protocol,
     replicates=counts, arm_budget_s=finite, min_blocks=counts, max_blocks=counts,
     calls=st.none() | counts, lead_in_s=finite, lead_in_calls=counts, visit_s=finite,
     visit_calls=counts, sample_s=finite,
     allocator=st.sampled_from(Allocator), start_method=st.sampled_from(StartMethod),
 )  # fmt: skip
 environments = st.builds(
-    schema.Environment,
+    Environment,
     id=texts, machine=texts, cpu=texts, cpus=counts, memory_bytes=counts, os=texts, python=texts,
     packages=st.dictionaries(texts, texts, max_size=2), git=st.none() | texts,
     governor=st.none() | texts, load_1min=finite,
     variables=st.dictionaries(texts, texts, max_size=2),
 )  # fmt: skip
 plans = st.builds(
-    schema.RunPlan,
+    RunPlan,
     suite=texts, suite_options=st.dictionaries(texts, texts, max_size=2),
     models=st.lists(specs, max_size=2).map(tuple), cases=st.lists(cases, max_size=2).map(tuple),
     experiments=st.lists(texts, max_size=2).map(tuple), protocol=protocols, timeout_s=finite,
@@ -111,7 +126,7 @@ plans = st.builds(
     no_skip=st.booleans(),
 )  # fmt: skip
 records = st.builds(
-    schema.Record,
+    Record,
     schema=st.just(1), run_id=texts, case=cases, replicate=counts, outcome=outcomes,
     experiments=st.lists(texts, max_size=2).map(tuple),
     arms=st.lists(arm_results, max_size=2).map(tuple),
@@ -123,23 +138,21 @@ records = st.builds(
     seconds=st.dictionaries(texts, finite, max_size=2), command=texts, log=st.none() | texts,
 )  # fmt: skip
 manifests = st.builds(
-    schema.Manifest,
+    Manifest,
     schema=st.just(1), run_id=texts, created_at=texts, version=texts, program=texts,
     command=texts, plan=plans, environment=environments,
 )  # fmt: skip
-estimates = st.builds(schema.Estimate, value=finite, low=finite, high=finite, n=counts)
-ratios = st.builds(schema.Ratio, value=finite, low=finite, high=finite, n=counts, p_value=finite)
+estimates = st.builds(Estimate, value=finite, low=finite, high=finite, n=counts)
+ratios = st.builds(Ratio, value=finite, low=finite, high=finite, n=counts, p_value=finite)
 jobs = st.builds(
     messages.Job,
     experiment=texts, spec=specs, case=cases,
     suite_options=st.dictionaries(texts, texts, max_size=2), protocol=protocols,
     replicate=counts, seed=counts, cache_dir=texts, arms=st.lists(texts, max_size=2).map(tuple),
     threads=st.none() | counts, memory_limit_bytes=st.none() | counts,
-    allocator=st.sampled_from(schema.Allocator),
+    allocator=st.sampled_from(Allocator),
 )  # fmt: skip
-progresses = st.builds(
-    messages.Progress, stage=st.sampled_from(schema.Stage), arm=st.none() | texts
-)
+progresses = st.builds(messages.Progress, stage=st.sampled_from(Stage), arm=st.none() | texts)
 findings = st.builds(
     messages.Findings,
     outcome=outcomes, arms=st.lists(arm_results, max_size=2).map(tuple),
@@ -159,21 +172,21 @@ preparations = st.builds(
 )  # fmt: skip
 
 STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
-    schema.Absence: absences,
-    schema.ArmResult: arm_results,
-    schema.CaptureStats: captures,
-    schema.Case: cases,
-    schema.Environment: environments,
-    schema.Estimate: estimates,
-    schema.Manifest: manifests,
-    schema.Measurement: measurements(),
-    schema.ModelSpec: specs,
-    schema.Outcome: outcomes,
-    schema.Protocol: protocols,
-    schema.Ratio: ratios,
-    schema.Record: records,
-    schema.RunPlan: plans,
-    schema.Skip: skips,
+    Absence: absences,
+    ArmResult: arm_results,
+    CaptureStats: captures,
+    Case: cases,
+    Environment: environments,
+    Estimate: estimates,
+    Manifest: manifests,
+    Measurement: measurements(),
+    ModelSpec: specs,
+    Outcome: outcomes,
+    Protocol: protocols,
+    Ratio: ratios,
+    Record: records,
+    RunPlan: plans,
+    Skip: skips,
     messages.Ended: st.builds(messages.Ended, pid=counts, wait_status=counts, peak_bytes=counts),
     messages.Findings: findings,
     messages.Fork: st.builds(messages.Fork, job=jobs, token=texts),
@@ -202,7 +215,7 @@ def test_every_value_is_tried() -> None:
     def below(kind: type[Value]) -> set[type[Value]]:
         return set().union(*({each} | below(each) for each in kind.__subclasses__()))
 
-    modules = {"dynamometer.results.schema", "dynamometer.common.messages"}
+    modules = {Case.__module__, Record.__module__, messages.__name__}
     assert {kind for kind in below(Value) if kind.__module__ in modules} == set(STRATEGIES)
 
 

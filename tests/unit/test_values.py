@@ -6,16 +6,8 @@ import factories
 import msgspec
 import pytest
 
-from dynamometer.results.schema import (
-    SCHEMA_VERSION,
-    Case,
-    Measurement,
-    Mode,
-    ModelSpec,
-    Record,
-    Scale,
-    Skip,
-)
+from dynamometer.results.cases import Case, Mode, ModelSpec, Scale, Skip
+from dynamometer.results.records import SCHEMA_VERSION, Measurement, Record
 
 
 @pytest.mark.parametrize("sample", [math.nan, math.inf, -math.inf])

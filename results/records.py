@@ -1,0 +1,195 @@
+"""The vocabulary of what came back: outcomes, measurements, records, the manifest of a run."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+
+from dynamometer.results.cases import BASELINE, Case, RunPlan, Value
+
+# Format history: 1 first published layout of records and manifests.
+SCHEMA_VERSION = 1
+
+
+class Status(StrEnum):
+    """How a case, or one arm of it, ended."""
+
+    PASS = "pass"  # noqa: S105  a status, not a password
+    SKIP = "skip"
+    FAIL_ACCURACY = "fail_accuracy"
+    NONDETERMINISTIC = "nondeterministic"
+    FAIL = "fail"
+    OOM = "oom"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    INFRA = "infra"
+
+
+class Stage(StrEnum):
+    """Where in the life of a case something happened."""
+
+    LOAD = "load"
+    EAGER = "eager"
+    COMPILE = "compile"
+    RUN = "run"
+    COMPARE = "compare"
+    MEASURE = "measure"
+    WORKER = "worker"
+
+
+class Outcome(Value, frozen=True, kw_only=True):
+    """How it ended, where, why, and the evidence (a traceback, the tail of a log)."""
+
+    status: Status
+    stage: Stage | None = None
+    reason: str | None = None
+    detail: str | None = None
+
+
+PASSED = Outcome(status=Status.PASS)
+
+
+class Measurement(Value, frozen=True, kw_only=True):
+    """Raw samples of one metric on one arm, in the order they were taken, never averaged.
+
+    Raises:
+        ValueError: a sample is NaN or infinite, or `blocks` does not match `samples`.
+    """
+
+    metric: str
+    unit: str
+    arm: str
+    samples: tuple[float, ...]
+    blocks: tuple[int, ...] = ()
+    """The block each sample belongs to, where samples of several arms are compared by block."""
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(sample) for sample in self.samples):
+            msg = f"{self.metric} of {self.arm} holds a sample that is not finite"
+            raise ValueError(msg)
+        if self.blocks and len(self.blocks) != len(self.samples):
+            msg = f"{self.metric} of {self.arm}: one block per sample, or none"
+            raise ValueError(msg)
+
+
+class Absence(Value, frozen=True, kw_only=True):
+    """A metric that was asked for and is not there, and why."""
+
+    metric: str
+    arm: str
+    reason: str
+
+
+class CaptureStats(Value, frozen=True, kw_only=True):
+    """What Dynamo captured of one arm, counted over its first calls.
+
+    `frames` and `graphs` are counts of what was compiled; `breaks` counts graph breaks by reason.
+    """
+
+    frames: int
+    frames_ok: int
+    graphs: int
+    ops: int
+    breaks: dict[str, int] = {}  # noqa: RUF012  msgspec copies it for each value
+    recompiles: int = 0
+    """Compilations, after the first call, of frames that it had compiled."""
+
+
+class ArmResult(Value, frozen=True, kw_only=True):
+    """How one arm of a case ended, and what was captured of it."""
+
+    arm: str
+    outcome: Outcome
+    capture: CaptureStats | None = None
+    max_error: float | None = None
+    """Largest deviation from eager, relative to the largest magnitude of the leaf it is in."""
+    steady: bool | None = None
+    """Whether latencies had settled before measuring began; `None` if it never came to that."""
+
+
+class Environment(Value, frozen=True, kw_only=True):
+    """The machine and software a record was made on."""
+
+    id: str
+    """Short hash of everything below except the load."""
+    machine: str
+    cpu: str
+    cpus: int
+    memory_bytes: int
+    os: str
+    python: str
+    packages: dict[str, str]
+    """Versions of what influences results: torch, model packages, this project."""
+    git: str | None
+    """Commit of the project's checkout, with `-dirty` where it has changes."""
+    governor: str | None
+    load_1min: float
+    variables: dict[str, str]
+    """Environment variables known to change timings, where set."""
+
+
+class Record(Value, frozen=True, kw_only=True):
+    """One case in one replicate, whatever became of it: one line of `events.jsonl`."""
+
+    schema: int = SCHEMA_VERSION
+    run_id: str
+    case: Case
+    replicate: int
+    outcome: Outcome
+    """The worst of the arms', or of what happened before any arm was built."""
+    experiments: tuple[str, ...] = ("speedup", "memory")
+    """What was asked for."""
+    arms: tuple[ArmResult, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    absent: tuple[Absence, ...] = ()
+    build_order: tuple[str, ...] = ()
+    """The order in which the arms were built, drawn at random."""
+    notes: tuple[str, ...] = ()
+    varies: tuple[str, ...] = ()
+    """What of the model's inputs differs from call to call where it is used (`ModelSpec`)."""
+    device_name: str | None = None
+    environment_id: str
+    seed: int
+    started_at: str
+    """UTC, ISO 8601."""
+    seconds: dict[str, float]
+    """Wall seconds by what they were spent on; `harness` is what no stage accounts for."""
+    command: str
+    """The exact command that repeats this case alone."""
+    log: str | None = None
+    """Path of the case's log, relative to the run directory."""
+
+    @property
+    def is_worth_repeating(self) -> bool:
+        """Whether an arm beside the baseline passed, so that more replicates tell more."""
+        return any(each.outcome.status is Status.PASS for each in self.arms if each.arm != BASELINE)
+
+
+class Manifest(Value, frozen=True, kw_only=True):
+    """What a run directory says of itself: `manifest.json`."""
+
+    schema: int = SCHEMA_VERSION
+    run_id: str
+    created_at: str
+    version: str
+    program: str
+    """What was typed to start the program: a script, or `dynamometer run SUITE`."""
+    command: str
+    """The whole command line."""
+    plan: RunPlan
+    environment: Environment
+
+
+class Estimate(Value, frozen=True, kw_only=True):
+    """A value with its 95 % interval, from `n` replicates. Derived, never stored."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class Ratio(Estimate, frozen=True, kw_only=True):
+    """A quotient of two arms with the two-sided p-value of "no difference"."""
+
+    p_value: float
