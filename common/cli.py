@@ -21,7 +21,7 @@ from dynamometer.common.errors import (
 from dynamometer.common.options import GroupedCommand, report_options, run_options
 from dynamometer.common.plan import select
 from dynamometer.results import store
-from dynamometer.results.cases import BASELINE, BATCH_SIZES, Scale
+from dynamometer.results.cases import BATCH_SIZES, Scale
 from dynamometer.results.records import Manifest
 
 if TYPE_CHECKING:

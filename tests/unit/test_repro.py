@@ -49,7 +49,7 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[s
         "--only resnet18 --backend eager",
         "--only resnet18 --backend eager --backend aot_eager --speedup-ts",
         "--only resnet18 --speedup-ts",
-        "--only resnet18 --backend my.module:attribute",
+        "--only resnet18 --backend json:attribute",
         "--only resnet18 --scale tiny",
         "--only resnet18 --batch-size 3",
         "--only resnet18 -r 7 -n 25 --seed 12",

@@ -83,6 +83,11 @@ def test_what_only_tells_is_light(tmp_path: Path, words: list[str], expected: st
     [
         ("-k [", 2, ["-k '['", "not a regular expression", "unterminated"]),
         ("--backend inducter", 2, ["unknown backend 'inducter'", "did you mean inductor"]),
+        (
+            "--backend no_such_module:fast",
+            2,
+            ["no_such_module:fast", "can't be loaded", "no module"],
+        ),
         ("--only resnet81", 2, ["unknown model 'resnet81'", "did you mean resnet18", "--list"]),
         (
             "--torchbench-root /no/where",
