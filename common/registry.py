@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from typing import Any, Literal
 
 from dynamometer.common.errors import UnknownNameError, UsageError
@@ -92,13 +93,14 @@ def target(kind: Kind, name: str) -> str:
     module_name, colon, attribute = name.partition(":")
     if colon and module_name.strip(".") == module_name and module_name and attribute:
         package = module_name.partition(".")[0]
-        if importlib.util.find_spec(package) is None:
-            raise UsageError(_cannot_load(kind, name, name, f"no module named {package!r}"))
+        if package not in sys.modules and importlib.util.find_spec(package) is None:
+            reason = f"no module named {package!r}; install it, or put its folder on PYTHONPATH"
+            raise UsageError(_cannot_load(kind, name, name, reason))
         return name
     known = targets(kind)
     if name not in known:
         hint = "A callable of your own is given as module:attribute." if kind == "backends" else ""
-        raise UnknownNameError(kind.removesuffix("s"), name, choices(kind), hint)
+        raise UnknownNameError(kind.removesuffix("s"), name, set(known) - {BASELINE}, hint)
     return known[name]
 
 

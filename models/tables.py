@@ -48,7 +48,7 @@ class TableSuite:
     def _read(self, path: Path) -> Iterator[ModelSpec]:
         try:
             tables = rtoml.loads(path.read_text(encoding="utf-8"))
-        except rtoml.TomlParsingError as error:
+        except (rtoml.TomlParsingError, UnicodeDecodeError) as error:
             msg = f"{path} is not TOML: {error}"
             raise DynamometerError(msg) from error
         for name, table in tables.items():

@@ -72,6 +72,7 @@ def test_a_missing_package_is_noticed_without_an_import() -> None:
     """A misspelt module is refused while a run is planned, before anything is imported."""
     with pytest.raises(UsageError, match="can't be loaded: no module named 'no_such_package'"):
         registry.target("backends", "no_such_package.compiler:fast")
+    assert registry.target("backends", "__main__:fast") == "__main__:fast"
 
 
 def test_a_plugin_that_cannot_be_loaded_says_where_it_is(plugin: Path) -> None:

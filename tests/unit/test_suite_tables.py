@@ -61,6 +61,7 @@ def test_names_are_unique_over_all_tables(suite: TableSuite) -> None:
         ("[mine]\nsmoll = {}", "'mine' is not the table of a model: .*unknown field `smoll`"),
         ("stray = 1\n[mine]", "'stray' is not the table of a model: Expected `object`"),
         ("[mine", "is not TOML: .*line 1"),
+        ("# \udcff", "is not TOML: .*invalid start byte"),
     ],
 )
 def test_a_damaged_table_is_named(
@@ -69,7 +70,7 @@ def test_a_damaged_table_is_named(
     """What is wrong is said with its file and its table."""
     (tmp_path / "suite").mkdir()
     file = tmp_path / "suite" / "some.toml"
-    file.write_text(text)
+    file.write_bytes(text.encode(errors="surrogateescape"))
     monkeypatch.setattr(tables, "_HERE", tmp_path)
     with pytest.raises(DynamometerError, match=f"{re.escape(str(file))}.*{fault}"):
         TableSuite("suite").specs()
