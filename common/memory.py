@@ -12,8 +12,6 @@ from dynamometer.results.metrics import LOADED_MEMORY, PEAK_MEMORY
 from dynamometer.results.records import PASSED, Absence, Measurement, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dynamometer.common.experiment import Context
     from dynamometer.results.cases import Case, RunPlan
 
@@ -28,14 +26,12 @@ class Memory:
     itself needed for a while is not counted, what it leaves behind is.
     """
 
-    def processes(
-        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
+    def processes(self, case: Case, plan: RunPlan, replicate: int) -> tuple[Process, ...]:
         """Give each arm a process, once: memory is measured with the first replicate.
 
         Under the stock policy, as one that keeps freed memory would hide the peak.
         """
-        del plan, found
+        del plan
         if replicate > 0:
             return ()
         return tuple(Process((arm,), Allocator.STOCK) for arm in case.arms)

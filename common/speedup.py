@@ -27,11 +27,9 @@ _COMPILE_TIMES = frozenset({COMPILE_TIME, COMPILE_TIME_WARM})
 class Speedup:
     """The speedup experiment: compile time, correctness, then latencies in blocks."""
 
-    def processes(
-        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
+    def processes(self, case: Case, plan: RunPlan, replicate: int) -> tuple[Process, ...]:
         """Measure all arms in one process, in every replicate."""
-        del replicate, found
+        del replicate
         return (Process(case.arms, plan.protocol.allocator),)
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
