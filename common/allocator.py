@@ -7,8 +7,10 @@ alone turned a speedup of 1.08x into 0.48x (DESIGN section 5, point 2).
 from __future__ import annotations
 
 import ctypes
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.results.cases import Allocator
 
 if TYPE_CHECKING:
@@ -32,11 +34,65 @@ def without_policy(inherited: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in inherited.items() if name not in _VARIABLES}
 
 
+_LIBRARIES = {
+    Allocator.TCMALLOC: ("tcmalloc_minimal", "tcmalloc"),
+    Allocator.JEMALLOC: ("jemalloc",),
+}
+_PACKAGES = {
+    Allocator.TCMALLOC: "libtcmalloc-minimal4",
+    Allocator.JEMALLOC: "libjemalloc2",
+}
+
+
+def require_allocator(allocator: Allocator) -> None:
+    """Check that an allocator is there.
+
+    Raises:
+        UnfitEnvironmentError: it isn't.
+    """
+    if allocator.is_preloaded and find_library(allocator) is None:
+        msg = (
+            f"there is no {allocator} on this machine: install it"
+            f" (Debian: {_PACKAGES[allocator]}), or leave out --allocator"
+        )
+        raise UnfitEnvironmentError(msg)
+
+
+def find_library(allocator: Allocator) -> str | None:
+    """Give the file name of an allocator that is preloaded, as the dynamic linker finds it."""
+    from ctypes.util import find_library as find  # imports subprocess
+
+    return next((file for name in _LIBRARIES[allocator] if (file := find(name))), None)
+
+
+def environment_of(allocator: Allocator, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Give the environment of a template: stock policy, and a preloaded library where asked for.
+
+    Raises:
+        UnfitEnvironmentError: the library isn't installed.
+    """
+    environment = without_policy(inherited)
+    require_allocator(allocator)
+    library = find_library(allocator) if allocator.is_preloaded else None
+    if library is not None:
+        others = environment.get("LD_PRELOAD", "").split()
+        environment["LD_PRELOAD"] = " ".join([library, *others])
+    return environment
+
+
 def apply(allocator: Allocator) -> str | None:
     """Make this process's allocator follow a policy; if it can't, say so for the record."""
-    if allocator is Allocator.STOCK:
+    if allocator.is_preloaded and not _is_loaded(allocator):
+        return f"{allocator} could not be preloaded: glibc's stock policy was in force"
+    if allocator is not Allocator.KEEP:
         return None
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None or not all(mallopt(name, value) for name, value in _KEEP):
         return "this C library can't be told to keep freed memory: its stock policy was in force"
     return None
+
+
+def _is_loaded(allocator: Allocator) -> bool:
+    """Tell whether this process was started with the library; the linker only warns if not."""
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    return any(f"lib{name}" in maps for name in _LIBRARIES[allocator])

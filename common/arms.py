@@ -19,6 +19,7 @@ from dynamometer.common.steps import Step, in_float64, make_step
 from dynamometer.common.timing import Stopwatch, WarmUp, settle
 from dynamometer.dynamo import accuracy, capture
 from dynamometer.dynamo.backends import FunctionBackend, as_backend
+from dynamometer.dynamo.phases import Phases
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.records import PASSED, CaptureStats, Outcome, Stage, Status
 
@@ -54,6 +55,7 @@ class CompiledArm:
         first_steps_s: seconds of each step that was judged, the first one first.
         capture: what Dynamo captured; `None` where Dynamo is not involved.
         max_error: largest relative deviation from eager.
+        phases_s: what compiling was spent in (`Phases.until`).
     """
 
     name: str
@@ -62,6 +64,7 @@ class CompiledArm:
     first_steps_s: tuple[float, ...]
     capture: CaptureStats | None
     max_error: float
+    phases_s: dict[str, float]
 
     @property
     def outcome(self) -> Outcome:
@@ -169,7 +172,7 @@ def compile_arm(
         Exception: whatever the backend or the model raises.
     """
     stages, watch = context.stages, stopwatch(context)
-    snapshots = [capture.Snapshot.take()]
+    snapshots, began = [capture.Snapshot.take()], Phases.now()
     calls_s: list[float] = []
 
     def take(call: Callable[[], object]) -> object:
@@ -190,6 +193,7 @@ def compile_arm(
         first = step.first(take)
     with stages.at(Stage.RUN, name):
         seen = step.after(first, take)
+    phases_s = began.until(Phases.now())
     with stages.at(Stage.COMPARE, name):
         comparison = accuracy.compare(reference.seen, seen, reference.criterion, path="")
     if comparison.mismatch:
@@ -202,6 +206,7 @@ def compile_arm(
         first_steps_s=_steps_s(calls_s, len(step.calls)),
         capture=before.stats_since(after_first_call) if backend.captures else None,
         max_error=comparison.max_error,
+        phases_s=phases_s,
     )
 
 

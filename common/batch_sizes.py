@@ -13,6 +13,8 @@ from dynamometer.results.metrics import BATCH_SIZE, LATENCY
 from dynamometer.results.records import PASSED, ArmResult, Measurement, Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.common.experiment import Context
     from dynamometer.results.cases import Case, RunPlan
 
@@ -28,9 +30,11 @@ class BatchSizes:
     and the search ends with the first that does not pass.
     """
 
-    def processes(self, case: Case, plan: RunPlan, replicate: int) -> tuple[Process, ...]:
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
         """Try one size in one process."""
-        del replicate
+        del replicate, found
         return (Process(case.arms, plan.protocol.allocator),)
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:

@@ -5,29 +5,33 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import dynamometer
-from dynamometer.common import planning, registry
+from dynamometer.common import planning, registry, request
 from dynamometer.common.errors import (
     DynamometerError,
     UnfitEnvironmentError,
     UsageError,
 )
-from dynamometer.common.options import GroupedCommand, report_options, run_options
+from dynamometer.common.options import (
+    GroupedCommand,
+    calibrate_options,
+    report_options,
+    run_options,
+)
 from dynamometer.common.plan import select
 from dynamometer.results import store
 from dynamometer.results.cases import BATCH_SIZES, Scale
-from dynamometer.results.records import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dynamometer.common.suite import Suite
+    from dynamometer.results.records import Manifest
 
 _USAGE, _INTERRUPTED, _READER_LEFT = 2, 130, 141
 
@@ -115,6 +119,19 @@ def _program() -> click.Group:
     def ls(what: str, suite: str | None) -> None:
         click.echo("\n".join(_names(what, suite)))
 
+    @program.command("calibrate", cls=GroupedCommand, help=_CALIBRATE_HELP)
+    @calibrate_options
+    @click.pass_obj
+    def calibrate(invocation: tuple[str, list[str]], /, **options: Any) -> int:
+        from dynamometer.common import calibrate  # scipy and rich take a while to import
+
+        program, words = invocation
+        return calibrate.run(program, words, options)
+
+    @program.command("doctor", help="Say what on this machine makes figures worse.")
+    def doctor() -> int:
+        return _doctor()
+
     return program
 
 
@@ -122,6 +139,13 @@ _RUN_HELP = """Measure what compiling does to the models of {suite}.
 
 Each case runs in a process of its own; a line is printed as it ends, and everything is kept in
 a directory below --output-dir, from which an interrupted run can be resumed.
+"""
+
+_CALIBRATE_HELP = """Find out how often measuring is wrong on this machine.
+
+Identical arms, and arms slowed by 1, 2 and 5 %, are measured on models of torchbench; the page
+that is written says how often identical arms are called different, how often intervals hold the
+truth, and how often a slowdown is noticed. Later runs below the same --output-dir learn from it.
 """
 
 _TARGETS = """
@@ -174,25 +198,9 @@ def _run_suite(suite: str, program: str, words: list[str], options: dict[str, An
         click.echo("\n".join(spec.name for spec in models))
         return 0
     plan = planning.make_plan(suite, suite_options, models, options)
-    from dynamometer.common.environment import read_environment, require_device
-
-    require_device(options["device"])
     runs = Path(options["output_dir"])
-    with planning.store_errors_as_usage():
-        store.make_home(runs)  # takes no time, unlike what follows
-    now = datetime.now(UTC)
-    manifest = Manifest(
-        run_id=f"{now:%Y%m%d-%H%M%S}-{os.urandom(3).hex()}",
-        created_at=now.isoformat(timespec="seconds"),
-        version=dynamometer.__version__,
-        program=program,
-        command=shlex.join([*shlex.split(program), *words]),
-        plan=plan,
-        environment=read_environment(),
-    )
-    directory = runs / manifest.run_id
-    with planning.store_errors_as_usage():
-        store.create(directory, manifest)
+    command = shlex.join([*shlex.split(program), *words])
+    manifest, directory = request.begin(plan, program, command, runs)
     return _execute(manifest, directory, options)
 
 
@@ -218,6 +226,20 @@ def _resume(directory: Path, options: dict[str, Any]) -> int:
         )
         raise UnfitEnvironmentError(msg)
     return _execute(manifest, directory, options)
+
+
+def _doctor() -> int:
+    """Print what was found, and give the exit code of an unfit machine if it is one."""
+    from dynamometer.common.doctor import examine
+    from dynamometer.results.records import Level
+
+    found = examine()
+    for each in found:
+        click.echo(f"{each.level.upper():5} {each.subject}: {each.finding}")
+        if each.remedy:
+            click.echo(f"      {each.remedy}")
+    unfit = any(each.level is Level.UNFIT for each in found)
+    return UnfitEnvironmentError.exit_code if unfit else 0
 
 
 def _execute(manifest: Manifest, directory: Path, options: dict[str, Any]) -> int:

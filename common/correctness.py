@@ -11,6 +11,8 @@ from dynamometer.common.experiment import Process
 from dynamometer.results.records import ArmResult
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.common.experiment import Context
     from dynamometer.common.messages import Findings
     from dynamometer.results.cases import Case, RunPlan
@@ -20,9 +22,11 @@ if TYPE_CHECKING:
 class Accuracy:
     """The accuracy experiment: what `--accuracy` does."""
 
-    def processes(self, case: Case, plan: RunPlan, replicate: int) -> tuple[Process, ...]:
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
         """Check all arms in one process, in every replicate."""
-        del replicate
+        del replicate, found
         return (Process(case.arms, plan.protocol.allocator),)
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:

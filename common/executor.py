@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from dynamometer.common import registry
-from dynamometer.common.allocator import without_policy
+from dynamometer.common.allocator import environment_of
 from dynamometer.common.deaths import arms_at_death, name_death
 from dynamometer.common.errors import UsageError
 from dynamometer.common.messages import Findings, Job, Preparation
 from dynamometer.common.outcome import worst
 from dynamometer.common.process import Limits, Template, tail
 from dynamometer.common.repro import single_case_command
-from dynamometer.results.cases import StartMethod
+from dynamometer.results.cases import Allocator, Caches, StartMethod
 from dynamometer.results.records import PASSED, Record, Stage, Status
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ class Executor(Protocol):
 
     def execute(self, case: Case, replicate: int) -> Record:
         """Run one replicate; the record says how it ended. Model faults are never raised."""
+        ...
+
+    def forget(self, case: Case) -> None:
+        """Drop what was kept for a case's further replicates: there will be none."""
         ...
 
     def close(self) -> None:
@@ -85,7 +89,7 @@ class LocalExecutor:
         self._directory = directory
         self._logs = directory / "logs"
         self._logs.mkdir(parents=True, exist_ok=True)
-        self._template: Template | None = None
+        self._templates: dict[Allocator, Template] = {}
         self._caches: dict[str, Path] = {}
         # Below the run's directory, so that what a killed run left is found and removed.
         self._cache_root = directory.resolve() / "cache"
@@ -98,7 +102,7 @@ class LocalExecutor:
         if not runnable:
             return Prepared()
         started = time.monotonic()
-        self._ready_template()
+        self._ready_template(self._plan.protocol.allocator)
         seconds = {"start": time.monotonic() - started}
         warnings = self._prepare_toolchain(runnable[0])
         seconds["toolchain"] = time.monotonic() - started - seconds["start"]
@@ -106,9 +110,9 @@ class LocalExecutor:
         return Prepared(seconds, warnings)
 
     def _prepare_toolchain(self, case: Case) -> tuple[str, ...]:
-        (process,) = self._processes("toolchain", case, 0)
+        (process,) = self._processes("toolchain", case, 0, [])
         worker = self._run_worker("toolchain", case, 0, process)
-        self._forget_cache(case)
+        self.forget(case)
         outcome = self._findings("toolchain", worker, case, case.arms).outcome
         if outcome == PASSED:
             return ()
@@ -124,8 +128,12 @@ class LocalExecutor:
         started = time.monotonic()
         seconds: defaultdict[str, float] = defaultdict(float)
         parts: list[Findings] = []
+        caches = self._plan.protocol.caches
+        if caches is Caches.WARM and case.id not in self._caches:
+            filling = self._processes("fill", case, replicate, parts)
+            self._run_experiment("fill", case, replicate, filling, seconds)
         for name in self._plan.experiments:
-            wanted = self._processes(name, case, replicate)
+            wanted = self._processes(name, case, replicate, parts)
             if parts:
                 # What failed in an earlier experiment is not asked again.
                 failed = {
@@ -137,17 +145,23 @@ class LocalExecutor:
                 parts += [self._left_out(name, each, failed) for each in barred]
                 wanted = tuple(each for each in wanted if each not in barred)
             parts += self._run_experiment(name, case, replicate, wanted, seconds)
-        if replicate + 1 == self._plan.protocol.replicates:
-            self._forget_cache(case)
+        if caches is Caches.COLD:
+            self.forget(case)
         seconds["start"], self._starting_s = self._starting_s, 0.0
         seconds["harness"] = time.monotonic() - started - sum(seconds.values())
         return self._record(case, replicate, parts, started_at, dict(seconds))
 
+    def forget(self, case: Case) -> None:
+        """Remove the graph caches of a case."""
+        path = self._caches.pop(case.id, None)
+        if path is not None:
+            shutil.rmtree(path, ignore_errors=True)
+
     def close(self) -> None:
-        """End the template, and with it its workers; remove the graph caches."""
-        if self._template is not None:
-            self._template.close()
-            self._template = None
+        """End the templates, and with them their workers; remove the graph caches."""
+        for template in self._templates.values():
+            template.close()
+        self._templates.clear()
         shutil.rmtree(self._cache_root, ignore_errors=True)
         self._caches.clear()
 
@@ -161,11 +175,11 @@ class LocalExecutor:
     ) -> list[Findings]:
         """Run one experiment, and add what it took to `seconds`.
 
-        One worker's seconds go by its stages; those of several by the experiment's name.
+        Those of the plan's first experiment go by stage, those of others by the experiment's name.
         """
         started, starting_s = time.monotonic(), self._starting_s
         workers = [self._run_worker(name, case, replicate, process) for process in wanted]
-        if len(workers) == 1 and workers[0].report:
+        if workers and name == self._plan.experiments[0] and workers[0].report:
             for stage, spent_s in workers[0].report.seconds.items():
                 seconds[stage] += spent_s
         elif workers:
@@ -178,17 +192,19 @@ class LocalExecutor:
     def _run_worker(self, name: str, case: Case, replicate: int, process: Process) -> Worker:
         """Run one worker process, alone: two at a time spin for each other's cores."""
         log = self._log_path(case)
-        template = self._ready_template()
+        template = self._ready_template(process.allocator)
         worker = template.run(self._job(name, case, replicate, process), log, self._limits())
         if template.died or self._plan.protocol.start_method is StartMethod.SPAWN:
             template.close()
-            self._template = None
+            del self._templates[_preloaded(process.allocator)]
         _cut(log)
         return worker
 
-    def _processes(self, name: str, case: Case, replicate: int) -> tuple[Process, ...]:
+    def _processes(
+        self, name: str, case: Case, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
         experiment: Experiment = registry.resolve("experiments", name)()
-        return experiment.processes(case, self._plan, replicate)
+        return experiment.processes(case, self._plan, replicate, found)
 
     def _left_out(self, name: str, process: Process, failed: Mapping[str, Outcome]) -> Findings:
         """Say what it means that a process is not started for arms that failed before."""
@@ -196,14 +212,17 @@ class LocalExecutor:
         experiment: Experiment = registry.resolve("experiments", name)()
         return experiment.salvage(Findings(outcome=outcome), process.arms)
 
-    def _ready_template(self) -> Template:
-        """Give a template that workers can be forked from, starting one if there is none."""
-        if self._template is not None:
-            return self._template
+    def _ready_template(self, allocator: Allocator) -> Template:
+        """Give a template that workers can be forked from, starting one if there is none.
+
+        An allocator that is preloaded needs a template of its own; the others are one library.
+        """
+        key = _preloaded(allocator)
+        if key in self._templates:
+            return self._templates[key]
         started = time.monotonic()
-        template = self._template = Template(
-            self._logs / "template.log", without_policy(os.environ)
-        )
+        environment = environment_of(allocator, os.environ)
+        template = self._templates[key] = Template(self._logs / "template.log", environment)
         template.launch(
             Preparation(
                 suite=self._plan.suite,
@@ -232,6 +251,8 @@ class LocalExecutor:
             cache_dir=str(self._cache(case)),
             arms=process.arms,
             allocator=process.allocator,
+            turn=process.turn,
+            fastest_s=process.fastest_s,
             threads=self._plan.threads,
             memory_limit_bytes=self._plan.memory_limit_bytes,
         )
@@ -242,11 +263,6 @@ class LocalExecutor:
             self._cache_root.mkdir(exist_ok=True)
             self._caches[case.id] = Path(tempfile.mkdtemp(dir=self._cache_root))
         return self._caches[case.id]
-
-    def _forget_cache(self, case: Case) -> None:
-        path = self._caches.pop(case.id, None)
-        if path is not None:
-            shutil.rmtree(path, ignore_errors=True)
 
     def _log_path(self, case: Case) -> Path:
         return self._logs / f"{case.model.replace('/', '_')}.log"
@@ -292,6 +308,10 @@ class LocalExecutor:
             measurements=tuple(each for part in parts for each in part.measurements),
             absent=tuple(each for part in parts for each in part.absent),
             build_order=first.build_order,
+            disturbed_blocks=first.disturbed_blocks,
+            disturbed_turns=any(part.disturbed_blocks for part in parts[1:]),
+            repeated_blocks=sum(part.repeated_blocks for part in parts),
+            spread=self._manifest.spread,
             notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
             varies=tuple(self._plan.spec_of(case).varies),
             device_name=first.device_name,
@@ -302,6 +322,11 @@ class LocalExecutor:
             command=single_case_command(self._manifest, case),
             log=str(log.relative_to(self._directory)),
         )
+
+
+def _preloaded(allocator: Allocator) -> Allocator:
+    """Give what a template must be started with: one library, or glibc whatever its policy."""
+    return allocator if allocator.is_preloaded else Allocator.STOCK
 
 
 def _cut(log: Path) -> None:

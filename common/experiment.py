@@ -12,7 +12,7 @@ from dynamometer.common.messages import Progress
 from dynamometer.common.shapes import with_other_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from dynamometer.common.messages import Findings, Job
     from dynamometer.common.suite import LoadedModel, Suite
@@ -90,17 +90,30 @@ class Process:
     Attributes:
         arms: those of the case it deals with.
         allocator: the policy its `malloc` is to follow.
+        turn: which turn of its arm it is, where arms take turns.
+        fastest_s: seconds per call of the case's fastest arm, if that is known.
     """
 
     arms: tuple[str, ...]
     allocator: Allocator
+    turn: int = 0
+    fastest_s: float | None = None
 
 
 class Experiment(Protocol):
     """Something measured on a case, in one worker process or several."""
 
-    def processes(self, case: Case, plan: RunPlan, replicate: int) -> tuple[Process, ...]:
-        """Say which worker processes it wants; none to sit this replicate out."""
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
+        """Say which worker processes it wants; none to sit this replicate out.
+
+        Args:
+            case: what is run.
+            plan: of the run.
+            replicate: which of the case, from 0.
+            found: what the experiments before it found in this replicate.
+        """
         ...
 
     def measure(self, context: Context) -> Findings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,18 +11,24 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common import arms
+from dynamometer.common.apart import TURNS
 from dynamometer.common.arms import CompiledArm, SettledArm
 from dynamometer.common.messages import Findings
 from dynamometer.common.outcome import attempt, worst
 from dynamometer.common.speedup import absences
-from dynamometer.common.timing import measure_blocks
+from dynamometer.common.surroundings import Machine, read_counters
+from dynamometer.common.timing import Blocks, alone, measure_blocks, settle
 from dynamometer.dynamo import capture
 from dynamometer.results.cases import BASELINE
+from dynamometer.results.interference import LONGEST_DISTURBANCE
 from dynamometer.results.metrics import (
+    COMPILE_PHASES,
     COMPILE_TIME,
     COMPILE_TIME_WARM,
     KERNEL_TIME,
     LATENCY,
+    LATENCY_ALONE,
+    LATENCY_APART,
     MINOR_FAULTS,
 )
 from dynamometer.results.records import PASSED, ArmResult, Measurement, Outcome, Stage, Status
@@ -48,26 +55,72 @@ def measure(context: Context) -> Findings:
     padding: list[bytearray] = []
     settled: dict[str, SettledArm] = {}
     results: dict[str, ArmResult] = {}
+    by_itself: list[Visit] = []
     for name in order:
         padding.extend(pad_heap(rng))
         arm = attempt(stages, partial(_build, context, loaded, name, reference))
         results[name] = _arm_result(name, arm)
         if isinstance(arm, SettledArm) and results[name].outcome == PASSED:
             settled[name] = arm
+            with stages.at(Stage.MEASURE, name):
+                by_itself += _visit_alone(context, arm, rng)
     del reference  # and with it whatever was computed in float64
+    blocks = Blocks((), (), 0)
     if BASELINE in settled and len(settled) > 1:
         frames = capture.frames_seen()
         with stages.at(Stage.MEASURE):
-            visits = _measure(context, settled, rng)
+            blocks = _measure(context, settled, rng)
         results = _unsettle(results) if capture.frames_seen() > frames else results
-    else:
-        visits = []
     del padding
     metric = COMPILE_TIME if cold else COMPILE_TIME_WARM
-    found = (*_compile_times(metric, settled), *_latencies(visits))
+    found = (
+        *_compile_times(metric, settled),
+        *_latencies(LATENCY_ALONE, by_itself),
+        *_latencies(LATENCY, blocks.visits),
+        *_kernel_work(blocks.visits),
+    )
     findings = _findings(context, loaded, results, order)
     return msgspec.structs.replace(
-        findings, measurements=found, absent=absences(findings.arms, found)
+        findings,
+        measurements=found,
+        absent=absences(findings.arms, found),
+        disturbed_blocks=blocks.disturbed,
+        repeated_blocks=blocks.repeats,
+    )
+
+
+def measure_apart(context: Context) -> Findings:
+    """Time the one arm of this process, which takes its turn; its results were compared before."""
+    job, stages = context.job, context.stages
+    (name,) = job.arms
+    rng = random.Random(f"{job.seed}/{job.replicate}/{job.turn}/{job.case.id}")  # noqa: S311  no secret
+    with stages.at(Stage.LOAD):
+        loaded = context.load()
+    padding = pad_heap(rng)
+    with stages.at(Stage.COMPILE, name):
+        step = arms.compiled_step(context, loaded, name)
+    with stages.at(Stage.MEASURE, name):
+        warm_up = settle(arms.stopwatch(context), step.call, capture.frames_seen)
+        latencies_s = {name: warm_up.latency_s, "": job.fastest_s or warm_up.latency_s}
+        budget_s = job.protocol.arm_budget_s / TURNS
+        protocol = msgspec.structs.replace(job.protocol, arm_budget_s=budget_s)
+        blocks = measure_blocks(
+            arms.stopwatch(context), {name: step.call}, latencies_s, protocol, rng,
+            Machine(read_counters, context.device.is_disturbed),
+        )  # fmt: skip
+    del padding
+    calm = [visit for visit in blocks.visits if visit.block not in blocks.disturbed]
+    blocks_made = len({visit.block for visit in blocks.visits})
+    too_many = len(blocks.disturbed) > LONGEST_DISTURBANCE * blocks_made
+    turned = [replace(visit, block=job.turn) for visit in calm or blocks.visits]
+    notes = () if warm_up.steady else (f"{name} had not settled when timed apart",)
+    return Findings(
+        outcome=PASSED,
+        measurements=tuple(_latencies(LATENCY_APART, turned)),
+        disturbed_blocks=(job.turn,) if too_many else (),
+        repeated_blocks=blocks.repeats,
+        notes=notes,
+        device_name=context.device.name,
     )
 
 
@@ -115,7 +168,27 @@ def _arm_result(name: str, arm: SettledArm | CompiledArm | Outcome) -> ArmResult
     )
 
 
-def _measure(context: Context, settled: dict[str, SettledArm], rng: random.Random) -> list[Visit]:
+def _visit_alone(context: Context, arm: SettledArm, rng: random.Random) -> tuple[Visit, ...]:
+    """Time an arm before any later one is built, to be compared with its visits in blocks.
+
+    Nothing if something else disturbed that, nor on an accelerator: there a sample ends with a
+    wait for the device, and how many calls share one depends on arms that are not built yet.
+    """
+    if context.job.case.device != "cpu":
+        return ()
+    name, latency_s = arm.compiled.name, arm.warm_up.latency_s
+    blocks = measure_blocks(
+        arms.stopwatch(context),
+        {name: arm.compiled.step.call},
+        {name: latency_s},
+        alone(latency_s, context.job.protocol),
+        rng,
+        Machine(read_counters, context.device.is_disturbed),
+    )
+    return () if blocks.disturbed else blocks.visits
+
+
+def _measure(context: Context, settled: dict[str, SettledArm], rng: random.Random) -> Blocks:
     names = [name for name in context.job.arms if name in settled]
     return measure_blocks(
         arms.stopwatch(context),
@@ -123,6 +196,7 @@ def _measure(context: Context, settled: dict[str, SettledArm], rng: random.Rando
         {name: settled[name].warm_up.latency_s for name in names},
         context.job.protocol,
         rng,
+        Machine(read_counters, context.device.is_disturbed),
     )
 
 
@@ -153,39 +227,49 @@ def _findings(
 
 
 def _compile_times(metric: str, settled: dict[str, SettledArm]) -> list[Measurement]:
+    found = []
+    for name, arm in settled.items():
+        if arm.compile_s is None:
+            continue
+        spent_s = {metric: arm.compile_s}
+        for phase, seconds in arm.compiled.phases_s.items():
+            spent_s[COMPILE_PHASES[phase]] = seconds
+        found += [
+            Measurement(metric=what, unit="s", arm=name, samples=(seconds,))
+            for what, seconds in spent_s.items()
+        ]
+    return found
+
+
+def _latencies(metric: str, visits: Sequence[Visit]) -> list[Measurement]:
     return [
-        Measurement(metric=metric, unit="s", arm=name, samples=(arm.compile_s,))
-        for name, arm in settled.items()
-        if arm.compile_s is not None
+        Measurement(
+            metric=metric,
+            unit="s",
+            arm=arm,
+            samples=tuple(sample for visit in own for sample in visit.samples_s),
+            blocks=tuple(visit.block for visit in own for _ in visit.samples_s),
+        )
+        for arm, own in _by_arm(visits).items()
     ]
 
 
-def _latencies(visits: list[Visit]) -> list[Measurement]:
+def _kernel_work(visits: Sequence[Visit]) -> list[Measurement]:
+    """Give what the kernel did for each arm: served page faults, and whatever took it time."""
     found = []
-    for arm in dict.fromkeys(visit.arm for visit in visits):
-        own = [visit for visit in visits if visit.arm == arm]
+    for arm, own in _by_arm(visits).items():
         blocks = tuple(visit.block for visit in own)
+        faults = tuple(visit.minor_faults_per_call for visit in own)
+        seconds = tuple(visit.kernel_s_per_call for visit in own)
         found += [
-            Measurement(
-                metric=LATENCY,
-                unit="s",
-                arm=arm,
-                samples=tuple(sample for visit in own for sample in visit.samples_s),
-                blocks=tuple(visit.block for visit in own for _ in visit.samples_s),
-            ),
-            Measurement(
-                metric=MINOR_FAULTS,
-                unit="1/call",
-                arm=arm,
-                samples=tuple(visit.minor_faults_per_call for visit in own),
-                blocks=blocks,
-            ),
-            Measurement(
-                metric=KERNEL_TIME,
-                unit="s/call",
-                arm=arm,
-                samples=tuple(visit.kernel_s_per_call for visit in own),
-                blocks=blocks,
-            ),
+            Measurement(metric=MINOR_FAULTS, unit="1/call", arm=arm, samples=faults, blocks=blocks),
+            Measurement(metric=KERNEL_TIME, unit="s/call", arm=arm, samples=seconds, blocks=blocks),
         ]
+    return found
+
+
+def _by_arm(visits: Sequence[Visit]) -> dict[str, list[Visit]]:
+    found: dict[str, list[Visit]] = {}
+    for visit in visits:
+        found.setdefault(visit.arm, []).append(visit)
     return found

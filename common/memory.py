@@ -12,6 +12,8 @@ from dynamometer.results.metrics import LOADED_MEMORY, PEAK_MEMORY
 from dynamometer.results.records import PASSED, Absence, Measurement, Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.common.experiment import Context
     from dynamometer.results.cases import Case, RunPlan
 
@@ -26,12 +28,14 @@ class Memory:
     itself needed for a while is not counted, what it leaves behind is.
     """
 
-    def processes(self, case: Case, plan: RunPlan, replicate: int) -> tuple[Process, ...]:
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
         """Give each arm a process, once: memory is measured with the first replicate.
 
         Under the stock policy, as one that keeps freed memory would hide the peak.
         """
-        del plan
+        del plan, found
         if replicate > 0:
             return ()
         return tuple(Process((arm,), Allocator.STOCK) for arm in case.arms)

@@ -26,6 +26,10 @@ class Job(Value, frozen=True, kw_only=True):
     arms: tuple[str, ...]
     """The arms of the case this process deals with."""
     allocator: Allocator
+    turn: int = 0
+    """Which turn of its arm this process is, where arms take turns."""
+    fastest_s: float | None = None
+    """Seconds per call of the case's fastest arm, where that is known and may not be here."""
     threads: int | None = None
     memory_limit_bytes: int | None = None
 
@@ -38,6 +42,8 @@ class Findings(Value, frozen=True, kw_only=True):
     measurements: tuple[Measurement, ...] = ()
     absent: tuple[Absence, ...] = ()
     build_order: tuple[str, ...] = ()
+    disturbed_blocks: tuple[int, ...] = ()
+    repeated_blocks: int = 0
     notes: tuple[str, ...] = ()
     device_name: str | None = None
 

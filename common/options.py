@@ -172,8 +172,30 @@ _OPTIONS = (
     ),
     _option(
         "-r", "--replicates", type=click.IntRange(1), metavar="N", group="Measurement",
-        help="Worker processes each case is measured in.  [default: 3; with --quick or"
-        " --accuracy 1]",
+        help="Worker processes each case is measured in.  [default: 3, and up to 5 until --target;"
+        " with --quick or --accuracy 1]",
+    ),
+    _option(
+        "--rigorous", is_flag=True, group="Measurement",
+        help="5 to 10 replicates instead of 3 to 5.",
+    ),
+    _option(
+        "--target", "half_width", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=0.01, show_default=True, metavar="SHARE", group="Measurement",
+        help="Half-width of the interval at which a speedup is known well enough.",
+    ),
+    _option(
+        "--max-seconds", "case_budget_s", type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS", group="Measurement",
+        help="A case that took this long gets no replicates beyond the least number.",
+    ),
+    _option(
+        "--cold", "caches", flag_value="cold", default=None, type=str, group="Measurement",
+        help="Compile from empty graph caches in every replicate, not in the first alone.",
+    ),
+    _option(
+        "--warm", "caches", flag_value="warm", default=None, type=str, group="Measurement",
+        help="Compile with the caches that an earlier process has filled.",
     ),
     _option(
         "-n", "--repeat", "calls", type=click.IntRange(1), metavar="N", group="Measurement",
@@ -182,7 +204,7 @@ _OPTIONS = (
     _option(
         "--allocator", type=click.Choice([each.value for each in Allocator]), default="keep",
         show_default=True, group="Measurement",
-        help="Whether the workers' malloc keeps freed memory or gives it back.",
+        help="The workers' malloc: glibc's, keeping freed memory or giving it back, or another.",
     ),
     _option(
         "--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N",
@@ -233,6 +255,50 @@ _SUITE_OPTIONS = {
     ),
 }  # fmt: skip
 """What only one suite understands."""
+
+
+_CALIBRATE_OPTIONS = (
+    _option(
+        "--only", multiple=True, metavar="NAME", group="Selection",
+        help="This model of torchbench; may be repeated.  [default: fourteen]",
+    ),
+    _option(
+        "--scale", type=click.Choice([scale.value for scale in Scale]), default="small",
+        show_default=True, group="Workload", help="How far models are shrunk.",
+    ),
+    _option(
+        "-r", "--replicates", type=click.IntRange(3), default=30, show_default=True, metavar="N",
+        group="Measurement", help="Worker processes each model is measured in.",
+    ),
+    _option(
+        "--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N",
+        group="Measurement", help="For the order of everything random.",
+    ),
+    _option(
+        "--spawn", is_flag=True, group="Execution",
+        help="Start every worker afresh instead of forking it from a warm template.",
+    ),
+    _option(
+        "--from", "evaluated", multiple=True, metavar="DIR", group="Output",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Measure nothing: evaluate this run, or several as one.",
+    ),
+    _option(
+        "--output-dir", type=click.Path(), default="runs", show_default=True, metavar="DIR",
+        group="Output", help="Where the run's directory is made.",
+    ),
+    _option(
+        "--page", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", group="Output",
+        help="Where the page goes, and its picture beside it.  [default: the run's directory]",
+    ),
+)  # fmt: skip
+
+
+def calibrate_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a calibration."""
+    for option in reversed(_CALIBRATE_OPTIONS):
+        command = option(command)
+    return command
 
 
 def report_options(command: Callable[..., Any]) -> Callable[..., Any]:

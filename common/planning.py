@@ -15,9 +15,12 @@ from dynamometer.results import store
 from dynamometer.results.cases import (
     BASELINE,
     BATCH_SIZES,
+    DEFAULT_REPLICATES,
     FIXED_SIZES,
+    RIGOROUS_REPLICATES,
     SEARCHED_SIZES,
     Allocator,
+    Caches,
     Dtype,
     Mode,
     Protocol,
@@ -143,8 +146,7 @@ def make_plan(
         batch_size=options["batch_size"],
     )
     _check_workload(workload)
-    from dynamometer.common.environment import memory_bytes
-
+    least, most = _replicates(options)
     plan = RunPlan(
         suite=suite,
         suite_options=suite_options,
@@ -152,19 +154,30 @@ def make_plan(
         cases=build_cases(models, workload),
         experiments=_experiments(options),
         protocol=Protocol(
-            replicates=_replicates(options),
+            replicates=least,
+            most_replicates=most,
+            target=options["half_width"],
+            case_budget_s=options["case_budget_s"],
             calls=options["calls"],
             allocator=Allocator(options["allocator"]),
+            caches=Caches(options["caches"] or Caches.FIRST_COLD),
             start_method=StartMethod.SPAWN if options["spawn"] else StartMethod.FORK,
         ),
         timeout_s=options["timeout_s"],
-        memory_limit_bytes=options["memory_limit_bytes"] or int(_MEMORY_SHARE * memory_bytes()),
+        memory_limit_bytes=options["memory_limit_bytes"] or usual_memory_limit(),
         seed=options["seed"],
         threads=options["threads"],
         no_skip=options["no_skip"],
     )
     _refuse_fixed_sizes(plan)
     return plan
+
+
+def usual_memory_limit() -> int:
+    """Give the bytes a worker may take where no limit is given."""
+    from dynamometer.common.environment import memory_bytes
+
+    return int(_MEMORY_SHARE * memory_bytes())
 
 
 def _check_options(options: dict[str, Any]) -> None:
@@ -192,11 +205,13 @@ _NOT_IN_A_SEARCH = {
     "accuracy": "--accuracy",
     "backends": "--backend",
     "batch_size": "--batch-size",
+    "caches": "--cold and --warm",
     "calls": "--repeat",
     "compiled_optimizer": "--compile-optimizer",
     "dynamic": "--dynamic-shapes",
     "expect": "--expect",
     "replicates": "--replicates",
+    "rigorous": "--rigorous",
     "speedup_ts": "--speedup-ts",
 }
 
@@ -262,14 +277,26 @@ def _arms(options: dict[str, Any]) -> tuple[str, ...]:
 def _experiments(options: dict[str, Any]) -> tuple[str, ...]:
     if options["find_batch_sizes"]:
         return (BATCH_SIZES,)
-    return ("accuracy",) if options["accuracy"] else ("speedup", "memory")
+    return ("accuracy",) if options["accuracy"] else ("speedup", "apart", "memory")
 
 
-def _replicates(options: dict[str, Any]) -> int:
-    """Give three, but one where the figures are for screening or there are none."""
+def _replicates(options: dict[str, Any]) -> tuple[int, int]:
+    """Give the least and the most; one where figures are for screening, or there are none.
+
+    Raises:
+        UsageError: how many was said in two ways.
+    """
     if options["find_batch_sizes"]:
-        return SEARCHED_SIZES
-    return int(options["replicates"] or (1 if options["quick"] or options["accuracy"] else 3))
+        return SEARCHED_SIZES, SEARCHED_SIZES
+    exact: int | None = options["replicates"]
+    if options["rigorous"] and (exact or options["quick"] or options["accuracy"]):
+        msg = "--rigorous takes 5 to 10 replicates: leave out -r, --quick and --accuracy"
+        raise UsageError(msg)
+    if exact is None and (options["quick"] or options["accuracy"]):
+        exact = 1
+    if exact is not None:
+        return exact, exact
+    return RIGOROUS_REPLICATES if options["rigorous"] else DEFAULT_REPLICATES
 
 
 def _refuse_fixed_sizes(plan: RunPlan) -> None:

@@ -35,8 +35,11 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
     },
     "experiments": {
         "accuracy": "dynamometer.common.correctness:Accuracy",
+        "apart": "dynamometer.common.apart:Apart",
         "batch_sizes": "dynamometer.common.batch_sizes:BatchSizes",
+        "fill": "dynamometer.common.fill:Fill",
         "memory": "dynamometer.common.memory:Memory",
+        "naive": "dynamometer.common.naive:Naive",
         "speedup": "dynamometer.common.speedup:Speedup",
         "toolchain": "dynamometer.common.toolchain:Toolchain",
     },

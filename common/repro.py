@@ -5,7 +5,17 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from dynamometer.results.cases import BASELINE, BATCH_SIZES, Allocator, Mode, StartMethod
+from dynamometer.results.cases import (
+    BASELINE,
+    BATCH_SIZES,
+    DEFAULT_REPLICATES,
+    RIGOROUS_REPLICATES,
+    Allocator,
+    Caches,
+    Mode,
+    Protocol,
+    StartMethod,
+)
 
 if TYPE_CHECKING:
     from dynamometer.results.cases import Case, RunPlan
@@ -37,12 +47,30 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
     ):
         words += ["--batch-size", str(case.batch_size)]
     if BATCH_SIZES not in plan.experiments:
-        words += ["--replicates", str(plan.protocol.replicates)]
+        words += _precision_words(plan.protocol)
     words += ["--seed", str(plan.seed)]
     words += _execution_words(plan)
     if plan.no_skip or spec.skip_reason(case.device, case.mode) is not None:
         words.append("--no-skip")
     return shlex.join(words)
+
+
+def _precision_words(protocol: Protocol) -> list[str]:
+    """Say how often, and until when, a case is measured."""
+    usual = Protocol()
+    words = []
+    replicates = (protocol.replicates, protocol.most_replicates)
+    if replicates == RIGOROUS_REPLICATES:
+        words.append("--rigorous")
+    elif replicates != DEFAULT_REPLICATES:
+        words += ["--replicates", str(protocol.replicates)]
+    if protocol.target != usual.target:
+        words += ["--target", repr(protocol.target)]
+    if protocol.case_budget_s is not None:
+        words += ["--max-seconds", repr(protocol.case_budget_s)]
+    if protocol.caches is not Caches.FIRST_COLD:
+        words.append(f"--{protocol.caches}")
+    return words
 
 
 def _execution_words(plan: RunPlan) -> list[str]:

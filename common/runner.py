@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import sys
 from collections import defaultdict
@@ -9,10 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, Self
 
+import msgspec
+
 from dynamometer.common.repro import single_case_command
-from dynamometer.results import batch_sizes
 from dynamometer.results.cases import BATCH_SIZES
 from dynamometer.results.records import ArmResult, Outcome, Record, Stage, Status
+from dynamometer.results.stopping import stop_reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.executor import Executor
     from dynamometer.results import store
-    from dynamometer.results.cases import Case
+    from dynamometer.results.cases import Case, RunPlan
     from dynamometer.results.records import Manifest
     from dynamometer.results.sinks import Sink
 
@@ -85,24 +88,12 @@ class Rest:
         return tuple(case for case in self.manifest.plan.cases if self.replicates(case))
 
     def replicates(self, case: Case) -> list[int]:
-        """Give the replicates of a case that are still to be run.
-
-        A case none of whose arms passed beside the baseline is not repeated: its remaining
-        replicates are left out.
-        """
-        records = self.finished[case.id]
-        if self.is_over(case):
+        """Give the replicates a case may still have; none where its records say it needs none."""
+        records, protocol = self.finished[case.id], self.manifest.plan.protocol
+        if records and stop_reason(records, protocol):
             return []
         done = {record.replicate for record in records}
-        replicates = range(self.manifest.plan.protocol.replicates)
-        return [each for each in replicates if each not in done]
-
-    def is_over(self, case: Case) -> bool:
-        """Tell whether a case's records make its further replicates needless."""
-        records = self.finished[case.id]
-        if BATCH_SIZES in self.manifest.plan.experiments:
-            return batch_sizes.is_over(records)
-        return not all(record.is_worth_repeating for record in records)
+        return [each for each in range(protocol.most_replicates) if each not in done]
 
 
 def run(
@@ -115,28 +106,55 @@ def run(
 ) -> bool:
     """Execute what is left of a run, and tell whether all is done.
 
-    Every record is stored before anything else happens to it.
+    Every record is stored before anything else happens to it. Cases take turns in groups, each
+    round in an order drawn at random, so that a machine's better and worse hours, and what one
+    model leaves to the next, come to all of them.
 
     Raises:
         StoreError: a record can't be written.
         DynamometerError: workers can't be started.
     """
-    for case in rest.manifest.plan.cases:
-        records = rest.finished[case.id]
-        observer.case_started(case)
-        for replicate in rest.replicates(case):
-            if interrupt.requested:
-                return False
-            record = _record(rest.manifest, executor, case, replicate)
-            events.append(record)
-            records.append(record)
-            observer.record_made(record)
-            if rest.is_over(case):
-                break
-        observer.case_ended(case)
-        for sink in sinks:
-            sink.write(records)
+    plan = rest.manifest.plan
+    size = 1 if BATCH_SIZES in plan.experiments else _GROUP
+    for first in range(0, len(plan.cases), size):
+        group = list(plan.cases[first : first + size])
+        for round_ in range(plan.protocol.most_replicates + 1):
+            for case in _shuffled(group, plan, round_):
+                if interrupt.requested:
+                    return False
+                if rest.replicates(case):
+                    observer.case_started(case)
+                    record = _next_record(rest, executor, case)
+                    events.append(record)
+                    rest.finished[case.id].append(record)
+                    observer.record_made(record)
+                if not rest.replicates(case):
+                    executor.forget(case)
+                    observer.case_ended(case)
+                    for sink in sinks:
+                        sink.write(rest.finished[case.id])
+                    group.remove(case)
     return True
+
+
+_GROUP = 8
+"""Cases that take turns: what is kept of each for its further replicates is kept of so many."""
+
+
+def _shuffled(cases: Sequence[Case], plan: RunPlan, round_: int) -> list[Case]:
+    """Draw the order of one round; where there is but one, it stays the plan's."""
+    if plan.protocol.most_replicates == 1:
+        return list(cases)
+    rng = random.Random(f"{plan.seed}/{round_}/{cases[0].id if cases else ''}")  # noqa: S311  no secret
+    return rng.sample(list(cases), len(cases))
+
+
+def _next_record(rest: Rest, executor: Executor, case: Case) -> Record:
+    """Execute a case's next replicate; the record says whether it was the last."""
+    plan = rest.manifest.plan
+    record = _record(rest.manifest, executor, case, rest.replicates(case)[0])
+    stopped = stop_reason([*rest.finished[case.id], record], plan.protocol)
+    return msgspec.structs.replace(record, stopped=stopped)
 
 
 def _record(manifest: Manifest, executor: Executor, case: Case, replicate: int) -> Record:
@@ -151,6 +169,7 @@ def _record(manifest: Manifest, executor: Executor, case: Case, replicate: int) 
         outcome=outcome,
         experiments=manifest.plan.experiments,
         arms=tuple(ArmResult(arm=arm, outcome=outcome) for arm in case.arms),
+        spread=manifest.spread,
         varies=tuple(manifest.plan.spec_of(case).varies),
         environment_id=manifest.environment.id,
         seed=manifest.plan.seed,

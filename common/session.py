@@ -20,6 +20,7 @@ from dynamometer.common.progress import ProgressLine, duration
 from dynamometer.common.runner import Interrupt, Rest, run
 from dynamometer.results import expected, store
 from dynamometer.results.cases import BATCH_SIZES, SEARCHED_SIZES
+from dynamometer.results.records import Level
 from dynamometer.results.summary import summarize_cases
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dynamometer.common.executor import Executor
-    from dynamometer.results.cases import Case
+    from dynamometer.results.cases import Case, Protocol
     from dynamometer.results.records import Manifest
     from dynamometer.results.sinks import Sink
 
@@ -155,6 +156,9 @@ class Session:
 
     def _announce(self, cases: Sequence[Case], forecast: TimeEstimate) -> None:
         plan = self._manifest.plan
+        for each in self._manifest.diagnoses:
+            if each.level is Level.UNFIT:
+                click.echo(f"UNFIT MACHINE: {each.subject}: {each.finding} (dynamometer doctor)")
         known = forecast.known_cases
         if BATCH_SIZES in plan.experiments:
             click.echo(f"{len(cases)} models, up to {SEARCHED_SIZES} batch sizes each", err=True)
@@ -162,7 +166,7 @@ class Session:
         basis = f"{known} of them known from earlier runs" if known else "a guess"
         click.echo(
             f"{len(cases)} cases, {len(plan.cases[0].arms)} arms,"
-            f" {plan.protocol.replicates} replicate(s):"
+            f" {_count(plan.protocol)} replicate(s):"
             f" about {duration(forecast.seconds)} ({basis})",
             err=True,
         )
@@ -178,6 +182,11 @@ class Session:
         click.echo(f"\n{wall_s:.1f} s: {parts} ({spent['harness'] / wall_s:.1%} harness)")
         for path in (self._directory / store.EVENTS, *self._csv.paths):
             click.echo(f"results: {path}")
+
+
+def _count(protocol: Protocol) -> str:
+    least, most = protocol.replicates, protocol.most_replicates
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def _ready_lines(prepared: Prepared) -> list[str]:

@@ -27,9 +27,11 @@ _COMPILE_TIMES = frozenset({COMPILE_TIME, COMPILE_TIME_WARM})
 class Speedup:
     """The speedup experiment: compile time, correctness, then latencies in blocks."""
 
-    def processes(self, case: Case, plan: RunPlan, replicate: int) -> tuple[Process, ...]:
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
         """Measure all arms in one process, in every replicate."""
-        del replicate
+        del replicate, found
         return (Process(case.arms, plan.protocol.allocator),)
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:

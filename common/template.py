@@ -39,7 +39,9 @@ from dynamometer.common.messages import (
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _WORKER_MODULES = (
+    "dynamometer.common.apart",
     "dynamometer.common.correctness",
+    "dynamometer.common.fill",
     "dynamometer.common.measuring",
     "dynamometer.common.memory",
     "dynamometer.common.speedup",

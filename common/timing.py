@@ -10,10 +10,15 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from dynamometer.common.surroundings import total
+
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping, Sequence
 
+    from dynamometer.common.surroundings import Load, Surroundings
     from dynamometer.results.cases import Protocol
 
 SETTLED_WITHIN = 0.01
@@ -25,6 +30,12 @@ _SLOW_CALL_S = 0.5
 _LONG_CALL_S = 0.3
 _SLOW_WINDOW_CALLS = 2
 _VISITS_PER_BLOCK = 2
+_MAX_REPEATS = 2
+"""How often a disturbed block is measured again (DESIGN section 5, point 5)."""
+
+_LONGEST_REPEATING = 2.0
+"""Blocks are repeated until this many times the budget is spent, or slow calls take for ever."""
+
 _MAX_WINDOWS = 12
 _SETTLING_CAP_S = 2.0
 
@@ -133,23 +144,44 @@ def visit_order(arms: Sequence[str], rng: random.Random) -> list[str]:
     return order + order[::-1]
 
 
+@dataclass(frozen=True)
+class Blocks:
+    """What was measured block by block.
+
+    Attributes:
+        visits: those of every block's last measuring, in their order.
+        disturbed: the blocks that were disturbed whenever they were measured.
+        repeats: how often a block was measured again.
+    """
+
+    visits: tuple[Visit, ...]
+    disturbed: tuple[int, ...]
+    repeats: int
+
+
 def measure_blocks(
     watch: Stopwatch,
     calls: Mapping[str, Callable[[], object]],
     latencies_s: Mapping[str, float],
     protocol: Protocol,
     rng: random.Random,
-) -> list[Visit]:
+    surroundings: Surroundings,
+) -> Blocks:
     """Visit the arms block by block until the budget is spent.
 
     Args:
         watch: times the calls.
         calls: one step of each arm.
-        latencies_s: a first estimate of each arm's seconds per call.
+        latencies_s: a first estimate of each arm's seconds per call; the smallest fixes how many
+            calls make a sample, and may be that of an arm that isn't here.
         protocol: lengths of visits, number of blocks, budget.
         rng: draws the order of the visits.
+        surroundings: tells what else went on during a block, which is repeated if that disturbed.
     """
     visits: list[Visit] = []
+    disturbed: list[int] = []
+    calm: list[Load] = []
+    repeats = 0
     fastest_s = min(latencies_s.values())
     paces = {arm: pace(latencies_s[arm], fastest_s, protocol) for arm in calls}
     budget_s = protocol.arm_budget_s * len(calls)
@@ -162,16 +194,56 @@ def measure_blocks(
             enough = min(counted.values()) >= protocol.calls
         if enough and block >= protocol.min_blocks:
             break
-        gc.collect()
-        gc.disable()
-        try:
-            for arm in visit_order(list(calls), rng):
-                visit = _visit(watch, arm, block, calls[arm], paces[arm], protocol.visit_s)
-                visits.append(visit)
-                counted[arm] += visit.calls
-        finally:
-            gc.enable()
-    return visits
+        own: list[Visit] = []
+        for repeat in range(1 + _MAX_REPEATS):
+            repeats += repeat > 0
+            order = visit_order(list(calls), rng)
+            surroundings.begin()
+            own = _measure_block(watch, calls, paces, protocol, order, block)
+            load = surroundings.load()
+            if not load.disturbs:
+                calm.append(load)
+                break
+            if watch.now() - started > _LONGEST_REPEATING * budget_s:
+                disturbed.append(block)
+                break
+        else:
+            disturbed.append(block)
+        visits += own
+        for visit in own:
+            counted[visit.arm] += visit.calls
+    if total(calm).disturbs:  # what no single block shows, as counters go by ticks
+        disturbed = sorted({visit.block for visit in visits})
+    return Blocks(tuple(visits), tuple(disturbed), repeats)
+
+
+def _measure_block(
+    watch: Stopwatch,
+    calls: Mapping[str, Callable[[], object]],
+    paces: Mapping[str, Pace],
+    protocol: Protocol,
+    order: Sequence[str],
+    block: int,
+) -> list[Visit]:
+    gc.collect()
+    gc.disable()
+    try:
+        return [
+            _visit(watch, arm, block, calls[arm], paces[arm], protocol.visit_s) for arm in order
+        ]
+    finally:
+        gc.enable()
+
+
+def alone(latency_s: float, protocol: Protocol) -> Protocol:
+    """Shorten a protocol to what shows whether an arm's latency alone is that in blocks.
+
+    Two blocks are two visits each of an arm that is by itself; one will do of calls that are long.
+    """
+    blocks = 1 if latency_s > _LONG_CALL_S else 2
+    return msgspec.structs.replace(
+        protocol, arm_budget_s=0.0, min_blocks=blocks, max_blocks=blocks, calls=None
+    )
 
 
 @dataclass(frozen=True)

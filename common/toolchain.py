@@ -13,6 +13,8 @@ from dynamometer.common.messages import Findings
 from dynamometer.results.records import PASSED, Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.common.experiment import Context
     from dynamometer.results.cases import Case, RunPlan
 
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
 class Toolchain:
     """Loads every backend of the plan, and lets its toolchain prepare what it keeps."""
 
-    def processes(self, case: Case, plan: RunPlan, replicate: int) -> tuple[Process, ...]:
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
         """Prepare in one process; all cases have the same arms."""
-        del replicate
+        del replicate, found
         return (Process(case.arms, plan.protocol.allocator),)
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:

@@ -17,6 +17,7 @@ from dynamometer.common import allocator, registry
 from dynamometer.common.channel import Channel
 from dynamometer.common.experiment import Context, StageClock
 from dynamometer.common.messages import Findings, Job, Report
+from dynamometer.common.openmp import note_on_runtimes
 from dynamometer.common.outcome import attempt
 from dynamometer.results.records import Outcome
 
@@ -61,9 +62,8 @@ def _measure(job: Job, stages: StageClock) -> Findings:
     policy_note = allocator.apply(job.allocator)
     with state.running(job.case.mode, job.threads, dynamic=job.case.dynamic):
         findings = experiment.measure(context)
-    if policy_note is None:
-        return findings
-    return msgspec.structs.replace(findings, notes=(*findings.notes, policy_note))
+    notes = [note for note in (policy_note, note_on_runtimes()) if note]
+    return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))
 
 
 def _limit(job: Job) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
@@ -47,6 +48,10 @@ class Device(Protocol):
         """Largest memory in use since `reset_peak`."""
         ...
 
+    def is_disturbed(self) -> bool:
+        """Whether another process computes on it now, or heat slows it; unknown counts as no."""
+        ...
+
 
 class Cpu:
     """The host; memory is the process's resident set."""
@@ -80,6 +85,10 @@ class Cpu:
         """The kernel's high-water mark of the resident set."""
         return _status_bytes("VmHWM")
 
+    def is_disturbed(self) -> bool:
+        """Leave that to the kernel's counters (`common.surroundings`)."""
+        return False
+
 
 class Cuda:
     """The current CUDA device; memory is what torch's caching allocator has handed out."""
@@ -111,6 +120,30 @@ class Cuda:
     def peak_bytes(self) -> int:
         """The allocator's peak."""
         return int(torch.cuda.max_memory_allocated())
+
+    def is_disturbed(self) -> bool:
+        """Ask the driver, where the package nvidia-ml-py is installed.
+
+        In a container process ids are not the driver's, so it is their number that tells: one is
+        this process.
+        """
+        if find_spec("pynvml") is None:
+            return False
+        import pynvml
+
+        try:
+            pynvml.nvmlInit()
+            uuid = f"GPU-{torch.cuda.get_device_properties().uuid}"
+            handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+            others = len(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)) > 1
+            reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
+        except (AttributeError, pynvml.NVMLError):  # a driver, or a pynvml, that is too old
+            return False
+        hot = (
+            pynvml.nvmlClocksThrottleReasonHwSlowdown
+            | pynvml.nvmlClocksThrottleReasonSwThermalSlowdown
+        )
+        return others or bool(reasons & hot)
 
 
 def open_device(kind: str) -> Device:

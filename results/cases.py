@@ -181,6 +181,13 @@ class Allocator(StrEnum):
 
     KEEP = "keep"
     STOCK = "stock"
+    TCMALLOC = "tcmalloc"
+    JEMALLOC = "jemalloc"
+
+    @property
+    def is_preloaded(self) -> bool:
+        """Whether it is a library that takes the place of glibc's when a process starts."""
+        return self in {Allocator.TCMALLOC, Allocator.JEMALLOC}
 
 
 class StartMethod(StrEnum):
@@ -190,11 +197,32 @@ class StartMethod(StrEnum):
     SPAWN = "spawn"
 
 
+class Caches(StrEnum):
+    """What is in the compiler's graph caches when an arm is compiled."""
+
+    FIRST_COLD = "first_cold"
+    """Nothing in a case's first replicate; what that one left in the others."""
+    COLD = "cold"
+    """Nothing, in every replicate."""
+    WARM = "warm"
+    """What an earlier process left that is not measured."""
+
+
+DEFAULT_REPLICATES, RIGOROUS_REPLICATES = (3, 5), (5, 10)
+"""The least and the most of a case, where no number is asked for."""
+
+
 class Protocol(Value, frozen=True, kw_only=True):
     """How a case is measured. Two results are comparable only if theirs are equal."""
 
-    replicates: int = 3
-    """Worker processes a case is measured in."""
+    replicates: int = DEFAULT_REPLICATES[0]
+    """Worker processes a case is measured in, at least."""
+    most_replicates: int = DEFAULT_REPLICATES[1]
+    """At most; more than the least are taken while the interval is wider than the target."""
+    target: float = 0.01
+    """Half-width of the 95 % interval, relative, at which a speedup is known well enough."""
+    case_budget_s: float | None = None
+    """Seconds after which a case is given no further replicate."""
     arm_budget_s: float = 1.0
     """Seconds of timed visits per arm and replicate; exceeded only to reach `min_blocks`."""
     min_blocks: int = 3
@@ -210,6 +238,7 @@ class Protocol(Value, frozen=True, kw_only=True):
     sample_s: float = 0.001
     """A sample is the mean over as many calls as last this long."""
     allocator: Allocator = Allocator.KEEP
+    caches: Caches = Caches.FIRST_COLD
     start_method: StartMethod = StartMethod.FORK
 
 
@@ -220,7 +249,7 @@ class RunPlan(Value, frozen=True, kw_only=True):
     suite_options: dict[str, str] = {}
     models: tuple[ModelSpec, ...]
     cases: tuple[Case, ...]
-    experiments: tuple[str, ...] = ("speedup", "memory")
+    experiments: tuple[str, ...] = ("speedup", "apart", "memory")
     protocol: Protocol = Protocol()
     timeout_s: float = 1200.0
     """Wall seconds after which a worker process is killed."""

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, TextIO
 from tabulate import tabulate
 
 from dynamometer.results.batch_sizes import is_search, summarize_search
+from dynamometer.results.cases import BASELINE
+from dynamometer.results.inference import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.records import PASSED, Status
-from dynamometer.results.summary import (
-    SIGNIFICANT_P,
-    CaseSummary,
-    summarize_case,
-    summarize_suite,
-)
+from dynamometer.results.summary import CaseSummary, summarize_case, summarize_suite
+from dynamometer.results.verdicts import judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynamometer.results.batch_sizes import BatchSizeSummary
-    from dynamometer.results.records import Outcome, Record
+    from dynamometer.results.records import Estimate, Outcome, Record
     from dynamometer.results.summary import ArmSummary, SuiteSummary
+    from dynamometer.results.verdicts import Judgement
 
 _NAME_WIDTH = 30
 _REASON_CHARACTERS = 100
@@ -76,29 +75,70 @@ def case_line(case: CaseSummary) -> str:
         )
     name = f"{case.case.model:<{_NAME_WIDTH}}"
     again = f", {captures[0].recompiles} recompiles" if captures and case.case.dynamic else ""
-    return f"{case.case.device:4} {name} {ok:3}/{total:3} frames{again}, {arms}"
+    marks = "".join(f" {mark}" for mark in _marks(case))
+    return f"{case.case.device:4} {name} {ok:3}/{total:3} frames{again}, {arms}{marks}"
+
+
+def _marks(case: CaseSummary) -> list[str]:
+    """Name what a reader of the line must know of how it was measured."""
+    found = {
+        "APART": case.is_apart,
+        "INTERFERENCE": case.interferes,
+        "DISTURBED": case.is_disturbed,
+        "KERNEL": any(arm.faults_show for arm in (case.baseline, *case.arms)),
+    }
+    return [mark for mark, holds in found.items() if holds]
+
+
+_MEANINGS = {
+    "APART": "its arms disturbed each other, and were timed in processes of their own",
+    "INTERFERENCE": "its arms disturbed each other; left out of means and verdicts",
+    "DISTURBED": "something else kept the machine busy; left out of means and verdicts",
+    "KERNEL": "the kernel took over 5 % of an arm's time, mostly for page faults",
+}
 
 
 def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Render what a run's cases come to, with how many each figure stands on."""
     suite = summarize_suite(cases)
     timed = any(case.is_timed for case in cases)
-    lines = (_timed_lines if timed else _accuracy_lines)(suite)
+    lines = _timed_lines(suite, judge(cases)) if timed else _accuracy_lines(suite)
     replicates = {len(case.records) for case in cases if case.outcome.status is Status.PASS}
     if timed and replicates == {1}:
         lines += [
             "",
             "screening: one replicate; intervals rest on an assumed spread (-r 3 for more)",
         ]
-    return lines + _problems(cases)
+    marks = {mark for case in cases for mark in _marks(case)}
+    explained = [f"{mark}: {text}" for mark, text in _MEANINGS.items() if mark in marks]
+    return lines + (["", *explained] if explained else []) + _problems(cases)
 
 
-def _timed_lines(suite: Sequence[SuiteSummary]) -> list[str]:
+def _timed_lines(suite: Sequence[SuiteSummary], judged: Sequence[Judgement]) -> list[str]:
     means = " ".join(_number(arm.mean, "{:.3f}") for arm in suite)
-    geomeans = " ".join(_number(arm.geomean, "{:.3f}") for arm in suite)
+    geomeans = " ".join(
+        _number(arm.geomean.value if arm.geomean else None, "{:.3f}") for arm in suite
+    )
     headers = ["arm", "pass rate", "geomean speedup", "n", "compile time", "memory ratio"]
     table = _table([_timed_row(arm) for arm in suite], headers)
-    return ["", f"MEAN SPEEDUP [{means}]", f"GEOMEAN SPEEDUP [{geomeans}]", "", *table]
+    lines = ["", f"MEAN SPEEDUP [{means}]", f"GEOMEAN SPEEDUP [{geomeans}]", "", *table]
+    return [*lines, "", *_verdict_lines(judged)] if judged else lines
+
+
+def _verdict_lines(judged: Sequence[Judgement]) -> list[str]:
+    """Count verdicts for each pair of arms; those of backends against each other come last."""
+    pairs = sorted(
+        dict.fromkeys((each.base, each.arm) for each in judged),
+        key=lambda pair: pair[0] != BASELINE,
+    )
+    rows = []
+    for base, arm in pairs:
+        own = [each for each in judged if (each.base, each.arm) == (base, arm)]
+        counts = Counter(each.verdict for each in own)
+        average = geometric_mean([each.ratio for each in own if each.case.is_conclusive])
+        rows.append([f"{arm} against {base}", _estimate(average),
+                     *(str(counts[verdict]) for verdict in Verdict)])  # fmt: skip
+    return _table(rows, ["pair", "geomean speedup", *(str(verdict) for verdict in Verdict)])
 
 
 def _accuracy_lines(suite: Sequence[SuiteSummary]) -> list[str]:
@@ -139,7 +179,7 @@ def _timed_row(arm: SuiteSummary) -> list[str]:
     return [
         arm.name,
         _rate(arm),
-        _number(arm.geomean, "{:.3f}x"),
+        _estimate(arm.geomean),
         str(len(arm.speedups)),
         _number(sum(times) / len(times) if times else None, "{:.1f} s"),
         _number(sum(ratios) / len(ratios) if ratios else None, "{:.2f}x"),
@@ -153,6 +193,10 @@ def _problems(cases: Sequence[CaseSummary]) -> list[str]:
     if not counts:
         return []
     return ["", "not passed: " + ", ".join(f"{n} {status}" for status, n in counts.items())]
+
+
+def _estimate(found: Estimate | None) -> str:
+    return f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}]" if found else "-"
 
 
 def _number(value: float | None, form: str) -> str:

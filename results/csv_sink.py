@@ -6,9 +6,11 @@ import csv
 from typing import TYPE_CHECKING, TextIO
 
 from dynamometer.results.batch_sizes import is_search, summarize_search
+from dynamometer.results.cases import BASELINE
 from dynamometer.results.dashboard_status import accuracy_string
 from dynamometer.results.records import Status
 from dynamometer.results.summary import compression_ratio, summarize_case
+from dynamometer.results.verdicts import judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from dynamometer.results.cases import Case
     from dynamometer.results.records import Record
     from dynamometer.results.summary import ArmSummary, CaseSummary
+    from dynamometer.results.verdicts import Judgement
 
 DASHBOARD_COLUMNS = (
     "dev",
@@ -40,7 +43,21 @@ OUR_COLUMNS = (
     "speedup_low",
     "speedup_high",
     "p_value",
+    "adjusted_p_value",
+    "verdict",
     "replicates",
+    "stopped",
+    "apart",
+    "interference",
+    "disturbed",
+    "kernel_share",
+    "compile_low",
+    "compile_high",
+    "compile_n",
+    "caches",
+    "compile_dynamo",
+    "compile_aot_autograd",
+    "compile_backend",
     "eager_latency",
     "frames_ok",
     "frames",
@@ -94,7 +111,11 @@ OUR_SEARCH_COLUMNS = (
 
 
 class CsvFiles:
-    """Writes a row as each case ends; what is missing is empty, never 0."""
+    """Writes a row as each case ends; what is missing is empty, never 0.
+
+    What can be said only of all cases together, verdicts and adjusted p-values, is filled in at
+    the end.
+    """
 
     def __init__(self, directory: Path, *, compatible: bool = False) -> None:
         """Write to `<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv` in a directory.
@@ -108,6 +129,7 @@ class CsvFiles:
         self._directory = directory
         self._compatible = compatible
         self._files: dict[str, TextIO] = {}
+        self._timed: list[CaseSummary] = []
 
     def write(self, records: Sequence[Record]) -> None:
         """Add one row for each arm of a case, or the one of a search for batch sizes."""
@@ -115,10 +137,14 @@ class CsvFiles:
             self._write_search(summarize_search(records))
             return
         case = summarize_case(records)
+        if case.is_timed:
+            self._timed.append(case)
         for arm in case.arms:
-            kind = "performance" if case.is_timed else "accuracy"
-            row = {**_dashboard_row(case, arm), **_our_row(case, arm)}
-            self._add(file_name(case.case, arm.name, kind), self._columns(case), row)
+            self._write_arm(case, arm, None)
+
+    def _write_arm(self, case: CaseSummary, arm: ArmSummary, judged: Judgement | None) -> None:
+        row = {**_dashboard_row(case, arm), **_our_row(case, arm), **_judged_row(judged)}
+        self._add(_arm_file(case, arm), self._columns(case), row)
 
     def _write_search(self, search: BatchSizeSummary) -> None:
         columns = SEARCH_COLUMNS if self._compatible else SEARCH_COLUMNS + OUR_SEARCH_COLUMNS
@@ -133,9 +159,23 @@ class CsvFiles:
         file.flush()
 
     def close(self) -> None:
-        """Close the files."""
+        """Write the rows of timed cases once more, with what is known of them now."""
+        if not self._compatible:
+            self._rewrite()
         for file in self._files.values():
             file.close()
+
+    def _rewrite(self) -> None:
+        judged = {
+            (each.case.case.id, each.arm): each
+            for each in judge(self._timed)
+            if each.base == BASELINE
+        }
+        pairs = [(case, arm) for case in self._timed for arm in case.arms]
+        for name in dict.fromkeys(_arm_file(case, arm) for case, arm in pairs):
+            self._files.pop(name).close()
+        for case, arm in pairs:
+            self._write_arm(case, arm, judged.get((case.case.id, arm.name)))
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -153,6 +193,10 @@ class CsvFiles:
             csv.DictWriter(file, columns).writeheader()
             self._files[name] = file
         return self._files[name]
+
+
+def _arm_file(case: CaseSummary, arm: ArmSummary) -> str:
+    return file_name(case.case, arm.name, "performance" if case.is_timed else "accuracy")
 
 
 def file_name(case: Case, arm: str, kind: str) -> str:
@@ -181,13 +225,35 @@ def _dashboard_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
     }
 
 
+def _judged_row(judged: Judgement | None) -> dict[str, object]:
+    return {
+        "adjusted_p_value": judged.adjusted_p if judged else None,
+        "verdict": judged.verdict if judged else None,
+    }
+
+
+_CACHES = {True: "cold", False: "warm", None: None}
+
+
 def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
-    ratio, capture = arm.speedup, arm.capture
+    ratio, capture, compile_times_s = arm.speedup, arm.capture, arm.compile_times_s
     return {
         "speedup_low": ratio.low if ratio else None,
         "speedup_high": ratio.high if ratio else None,
         "p_value": ratio.p_value if ratio else None,
         "replicates": ratio.n if ratio else None,
+        "stopped": case.stopped,
+        "apart": case.is_apart if ratio else None,
+        "interference": case.interferes if ratio else None,
+        "disturbed": case.is_disturbed if ratio else None,
+        "kernel_share": arm.kernel_share,
+        "compile_low": min(compile_times_s, default=None),
+        "compile_high": max(compile_times_s, default=None),
+        "compile_n": len(compile_times_s) or None,
+        "caches": _CACHES[arm.compiled_cold],
+        "compile_dynamo": arm.phases_s.get("dynamo"),
+        "compile_aot_autograd": arm.phases_s.get("aot_autograd"),
+        "compile_backend": arm.phases_s.get("backend"),
         "eager_latency": _scaled(case.baseline.latency_s, 1e3),
         "frames_ok": capture.frames_ok if capture else None,
         "frames": capture.frames if capture else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 
-from dynamometer.results.cases import BASELINE, Case, RunPlan, Value
+from dynamometer.results.cases import Case, RunPlan, Value
 
 # Format history: 1 first published layout of records and manifests.
 SCHEMA_VERSION = 1
@@ -128,6 +128,58 @@ class Environment(Value, frozen=True, kw_only=True):
     """Environment variables known to change timings, where set."""
 
 
+class StopReason(StrEnum):
+    """Why a case is given no further replicate."""
+
+    TARGET = "target"
+    """Its speedups are known as well as was asked."""
+    REPLICATES = "replicates"
+    """It had as many as it may have."""
+    TIME = "time"
+    """It took as long as it may take."""
+    FAILED = "failed"
+    """No arm passed, so there is nothing to repeat."""
+    FOUND = "found"
+    """It was a search, and that has found its end."""
+
+
+class Spread(Value, frozen=True, kw_only=True):
+    """What is known beforehand of how far processes differ that measure the same."""
+
+    sd_log: float
+    """Standard deviation of a log speedup between processes."""
+    df: float
+    """How many degrees of freedom that knowledge is worth."""
+
+
+ASSUMED_SPREAD = Spread(sd_log=0.006, df=8.0)
+"""Of a machine on which nothing was measured: the pilot found 0.5 to 0.7 % typically
+(docs/measuring.md)."""
+
+
+APART_SPREAD = Spread(sd_log=0.02, df=3.0)
+"""Of arms in processes of their own: these share neither layout nor moment, so they scatter more,
+and too few cases are measured so to learn by how much. A guess that is soon outweighed."""
+
+
+class Level(StrEnum):
+    """How much a finding about the machine matters to what is measured on it."""
+
+    FINE = "fine"
+    NOTE = "note"
+    UNFIT = "unfit"
+
+
+class Diagnosis(Value, frozen=True, kw_only=True):
+    """What was found of one thing that makes figures better or worse."""
+
+    subject: str
+    level: Level
+    finding: str
+    remedy: str | None = None
+    """What its owner can do about it; `None` where there is nothing to do."""
+
+
 class Record(Value, frozen=True, kw_only=True):
     """One case in one replicate, whatever became of it: one line of `events.jsonl`."""
 
@@ -137,14 +189,24 @@ class Record(Value, frozen=True, kw_only=True):
     replicate: int
     outcome: Outcome
     """The worst of the arms', or of what happened before any arm was built."""
-    experiments: tuple[str, ...] = ("speedup", "memory")
+    experiments: tuple[str, ...] = ("speedup", "apart", "memory")
     """What was asked for."""
     arms: tuple[ArmResult, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     absent: tuple[Absence, ...] = ()
     build_order: tuple[str, ...] = ()
     """The order in which the arms were built, drawn at random."""
+    disturbed_blocks: tuple[int, ...] = ()
+    """Blocks that were disturbed whenever they were measured."""
+    disturbed_turns: bool = False
+    """Whether something disturbed most of an arm's turn apart to the last."""
+    repeated_blocks: int = 0
+    """How often a block was measured again because something had disturbed it."""
     notes: tuple[str, ...] = ()
+    stopped: StopReason | None = None
+    """Why this is the case's last replicate; `None` if it isn't."""
+    spread: Spread = ASSUMED_SPREAD
+    """What is known beforehand when its speedups are judged."""
     varies: tuple[str, ...] = ()
     """What of the model's inputs differs from call to call where it is used (`ModelSpec`)."""
     device_name: str | None = None
@@ -158,11 +220,6 @@ class Record(Value, frozen=True, kw_only=True):
     """The exact command that repeats this case alone."""
     log: str | None = None
     """Path of the case's log, relative to the run directory."""
-
-    @property
-    def is_worth_repeating(self) -> bool:
-        """Whether an arm beside the baseline passed, so that more replicates tell more."""
-        return any(each.outcome.status is Status.PASS for each in self.arms if each.arm != BASELINE)
 
 
 class Manifest(Value, frozen=True, kw_only=True):
@@ -178,6 +235,10 @@ class Manifest(Value, frozen=True, kw_only=True):
     """The whole command line."""
     plan: RunPlan
     environment: Environment
+    spread: Spread = ASSUMED_SPREAD
+    """As learnt from earlier runs on this machine, or else assumed."""
+    diagnoses: tuple[Diagnosis, ...] = ()
+    """What of the machine is not as it should be."""
 
 
 class Estimate(Value, frozen=True, kw_only=True):

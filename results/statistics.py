@@ -1,4 +1,4 @@
-"""From raw samples to speedups with intervals. Pure functions; no torch."""
+"""From raw samples to the speedup of a case. Pure functions; no torch."""
 
 from __future__ import annotations
 
@@ -7,23 +7,12 @@ import statistics
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from scipy import special
-
-from dynamometer.results.records import Ratio
+from dynamometer.results import inference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from dynamometer.results.records import Measurement
-
-CONFIDENCE = 0.95
-
-PRIOR_SD_LOG = 0.006
-"""Standard deviation between processes of a log speedup that is assumed beforehand: the pilot
-measured 0.5 to 0.7 % typically (docs/measuring.md). To be learnt per machine and suite."""
-
-PRIOR_DF = 8.0
-"""How many degrees of freedom that assumption is worth."""
+    from dynamometer.results.records import Measurement, Ratio, Spread
 
 
 def log_speedup(baseline: Measurement, arm: Measurement) -> tuple[float, float]:
@@ -51,54 +40,26 @@ def log_speedup(baseline: Measurement, arm: Measurement) -> tuple[float, float]:
     return mean, statistics.stdev(differences) / math.sqrt(len(differences))
 
 
-def speedup(replicates: Sequence[tuple[float, float]]) -> Ratio:
+def speedup(replicates: Sequence[tuple[float, float]], spread: Spread) -> Ratio:
     """Estimate a speedup from the log speedups of independent processes.
 
     The replicate is the process: two-sided t test and interval on the mean over replicates, the
-    variance between them moderated towards `PRIOR_SD_LOG`. With one replicate the variance is the
-    prior plus what the blocks show, and the result is good for screening only.
+    variance between them moderated (`inference.moderated`). With one replicate the variance is
+    what is known of other models plus what the blocks show, and the result is good for screening
+    only.
 
     Args:
         replicates: of each process, the log speedup and its standard error within the process.
-
-    Source:
-        G. K. Smyth, Linear models and empirical Bayes methods for assessing differential
-        expression in microarray experiments, Stat. Appl. Genet. Mol. Biol. 3(1), 2004, eq. for
-        the moderated t-statistic, with prior variance and degrees of freedom given.
+        spread: what is known beforehand of how far processes differ.
 
     Raises:
         ValueError: there is no replicate.
     """
-    if not replicates:
-        msg = "a speedup needs at least one replicate"
-        raise ValueError(msg)
     values = [value for value, _ in replicates]
-    n = len(values)
-    own = statistics.variance(values) if n > 1 else 0.0
-    df = PRIOR_DF + n - 1
-    variance = (PRIOR_DF * PRIOR_SD_LOG**2 + (n - 1) * own) / df
-    if n == 1:
-        variance += replicates[0][1] ** 2
-    standard_error = math.sqrt(variance / n)
-    mean = statistics.fmean(values)
-    half_width = float(special.stdtrit(df, 0.5 + CONFIDENCE / 2)) * standard_error
-    return Ratio(
-        value=math.exp(mean),
-        low=math.exp(mean - half_width),
-        high=math.exp(mean + half_width),
-        n=n,
-        p_value=float(2 * special.stdtr(df, -abs(mean) / standard_error)),
-    )
-
-
-def geometric_mean(values: Iterable[float]) -> float | None:
-    """Average ratios; `None` of nothing.
-
-    Raises:
-        ValueError: a value is not positive.
-    """
-    logs = [math.log(value) for value in values]
-    return math.exp(statistics.fmean(logs)) if logs else None
+    mean, standard_error, df = inference.moderated(values, spread)
+    if len(values) == 1:
+        standard_error = math.hypot(standard_error, replicates[0][1])
+    return inference.ratio(mean, standard_error, df, len(values))
 
 
 def _log_medians(measurement: Measurement) -> dict[int, float]:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.results import metrics
+import msgspec
+
+from dynamometer.results import inference, metrics
 from dynamometer.results.cases import BASELINE, Case
-from dynamometer.results.records import Outcome, Ratio, Record, Status
-from dynamometer.results.statistics import geometric_mean, log_speedup, speedup
+from dynamometer.results.interference import LONGEST_DISTURBANCE, shifted_arms
+from dynamometer.results.records import APART_SPREAD, Outcome, Ratio, Record, Status, StopReason
+from dynamometer.results.statistics import log_speedup, speedup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dynamometer.results.records import CaptureStats, Measurement
+    from dynamometer.results.records import CaptureStats, Estimate, Measurement
 
 SMALLEST_PEAK_BYTES = 2**20
 """Peaks below this are noise of the allocator; no ratio is formed of them."""
 
-SIGNIFICANT_P = 0.05
+KERNEL_SHARE = 0.05
+"""Of an arm's latency: more than this spent in the kernel is worth a mark."""
 
 
 @dataclass(frozen=True)
@@ -32,22 +37,39 @@ class ArmSummary:
         outcome: the first that was not a pass, else a pass.
         speedup: over the baseline.
         latency_s: median over replicates of the median sample.
-        compile_s: cold, from the first replicate.
+        compile_times_s: one for each replicate that compiled from empty caches; if none did, for
+            each that found them filled.
+        compiled_cold: which of the two it is; `None` without compile times.
+        phases_s: what the first of them was spent in, where torch reports it.
         peak_bytes: memory of the loaded model and of what its calls take at the peak.
         capture: what Dynamo captured, from the first replicate.
         steady: whether every replicate had settled before it was measured.
         max_error: largest relative deviation from eager, of all replicates.
+        kernel_share: share of its latency that the kernel took, at most, of all replicates.
     """
 
     name: str
     outcome: Outcome
     speedup: Ratio | None
     latency_s: float | None
-    compile_s: float | None
+    compile_times_s: tuple[float, ...]
+    compiled_cold: bool | None
+    phases_s: dict[str, float]
     peak_bytes: float | None
     capture: CaptureStats | None
     steady: bool | None
     max_error: float | None
+    kernel_share: float | None
+
+    @property
+    def compile_s(self) -> float | None:
+        """Median of its compile times."""
+        return statistics.median(self.compile_times_s) if self.compile_times_s else None
+
+    @property
+    def faults_show(self) -> bool:
+        """Whether the kernel's work is a visible share of its latency."""
+        return self.kernel_share is not None and self.kernel_share > KERNEL_SHARE
 
 
 @dataclass(frozen=True)
@@ -72,6 +94,34 @@ class CaseSummary:
         return _first_failure([record.outcome for record in self.records])
 
     @property
+    def stopped(self) -> StopReason | None:
+        """Why it had no further replicate; `None` if it was interrupted."""
+        return next((record.stopped for record in self.records if record.stopped), None)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether arms disturbed each other, and were timed in processes of their own instead."""
+        return any(_is_apart(record) for record in self.records)
+
+    @property
+    def interferes(self) -> bool:
+        """Whether arms disturbed each other where that could not be helped."""
+        return any(
+            shifted_arms(record.measurements, record.disturbed_blocks) and not _is_apart(record)
+            for record in self.records
+        )
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether something else kept the machine busy during too many blocks of a replicate."""
+        return any(_disturbed_share(record) > LONGEST_DISTURBANCE for record in self.records)
+
+    @property
+    def is_conclusive(self) -> bool:
+        """Whether its speedups may be counted on: nothing disturbed them."""
+        return not self.is_disturbed and not self.interferes
+
+    @property
     def is_timed(self) -> bool:
         """Whether latencies were asked for, rather than correctness alone."""
         return "speedup" in self.records[0].experiments
@@ -85,8 +135,8 @@ class SuiteSummary:
         name: of the arm.
         passed: cases it passed.
         counted: cases that were not skipped.
-        speedups: of the cases it passed.
-        compile_times_s: likewise, where measured.
+        speedups: of the cases it passed, but for those that were disturbed.
+        compile_times_s: likewise, where measured; of each case the median.
         compression_ratios: baseline's peak over the arm's, likewise.
         max_error: largest relative deviation from eager of the cases it passed.
     """
@@ -94,20 +144,20 @@ class SuiteSummary:
     name: str
     passed: int
     counted: int
-    speedups: tuple[float, ...]
+    speedups: tuple[Ratio, ...]
     compile_times_s: tuple[float, ...]
     compression_ratios: tuple[float, ...]
     max_error: float | None
 
     @property
-    def geomean(self) -> float | None:
+    def geomean(self) -> Estimate | None:
         """Geometric mean of the speedups."""
-        return geometric_mean(self.speedups)
+        return inference.geometric_mean(self.speedups)
 
     @property
     def mean(self) -> float | None:
         """Arithmetic mean of the speedups."""
-        return statistics.fmean(self.speedups) if self.speedups else None
+        return statistics.fmean(each.value for each in self.speedups) if self.speedups else None
 
 
 def summarize_case(records: Sequence[Record]) -> CaseSummary:
@@ -157,7 +207,7 @@ def _summarize_over_cases(name: str, cases: Sequence[CaseSummary]) -> SuiteSumma
         name=name,
         passed=len(passed),
         counted=len(pairs) - len(skipped),
-        speedups=tuple(arm.speedup.value for _, arm in passed if arm.speedup),
+        speedups=tuple(arm.speedup for case, arm in passed if arm.speedup and case.is_conclusive),
         compile_times_s=tuple(arm.compile_s for _, arm in passed if arm.compile_s is not None),
         compression_ratios=tuple(ratio for ratio in ratios if ratio is not None),
         max_error=max(errors, default=None),
@@ -170,29 +220,110 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
     whole = [record.outcome for record in records if not record.arms]
     settled = [result.steady for result in results if result.steady is not None]
     errors = [result.max_error for result in results if result.max_error is not None]
+    cold = _samples(_find(records, metrics.COMPILE_TIME, name))
+    warm = _samples(_find(records, metrics.COMPILE_TIME_WARM, name))
     return ArmSummary(
         name=name,
         outcome=_first_failure([*whole, *(result.outcome for result in results)]),
-        speedup=_speedup(name, records),
-        latency_s=_median_of_medians(_find(records, metrics.LATENCY, name)),
-        compile_s=_first_sample(_find(records, metrics.COMPILE_TIME, name)),
+        speedup=None if name == BASELINE else speedup_over(BASELINE, name, records),
+        latency_s=_median_of_medians(
+            [each for record in records for each in _latencies(record, name)]
+        ),
+        compile_times_s=cold or warm,
+        compiled_cold=bool(cold) if cold or warm else None,
+        phases_s=_phases(name, records),
         peak_bytes=_peak_bytes(name, records),
         capture=next((result.capture for result in results if result.capture), None),
         steady=all(settled) if settled else None,
         max_error=max(errors) if errors else None,
+        kernel_share=_kernel_share(name, records),
     )
 
 
-def _speedup(name: str, records: Sequence[Record]) -> Ratio | None:
-    if name == BASELINE:
-        return None
-    replicates = []
+def log_speedups(base: str, arm: str, records: Iterable[Record]) -> list[tuple[float, float]]:
+    """Give of each replicate the log speedup of one arm over another, and its standard error.
+
+    Blocks that were disturbed are left out where others are left.
+    """
+    found = []
     for record in records:
-        before = _find([record], metrics.LATENCY, BASELINE)
-        after = _find([record], metrics.LATENCY, name)
+        before, after = _latencies(record, base), _latencies(record, arm)
         if before and after:
-            replicates.append(log_speedup(before[0], after[0]))
-    return speedup(replicates) if replicates else None
+            found.append(log_speedup(_joined(before), _joined(after)))
+    return found
+
+
+def speedup_over(base: str, arm: str, records: Sequence[Record]) -> Ratio | None:
+    """Estimate the speedup of one arm over another, measured in the same blocks."""
+    replicates = log_speedups(base, arm, records)
+    apart = any(_is_apart(record) for record in records)
+    spread = APART_SPREAD if apart else records[0].spread
+    return speedup(replicates, spread) if replicates else None
+
+
+def _latencies(record: Record, arm: str) -> list[Measurement]:
+    """Give an arm's latencies: those in processes of its own, where there are any."""
+    if _is_apart(record):
+        return _find([record], metrics.LATENCY_APART, arm)
+    found = _find([record], metrics.LATENCY, arm)
+    return [_without(each, frozenset(record.disturbed_blocks)) for each in found]
+
+
+def _without(measurement: Measurement, blocks: frozenset[int]) -> Measurement:
+    kept = [block not in blocks for block in measurement.blocks]
+    if all(kept) or not any(kept):
+        return measurement
+    return msgspec.structs.replace(
+        measurement,
+        samples=tuple(itertools.compress(measurement.samples, kept)),
+        blocks=tuple(itertools.compress(measurement.blocks, kept)),
+    )
+
+
+def _joined(turns: Sequence[Measurement]) -> Measurement:
+    return msgspec.structs.replace(
+        turns[0],
+        samples=tuple(sample for each in turns for sample in each.samples),
+        blocks=tuple(block for each in turns for block in each.blocks),
+    )
+
+
+def _is_apart(record: Record) -> bool:
+    """Tell whether every arm that was timed took all its turns."""
+    timed = {each.arm for each in record.measurements if each.metric == metrics.LATENCY}
+    apart = {each.arm for each in record.measurements if each.metric == metrics.LATENCY_APART}
+    failed = {each.arm for each in record.absent if each.metric == metrics.LATENCY_APART}
+    return bool(apart) and timed <= apart and not failed
+
+
+def _disturbed_share(record: Record) -> float:
+    if _is_apart(record):
+        return float(record.disturbed_turns)
+    found = _find([record], metrics.LATENCY, BASELINE)
+    blocks = {block for each in found for block in each.blocks}
+    return len(blocks & set(record.disturbed_blocks)) / len(blocks) if blocks else 0.0
+
+
+def _kernel_share(name: str, records: Sequence[Record]) -> float | None:
+    """Give the largest share of latency in the kernel; of several threads it may be over 1.
+
+    Of means, as kernel time goes by ticks and most visits may show none.
+    """
+    shares = [
+        statistics.fmean(kernel.samples) / statistics.fmean(latency.samples)
+        for record in records
+        for kernel in _find([record], metrics.KERNEL_TIME, name)
+        for latency in _find([record], metrics.LATENCY, name)
+    ]
+    return max(shares, default=None)
+
+
+def _phases(name: str, records: Sequence[Record]) -> dict[str, float]:
+    found = {
+        phase: _samples(_find(records, metric, name))
+        for phase, metric in metrics.COMPILE_PHASES.items()
+    }
+    return {phase: samples[0] for phase, samples in found.items() if samples}
 
 
 def _peak_bytes(name: str, records: Sequence[Record]) -> float | None:
@@ -214,6 +345,10 @@ def _find(records: Iterable[Record], metric: str, arm: str) -> list[Measurement]
 def _median_of_medians(measurements: list[Measurement]) -> float | None:
     medians = [statistics.median(each.samples) for each in measurements if each.samples]
     return statistics.median(medians) if medians else None
+
+
+def _samples(measurements: list[Measurement]) -> tuple[float, ...]:
+    return tuple(sample for each in measurements for sample in each.samples)
 
 
 def _first_sample(measurements: list[Measurement]) -> float | None:

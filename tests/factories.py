@@ -67,7 +67,7 @@ def plan(
         "suite": "torchbench",
         "models": specs,
         "cases": tuple(case(spec.name, arms) for spec in specs),
-        "protocol": Protocol(replicates=replicates),
+        "protocol": Protocol(replicates=replicates, most_replicates=replicates),
     }
     return RunPlan(**{**defaults, **fields})  # type: ignore[arg-type]  # untyped
 

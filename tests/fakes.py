@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import factories
 
 from dynamometer.common.executor import Prepared
+from dynamometer.common.surroundings import Load
 from dynamometer.results.records import PASSED, Outcome, Record, Status
 
 if TYPE_CHECKING:
@@ -24,11 +25,15 @@ class FakeExecutor:
         outcomes: the status of a replicate of a model; a pass where nothing is said.
         executed: what was asked for, in order.
         before: called before each record is made.
+        experiments: what the records say they are of.
+        forgotten: the models nothing is kept for any more, in order.
     """
 
     outcomes: dict[tuple[str, int], Status] = field(default_factory=dict)
     executed: list[tuple[str, int]] = field(default_factory=list)
     before: Callable[[Case, int], None] = lambda case, replicate: None
+    experiments: tuple[str, ...] = ("speedup", "apart", "memory")
+    forgotten: list[str] = field(default_factory=list)
 
     def prepare(self, cases: Sequence[Case]) -> Prepared:
         """Do nothing, in no time."""
@@ -41,7 +46,17 @@ class FakeExecutor:
         status = self.outcomes.get((case.model, replicate), Status.PASS)
         outcome = PASSED if status is Status.PASS else Outcome(status=status, reason="scripted")
         latencies = (factories.measurement(),) if status is Status.PASS else ()
-        return factories.record(case, replicate=replicate, outcome=outcome, measurements=latencies)
+        return factories.record(
+            case,
+            replicate=replicate,
+            outcome=outcome,
+            measurements=latencies,
+            experiments=self.experiments,
+        )
+
+    def forget(self, case: Case) -> None:
+        """Keep that it was said."""
+        self.forgotten.append(case.model)
 
     def close(self) -> None:
         """There is nothing to stop."""
@@ -80,6 +95,27 @@ class RecordingObserver:
     def case_ended(self, case: Case) -> None:
         """Keep it."""
         self.events.append(("ended", case.model))
+
+
+@dataclass
+class FakeSurroundings:
+    """Says what went on during each block, in the order they are measured.
+
+    Attributes:
+        script: what to say; nothing goes on when that has run out.
+        begun: how many blocks were measured.
+    """
+
+    script: list[Load] = field(default_factory=list)
+    begun: int = 0
+
+    def begin(self) -> None:
+        """Count it."""
+        self.begun += 1
+
+    def load(self) -> Load:
+        """Say the next."""
+        return self.script.pop(0) if self.script else Load(1.0, 0.0)
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import factories
+import msgspec
 import pytest
 from protocols import deviations
 
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
     from dynamometer.results.cases import RunPlan
 
 ARMS = (BASELINE, "inductor", "ts")
+
+DISTURBING = Findings(
+    outcome=PASSED,
+    arms=tuple(ArmResult(arm=arm, outcome=PASSED) for arm in ARMS),
+    measurements=tuple(
+        factories.measurement(metric, arm, (seconds,) * 4, (0, 1, 2, 3))
+        for arm in ARMS
+        for metric, seconds in (("latency_alone", 0.010), ("latency", 0.013))
+    ),
+)
+"""Arms that take longer beside each other than alone."""
 
 
 @pytest.fixture(params=sorted(registry.targets("experiments")))
@@ -42,17 +54,35 @@ def test_it_has_the_protocols_methods(experiment: Experiment) -> None:
 def test_processes_deal_with_arms_of_the_case(
     experiment: Experiment, plan: RunPlan, replicate: int
 ) -> None:
-    """Each process has at least one arm, all of them the case's, and none is dealt with twice."""
-    processes = experiment.processes(plan.cases[0], plan, replicate)
-    arms = [arm for process in processes for arm in process.arms]
+    """Each process has at least one arm, all of them the case's, and none has a turn twice."""
+    processes = experiment.processes(plan.cases[0], plan, replicate, [DISTURBING])
+    arms = [(arm, process.turn) for process in processes for arm in process.arms]
     assert all(isinstance(process, Process) and process.arms for process in processes)
-    assert set(arms) <= set(ARMS)
+    assert {arm for arm, _ in arms} <= set(ARMS)
     assert len(arms) == len(set(arms))
 
 
 def test_the_first_replicate_is_never_sat_out(experiment: Experiment, plan: RunPlan) -> None:
-    """An experiment that was asked for happens."""
-    assert experiment.processes(plan.cases[0], plan, 0)
+    """An experiment that was asked for happens, if there is a reason for it."""
+    assert experiment.processes(plan.cases[0], plan, 0, [DISTURBING])
+
+
+def test_arms_take_turns_apart_only_if_they_disturb_each_other(plan: RunPlan) -> None:
+    """Each has two turns then, the second time in reverse."""
+    experiment: Experiment = registry.resolve("experiments", "apart")()
+    (case,) = plan.cases
+    calm = msgspec.structs.replace(DISTURBING, measurements=DISTURBING.measurements[::2])
+    assert experiment.processes(case, plan, 0, []) == ()
+    assert experiment.processes(case, plan, 0, [calm]) == ()
+    busy = msgspec.structs.replace(DISTURBING, disturbed_blocks=(0, 1, 2))
+    assert experiment.processes(case, plan, 0, [busy]) == ()
+    turns = experiment.processes(case, plan, 0, [DISTURBING])
+    order = [arm for process in turns for arm in process.arms]
+    assert order[:3] == order[:2:-1]
+    assert [process.turn for process in turns] == [0, 0, 0, 1, 1, 1]
+    arms = [each for each in DISTURBING.measurements if each.arm != BASELINE]
+    lost = msgspec.structs.replace(DISTURBING, measurements=tuple(arms))
+    assert experiment.processes(case, plan, 0, [lost]) == ()
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.PASS])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from dynamometer.common import runner
@@ -70,7 +71,11 @@ def hostile_manifest(
             models=specs,
             cases=build_cases(specs, Workload(arms=tuple(arms), mode=mode)),
             protocol=Protocol(
-                replicates=1, arm_budget_s=0.05, min_blocks=1, start_method=start_method
+                replicates=1,
+                most_replicates=1,
+                arm_budget_s=0.05,
+                min_blocks=1,
+                start_method=start_method,
             ),
             timeout_s=timeout_s,
             threads=1,
@@ -79,8 +84,20 @@ def hostile_manifest(
     )
 
 
+def with_protocol(manifest: Manifest, **fields: Any) -> Manifest:
+    """Change how a plan is measured."""
+    replace = msgspec.structs.replace
+    protocol = replace(manifest.plan.protocol, **fields)
+    return replace(manifest, plan=replace(manifest.plan, protocol=protocol))
+
+
 def run_manifest(manifest: Manifest, directory: Path) -> dict[str, Record]:
-    """Run a plan through real workers and give its records by model."""
+    """Run a plan through real workers and give each model's last record."""
+    return {record.case.model: record for record in run_replicates(manifest, directory)}
+
+
+def run_replicates(manifest: Manifest, directory: Path) -> list[Record]:
+    """Run a plan through real workers and give all records; every case has one."""
     store.create(directory, manifest)
     executor = LocalExecutor(manifest, directory)
     try:
@@ -90,7 +107,6 @@ def run_manifest(manifest: Manifest, directory: Path) -> dict[str, Record]:
     finally:
         executor.close()
     records = store.read_records(directory)
-    assert sorted(record.case.id for record in records) == sorted(
-        case.id for case in manifest.plan.cases
-    )
-    return {record.case.model: record for record in records}
+    assert {record.case.id for record in records} == {case.id for case in manifest.plan.cases}
+    assert len({(record.case.id, record.replicate) for record in records}) == len(records)
+    return records

@@ -71,6 +71,23 @@ class WrongWhenCompiled(Behaving):
         return out + 1e-3 * out.max() if torch.compiler.is_compiling() else out
 
 
+class Slowed(Behaving):
+    """Takes 4 ms for a call, and 6 while another arm's threads spin (`spinning_backend`)."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Wait, then compute."""
+        _wait_among_spinning_threads()
+        return super().forward(x)
+
+
+@torch.compiler.disable
+def _wait_among_spinning_threads() -> None:
+    if "IN_SPINNING_ARM" in os.environ:
+        return
+    until = float(os.environ.get("SPINNING_UNTIL", "0"))
+    time.sleep(0.006 if time.monotonic() < until else 0.004)
+
+
 class Allocating(Behaving):
     """Takes 48 MB for a moment at every call."""
 
@@ -167,6 +184,7 @@ MISDEEDS: dict[str, Callable[[], object]] = {
 CLASSES = {
     "allocates": Allocating,
     "behaves": Behaving,
+    "slowed": Slowed,
     "two_outputs": TwoOutputs,
     "uncapturable": Uncapturable,
     "undecided": Undecided,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
-from conftest import hostile_manifest, run_manifest
+from conftest import hostile_manifest, run_manifest, with_protocol
 
+from dynamometer.common.allocator import find_library
+from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.results.cases import Allocator
+from dynamometer.results.records import Status
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from dynamometer.results.records import Manifest
 
 PAGES = 48 * 2**20 // 4096
 
@@ -25,7 +25,7 @@ PAGES = 48 * 2**20 // 4096
 )
 def test_freed_memory(allocator: Allocator, fewest: int, most: int, tmp_path: Path) -> None:
     """A model that takes 48 MB a call faults them in again under `stock`, not under `keep`."""
-    manifest = with_allocator(hostile_manifest(["allocates"]), allocator)
+    manifest = with_protocol(hostile_manifest(["allocates"]), allocator=allocator)
     record = run_manifest(manifest, tmp_path / "run")["allocates"]
     (faults,) = [
         each.samples
@@ -35,8 +35,14 @@ def test_freed_memory(allocator: Allocator, fewest: int, most: int, tmp_path: Pa
     assert fewest <= statistics.median(faults) <= most
 
 
-def with_allocator(manifest: Manifest, allocator: Allocator) -> Manifest:
-    """Change the policy of a plan."""
-    replace = msgspec.structs.replace
-    protocol = replace(manifest.plan.protocol, allocator=allocator)
-    return replace(manifest, plan=replace(manifest.plan, protocol=protocol))
+@pytest.mark.parametrize("allocator", [Allocator.TCMALLOC, Allocator.JEMALLOC])
+def test_preloaded_allocators(allocator: Allocator, tmp_path: Path) -> None:
+    """The worker is started with the library; where there is none, the run is refused."""
+    manifest = with_protocol(hostile_manifest(["allocates"]), allocator=allocator)
+    if find_library(allocator) is None:
+        with pytest.raises(UnfitEnvironmentError, match=f"there is no {allocator}.*install it"):
+            run_manifest(manifest, tmp_path / "run")
+        return
+    record = run_manifest(manifest, tmp_path / "run")["allocates"]
+    assert record.outcome.status is Status.PASS
+    assert not any("preloaded" in note for note in record.notes)

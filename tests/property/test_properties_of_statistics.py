@@ -9,8 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dynamometer.results.records import Measurement
-from dynamometer.results.statistics import geometric_mean, log_speedup, speedup
+from dynamometer.results.inference import adjusted, geometric_mean, pool, wilson
+from dynamometer.results.records import Measurement, Ratio, Spread
+from dynamometer.results.statistics import log_speedup, speedup
 
 if TYPE_CHECKING:
     from random import Random
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 latencies = st.floats(1e-7, 1e3)
 logs = st.floats(-5, 5)
 errors = st.floats(0, 0.5)
+spreads = st.builds(Spread, sd_log=st.floats(1e-4, 0.1), df=st.floats(0.5, 30))
 replicates = st.lists(st.tuples(logs, errors), min_size=1, max_size=8)
 
 
@@ -99,82 +101,154 @@ def test_an_arm_compared_with_itself_is_even(pair: tuple[Measurement, Measuremen
     assert log_speedup(pair[0], pair[0]) == (0.0, 0.0)
 
 
-@given(replicates)
-def test_swapping_arms_inverts_the_ratio(values: list[tuple[float, float]]) -> None:
+@given(replicates, spreads)
+def test_swapping_arms_inverts_the_ratio(values: list[tuple[float, float]], spread: Spread) -> None:
     """The other way round, value and interval are inverted and the p-value is the same."""
-    one = speedup(values)
-    other = speedup([(-value, error) for value, error in values])
+    one = speedup(values, spread)
+    other = speedup([(-value, error) for value, error in values], spread)
     assert other.value == pytest.approx(1 / one.value)
     assert other.low == pytest.approx(1 / one.high)
     assert other.high == pytest.approx(1 / one.low)
     assert other.p_value == pytest.approx(one.p_value)
 
 
-@given(replicates, st.randoms(use_true_random=False))
+@given(replicates, spreads, st.randoms(use_true_random=False))
 def test_the_order_of_replicates_does_not_matter(
-    values: list[tuple[float, float]], rng: Random
+    values: list[tuple[float, float]], spread: Spread, rng: Random
 ) -> None:
     """Replicates are exchangeable."""
     shuffled = list(values)
     rng.shuffle(shuffled)
-    assert speedup(shuffled) == speedup(values)
+    assert speedup(shuffled, spread) == speedup(values, spread)
 
 
-@given(st.integers(1, 20), errors)
-def test_identical_arms_are_the_same(n: int, error: float) -> None:
+@given(st.integers(1, 20), errors, spreads)
+def test_identical_arms_are_the_same(n: int, error: float, spread: Spread) -> None:
     """Where no replicate shows a difference, the ratio is 1 and nothing speaks against that."""
-    found = speedup([(0.0, error)] * n)
+    found = speedup([(0.0, error)] * n, spread)
     assert found.value == 1.0
     assert found.p_value == 1.0
     assert found.low < 1.0 < found.high
 
 
-@given(replicates)
-def test_the_interval_contains_the_value(values: list[tuple[float, float]]) -> None:
+@given(replicates, spreads)
+def test_the_interval_contains_the_value(values: list[tuple[float, float]], spread: Spread) -> None:
     """An estimate lies within its interval, which is never empty or inside out."""
-    found = speedup(values)
+    found = speedup(values, spread)
     assert 0 < found.low < found.value < found.high
     assert 0 <= found.p_value <= 1
     assert found.n == len(values)
 
 
-@given(replicates)
-def test_interval_and_p_value_agree(values: list[tuple[float, float]]) -> None:
+@given(replicates, spreads)
+def test_interval_and_p_value_agree(values: list[tuple[float, float]], spread: Spread) -> None:
     """The 95 % interval leaves 1 out exactly when p is below 5 %."""
-    found = speedup(values)
+    found = speedup(values, spread)
     assume(abs(found.p_value - 0.05) > 1e-6)
     assert (found.p_value < 0.05) == (not found.low <= 1.0 <= found.high)
 
 
-@given(logs, st.floats(0, 1), st.integers(1, 6))
+@given(logs, st.floats(0, 1), st.integers(1, 6), spreads)
 def test_more_replicates_of_the_same_spread_narrow_the_interval(
-    center: float, spread: float, pairs: int
+    center: float, distance: float, pairs: int, spread: Spread
 ) -> None:
     """Measuring more pays."""
 
     def width(n: int) -> float:
-        found = speedup([(center + spread, 0.0), (center - spread, 0.0)] * n)
+        found = speedup([(center + distance, 0.0), (center - distance, 0.0)] * n, spread)
         return math.log(found.high / found.low)
 
     assert width(pairs + 1) < width(pairs)
 
 
-@given(replicates, st.floats(0.01, 2))
-def test_a_wider_spread_widens_the_interval(values: list[tuple[float, float]], more: float) -> None:
+@given(replicates, st.floats(0.01, 2), spreads)
+def test_replicates_that_disagree_more_widen_the_interval(
+    values: list[tuple[float, float]], more: float, spread: Spread
+) -> None:
     """Replicates that disagree more leave more open."""
     assume(len(values) > 1)
     center = sum(value for value, _ in values) / len(values)
-    assume(max(abs(value - center) for value, _ in values) > 1e-3)
+    assume(max(abs(value - center) for value, _ in values) > 1e-2)
     wider = [(center + (value - center) * (1 + more), error) for value, error in values]
-    one, other = speedup(values), speedup(wider)
+    one, other = speedup(values, spread), speedup(wider, spread)
     assert math.log(other.high / other.low) > math.log(one.high / one.low)
 
 
-@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=10))
-def test_the_geometric_mean_lies_between(values: list[float]) -> None:
-    """A mean is no larger than the largest and no smaller than the smallest."""
-    mean = geometric_mean(values)
+@given(replicates, spreads, st.floats(1.1, 10))
+def test_a_noisier_machine_widens_the_interval(
+    values: list[tuple[float, float]], spread: Spread, factor: float
+) -> None:
+    """What is known of other models counts for this one."""
+    noisier = Spread(sd_log=spread.sd_log * factor, df=spread.df)
+    one, other = speedup(values, spread), speedup(values, noisier)
+    assert math.log(other.high / other.low) >= math.log(one.high / one.low)
+
+
+@st.composite
+def ratios(draw: st.DrawFn) -> Ratio:
+    """Draw an estimate."""
+    value, half = draw(st.floats(-3, 3)), draw(st.floats(1e-4, 1))
+    low, high = math.exp(value - half), math.exp(value + half)
+    return Ratio(value=math.exp(value), low=low, high=high, n=3, p_value=draw(st.floats(0, 1)))
+
+
+@given(st.lists(ratios(), min_size=1, max_size=10))
+def test_the_geometric_mean_lies_between(found: list[Ratio]) -> None:
+    """A mean is no larger than the largest, and known no worse than the worst known."""
+    mean = geometric_mean(found)
     assert mean is not None
-    assert min(values) * (1 - 1e-9) <= mean <= max(values) * (1 + 1e-9)
-    inverse = geometric_mean(1 / value for value in values)
-    assert inverse == pytest.approx(1 / mean)
+    values = [each.value for each in found]
+    assert min(values) * (1 - 1e-9) <= mean.value <= max(values) * (1 + 1e-9)
+    assert mean.low < mean.value < mean.high
+    widest = max(each.high / each.low for each in found)
+    assert mean.high / mean.low <= widest * (1 + 1e-9)
+    assert mean.n == len(found)
+
+
+p_values = st.lists(st.floats(0, 1), min_size=1, max_size=20)
+
+
+@given(p_values)
+def test_adjusting_keeps_the_order_and_helps_nobody(found: list[float]) -> None:
+    """No p-value gets smaller or overtakes another, and all stay probabilities."""
+    result = adjusted(found)
+    assert all(
+        before <= after * (1 + 1e-12) <= 1 + 1e-12
+        for before, after in zip(found, result, strict=True)
+    )
+    assert max(result) == pytest.approx(max(found))
+    order = sorted(range(len(found)), key=found.__getitem__)
+    assert [result[index] for index in order] == pytest.approx(sorted(result))
+
+
+@given(p_values, st.randoms(use_true_random=False))
+def test_the_order_of_tests_does_not_matter(found: list[float], rng: Random) -> None:
+    """A family of tests has no order."""
+    order = list(range(len(found)))
+    rng.shuffle(order)
+    result = adjusted(found)
+    assert adjusted([found[index] for index in order]) == [result[index] for index in order]
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_a_share_lies_in_its_interval(counts: tuple[int, int]) -> None:
+    """Also none and all do."""
+    found = wilson(*counts)
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    assert found.low < found.high
+
+
+variances = st.lists(
+    st.tuples(st.floats(1e-8, 1.0), st.integers(1, 9).map(float)), min_size=3, max_size=30
+)
+
+
+@given(variances, st.floats(1e-2, 1e2))
+def test_pooling_scales_with_what_is_pooled(found: list[tuple[float, float]], by: float) -> None:
+    """Noise that is larger by a factor gives a spread larger by it, worth as much."""
+    one = pool(found)
+    other = pool([(variance * by**2, df) for variance, df in found])
+    assert one is not None
+    assert other is not None
+    assert other.sd_log == pytest.approx(one.sd_log * by, rel=1e-6)
+    assert other.df == pytest.approx(one.df, rel=1e-6)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dynamometer.common import messages
 from dynamometer.results.cases import (
     Allocator,
+    Caches,
     Case,
     Dtype,
     Mode,
@@ -25,15 +26,19 @@ from dynamometer.results.records import (
     Absence,
     ArmResult,
     CaptureStats,
+    Diagnosis,
     Environment,
     Estimate,
+    Level,
     Manifest,
     Measurement,
     Outcome,
     Ratio,
     Record,
+    Spread,
     Stage,
     Status,
+    StopReason,
 )
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -105,7 +110,9 @@ arm_results = st.builds(
 absences = st.builds(Absence, metric=texts, arm=texts, reason=texts)
 protocols = st.builds(
     Protocol,
-    replicates=counts, arm_budget_s=finite, min_blocks=counts, max_blocks=counts,
+    replicates=counts, most_replicates=counts, target=finite,
+    case_budget_s=st.none() | finite, caches=st.sampled_from(Caches),
+    arm_budget_s=finite, min_blocks=counts, max_blocks=counts,
     calls=st.none() | counts, lead_in_s=finite, lead_in_calls=counts, visit_s=finite,
     visit_calls=counts, sample_s=finite,
     allocator=st.sampled_from(Allocator), start_method=st.sampled_from(StartMethod),
@@ -125,6 +132,11 @@ plans = st.builds(
     memory_limit_bytes=st.none() | counts, seed=counts, threads=st.none() | counts,
     no_skip=st.booleans(),
 )  # fmt: skip
+spreads = st.builds(Spread, sd_log=finite, df=finite)
+diagnoses = st.builds(
+    Diagnosis,
+    subject=texts, level=st.sampled_from(Level), finding=texts, remedy=st.none() | texts,
+)  # fmt: skip
 records = st.builds(
     Record,
     schema=st.just(1), run_id=texts, case=cases, replicate=counts, outcome=outcomes,
@@ -133,6 +145,9 @@ records = st.builds(
     measurements=st.lists(measurements(), max_size=2).map(tuple),
     absent=st.lists(absences, max_size=2).map(tuple),
     build_order=st.lists(texts, max_size=2).map(tuple),
+    disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
+    disturbed_turns=st.booleans(),
+    stopped=st.none() | st.sampled_from(StopReason), spread=spreads,
     notes=st.lists(texts, max_size=2).map(tuple), varies=st.lists(texts, max_size=2).map(tuple),
     device_name=st.none() | texts, environment_id=texts, seed=counts, started_at=texts,
     seconds=st.dictionaries(texts, finite, max_size=2), command=texts, log=st.none() | texts,
@@ -140,7 +155,8 @@ records = st.builds(
 manifests = st.builds(
     Manifest,
     schema=st.just(1), run_id=texts, created_at=texts, version=texts, program=texts,
-    command=texts, plan=plans, environment=environments,
+    command=texts, plan=plans, environment=environments, spread=spreads,
+    diagnoses=st.lists(diagnoses, max_size=2).map(tuple),
 )  # fmt: skip
 estimates = st.builds(Estimate, value=finite, low=finite, high=finite, n=counts)
 ratios = st.builds(Ratio, value=finite, low=finite, high=finite, n=counts, p_value=finite)
@@ -150,7 +166,7 @@ jobs = st.builds(
     suite_options=st.dictionaries(texts, texts, max_size=2), protocol=protocols,
     replicate=counts, seed=counts, cache_dir=texts, arms=st.lists(texts, max_size=2).map(tuple),
     threads=st.none() | counts, memory_limit_bytes=st.none() | counts,
-    allocator=st.sampled_from(Allocator),
+    allocator=st.sampled_from(Allocator), turn=counts, fastest_s=st.none() | finite,
 )  # fmt: skip
 progresses = st.builds(messages.Progress, stage=st.sampled_from(Stage), arm=st.none() | texts)
 findings = st.builds(
@@ -159,6 +175,7 @@ findings = st.builds(
     measurements=st.lists(measurements(), max_size=2).map(tuple),
     absent=st.lists(absences, max_size=2).map(tuple),
     build_order=st.lists(texts, max_size=2).map(tuple),
+    disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
     notes=st.lists(texts, max_size=2).map(tuple), device_name=st.none() | texts,
 )  # fmt: skip
 reports = st.builds(
@@ -175,6 +192,8 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     Absence: absences,
     ArmResult: arm_results,
     CaptureStats: captures,
+    Diagnosis: diagnoses,
+    Spread: spreads,
     Case: cases,
     Environment: environments,
     Estimate: estimates,

@@ -10,8 +10,8 @@ from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common.runner import Interrupt, Rest, run
 from dynamometer.results import store
-from dynamometer.results.cases import BASELINE, BATCH_SIZES
-from dynamometer.results.records import Status
+from dynamometer.results.cases import BASELINE, BATCH_SIZES, Protocol
+from dynamometer.results.records import Status, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,12 +52,63 @@ def manifest() -> Manifest:
     return factories.manifest(factories.plan(*SPECS))
 
 
-def test_every_replicate_of_every_case_is_run(tmp_path: Path, manifest: Manifest) -> None:
-    """Cases come in the plan's order, a case's replicates together."""
+def test_cases_take_turns(tmp_path: Path, manifest: Manifest) -> None:
+    """Every round has one replicate of every case, in an order that differs from round to round."""
     directory, executor = start(tmp_path, manifest), FakeExecutor()
     assert go(manifest, directory, executor)
-    assert executor.executed == [(name, replicate) for name in "abc" for replicate in range(3)]
+    rounds = [executor.executed[each : each + 3] for each in (0, 3, 6)]
+    for index, done in enumerate(rounds):
+        assert sorted(done) == [(name, index) for name in "abc"]
+    assert len({tuple(name for name, _ in done) for done in rounds}) > 1
     assert [(r.case.model, r.replicate) for r in store.read_records(directory)] == executor.executed
+    assert sorted(executor.forgotten) == ["a", "b", "c"]
+
+
+def test_the_order_of_turns_is_the_plans(tmp_path: Path, manifest: Manifest) -> None:
+    """One seed gives one order, another gives another."""
+    orders = []
+    for index, seed in enumerate((0, 0, 1)):
+        again = factories.manifest(factories.plan(*SPECS, seed=seed))
+        executor = FakeExecutor()
+        assert go(again, start(tmp_path / str(index), again), executor)
+        orders.append(executor.executed)
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_groups_take_turns_one_after_the_other(tmp_path: Path) -> None:
+    """However many cases there are, what is kept for later replicates is kept of a few."""
+    specs = [factories.model_spec(f"m{index:02}") for index in range(20)]
+    manifest = factories.manifest(factories.plan(*specs, replicates=2))
+    executor = FakeExecutor()
+    assert go(manifest, start(tmp_path, manifest), executor)
+    order = [model for model, _ in executor.executed]
+    assert set(order[:16]) == {f"m{index:02}" for index in range(8)}
+    assert set(order[-8:]) == {f"m{index:02}" for index in range(16, 20)}
+
+
+def test_single_replicates_keep_the_plans_order(tmp_path: Path) -> None:
+    """Where there are no turns to take, nothing is shuffled."""
+    manifest = factories.manifest(factories.plan(*SPECS, replicates=1))
+    executor = FakeExecutor()
+    assert go(manifest, start(tmp_path, manifest), executor)
+    assert executor.executed == [(name, 0) for name in "abc"]
+
+
+def test_replicates_stop_when_the_speedup_is_known(tmp_path: Path) -> None:
+    """Between the least and the most, the width of the interval decides; the record says why."""
+    protocol = Protocol(replicates=2, most_replicates=6, target=0.05)
+    manifest = factories.manifest(factories.plan(SPECS[0], protocol=protocol))
+    directory = start(tmp_path, manifest)
+
+    class Precise(FakeExecutor):
+        def execute(self, case: Case, replicate: int) -> Record:
+            self.executed.append((case.model, replicate))
+            return factories.measured_record(case, replicate=replicate)
+
+    executor = Precise()
+    assert go(manifest, directory, executor)
+    assert executor.executed == [("a", 0), ("a", 1)]
+    assert [r.stopped for r in store.read_records(directory)] == [None, StopReason.TARGET]
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.PASS])
@@ -79,11 +130,16 @@ def test_a_search_for_batch_sizes_goes_on_until_one_is_too_large(tmp_path: Path)
     def stop(case: Case, replicate: int) -> None:
         interrupt.requested = replicate == 2
 
-    assert not go(manifest, directory, FakeExecutor(outcomes, before=stop), interrupt=interrupt)
-    executor = FakeExecutor(outcomes)
+    assert not go(
+        manifest,
+        directory,
+        FakeExecutor(outcomes, before=stop, experiments=(BATCH_SIZES,)),
+        interrupt=interrupt,
+    )
+    executor = FakeExecutor(outcomes, experiments=(BATCH_SIZES,))
     assert go(manifest, directory, executor)
     assert executor.executed == [("a", 3), ("a", 4)]
-    again = FakeExecutor(outcomes)
+    again = FakeExecutor(outcomes, experiments=(BATCH_SIZES,))
     assert go(manifest, directory, again)
     assert again.executed == []
 
@@ -120,16 +176,20 @@ def test_resume_executes_exactly_what_is_missing(tmp_path: Path, manifest: Manif
     directory = start(tmp_path, manifest)
     interrupt = Interrupt()
 
-    def stop_after_b0(case: Case, replicate: int) -> None:
-        interrupt.requested = (case.model, replicate) == ("b", 0)
+    first = FakeExecutor({("a", 1): Status.FAIL})
 
-    first = FakeExecutor({("a", 1): Status.FAIL}, before=stop_after_b0)
+    def stop_in_the_second_round(case: Case, replicate: int) -> None:
+        interrupt.requested = len(first.executed) == 4
+
+    first.before = stop_in_the_second_round
     assert not go(manifest, directory, first, interrupt=interrupt)
-    assert first.executed == [("a", 0), ("a", 1), ("b", 0)]
-    second, sink = FakeExecutor(), RecordingSink()
+    second, sink = FakeExecutor({("a", 1): Status.FAIL}), RecordingSink()
     assert go(manifest, directory, second, sink)
-    assert second.executed == [("b", 1), ("b", 2), ("c", 0), ("c", 1), ("c", 2)]
-    assert [len(records) for records in sink.written] == [2, 3, 3]
+    everything = [*first.executed, *second.executed]
+    assert Counter(everything) == Counter(
+        [("a", 0), ("a", 1), *((name, each) for name in "bc" for each in range(3))]
+    )
+    assert sorted(len(records) for records in sink.written) == [2, 3, 3]
     third = FakeExecutor()
     assert go(manifest, directory, third)
     assert third.executed == []
@@ -157,13 +217,14 @@ def test_an_interrupt_stops_before_the_next_replicate(tmp_path: Path, manifest: 
     directory, interrupt, sink = start(tmp_path, manifest), Interrupt(), RecordingSink()
 
     def ask(case: Case, replicate: int) -> None:
-        interrupt.requested = (case.model, replicate) == ("b", 1)
+        interrupt.requested = replicate == 2
 
     executor = FakeExecutor(before=ask)
     assert not go(manifest, directory, executor, sink, interrupt)
-    assert executor.executed[-1] == ("b", 1)
-    assert store.read_records(directory)[-1].replicate == 1
-    assert [records[0].case.model for records in sink.written] == ["a"]
+    model, replicate = executor.executed[-1]
+    assert (len(executor.executed), replicate) == (7, 2)
+    assert store.read_records(directory)[-1].replicate == 2
+    assert [records[0].case.model for records in sink.written] == [model]
 
 
 def test_an_interrupt_after_the_last_replicate_is_too_late(tmp_path: Path) -> None:
@@ -184,7 +245,7 @@ def test_records_are_on_disk_before_sinks_see_them(tmp_path: Path, manifest: Man
     seen = []
 
     def look(records: Sequence[Record]) -> None:
-        seen.append(list(records) == store.read_records(directory)[-len(records) :])
+        seen.append(all(record in store.read_records(directory) for record in records))
 
     assert go(manifest, directory, FakeExecutor(), RecordingSink(at_write=look))
     assert seen == [True, True, True]
@@ -212,23 +273,25 @@ def test_the_observer_sees_a_run_go_by(tmp_path: Path) -> None:
     observer = RecordingObserver()
     executor = FakeExecutor({("a", 0): Status.FAIL})
     assert go(manifest, start(tmp_path, manifest), executor, observer=observer)
-    assert observer.events == [
-        ("started", "a"), ("record 0", "a"), ("ended", "a"),
-        ("started", "b"), ("record 0", "b"), ("record 1", "b"), ("ended", "b"),
-    ]  # fmt: skip
+    of = {name: [event for event, model in observer.events if model == name] for name in "ab"}
+    assert of == {
+        "a": ["started", "record 0", "ended"],
+        "b": ["started", "record 0", "started", "record 1", "ended"],
+    }
 
 
 def test_a_harness_fault_keeps_what_was_recorded(tmp_path: Path, manifest: Manifest) -> None:
     """An exception of the executor ends the run, not the records before it."""
-    directory = start(tmp_path, manifest)
+    directory, executor = start(tmp_path, manifest), FakeExecutor()
 
     def fault(case: Case, replicate: int) -> None:
-        if (case.model, replicate) == ("b", 0):
+        if len(executor.executed) == 3:
             msg = "no more processes"
             raise OSError(msg)
 
+    executor.before = fault
     with pytest.raises(OSError, match="no more processes"):
-        go(manifest, directory, FakeExecutor(before=fault))
+        go(manifest, directory, executor)
     assert len(store.read_records(directory)) == 3
     assert go(manifest, directory, FakeExecutor())
 

@@ -45,13 +45,27 @@ def test_latency_is_the_median_over_replicates() -> None:
     assert summarize_case(records).baseline.latency_s == pytest.approx(1.0, rel=0.01)
 
 
-def test_compile_time_is_of_the_first_replicate() -> None:
-    """Later replicates find warm caches and say nothing of a cold compile."""
+def test_cold_compile_times_hide_warm_ones() -> None:
+    """Replicates that find warm caches say nothing of a cold compile, unless all of them do."""
     first, second = (factories.measured_record(replicate=each) for each in range(2))
     warm = factories.measurement("compile_time_warm", "inductor", (0.1,))
     second = msgspec.structs.replace(second, measurements=(warm,))
-    assert summarize_case([first, second]).arms[0].compile_s == pytest.approx(12.5)
-    assert summarize_case([second]).arms[0].compile_s is None
+    (arm,) = summarize_case([first, second]).arms
+    assert (arm.compile_s, arm.compile_times_s, arm.compiled_cold) == (12.5, (12.5,), True)
+    (arm,) = summarize_case([second]).arms
+    assert (arm.compile_s, arm.compile_times_s, arm.compiled_cold) == (0.1, (0.1,), False)
+    (arm,) = summarize_case([factories.record()]).arms
+    assert (arm.compile_s, arm.compile_times_s, arm.compiled_cold) == (None, (), None)
+
+
+def test_compile_times_of_several_replicates_are_kept() -> None:
+    """Where each compiled from empty caches, the median is reported, and all can be seen."""
+    records = []
+    for replicate, seconds in enumerate((9.0, 30.0, 10.0)):
+        cold = factories.measurement("compile_time", "inductor", (seconds,))
+        records.append(factories.record(replicate=replicate, measurements=(cold,)))
+    (arm,) = summarize_case(records).arms
+    assert (arm.compile_s, arm.compile_times_s) == (10.0, (9.0, 30.0, 10.0))
 
 
 def test_the_first_failure_is_the_outcome() -> None:
@@ -169,8 +183,10 @@ def test_a_suite_counts_what_it_stands_on() -> None:
     records.append(factories.record(factories.case("skipped"), outcome=skip))
     (arm,) = summarize_suite(summarize_cases(records))
     assert (arm.passed, arm.counted) == (2, 3)
-    assert arm.speedups == (pytest.approx(2.0), pytest.approx(0.5))
-    assert arm.geomean == pytest.approx(1.0)
+    assert [each.value for each in arm.speedups] == pytest.approx([2.0, 0.5])
+    assert arm.geomean is not None
+    assert arm.geomean.value == pytest.approx(1.0)
+    assert arm.geomean.n == 2
     assert arm.mean == pytest.approx(1.25)
     assert len(arm.compile_times_s) == len(arm.compression_ratios) == 2
 
@@ -190,7 +206,7 @@ def test_every_arm_gets_its_own_summary() -> None:
         case, seconds={BASELINE: 0.010, "inductor": 0.005, "ts": 0.020}
     )
     arms = summarize_suite([summarize_case([record])])
-    assert {arm.name: math.log2(arm.speedups[0]) for arm in arms} == {
+    assert {arm.name: math.log2(arm.speedups[0].value) for arm in arms} == {
         "inductor": pytest.approx(1.0),
         "ts": pytest.approx(-1.0),
     }

@@ -5,12 +5,15 @@ import mmap
 import random
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
-from fakes import FakeClock
+from fakes import FakeClock, FakeSurroundings
 
+from dynamometer.common.surroundings import Load
 from dynamometer.common.timing import (
     Stopwatch,
     Visit,
+    alone,
     measure_blocks,
     settle,
     visit_order,
@@ -179,9 +182,21 @@ def protocol(**fields: float) -> Protocol:
     return Protocol(**{**defaults, **fields})  # type: ignore[arg-type]  # untyped
 
 
+def measure(
+    watch: Stopwatch,
+    calls: dict[str, Callable[[], object]],
+    latencies_s: dict[str, float],
+    rules: Protocol,
+) -> list[Visit]:
+    """Visit arms on a machine that nothing disturbs."""
+    blocks = measure_blocks(watch, calls, latencies_s, rules, random.Random(0), FakeSurroundings())
+    assert (blocks.disturbed, blocks.repeats) == ((), 0)
+    return list(blocks.visits)
+
+
 def visit(watch: Stopwatch, calls: dict[str, Callable[[], object]], rules: Protocol) -> list[Visit]:
     """Visit arms whose calls take `FAST_S`."""
-    return measure_blocks(watch, calls, dict.fromkeys(calls, FAST_S), rules, random.Random(0))
+    return measure(watch, calls, dict.fromkeys(calls, FAST_S), rules)
 
 
 def test_the_lead_in_is_thrown_away(clock: FakeClock, watch: Stopwatch) -> None:
@@ -237,7 +252,7 @@ def test_slow_calls_are_counted_a_few_times_a_visit(
     """Calls longer than the visit are counted `visit_calls` times, 3 unless told, and no more."""
     rules = protocol(visit_s=0.125, sample_s=0.25, **fields)
     calls = {"A": clock.step(lambda index: 0.25)}
-    visits = measure_blocks(watch, calls, {"A": 0.25}, rules, random.Random(0))
+    visits = measure(watch, calls, {"A": 0.25}, rules)
     assert [each.samples_s for each in visits] == [(0.25,) * counted] * 2
     assert [each.calls for each in visits] == [counted] * 2
 
@@ -246,7 +261,7 @@ def test_long_calls_are_led_in_and_counted_once(clock: FakeClock, watch: Stopwat
     """Of calls that last seconds a visit throws away one and counts one, or it takes minutes."""
     durations = iter([9.0, SLOW_S] * 2)
     calls = {"A": clock.step(lambda index: next(durations))}
-    visits = measure_blocks(watch, calls, {"A": SLOW_S}, protocol(), random.Random(0))
+    visits = measure(watch, calls, {"A": SLOW_S}, protocol())
     assert [each.samples_s for each in visits] == [(SLOW_S,)] * 2
 
 
@@ -309,7 +324,7 @@ def test_every_arm_has_the_calls(clock: FakeClock, watch: Stopwatch) -> None:
     }
     latencies = {"quick": FAST_S, "slow": SLOW_S}
     rules = protocol(calls=10, max_blocks=1)
-    visits = measure_blocks(watch, calls, latencies, rules, random.Random(0))
+    visits = measure(watch, calls, latencies, rules)
     assert (counted(visits, "quick"), counted(visits, "slow")) == (2 * 8, 2 * 6)
 
 
@@ -358,3 +373,67 @@ def test_visits_carry_what_the_kernel_counted(clock: FakeClock, watch: Stopwatch
     visits = visit(watch, {"A": call}, protocol())
     assert max(each.minor_faults_per_call for each in visits) > 1
     assert all(each.kernel_s_per_call >= 0 for each in visits)
+
+
+CALM, BUSY = Load(1.0, 0.0), Load(1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("script", "disturbed", "repeats"),
+    [
+        ([], (), 0),
+        ([BUSY], (), 1),
+        ([BUSY, BUSY], (), 2),
+        ([BUSY, BUSY, BUSY], (0,), 2),
+        ([CALM, BUSY, CALM, BUSY, BUSY, BUSY], (2,), 3),
+        ([Load(0.1, 0.03)] * 3, (0, 1, 2), 0),
+    ],
+    ids=["calm", "once", "twice", "always", "twice-in-a-run", "only-together"],
+)
+def test_disturbed_blocks_are_measured_again(
+    clock: FakeClock,
+    watch: Stopwatch,
+    script: list[Load],
+    disturbed: tuple[int, ...],
+    repeats: int,
+) -> None:
+    """At most twice; a block that never was calm is kept and named. Each is there once.
+
+    What the counters' ticks hide in each block is seen in all of them together.
+    """
+    calls = {arm: clock.step(lambda index: FAST_S) for arm in "AB"}
+    surroundings = FakeSurroundings(list(script))
+    rules = protocol(min_blocks=3, arm_budget_s=3.0)
+    rules = msgspec.structs.replace(rules, max_blocks=3)
+    latencies = dict.fromkeys(calls, FAST_S)
+    found = measure_blocks(watch, calls, latencies, rules, random.Random(0), surroundings)
+    assert (found.disturbed, found.repeats) == (disturbed, repeats)
+    assert surroundings.begun == 3 + repeats
+    assert [visit.block for visit in found.visits] == [block for block in range(3) for _ in "ABBA"]
+
+
+def test_repeating_ends_with_the_time(clock: FakeClock, watch: Stopwatch) -> None:
+    """On a machine that is always busy slow calls don't take thrice as long."""
+    calls = {"A": clock.step(lambda index: SLOW_S)}
+    surroundings = FakeSurroundings([BUSY] * 99)
+    rules = protocol(min_blocks=3, arm_budget_s=1.0)
+    found = measure_blocks(watch, calls, {"A": SLOW_S}, rules, random.Random(0), surroundings)
+    assert (found.disturbed, found.repeats) == ((0, 1, 2), 0)
+
+
+@pytest.mark.parametrize(("latency_s", "blocks"), [(FAST_S, 2), (SLOW_S, 1)])
+def test_alone_is_a_few_visits(
+    latency_s: float, blocks: int, clock: FakeClock, watch: Stopwatch
+) -> None:
+    """Whatever a case's own budget, and fewer of calls that are long."""
+    calls = {"A": clock.step(lambda index: latency_s)}
+    rules = alone(latency_s, protocol(arm_budget_s=1e6, calls=10_000))
+    visits = measure(watch, calls, {"A": latency_s}, rules)
+    assert [visit.block for visit in visits] == [block for block in range(blocks) for _ in "AA"]
+
+
+def test_a_sample_is_fixed_by_an_arm_elsewhere(clock: FakeClock, watch: Stopwatch) -> None:
+    """An arm that is timed apart has as many calls to a sample as it had beside the others."""
+    calls = {"A": clock.step(lambda index: FAST_S)}
+    visits = measure(watch, calls, {"A": FAST_S, "": FAST_S / 4}, protocol())
+    assert all(visit.calls == 8 * len(visit.samples_s) for visit in visits)

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Set the interval we print beside how far PyTorch's harness is from itself, and what both cost.
+
+    python bench/interval_widths.py --checkout DIR --output docs/interval-widths.md
+
+DIR is a checkout of pytorch/benchmark. Theirs runs five times with its default 30 repeats (one
+performance run each; correctness would take as many again), ours once with default settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from against_dynamobench import MODELS, ROOT, STUB, _cpu, _their_run
+
+RUNS = 5
+
+
+def main() -> int:
+    """Run both, ours and theirs model by model, and write the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--checkout", type=Path, required=True)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    options.batch_size, options.repeat = 1, 30
+    rows = []
+    with tempfile.TemporaryDirectory() as scratch:
+        (Path(scratch) / "sitecustomize.py").write_text(STUB.format(root=str(ROOT)))
+        for model in MODELS:
+            own, own_s = _ours(model)
+            runs = [_their_run(model, options, Path(scratch), "--performance") for _ in range(RUNS)]
+            rows.append(_row(model, own, own_s, runs))
+            print(rows[-1], flush=True)
+    text = _page(rows)
+    print(text)
+    if options.output:
+        options.output.write_text(text)
+    return 0
+
+
+def _ours(model: str) -> tuple[dict, float]:
+    with tempfile.TemporaryDirectory() as runs:
+        command = [sys.executable, str(ROOT / "torchbench.py"), "--only", model]
+        command += ["--backend", "inductor", "--batch-size", "1", "--output-dir", runs]
+        started = time.monotonic()
+        subprocess.run(command, check=True, capture_output=True)
+        spent_s = time.monotonic() - started
+        (table,) = Path(runs).glob("*/*.csv")
+        header, row = (line.split(",") for line in table.read_text().splitlines()[:2])
+    return dict(zip(header, row, strict=False)), spent_s
+
+
+def _row(model: str, own: dict, own_s: float, runs: list[tuple[float, str]]) -> str:
+    speedups = [float(printed.partition("x")[0]) for _, printed in runs]
+    spread = (max(speedups) - min(speedups)) / statistics.median(speedups)
+    low, high, value = (float(own[name]) for name in ("speedup_low", "speedup_high", "speedup"))
+    seconds = statistics.fmean(spent for spent, _ in runs)
+    return (
+        f"| {model} | {own_s:.1f} | {own['replicates']} | {value:.3f}x [{low:.3f}, {high:.3f}]"
+        f" | {(high - low) / value:.1%} | {seconds:.1f} |"
+        f" {', '.join(f'{each:.3f}' for each in speedups)} | {spread:.1%} |"
+    )
+
+
+def _page(rows: list[str]) -> str:
+    lines = [
+        "# Intervals beside the spread of runs",
+        "",
+        f"Inductor, float32 inference, batch 1, full scale, on {_cpu()}. Ours: one run with",
+        "default settings, start included; it gives correctness, memory and the interval. Theirs:",
+        "five performance runs of PyTorch's harness with its default 30 repeats, each giving a",
+        "speedup without an interval. Made by `bench/interval_widths.py`.",
+        "",
+        "| model | ours, s | processes | we print | width | theirs, s | they print | range |",
+        "|---|---|---|---|---|---|---|---|",
+        *rows,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

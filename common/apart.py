@@ -1,0 +1,74 @@
+"""Latency of arms that disturb each other, each in processes of its own that take turns."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.common.experiment import Process
+from dynamometer.common.messages import Findings
+from dynamometer.results.cases import BASELINE
+from dynamometer.results.interference import LONGEST_DISTURBANCE, shifted_arms
+from dynamometer.results.metrics import LATENCY, LATENCY_APART
+from dynamometer.results.records import PASSED, Absence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.common.experiment import Context
+    from dynamometer.results.cases import Case, RunPlan
+
+TURNS = 2
+"""Processes each arm is timed in, in every replicate."""
+
+
+@dataclass(frozen=True)
+class Apart:
+    """The speedup experiment again, for arms whose latency beside others is not that alone."""
+
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
+        """Let every arm that was timed take its turns, in balanced order drawn at random.
+
+        None where the arms did not disturb each other, nor where something else did: that would
+        disturb their turns as well.
+        """
+        latencies = {
+            each.arm: each for part in found for each in part.measurements if each.metric == LATENCY
+        }
+        if BASELINE not in latencies or not _disturb_each_other(found):
+            return ()
+        fastest_s = min(statistics.median(each.samples) for each in latencies.values())
+        rng = random.Random(f"{plan.seed}/{replicate}/{case.id}")  # noqa: S311  no secret
+        order = rng.sample(sorted(latencies), len(latencies))
+        turns = [order if turn % 2 == 0 else order[::-1] for turn in range(TURNS)]
+        return tuple(
+            Process((arm,), plan.protocol.allocator, turn, fastest_s)
+            for turn, arms in enumerate(turns)
+            for arm in arms
+        )
+
+    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
+        """Leave the case as it is: only this turn of the arm is missing."""
+        reason = findings.outcome.reason or str(findings.outcome.status)
+        absent = tuple(Absence(metric=LATENCY_APART, arm=arm, reason=reason) for arm in arms)
+        return Findings(outcome=PASSED, absent=absent, notes=findings.notes)
+
+    def measure(self, context: Context) -> Findings:
+        """Load, compile, settle, and time one arm."""
+        from dynamometer.common.measuring import measure_apart  # imports torch
+
+        return measure_apart(context)
+
+
+def _disturb_each_other(found: Sequence[Findings]) -> bool:
+    """Tell whether arms do, of blocks most of which nothing else disturbed."""
+    for part in found:
+        blocks = {block for each in part.measurements for block in each.blocks}
+        too_many = len(part.disturbed_blocks) > LONGEST_DISTURBANCE * len(blocks)
+        if not too_many and shifted_arms(part.measurements, part.disturbed_blocks):
+            return True
+    return False

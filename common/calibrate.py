@@ -1,0 +1,104 @@
+"""`dynamometer calibrate`: a run of arms whose effect is known, and the page it comes to."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dynamometer.common import planning, registry, request
+from dynamometer.common.errors import UsageError
+from dynamometer.common.plan import Selection, Workload, build_cases, select
+from dynamometer.common.session import Reporting, Session
+from dynamometer.results import store
+from dynamometer.results.calibration import ARMS
+from dynamometer.results.calibration_page import Calibration, write_page
+from dynamometer.results.cases import Protocol, RunPlan, Scale, StartMethod
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MODELS = (
+    "BERT_pytorch",
+    "alexnet",
+    "basic_gnn_gcn",
+    "dcgan",
+    "densenet121",
+    "functorch_dp_cifar10",
+    "hf_DistilBert",
+    "hf_GPT2",
+    "mnasnet1_0",
+    "mobilenet_v2",
+    "resnet18",
+    "shufflenet_v2_x1_0",
+    "squeezenet1_1",
+    "timm_vision_transformer",
+)
+"""Of torchbench: convolutions, attention, a graph; calls of 1 to 100 ms at small scale."""
+
+
+def run(program: str, words: Sequence[str], options: dict[str, Any]) -> int:
+    """Measure, unless runs to evaluate are named, and write the page.
+
+    Raises:
+        UsageError: a named run is no calibration, or the page can't be written.
+        DynamometerError: the run can't be started.
+    """
+    directories: tuple[Path, ...] = options["evaluated"]
+    if not directories:
+        directory, code = _measure(program, words, options)
+        if code:
+            click.echo(f"when that is finished: {program} calibrate --from {directory}", err=True)
+            return code
+        directories = (directory,)
+    page: Path = options["page"] or directories[0] / "calibration.md"
+    with planning.store_errors_as_usage():
+        found = [_read(each) for each in directories]
+    try:
+        write_page(page, found)
+    except OSError as error:
+        msg = f"{page} can't be written: {error.strerror}"
+        raise UsageError(msg) from error
+    click.echo(f"results: {page}")
+    return 0
+
+
+def _measure(program: str, words: Sequence[str], options: dict[str, Any]) -> tuple[Path, int]:
+    suite = registry.resolve("suites", "torchbench")({})
+    specs = select(suite.specs(), Selection(only=options["only"] or MODELS))
+    plan = RunPlan(
+        suite="torchbench",
+        models=specs,
+        cases=build_cases(specs, Workload(arms=ARMS[1:], scale=Scale(options["scale"]))),
+        experiments=("speedup", "apart", "naive"),
+        protocol=Protocol(
+            replicates=options["replicates"],
+            most_replicates=options["replicates"],
+            start_method=StartMethod.SPAWN if options["spawn"] else StartMethod.FORK,
+        ),
+        memory_limit_bytes=planning.usual_memory_limit(),
+        seed=options["seed"],
+    )
+    manifest, directory = request.begin(
+        plan,
+        f"{program} run torchbench",
+        shlex.join([program, *words]),
+        Path(options["output_dir"]),
+    )
+    return directory, Session(manifest, directory, Reporting()).run()
+
+
+def _read(directory: Path) -> Calibration:
+    """Read a run back.
+
+    Raises:
+        UsageError: it measured something else.
+        StoreError: it is no run directory.
+    """
+    manifest = store.read_manifest(directory)
+    if manifest.plan.cases[0].arms != ARMS:
+        msg = f"{directory} is no calibration; `dynamometer calibrate` makes one"
+        raise UsageError(msg)
+    return Calibration(manifest, tuple(store.read_records(directory)))

@@ -1,0 +1,32 @@
+"""OpenMP runtimes of a process: idle threads of one spin on the cores another needs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_MAPS = Path("/proc/self/maps")
+_RUNTIME = re.compile(r"\S*/(lib(?:g|i|)omp5?[-.\w]*\.so[.\d]*)$", re.MULTILINE)
+
+
+def note_on_runtimes(maps: str | None = None) -> str | None:
+    """Say for the record which runtimes are loaded, if they are several.
+
+    Args:
+        maps: the memory map of a process; `None` for this one.
+    """
+    if maps is None:
+        try:
+            maps = _MAPS.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+    names = sorted({found[1] for found in _RUNTIME.finditer(maps)})
+    if len(names) < _SEVERAL:
+        return None
+    return (
+        f"{len(names)} OpenMP runtimes in one process, whose threads get in each other's way: "
+        + (", ".join(names))
+    )
+
+
+_SEVERAL = 2

@@ -1,0 +1,166 @@
+"""What else goes on on the machine while something is timed.
+
+Read from the kernel's counters before and after each block, never during one.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+FOREIGN_CPUS = 0.10
+"""Processors' worth of others' work, stolen time included, that count as a disturbance."""
+
+_RESOLUTION_S = 0.03
+"""The counters go by ticks of 10 ms, of each processor apart."""
+
+_CLOCK_DROP = 0.05
+"""By how much of itself the clock may fall during a block."""
+
+_STAT = Path("/proc/stat")
+_THROTTLES = "devices/system/cpu/cpu*/thermal_throttle/*_throttle_count"
+_CLOCK = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
+
+
+@dataclass(frozen=True)
+class Load:
+    """What others did during some time.
+
+    Attributes:
+        wall_s: how long it was.
+        foreign_s: processor seconds others took, or the hypervisor stole.
+        is_slowed: whether heat or a falling clock slowed the processors, or others used the
+            accelerator.
+    """
+
+    wall_s: float
+    foreign_s: float
+    is_slowed: bool = False
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether what is timed meanwhile is worth nothing."""
+        return self.is_slowed or self.foreign_s > FOREIGN_CPUS * self.wall_s + _RESOLUTION_S
+
+
+def total(loads: Iterable[Load]) -> Load:
+    """Add up what others did, block by block; together blocks show what ticks hide in each."""
+    found = list(loads)
+    return Load(
+        wall_s=sum(each.wall_s for each in found),
+        foreign_s=sum(each.foreign_s for each in found),
+        is_slowed=any(each.is_slowed for each in found),
+    )
+
+
+class Surroundings(Protocol):
+    """Someone who watches what else goes on."""
+
+    def begin(self) -> None:
+        """Note how things stand as a block begins."""
+        ...
+
+    def load(self) -> Load:
+        """Say what others did since then."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Counters of the processors this process may use, at one moment.
+
+    Attributes:
+        at_s: seconds from any fixed point.
+        busy_s: processor seconds in use, or stolen.
+        stolen_s: of these, the stolen ones.
+        own_s: those of this process and of its children that have ended.
+        throttles: how often the processors were slowed for heat.
+        clock_hz: their mean clock; `None` where the kernel doesn't tell.
+    """
+
+    at_s: float
+    busy_s: float
+    stolen_s: float
+    own_s: float
+    throttles: int = 0
+    clock_hz: float | None = None
+
+
+def compare(before: Reading, after: Reading) -> Load:
+    """Say what others did between two readings."""
+    fell = (
+        before.clock_hz is not None
+        and after.clock_hz is not None
+        and after.clock_hz < (1 - _CLOCK_DROP) * before.clock_hz
+    )
+    return Load(
+        wall_s=after.at_s - before.at_s,
+        foreign_s=(after.busy_s - before.busy_s) - (after.own_s - before.own_s),
+        is_slowed=fell or after.throttles > before.throttles,
+    )
+
+
+@dataclass
+class Machine:
+    """This machine; a `Surroundings`.
+
+    Attributes:
+        read: takes a reading; `None` where the kernel has no counters, when nothing is seen.
+        accelerator: tells whether others use the device, or heat slows it.
+    """
+
+    read: Callable[[], Reading | None]
+    accelerator: Callable[[], bool]
+    _before: Reading | None = None
+
+    def begin(self) -> None:
+        """Read the counters."""
+        self._before = self.read()
+
+    def load(self) -> Load:
+        """Read them again, and compare."""
+        after = self.read()
+        known = self._before is not None and after is not None
+        seen = compare(self._before, after) if known else Load(0.0, 0.0)  # type: ignore[arg-type]  # both are known then
+        return total([seen, Load(0.0, 0.0, is_slowed=self.accelerator())])
+
+
+def read_counters() -> Reading | None:
+    """Read the kernel's counters, or `None` where it has none."""
+    usable = os.sched_getaffinity(0)
+    try:
+        lines = [line.split() for line in _STAT.read_text(encoding="ascii").splitlines()]
+    except OSError:
+        return None
+    names = {f"cpu{index}" for index in usable}
+    fields = [[int(each) for each in line[1:9]] for line in lines if line[0] in names]
+    user, nice, system, _idle, _iowait, irq, softirq, steal = (
+        sum(each) for each in zip(*fields, strict=True)
+    )
+    ticks = os.sysconf("SC_CLK_TCK")
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return Reading(
+        at_s=time.monotonic(),
+        busy_s=(user + nice + system + irq + softirq + steal) / ticks,
+        stolen_s=steal / ticks,
+        own_s=sum(each.ru_utime + each.ru_stime for each in usage),
+        throttles=sum(int(path.read_text()) for path in Path("/sys").glob(_THROTTLES)),
+        clock_hz=_clock_hz(usable),
+    )
+
+
+def _clock_hz(usable: Iterable[int]) -> float | None:
+    found = []
+    for index in usable:
+        with suppress(OSError, ValueError):
+            found.append(1e3 * int(Path(_CLOCK.format(index)).read_text(encoding="ascii")))
+    return statistics.fmean(found) if found else None

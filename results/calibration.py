@@ -1,0 +1,269 @@
+"""How often measuring is wrong, found from arms whose effect is known. Pure; no torch."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scipy import stats
+
+from dynamometer.results.cases import BASELINE
+from dynamometer.results.inference import SIGNIFICANT_P, wilson
+from dynamometer.results.records import ASSUMED_SPREAD, Status
+from dynamometer.results.spreads import learn
+from dynamometer.results.statistics import speedup
+from dynamometer.results.stopping import is_precise
+from dynamometer.results.summary import log_speedups, summarize_cases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from dynamometer.results.cases import Protocol
+    from dynamometer.results.records import Estimate, Ratio, Record, Spread
+
+_KNOWN = "dynamometer.dynamo.known"
+_EAGER_AGAIN = f"{_KNOWN}:eager_again"
+_FIRST, _AGAIN = f"{_KNOWN}:inductor_first", f"{_KNOWN}:inductor_again"
+_SLOWED = {share: f"{_KNOWN}:slower_by_{share}_percent" for share in (1, 2, 5)}
+
+PAIRS = {
+    (BASELINE, _EAGER_AGAIN): 1.0,
+    (_FIRST, _AGAIN): 1.0,
+    **{(BASELINE, arm): 1 / (1 + share / 100) for share, arm in _SLOWED.items()},
+}
+"""Pairs of arms, with the speedup of the second over the first, which is known."""
+
+ARMS = tuple(dict.fromkeys(arm for pair in PAIRS for arm in pair))
+
+
+NAIVE_LATENCY = "naive_latency"
+
+
+def naive_metric(pair: tuple[str, str]) -> str:
+    """Name the latencies of a pair that was measured the usual way."""
+    return f"{NAIVE_LATENCY}/{pair[1]}"
+
+
+@dataclass(frozen=True)
+class Series:
+    """One result of one pair on one model.
+
+    Attributes:
+        model: which.
+        pair: the arms.
+        ratio: what was found.
+        replicates: how many it took.
+        measured_s: seconds of timing in blocks that these two arms took in them.
+        within_target: whether it is known as well as was asked.
+    """
+
+    model: str
+    pair: tuple[str, str]
+    ratio: Ratio
+    replicates: int
+    measured_s: float
+    within_target: bool
+
+    @property
+    def truth(self) -> float:
+        """The speedup that is known."""
+        return PAIRS[self.pair]
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether it is called different."""
+        return self.ratio.p_value <= SIGNIFICANT_P
+
+    @property
+    def is_detected(self) -> bool:
+        """Whether it is called different, in the direction that is known."""
+        return self.is_significant and (self.ratio.value < 1) == (self.truth < 1)
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the interval holds the truth."""
+        return self.ratio.low <= self.truth <= self.ratio.high
+
+
+@dataclass(frozen=True)
+class NaiveTest:
+    """One result of one pair on one model, got the usual way.
+
+    Attributes:
+        model: which.
+        pair: the arms.
+        value: ratio of median latencies.
+        p_value: of an unpaired t test.
+    """
+
+    model: str
+    pair: tuple[str, str]
+    value: float
+    p_value: float
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether it is called different."""
+        return self.p_value <= SIGNIFICANT_P
+
+    @property
+    def is_detected(self) -> bool:
+        """Whether it is called different, in the direction that is known."""
+        return self.is_significant and (self.value < 1) == (PAIRS[self.pair] < 1)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How often a protocol is wrong and right, each with its 95 % interval.
+
+    `None` where there was nothing to count, or the protocol gives no intervals.
+
+    Attributes:
+        false_alarms: identical arms that were called different.
+        coverage: intervals that hold the truth, of identical arms; pairs of one case with an arm
+            in common are not independent, so slowed arms are not counted with them.
+        coverage_slowed: likewise, of arms that are slower by 2 %.
+        detection: arms slower by so many percent that were called slower.
+    """
+
+    false_alarms: Estimate | None
+    coverage: Estimate | None
+    coverage_slowed: Estimate | None
+    detection: dict[int, Estimate | None]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far identical arms of one model differ.
+
+    Attributes:
+        model: which.
+        pair: the arms.
+        mean: of the log speedup over all processes.
+        sd: of it between processes.
+        t: the mean over its standard error.
+        n: processes.
+    """
+
+    model: str
+    pair: tuple[str, str]
+    mean: float
+    sd: float
+    t: float
+    n: int
+
+
+def learnt_without(records: Iterable[Record], model: str) -> Spread:
+    """Learn how far processes differ from all models but one."""
+    others = [record for record in records if record.case.model != model]
+    return learn([others]) or ASSUMED_SPREAD
+
+
+def series(records: Sequence[Record], protocol: Protocol, spread: Spread | None) -> list[Series]:
+    """Cut the replicates of a calibration into results as a run would have got them.
+
+    One after the other takes as many of the replicates that are left as the protocol stops at.
+
+    Args:
+        records: of the run; whatever didn't pass is left out.
+        protocol: how often a run would measure.
+        spread: assumed of every model; `None` for what all other models teach.
+    """
+    passed = [record for record in records if record.outcome.status is Status.PASS]
+    found = []
+    for case in summarize_cases(passed):
+        known = spread or learnt_without(passed, case.case.model)
+        for pair in PAIRS:
+            values = log_speedups(*pair, case.records)
+            measured_s = statistics.fmean(
+                record.seconds.get("measure", 0.0) for record in case.records
+            ) * (2 / len(case.case.arms))  # fmt: skip
+            found += [
+                Series(case.case.model, pair, ratio, ratio.n, ratio.n * measured_s, precise)
+                for ratio, precise in _cut(values, protocol, known)
+            ]
+    return found
+
+
+def _cut(
+    values: Sequence[tuple[float, float]], protocol: Protocol, spread: Spread
+) -> Iterator[tuple[Ratio, bool]]:
+    # A result is begun only if it can be finished: to keep the narrow ones of those that can't
+    # would choose among them.
+    start, n = 0, protocol.replicates
+    while start + protocol.most_replicates <= len(values):
+        ratio = speedup(values[start : start + n], spread)
+        precise = is_precise(ratio, protocol.target)
+        if precise or n >= protocol.most_replicates:
+            yield ratio, precise
+            start, n = start + n, protocol.replicates
+        else:
+            n += 1
+
+
+def naive_tests(records: Iterable[Record]) -> list[NaiveTest]:
+    """Judge what was measured the usual way by an unpaired t test of its samples."""
+    found = []
+    for record in records:
+        for pair in PAIRS:
+            samples = {
+                each.arm: each.samples
+                for each in record.measurements
+                if each.metric == naive_metric(pair)
+            }
+            if samples.keys() >= set(pair):
+                before, after = (samples[arm] for arm in pair)
+                value = statistics.median(before) / statistics.median(after)
+                p_value = float(stats.ttest_ind(before, after).pvalue)
+                found.append(NaiveTest(record.case.model, pair, value, p_value))
+    return found
+
+
+def rates(found: Sequence[Series]) -> Rates:
+    """Count how often ours is wrong and right."""
+    same = [each for each in found if each.truth == 1.0]
+    return Rates(
+        false_alarms=_share([each.is_significant for each in same]),
+        coverage=_share([each.is_covered for each in same]),
+        coverage_slowed=_share([each.is_covered for each in found if each.pair[1] == _SLOWED[2]]),
+        detection=_detection(found),
+    )
+
+
+def naive_rates(found: Sequence[NaiveTest]) -> Rates:
+    """Count how often the usual way is wrong and right."""
+    same = [each for each in found if PAIRS[each.pair] == 1.0]
+    return Rates(
+        false_alarms=_share([each.is_significant for each in same]),
+        coverage=None,
+        coverage_slowed=None,
+        detection=_detection(found),
+    )
+
+
+def drifts(records: Iterable[Record]) -> list[Drift]:
+    """Say of each model how far its identical arms differ from process to process."""
+    passed = [record for record in records if record.outcome.status is Status.PASS]
+    found = []
+    for case in summarize_cases(passed):
+        for pair, truth in PAIRS.items():
+            values = [value for value, _ in log_speedups(*pair, case.records)]
+            if truth == 1.0 and len(values) > 1:
+                mean, sd = statistics.fmean(values), statistics.stdev(values)
+                error = sd / math.sqrt(len(values))
+                t = mean / error if error else 0.0
+                found.append(Drift(case.case.model, pair, mean, sd, t, len(values)))
+    return found
+
+
+def _detection(found: Sequence[Series | NaiveTest]) -> dict[int, Estimate | None]:
+    return {
+        share: _share([each.is_detected for each in found if each.pair[1] == arm])
+        for share, arm in _SLOWED.items()
+    }
+
+
+def _share(hits: Sequence[bool]) -> Estimate | None:
+    return wilson(sum(hits), len(hits)) if hits else None

@@ -1,0 +1,207 @@
+"""The page a calibration comes to: figures as Markdown, and a picture where matplotlib is there."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tabulate import tabulate
+
+from dynamometer.results import calibration
+from dynamometer.results.calibration import PAIRS, NaiveTest, Series
+from dynamometer.results.cases import BASELINE, Protocol
+from dynamometer.results.records import ASSUMED_SPREAD, Manifest, Record
+from dynamometer.results.spreads import learn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dynamometer.results.records import Estimate
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A run of arms whose effect is known."""
+
+    manifest: Manifest
+    records: tuple[Record, ...]
+
+
+_INTRODUCTION = """# How often measuring is wrong
+
+Measured by `dynamometer calibrate` on {cpus} cores ({cpu}), torch {torch}: {models} models of
+torchbench at {scale} scale, {processes} worker processes. Arms whose effect is known were
+measured: identical ones (eager beside eager, Inductor beside Inductor), and eager slowed by 1, 2
+and 5 %.
+"""
+
+_LEGEND = f"""
+*Ours* is the default protocol: 3 to 5 processes until the interval is within 1 %, its variance
+moderated by what all other models teach; *nothing learnt* assumes {ASSUMED_SPREAD.sd_log:.1%}.
+*Usual* is one process, 30 pairs of calls that alternate, and an unpaired t test, on the same
+models, in the same run. In brackets: 95 % intervals (Wilson 1927).
+"""
+
+
+def write_page(path: Path, runs: Sequence[Calibration]) -> None:
+    """Write a page, and beside it a picture of the same name.
+
+    Raises:
+        OSError: one can't be written.
+    """
+    usual = Protocol()
+    found = [one for run in runs for one in calibration.series(run.records, usual, None)]
+    naive = [one for run in runs for one in calibration.naive_tests(run.records)]
+    picture = path.with_suffix(".png")
+    drawn = _draw(picture, found, naive)
+    path.write_text(_page(runs, found, naive, picture.name if drawn else None), encoding="utf-8")
+
+
+def _page(
+    runs: Sequence[Calibration],
+    found: Sequence[Series],
+    naive: Sequence[NaiveTest],
+    picture: str | None,
+) -> str:
+    environment = runs[0].manifest.environment
+    models = dict.fromkeys(case.model for run in runs for case in run.manifest.plan.cases)
+    text = _INTRODUCTION.format(
+        cpus=environment.cpus,
+        cpu=environment.cpu,
+        torch=environment.packages.get("torch", "?"),
+        models=len(models),
+        scale=runs[0].manifest.plan.cases[0].scale,
+        processes=sum(len(run.records) for run in runs),
+    )
+    headers = ["", "ours", "ours, nothing learnt", "usual"]
+    lines = [text, *_table(_rate_rows(runs, found, naive), headers), _LEGEND]
+    if picture:
+        lines += [f"![Each result of identical arms]({picture})", ""]
+    lines += ["## By model", "", *_drift_lines(runs), "", *_learnt_lines(runs), ""]
+    return "\n".join(lines)
+
+
+def _rate_rows(
+    runs: Sequence[Calibration], found: Sequence[Series], naive: Sequence[NaiveTest]
+) -> list[list[str]]:
+    usual = Protocol()
+    assumed = [
+        one for run in runs for one in calibration.series(run.records, usual, ASSUMED_SPREAD)
+    ]
+    columns = [
+        calibration.rates(found), calibration.rates(assumed), calibration.naive_rates(naive),
+    ]  # fmt: skip
+    rows = [
+        ["identical arms called different", *(_share(each.false_alarms) for each in columns)],
+        ["intervals that hold the truth, identical", *(_share(each.coverage) for each in columns)],
+        ["the same, 2 % slower", *(_share(each.coverage_slowed) for each in columns)],
+        *(
+            [f"{share} % slower, noticed", *(_share(each.detection[share]) for each in columns)]
+            for share in (5, 2, 1)
+        ),
+    ]
+    return [
+        *rows,
+        ["results within 1 %", _within(found), _within(assumed), ""],
+        ["processes for one result", _mean_n(found), _mean_n(assumed), "1"],
+        ["seconds of timing for it", _seconds(found), _seconds(assumed), ""],
+    ]
+
+
+def _drift_lines(runs: Sequence[Calibration]) -> list[str]:
+    rows = []
+    for run in runs:
+        start = run.manifest.plan.protocol.start_method
+        rows += [
+            [
+                drift.model,
+                "eager" if drift.pair[0] == BASELINE else "inductor",
+                str(start),
+                f"{drift.mean:+.2%}",
+                f"{drift.t:+.1f}",
+                f"{drift.sd:.2%}",
+                str(drift.n),
+            ]
+            for drift in calibration.drifts(run.records)
+        ]
+    rows.sort()
+    headers = ["model", "arms", "processes by", "mean difference", "t", "sd between", "n"]
+    return _table(rows, headers)
+
+
+def _learnt_lines(runs: Sequence[Calibration]) -> list[str]:
+    lines = []
+    for run in runs:
+        spread = learn([run.records])
+        start = run.manifest.plan.protocol.start_method
+        if spread is not None:
+            lines.append(
+                f"Learnt of processes by {start}: they differ by {spread.sd_log:.2%}, which is"
+                f" worth {spread.df:.1f} degrees of freedom."
+            )
+    return lines
+
+
+def _draw(path: Path, found: Sequence[Series], naive: Sequence[NaiveTest]) -> bool:
+    """Draw every result of identical arms, ours and the usual; tell whether that was possible."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        return False
+    same = sorted((each for each in found if each.truth == 1.0), key=lambda each: each.ratio.value)
+    other = sorted((each for each in naive if PAIRS[each.pair] == 1.0), key=lambda each: each.value)
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    right.tick_params(labelleft=False)
+    for index, each in enumerate(same):
+        color = "C3" if each.is_significant else "C0"
+        left.plot([index] * 2, [_percent(each.ratio.low), _percent(each.ratio.high)], color=color,
+                  linewidth=0.7)  # fmt: skip
+        left.plot(index, _percent(each.ratio.value), ".", color=color, markersize=3)
+    for index, test in enumerate(other):
+        color = "C3" if test.is_significant else "C0"
+        right.plot(index, _percent(test.value), ".", color=color, markersize=3)
+    false = sum(each.is_significant for each in same)
+    wrong = sum(each.is_significant for each in other)
+    left.set_title(f"ours: {false} of {len(same)} called different")
+    right.set_title(f"usual: {wrong} of {len(other)} called different")
+    left.set_ylabel("identical arms: difference found, %")
+    for axes in (left, right):
+        axes.axhline(0, color="0.6", linewidth=0.8, zorder=0)
+        axes.set_xlabel("results, sorted")
+        axes.set_ylim(-6, 6)
+    figure.savefig(path, dpi=150)
+    return True
+
+
+def _percent(ratio: float) -> float:
+    return 100 * math.log(ratio)
+
+
+def _share(found: Estimate | None) -> str:
+    if found is None:
+        return "-"
+    return f"{found.value:.1%} [{found.low:.1%}, {found.high:.1%}] of {found.n}"
+
+
+def _within(found: Sequence[Series]) -> str:
+    return _mean([100.0 * each.within_target for each in found], "{:.0f}%")
+
+
+def _mean_n(found: Sequence[Series]) -> str:
+    return _mean([each.replicates for each in found], "{:.1f}")
+
+
+def _seconds(found: Sequence[Series]) -> str:
+    return _mean([each.measured_s for each in found], "{:.1f}")
+
+
+def _mean(values: Sequence[float], form: str) -> str:
+    return form.format(statistics.fmean(values)) if values else "-"
+
+
+def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> list[str]:
+    return tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True).splitlines()

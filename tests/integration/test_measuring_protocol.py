@@ -1,0 +1,83 @@
+"""What the protocol does in real workers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import hostile_manifest, run_replicates, with_protocol
+
+from dynamometer.results.cases import BASELINE, Caches
+from dynamometer.results.records import Status, StopReason
+from dynamometer.results.summary import summarize_case
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dynamometer.results.records import Record
+
+
+def metrics(record: Record, arm: str) -> set[str]:
+    """Name what was measured on an arm."""
+    return {each.metric for each in record.measurements if each.arm == arm}
+
+
+def test_arms_that_disturb_each_other_are_timed_apart(tmp_path: Path) -> None:
+    """Eager beside a spinning runtime takes 6 ms instead of 4, alone 4: the ratio is 2, not 3."""
+    manifest = hostile_manifest(["slowed"], ["spinning_backend:spinning"])
+    (record,) = run_replicates(with_protocol(manifest, min_blocks=3), tmp_path / "run")
+    assert record.outcome.status is Status.PASS, record.outcome
+    case = summarize_case([record])
+    (arm,) = case.arms
+    assert case.is_apart
+    assert arm.speedup is not None
+    assert 1.6 < arm.speedup.value < 2.4
+    for name in record.case.arms:
+        assert {"latency", "latency_alone", "latency_apart"} <= metrics(record, name)
+
+
+def test_arms_that_do_not_are_timed_together(tmp_path: Path) -> None:
+    """Each was timed alone, and that was that."""
+    manifest = hostile_manifest(["slowed"], ["eager"])
+    (record,) = run_replicates(with_protocol(manifest, min_blocks=3), tmp_path / "run")
+    assert record.outcome.status is Status.PASS, record.outcome
+    assert {"latency", "latency_alone"} <= metrics(record, BASELINE)
+    assert "latency_apart" not in metrics(record, BASELINE)
+    assert record.stopped is StopReason.REPLICATES
+
+
+@pytest.mark.parametrize(
+    ("caches", "wanted"),
+    [
+        (Caches.FIRST_COLD, ["compile_time", "compile_time_warm"]),
+        (Caches.COLD, ["compile_time", "compile_time"]),
+        (Caches.WARM, ["compile_time_warm", "compile_time_warm"]),
+    ],
+)
+def test_compile_times_are_cold_or_warm_as_asked(
+    caches: Caches, wanted: list[str], tmp_path: Path
+) -> None:
+    """The first replicate is cold unless a process before it was to fill the caches."""
+    manifest = hostile_manifest(["behaves"], ["inductor"])
+    manifest = with_protocol(manifest, replicates=2, most_replicates=2, caches=caches)
+    records = run_replicates(manifest, tmp_path / "run")
+    assert [record.outcome.status for record in records] == [Status.PASS] * 2
+    found = [
+        metrics(record, "inductor") & {"compile_time", "compile_time_warm"} for record in records
+    ]
+    assert found == [{each} for each in wanted]
+    phases = {"compile_dynamo_time", "compile_backend_time"}
+    if caches is not Caches.WARM:  # torch keeps what AOTAutograd made, too
+        phases.add("compile_aot_autograd_time")
+    assert phases <= metrics(records[0], "inductor")
+
+
+def test_replicates_go_on_until_the_target(tmp_path: Path) -> None:
+    """A target that any machine meets is met at once, one that none meets is not."""
+    for target, count, reason in ((0.99, 2, StopReason.TARGET), (1e-9, 3, StopReason.REPLICATES)):
+        manifest = with_protocol(
+            hostile_manifest(["behaves"]), replicates=2, most_replicates=3, target=target
+        )
+        records = run_replicates(manifest, tmp_path / reason)
+        assert [record.replicate for record in records] == list(range(count))
+        assert [record.stopped for record in records] == [None] * (count - 1) + [reason]

@@ -1,0 +1,178 @@
+"""What a calibration comes to, from processes whose noise is made up."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import TYPE_CHECKING
+
+import factories
+import msgspec
+import pytest
+
+from dynamometer.common import cli
+from dynamometer.common.repro import single_case_command
+from dynamometer.results import calibration, store
+from dynamometer.results.calibration import ARMS, PAIRS
+from dynamometer.results.calibration_page import Calibration, write_page
+from dynamometer.results.cases import BASELINE, Protocol
+from dynamometer.results.records import ASSUMED_SPREAD, Measurement, Record, Spread
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dynamometer.results.records import Estimate
+
+MODELS = ("a", "b", "c", "d")
+SLOWDOWNS = {arm: 1 / truth for (_, arm), truth in PAIRS.items()}
+
+
+def made_up(spread: float, replicates: int = 60, naive_bias: float = 0.0) -> list[Record]:
+    """Make processes in which every arm is off by a share drawn anew, the same in all blocks.
+
+    Args:
+        spread: standard deviation of a log speedup between processes.
+        replicates: processes of each model.
+        naive_bias: by how much the second arm of a pair seems slower, the usual way.
+    """
+    rng = random.Random(0)
+    records = []
+    for model in MODELS:
+        case = factories.case(model, ARMS)
+        for replicate in range(replicates):
+            measurements: list[Measurement] = []
+            for arm in ARMS:
+                seconds = 0.01 * SLOWDOWNS.get(arm, 1.0) * math.exp(
+                    rng.gauss(0.0, spread / math.sqrt(2))
+                )  # fmt: skip
+                measurements.append(factories.latency(arm, seconds))
+            for pair in PAIRS:
+                for arm in pair:
+                    seconds = 0.01 * (1 + naive_bias * (arm == pair[1]))
+                    samples = tuple(seconds * math.exp(rng.gauss(0.0, 0.01)) for _ in range(30))
+                    metric = calibration.naive_metric(pair)
+                    measurements.append(factories.measurement(metric, arm, samples))
+            record = factories.record(case, replicate=replicate, measurements=tuple(measurements))
+            records.append(record)
+    return records
+
+
+def share(found: Estimate | None) -> float:
+    """Give a share that is there."""
+    assert found is not None
+    return found.value
+
+
+@pytest.mark.parametrize("spread", [0.003, 0.01])
+def test_rates_are_those_of_the_noise(spread: float) -> None:
+    """Where variances are alike, a twentieth are false alarms; large slowdowns are noticed."""
+    found = calibration.rates(calibration.series(made_up(spread), Protocol(), None))
+    assert 0.01 <= share(found.false_alarms) <= 0.10
+    assert 0.91 <= share(found.coverage) <= 0.99
+    assert 0.91 <= share(found.coverage_slowed) <= 0.99
+    assert share(found.detection[5]) > 0.99
+    assert (share(found.detection[1]) > 0.7) == (spread == 0.003)
+
+
+def test_what_is_assumed_too_small_gives_false_alarms() -> None:
+    """The spread makes the difference, so a calibration can fail."""
+    records = made_up(0.02)
+    tiny = calibration.series(records, Protocol(), Spread(sd_log=0.002, df=30.0))
+    assert share(calibration.rates(tiny).false_alarms) > 0.3
+    assert share(calibration.rates(tiny).coverage) < 0.7
+
+
+def test_series_take_what_the_protocol_would() -> None:
+    """Replicates are used once, in order, three to five for each result."""
+    protocol = Protocol(replicates=3, most_replicates=5, target=0.01)
+    calm = calibration.series(made_up(0.0001), protocol, Spread(sd_log=0.001, df=8.0))
+    assert {each.replicates for each in calm} == {3}
+    assert len(calm) == len(MODELS) * len(PAIRS) * 19  # a twentieth might have needed more
+    noisy = calibration.series(made_up(0.05), protocol, ASSUMED_SPREAD)
+    wide = [each for each in noisy if not each.within_target]
+    assert len(wide) > 0.9 * len(noisy)
+    assert {each.replicates for each in wide} == {5}
+
+
+def test_the_usual_way_is_judged_by_its_own_test() -> None:
+    """A bias that is the same in all calls is called a difference every time."""
+    fair = calibration.naive_tests(made_up(0.003))
+    assert len(fair) == len(MODELS) * 60 * len(PAIRS)
+    assert share(calibration.naive_rates(fair).false_alarms) < 0.08
+    biased = calibration.naive_tests(made_up(0.003, naive_bias=0.02))
+    assert share(calibration.naive_rates(biased).false_alarms) > 0.95
+    assert calibration.naive_rates(biased).coverage is None
+
+
+def test_drift_is_that_of_identical_arms() -> None:
+    """Its mean is near 0, its spread that of the processes."""
+    found = calibration.drifts(made_up(0.01, replicates=200))
+    assert len(found) == 2 * len(MODELS)
+    for drift in found:
+        assert abs(drift.t) < 4
+        assert drift.sd == pytest.approx(0.01, rel=0.2)
+
+
+def test_a_model_is_not_judged_by_itself() -> None:
+    """What is assumed of it comes from the others alone."""
+    records = made_up(0.003)
+    wild = [
+        msgspec.structs.replace(record, case=factories.case("wild", ARMS))
+        for record in made_up(0.5)
+        if record.case.model == "a"
+    ]
+    assert calibration.learnt_without([*records, *wild], "wild").sd_log < 0.005
+    assert calibration.learnt_without([*records, *wild], "a").df < 1
+
+
+def test_a_page_is_written(tmp_path: Path) -> None:
+    """With every rate, every model, and a picture where matplotlib is there."""
+    specs = tuple(factories.model_spec(name) for name in MODELS)
+    manifest = factories.manifest(factories.plan(*specs, arms=ARMS, replicates=60))
+    write_page(tmp_path / "page.md", [Calibration(manifest, tuple(made_up(0.003)))])
+    text = (tmp_path / "page.md").read_text()
+    for words in ("identical arms called different", "2 % slower, noticed", "the same, 2 % slower"):
+        assert words in text
+    for name in MODELS:
+        assert f"| {name} " in text
+    drawn = (tmp_path / "page.png").exists()
+    assert drawn == ("page.png" in text)
+
+
+def test_a_case_of_a_calibration_can_be_repeated() -> None:
+    """By a command that names the arms."""
+    manifest = factories.manifest(factories.plan(arms=ARMS), program="dynamometer run torchbench")
+    (case,) = manifest.plan.cases
+    command = single_case_command(manifest, case)
+    assert command.startswith("dynamometer run torchbench --only alexnet")
+    assert all(f"--backend {arm}" in command for arm in ARMS if arm != BASELINE)
+
+
+def test_too_little_to_count_is_no_fault(tmp_path: Path) -> None:
+    """A calibration in which nothing passed has a page without figures."""
+    failed = [factories.record(factories.case("a", ARMS), outcome=factories.failure())]
+    manifest = factories.manifest(factories.plan(factories.model_spec("a"), arms=ARMS))
+    write_page(tmp_path / "page.md", [Calibration(manifest, tuple(failed))])
+    assert "| identical arms called different" in (tmp_path / "page.md").read_text()
+
+
+def test_runs_are_evaluated_by_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`calibrate --from` measures nothing, and takes calibrations only."""
+    specs = tuple(factories.model_spec(name) for name in MODELS)
+    for name, arms in (("run", ARMS), ("other", (BASELINE, "inductor"))):
+        manifest = factories.manifest(factories.plan(*specs, arms=arms, replicates=60))
+        store.create(tmp_path / name, manifest)
+    with store.RunStore(tmp_path / "run") as events:
+        for record in made_up(0.003, replicates=10):
+            events.append(record)
+    page = tmp_path / "page.md"
+    assert cli.main(None, ["calibrate", "--from", str(tmp_path / "run"), "--page", str(page)]) == 0
+    assert "How often measuring is wrong" in page.read_text()
+    assert f"results: {page}" in capsys.readouterr().out
+    assert cli.main(None, ["calibrate", "--from", str(tmp_path / "other")]) == 2
+    assert "is no calibration" in capsys.readouterr().err
+    words = ["calibrate", "--from", str(tmp_path / "run"), "--page", "/no/where/page.md"]
+    assert cli.main(None, words) == 2
+    assert "/no/where/page.md can't be written" in capsys.readouterr().err

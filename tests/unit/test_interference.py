@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import factories
+import msgspec
+import pytest
+
+from dynamometer.results.cases import BASELINE
+from dynamometer.results.interference import shifted_arms
+from dynamometer.results.records import Absence, Measurement, Record
+from dynamometer.results.summary import summarize_case
+
+ALONE, BESIDE, APART = "latency_alone", "latency", "latency_apart"
+
+
+def visits(metric: str, *seconds: float, arm: str = BASELINE) -> Measurement:
+    """Make latencies of as many blocks, a sample each."""
+    return factories.measurement(metric, arm, seconds, tuple(range(len(seconds))))
+
+
+@pytest.mark.parametrize(
+    ("alone", "beside", "shifted"),
+    [
+        ((1.0, 1.0), (1.0, 1.0, 1.0), False),
+        ((1.0, 1.0), (1.01, 1.01, 1.01), False),
+        ((1.0, 1.0), (1.05, 1.05, 1.05), True),
+        ((1.05, 1.05), (1.0, 1.0, 1.0), True),
+        ((1.0, 1.0), (0.9, 1.05, 1.2), False),
+        ((1.0, 1.0), (1.9, 2.0, 2.3), True),
+        ((1.0,), (1.5,), True),
+    ],
+    ids=["same", "within-2-%", "slower", "faster", "scatter", "beyond-scatter", "single"],
+)
+def test_a_shift_is_told_from_scatter(
+    alone: tuple[float, ...], beside: tuple[float, ...], *, shifted: bool
+) -> None:
+    """More than 2 %, and more than the scatter of the blocks makes likely."""
+    found = shifted_arms([visits(ALONE, *alone), visits(BESIDE, *beside)])
+    assert found == ((BASELINE,) if shifted else ())
+
+
+def test_an_arm_that_was_not_timed_alone_is_passed_over() -> None:
+    """There is nothing to compare it with."""
+    assert shifted_arms([visits(BESIDE, 1.0), visits(ALONE, 9.0, arm="ts")]) == ()
+
+
+def apart_record(*apart: Measurement, lost: tuple[str, ...] = ()) -> Record:
+    """Make a record whose arms took twice as long, or thrice, beside each other."""
+    measurements = [
+        visits(ALONE, 1.0, 1.0), visits(ALONE, 0.5, 0.5, arm="inductor"),
+        visits(BESIDE, 2.0, 2.0), visits(BESIDE, 1.5, 1.5, arm="inductor"),
+    ]  # fmt: skip
+    absent = tuple(Absence(metric=APART, arm=arm, reason="gone") for arm in lost)
+    return factories.record(measurements=(*measurements, *apart), absent=absent)
+
+
+def turn(arm: str, block: int, *seconds: float) -> Measurement:
+    """Make the latencies of one turn."""
+    return factories.measurement(APART, arm, seconds, (block,) * len(seconds))
+
+
+def test_turns_apart_take_the_place_of_blocks() -> None:
+    """The speedup is that of arms in processes of their own, over all turns."""
+    record = apart_record(
+        turn(BASELINE, 0, 1.0, 1.0), turn("inductor", 0, 0.5, 0.5),
+        turn("inductor", 1, 0.25, 0.25), turn(BASELINE, 1, 1.0, 1.0),
+    )  # fmt: skip
+    case = summarize_case([record])
+    (arm,) = case.arms
+    assert (case.is_apart, case.interferes) == (True, False)
+    assert arm.speedup is not None
+    assert arm.speedup.value == pytest.approx(8**0.5)
+    assert case.baseline.latency_s == 1.0
+
+
+def test_interference_that_was_not_helped_is_said() -> None:
+    """Without turns, or where one was lost, the blocks are what there is."""
+    one = turn(BASELINE, 0, 1.0), turn("inductor", 0, 0.5)
+    for record in (apart_record(), apart_record(*one, lost=("inductor",))):
+        case = summarize_case([record])
+        assert (case.is_apart, case.interferes) == (False, True)
+        assert case.arms[0].speedup is not None
+        assert case.arms[0].speedup.value == pytest.approx(2.0 / 1.5)
+
+
+def test_disturbed_blocks_tell_nothing_of_interference() -> None:
+    """What something else slowed down doesn't count."""
+    found = [visits(ALONE, 1.0, 1.0), visits(BESIDE, 1.0, 9.0, 9.0, 1.0)]
+    assert shifted_arms(found, (1, 2)) == ()
+    assert shifted_arms(found, (0, 3)) == (BASELINE,)
+    assert shifted_arms(found, (0, 1, 2, 3)) == ()
+
+
+def test_arms_apart_start_from_a_wider_assumption() -> None:
+    """They share neither layout nor moment."""
+    record = apart_record(
+        turn(BASELINE, 0, 1.0), turn("inductor", 0, 0.5),
+        turn("inductor", 1, 0.5), turn(BASELINE, 1, 1.0),
+    )  # fmt: skip
+    (arm,) = summarize_case([record]).arms
+    assert arm.speedup is not None
+    assert arm.speedup.high / arm.speedup.low > 1.1
+    assert summarize_case([msgspec.structs.replace(record, disturbed_turns=True)]).is_disturbed
+
+
+def test_disturbed_blocks_are_left_out() -> None:
+    """As long as others are left; a replicate with too many is marked."""
+    record = factories.record(
+        measurements=(
+            visits(BESIDE, 1.0, 1.0, 1.0, 9.0), visits(BESIDE, 0.5, 0.5, 0.5, 0.5, arm="inductor"),
+        ),
+        disturbed_blocks=(3,),
+    )  # fmt: skip
+    case = summarize_case([record])
+    assert case.arms[0].speedup is not None
+    assert case.arms[0].speedup.value == pytest.approx(2.0)
+    assert not case.is_disturbed
+    worse = msgspec.structs.replace(record, disturbed_blocks=(0, 1, 3))
+    assert summarize_case([worse]).is_disturbed
+    worst = msgspec.structs.replace(record, disturbed_blocks=(0, 1, 2, 3))
+    (arm,) = summarize_case([worst]).arms
+    assert arm.speedup is not None
+    assert arm.speedup.value > 2.0
