@@ -78,10 +78,16 @@ def _row(model: str, policy: Allocator, case: CaseSummary) -> str:
         return f"| {model} | {policy} | {arm.outcome.status} | | | | |"
     faults = [_faults(case, name) for name in (BASELINE, arm.name)]
     return (
-        f"| {model} | {policy} | {arm.speedup.value:.3f}x"
+        f"| {model} | {policy} | {arm.speedup.value:.3f}x{_mark(case)}"
         f" [{arm.speedup.low:.3f}, {arm.speedup.high:.3f}] | {1e3 * case.baseline.latency_s:.2f}"
         f" | {1e3 * arm.latency_s:.2f} | {faults[0]:.0f} | {faults[1]:.0f} |"
     )
+
+
+def _mark(case: CaseSummary) -> str:
+    if not case.is_conclusive:
+        return " (disturbed)"
+    return " (apart)" if case.is_apart else ""
 
 
 def _faults(case: CaseSummary, arm: str) -> float:
@@ -100,7 +106,8 @@ def _page(found: dict[tuple[str, Allocator], CaseSummary], output: Path | None) 
         "",
         f"Inductor against eager, float32 inference on {processor_name()}. Three processes each,",
         "95 % intervals. `stock` is glibc as it comes, `keep` glibc told to keep freed memory (the",
-        "default here), the others are preloaded. Made by `bench/allocators.py`.",
+        "default here), the others are preloaded. (apart): the arms disturbed each other and were",
+        "timed in processes of their own. Made by `bench/allocators.py`.",
         "",
         "| model | malloc | speedup | eager, ms | inductor, ms | faults a call, eager | inductor |",
         "|---|---|---|---|---|---|---|",

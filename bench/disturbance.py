@@ -112,8 +112,8 @@ def _disturb(busy_s: float, rest_s: float, stop: threading.Event) -> None:
 
 
 def _verdict(found: Finding) -> Verdict:
-    (judged,) = judge([found.case])
-    return judged.verdict
+    judged = judge([found.case])
+    return judged[0].verdict if judged else Verdict.UNCLEAR
 
 
 def _page(found: list[Finding]) -> str:

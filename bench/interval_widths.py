@@ -59,7 +59,12 @@ def _ours(model: str) -> tuple[dict, float]:
 
 
 def _row(model: str, own: dict, own_s: float, runs: list[tuple[float, str]]) -> str:
-    speedups = [float(printed.partition("x")[0]) for _, printed in runs]
+    try:
+        speedups = [float(printed.partition("x")[0]) for _, printed in runs]
+    except ValueError:
+        return f"| {model} | {own_s:.1f} | | | | | nothing | |"
+    if not own["speedup"]:
+        return f"| {model} | {own_s:.1f} | | nothing | | | | |"
     spread = (max(speedups) - min(speedups)) / statistics.median(speedups)
     low, high, value = (float(own[name]) for name in ("speedup_low", "speedup_high", "speedup"))
     seconds = statistics.fmean(spent for spent, _ in runs)

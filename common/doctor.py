@@ -27,6 +27,7 @@ _WATCHED_S = 0.4
 """Long enough for counters that go by 10 ms."""
 
 _STEAL_SHARE = 0.01
+_FEWEST_STOLEN_S = 0.03
 _GOOD_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"}
 _ALLOCATOR_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_CONF", "MALLOC_TRIM_THRESHOLD_", "LD_PRELOAD")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OMP_PROC_BIND", "KMP_AFFINITY")
@@ -159,7 +160,7 @@ def _others(read: Callable[[], Reading | None], pause: Callable[[float], None]) 
         ))  # fmt: skip
     else:
         found.append(_fine("load", "nobody else is busy"))
-    if stolen > _STEAL_SHARE:
+    if stolen > max(_STEAL_SHARE, _FEWEST_STOLEN_S / wall_s):
         found.append(Diagnosis(
             subject="steal", level=Level.UNFIT,
             finding=f"the hypervisor gives {stolen:.1%} of a processor to other guests",

@@ -20,7 +20,7 @@ from dynamometer.common.surroundings import Machine, read_counters
 from dynamometer.common.timing import Blocks, alone, measure_blocks, settle
 from dynamometer.dynamo import capture
 from dynamometer.results.cases import BASELINE
-from dynamometer.results.interference import LONGEST_DISTURBANCE
+from dynamometer.results.interference import LONGEST_DISTURBANCE, was_checked
 from dynamometer.results.metrics import (
     COMPILE_PHASES,
     COMPILE_TIME,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dynamometer.common.suite import LoadedModel
     from dynamometer.common.timing import Visit
 
+_UNCHECKED = "whether the arms disturb each other is not known: their calls alone were disturbed"
 _PADDING_BLOCKS = 64
 _PADDING_BYTES = (16, 65_536)
 
@@ -56,21 +57,26 @@ def measure(context: Context) -> Findings:
     settled: dict[str, SettledArm] = {}
     results: dict[str, ArmResult] = {}
     by_itself: list[Visit] = []
+    compiled_late = False
     for name in order:
         padding.extend(pad_heap(rng))
         arm = attempt(stages, partial(_build, context, loaded, name, reference))
         results[name] = _arm_result(name, arm)
         if isinstance(arm, SettledArm) and results[name].outcome == PASSED:
             settled[name] = arm
+            frames = capture.frames_seen()
             with stages.at(Stage.MEASURE, name):
-                by_itself += _visit_alone(context, arm, rng)
+                visits = _visit_alone(context, arm, rng)
+            compiled_late |= capture.frames_seen() > frames
+            by_itself += [] if capture.frames_seen() > frames else visits
     del reference  # and with it whatever was computed in float64
     blocks = Blocks((), (), 0)
     if BASELINE in settled and len(settled) > 1:
         frames = capture.frames_seen()
         with stages.at(Stage.MEASURE):
             blocks = _measure(context, settled, rng)
-        results = _unsettle(results) if capture.frames_seen() > frames else results
+        compiled_late |= capture.frames_seen() > frames
+    results = _unsettle(results) if compiled_late else results
     del padding
     metric = COMPILE_TIME if cold else COMPILE_TIME_WARM
     found = (
@@ -80,8 +86,10 @@ def measure(context: Context) -> Findings:
         *_kernel_work(blocks.visits),
     )
     findings = _findings(context, loaded, results, order)
+    looked = job.case.device != "cpu" or was_checked(found)
     return msgspec.structs.replace(
         findings,
+        notes=findings.notes if looked else (*findings.notes, _UNCHECKED),
         measurements=found,
         absent=absences(findings.arms, found),
         disturbed_blocks=blocks.disturbed,
@@ -201,7 +209,7 @@ def _measure(context: Context, settled: dict[str, SettledArm], rng: random.Rando
 
 
 def _unsettle(results: dict[str, ArmResult]) -> dict[str, ArmResult]:
-    """Mark captured arms unsteady: something was compiled while they were being timed."""
+    """Mark captured arms unsteady: something was compiled while one was being timed."""
     return {
         name: msgspec.structs.replace(result, steady=False) if result.capture else result
         for name, result in results.items()

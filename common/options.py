@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dynamometer.results.cases import Allocator, Scale
+from dynamometer.results.cases import DEFAULT_REPLICATES, Allocator, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -267,8 +267,9 @@ _CALIBRATE_OPTIONS = (
         show_default=True, group="Workload", help="How far models are shrunk.",
     ),
     _option(
-        "-r", "--replicates", type=click.IntRange(3), default=30, show_default=True, metavar="N",
-        group="Measurement", help="Worker processes each model is measured in.",
+        "-r", "--replicates", type=click.IntRange(DEFAULT_REPLICATES[1]), default=30,
+        show_default=True, metavar="N", group="Measurement",
+        help="Worker processes each model is measured in.",
     ),
     _option(
         "--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N",

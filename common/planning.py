@@ -207,6 +207,7 @@ _NOT_IN_A_SEARCH = {
     "batch_size": "--batch-size",
     "caches": "--cold and --warm",
     "calls": "--repeat",
+    "case_budget_s": "--max-seconds",
     "compiled_optimizer": "--compile-optimizer",
     "dynamic": "--dynamic-shapes",
     "expect": "--expect",

@@ -5,6 +5,7 @@ Read from the kernel's counters before and after each block, never during one.
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import statistics
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 FOREIGN_CPUS = 0.10
 """Processors' worth of others' work, stolen time included, that count as a disturbance."""
 
-_RESOLUTION_S = 0.03
-"""The counters go by ticks of 10 ms, of each processor apart."""
+_RESOLUTION_S = 0.02
+"""Of one processor: the counters go by ticks of 10 ms, which is five standard deviations of what
+that hides. Of several their root's worth."""
 
 _CLOCK_DROP = 0.05
 """By how much of itself the clock may fall during a block."""
@@ -40,16 +42,18 @@ class Load:
         foreign_s: processor seconds others took, or the hypervisor stole.
         is_slowed: whether heat or a falling clock slowed the processors, or others used the
             accelerator.
+        resolution_s: processor seconds that the counters can't tell from none.
     """
 
     wall_s: float
     foreign_s: float
     is_slowed: bool = False
+    resolution_s: float = 0.0
 
     @property
     def disturbs(self) -> bool:
         """Whether what is timed meanwhile is worth nothing."""
-        return self.is_slowed or self.foreign_s > FOREIGN_CPUS * self.wall_s + _RESOLUTION_S
+        return self.is_slowed or self.foreign_s > FOREIGN_CPUS * self.wall_s + self.resolution_s
 
 
 def total(loads: Iterable[Load]) -> Load:
@@ -59,6 +63,7 @@ def total(loads: Iterable[Load]) -> Load:
         wall_s=sum(each.wall_s for each in found),
         foreign_s=sum(each.foreign_s for each in found),
         is_slowed=any(each.is_slowed for each in found),
+        resolution_s=max((each.resolution_s for each in found), default=0.0),
     )
 
 
@@ -83,6 +88,7 @@ class Reading:
         busy_s: processor seconds in use, or stolen.
         stolen_s: of these, the stolen ones.
         own_s: those of this process and of its children that have ended.
+        processors: how many there are.
         throttles: how often the processors were slowed for heat.
         clock_hz: their mean clock; `None` where the kernel doesn't tell.
     """
@@ -91,6 +97,7 @@ class Reading:
     busy_s: float
     stolen_s: float
     own_s: float
+    processors: int = 1
     throttles: int = 0
     clock_hz: float | None = None
 
@@ -106,6 +113,7 @@ def compare(before: Reading, after: Reading) -> Load:
         wall_s=after.at_s - before.at_s,
         foreign_s=(after.busy_s - before.busy_s) - (after.own_s - before.own_s),
         is_slowed=fell or after.throttles > before.throttles,
+        resolution_s=_RESOLUTION_S * math.sqrt(after.processors),
     )
 
 
@@ -136,13 +144,15 @@ class Machine:
 
 def read_counters() -> Reading | None:
     """Read the kernel's counters, or `None` where it has none."""
-    usable = os.sched_getaffinity(0)
+    usable = _usable()
     try:
         lines = [line.split() for line in _STAT.read_text(encoding="ascii").splitlines()]
     except OSError:
         return None
     names = {f"cpu{index}" for index in usable}
     fields = [[int(each) for each in line[1:9]] for line in lines if line[0] in names]
+    if len(fields) != len(usable):  # in some containers they are numbered otherwise
+        return None
     user, nice, system, _idle, _iowait, irq, softirq, steal = (
         sum(each) for each in zip(*fields, strict=True)
     )
@@ -153,9 +163,27 @@ def read_counters() -> Reading | None:
         busy_s=(user + nice + system + irq + softirq + steal) / ticks,
         stolen_s=steal / ticks,
         own_s=sum(each.ru_utime + each.ru_stime for each in usage),
-        throttles=sum(int(path.read_text()) for path in Path("/sys").glob(_THROTTLES)),
+        processors=len(usable),
+        throttles=_throttles(),
         clock_hz=_clock_hz(usable),
     )
+
+
+def _usable() -> set[int]:
+    """Name the processors of all threads; OpenMP may have bound each to one."""
+    found = os.sched_getaffinity(0)
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # it has just ended
+            found |= os.sched_getaffinity(int(thread.name))
+    return found
+
+
+def _throttles() -> int:
+    found = 0
+    for path in Path("/sys").glob(_THROTTLES):
+        with suppress(OSError, ValueError):
+            found += int(path.read_text(encoding="ascii"))
+    return found
 
 
 def _clock_hz(usable: Iterable[int]) -> float | None:

@@ -241,9 +241,7 @@ def alone(latency_s: float, protocol: Protocol) -> Protocol:
     Two blocks are two visits each of an arm that is by itself; one will do of calls that are long.
     """
     blocks = 1 if latency_s > _LONG_CALL_S else 2
-    return msgspec.structs.replace(
-        protocol, arm_budget_s=0.0, min_blocks=blocks, max_blocks=blocks, calls=None
-    )
+    return msgspec.structs.replace(protocol, min_blocks=blocks, max_blocks=blocks, calls=None)
 
 
 @dataclass(frozen=True)
@@ -271,7 +269,7 @@ def pace(latency_s: float, fastest_s: float, protocol: Protocol) -> Pace:
         protocol: lengths of visits and samples.
     """
     share = math.ceil((protocol.calls or 0) / (_VISITS_PER_BLOCK * protocol.min_blocks))
-    per_sample = max(1, round(protocol.sample_s / max(fastest_s, 1e-9)))
+    per_sample = math.ceil(protocol.sample_s / max(fastest_s, 1e-9))
     if latency_s > _LONG_CALL_S:
         # One call is long enough for others' threads to come to rest, and more take minutes.
         return Pace(lead_in=1, fewest=max(1, share), per_sample=per_sample)

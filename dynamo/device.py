@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
@@ -124,8 +125,8 @@ class Cuda:
     def is_disturbed(self) -> bool:
         """Ask the driver, where the package nvidia-ml-py is installed.
 
-        In a container process ids are not the driver's, so it is their number that tells: one is
-        this process.
+        In a container process ids are not the driver's, so it is the number of those that compute
+        which tells: one is this process.
         """
         if find_spec("pynvml") is None:
             return False
@@ -135,7 +136,6 @@ class Cuda:
             pynvml.nvmlInit()
             uuid = f"GPU-{torch.cuda.get_device_properties().uuid}"
             handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
-            others = len(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)) > 1
             reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
         except (AttributeError, pynvml.NVMLError):  # a driver, or a pynvml, that is too old
             return False
@@ -143,7 +143,23 @@ class Cuda:
             pynvml.nvmlClocksThrottleReasonHwSlowdown
             | pynvml.nvmlClocksThrottleReasonSwThermalSlowdown
         )
-        return others or bool(reasons & hot)
+        return _computing(handle) > 1 or bool(reasons & hot)
+
+
+def _computing(handle: object) -> int:
+    """Count the processes that computed on a card lately; to hold a context of it is no harm."""
+    import pynvml
+
+    since_us = int(1e6 * (time.time() - _LATELY_S))
+    try:
+        samples = pynvml.nvmlDeviceGetProcessUtilization(handle, since_us)
+    except pynvml.NVMLError:  # nobody did, or this card doesn't tell
+        return 0
+    return len({each.pid for each in samples if each.smUtil})
+
+
+_LATELY_S = 0.5
+"""The driver samples several times a second; a block takes about as long."""
 
 
 def open_device(kind: str) -> Device:

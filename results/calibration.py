@@ -7,15 +7,20 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 from scipy import stats
 
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import SIGNIFICANT_P, wilson
 from dynamometer.results.records import ASSUMED_SPREAD, Status
 from dynamometer.results.spreads import learn
-from dynamometer.results.statistics import speedup
 from dynamometer.results.stopping import is_precise
-from dynamometer.results.summary import log_speedups, summarize_cases
+from dynamometer.results.summary import (
+    log_speedups,
+    speedup_over,
+    summarize_case,
+    summarize_cases,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -55,8 +60,9 @@ class Series:
         pair: the arms.
         ratio: what was found.
         replicates: how many it took.
-        measured_s: seconds of timing in blocks that these two arms took in them.
+        measured_s: seconds of timing that these two arms took in them.
         within_target: whether it is known as well as was asked.
+        is_conclusive: whether a run would have concluded anything from it: nothing disturbed it.
     """
 
     model: str
@@ -65,6 +71,7 @@ class Series:
     replicates: int
     measured_s: float
     within_target: bool
+    is_conclusive: bool
 
     @property
     def truth(self) -> float:
@@ -136,7 +143,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Drift:
-    """How far identical arms of one model differ.
+    """How far identical arms of one model differ, in processes that nothing disturbed.
 
     Attributes:
         model: which.
@@ -175,29 +182,38 @@ def series(records: Sequence[Record], protocol: Protocol, spread: Spread | None)
     found = []
     for case in summarize_cases(passed):
         known = spread or learnt_without(passed, case.case.model)
+        own = [msgspec.structs.replace(record, spread=known) for record in case.records]
+        calm = {each.replicate for each in own if summarize_case([each]).is_conclusive}
+        share = 2 / len(case.case.arms)
         for pair in PAIRS:
-            values = log_speedups(*pair, case.records)
-            measured_s = statistics.fmean(
-                record.seconds.get("measure", 0.0) for record in case.records
-            ) * (2 / len(case.case.arms))  # fmt: skip
-            found += [
-                Series(case.case.model, pair, ratio, ratio.n, ratio.n * measured_s, precise)
-                for ratio, precise in _cut(values, protocol, known)
-            ]
+            for taken, ratio in _cut(own, pair, protocol):
+                seconds = [record.seconds.get("measure", 0.0) for record in taken]
+                found.append(
+                    Series(
+                        model=case.case.model,
+                        pair=pair,
+                        ratio=ratio,
+                        replicates=len(taken),
+                        measured_s=share * math.fsum(seconds),
+                        within_target=is_precise(ratio, protocol.target),
+                        is_conclusive=calm.issuperset(record.replicate for record in taken),
+                    )
+                )
     return found
 
 
 def _cut(
-    values: Sequence[tuple[float, float]], protocol: Protocol, spread: Spread
-) -> Iterator[tuple[Ratio, bool]]:
+    records: Sequence[Record], pair: tuple[str, str], protocol: Protocol
+) -> Iterator[tuple[Sequence[Record], Ratio]]:
     # A result is begun only if it can be finished: to keep the narrow ones of those that can't
     # would choose among them.
     start, n = 0, protocol.replicates
-    while start + protocol.most_replicates <= len(values):
-        ratio = speedup(values[start : start + n], spread)
-        precise = is_precise(ratio, protocol.target)
-        if precise or n >= protocol.most_replicates:
-            yield ratio, precise
+    while start + protocol.most_replicates <= len(records):
+        taken = records[start : start + n]
+        ratio = speedup_over(*pair, taken)
+        if n >= protocol.most_replicates or (ratio and is_precise(ratio, protocol.target)):
+            if ratio:
+                yield taken, ratio
             start, n = start + n, protocol.replicates
         else:
             n += 1
@@ -222,13 +238,15 @@ def naive_tests(records: Iterable[Record]) -> list[NaiveTest]:
 
 
 def rates(found: Sequence[Series]) -> Rates:
-    """Count how often ours is wrong and right."""
-    same = [each for each in found if each.truth == 1.0]
+    """Count how often ours is wrong and right, where it concludes anything."""
+    counted = [each for each in found if each.is_conclusive]
+    same = [each for each in counted if each.truth == 1.0]
+    slowed = [each for each in counted if each.pair[1] == _SLOWED[2]]
     return Rates(
         false_alarms=_share([each.is_significant for each in same]),
         coverage=_share([each.is_covered for each in same]),
-        coverage_slowed=_share([each.is_covered for each in found if each.pair[1] == _SLOWED[2]]),
-        detection=_detection(found),
+        coverage_slowed=_share([each.is_covered for each in slowed]),
+        detection=_detection(counted),
     )
 
 
@@ -248,8 +266,9 @@ def drifts(records: Iterable[Record]) -> list[Drift]:
     passed = [record for record in records if record.outcome.status is Status.PASS]
     found = []
     for case in summarize_cases(passed):
+        calm = [each for each in case.records if summarize_case([each]).is_conclusive]
         for pair, truth in PAIRS.items():
-            values = [value for value, _ in log_speedups(*pair, case.records)]
+            values = [value for value, _ in log_speedups(*pair, calm)]
             if truth == 1.0 and len(values) > 1:
                 mean, sd = statistics.fmean(values), statistics.stdev(values)
                 error = sd / math.sqrt(len(values))

@@ -11,8 +11,8 @@ from tabulate import tabulate
 
 from dynamometer.results import calibration
 from dynamometer.results.calibration import PAIRS, NaiveTest, Series
-from dynamometer.results.cases import BASELINE, Protocol
-from dynamometer.results.records import ASSUMED_SPREAD, Manifest, Record
+from dynamometer.results.cases import BASELINE, Protocol, StartMethod
+from dynamometer.results.records import ASSUMED_SPREAD, Manifest, Record, Status
 from dynamometer.results.spreads import learn
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Calibration:
 _INTRODUCTION = """# How often measuring is wrong
 
 Measured by `dynamometer calibrate` on {cpus} cores ({cpu}), torch {torch}: {models} models of
-torchbench at {scale} scale, {processes} worker processes. Arms whose effect is known were
+torchbench at {scale} scale, {replicates} replicates. Arms whose effect is known were
 measured: identical ones (eager beside eager, Inductor beside Inductor), and eager slowed by 1, 2
 and 5 %.
 """
@@ -41,8 +41,10 @@ and 5 %.
 _LEGEND = f"""
 *Ours* is the default protocol: 3 to 5 processes until the interval is within 1 %, its variance
 moderated by what all other models teach; *nothing learnt* assumes {ASSUMED_SPREAD.sd_log:.1%}.
-*Usual* is one process, 30 pairs of calls that alternate, and an unpaired t test, on the same
-models, in the same run. In brackets: 95 % intervals (Wilson 1927).
+Results that something disturbed conclude nothing, in a run as here, and are left out of the
+rates. For identical arms coverage is what false alarms leave of 100 %; that of slowed arms is a
+figure of its own. *Usual* is one process, 30 pairs of calls that alternate, and an unpaired t test,
+on the same models, in the same run. In brackets: 95 % intervals (Wilson 1927).
 """
 
 
@@ -52,47 +54,70 @@ def write_page(path: Path, runs: Sequence[Calibration]) -> None:
     Raises:
         OSError: one can't be written.
     """
-    usual = Protocol()
-    found = [one for run in runs for one in calibration.series(run.records, usual, None)]
-    naive = [one for run in runs for one in calibration.naive_tests(run.records)]
+    groups = [_results(each) for each in _by_start_method(runs)]
     picture = path.with_suffix(".png")
-    drawn = _draw(picture, found, naive)
-    path.write_text(_page(runs, found, naive, picture.name if drawn else None), encoding="utf-8")
+    drawn = _draw(picture, groups[0].found, groups[0].naive)
+    path.write_text(_page(runs, groups, picture.name if drawn else None), encoding="utf-8")
 
 
-def _page(
-    runs: Sequence[Calibration],
-    found: Sequence[Series],
-    naive: Sequence[NaiveTest],
-    picture: str | None,
-) -> str:
+@dataclass(frozen=True)
+class _Results:
+    """Of runs whose processes come to be alike: by what is learnt, by what is assumed, naive."""
+
+    start_method: StartMethod
+    found: list[Series]
+    assumed: list[Series]
+    naive: list[NaiveTest]
+
+
+def _by_start_method(runs: Sequence[Calibration]) -> list[list[Calibration]]:
+    """Group runs; the kind of the first comes first."""
+    groups: dict[StartMethod, list[Calibration]] = {}
+    for run in runs:
+        groups.setdefault(run.manifest.plan.protocol.start_method, []).append(run)
+    return list(groups.values())
+
+
+def _results(runs: Sequence[Calibration]) -> _Results:
+    usual = Protocol()
+    return _Results(
+        start_method=runs[0].manifest.plan.protocol.start_method,
+        found=[one for run in runs for one in calibration.series(run.records, usual, None)],
+        assumed=[
+            one for run in runs for one in calibration.series(run.records, usual, ASSUMED_SPREAD)
+        ],
+        naive=[one for run in runs for one in calibration.naive_tests(run.records)],
+    )
+
+
+def _page(runs: Sequence[Calibration], groups: Sequence[_Results], picture: str | None) -> str:
     environment = runs[0].manifest.environment
-    models = dict.fromkeys(case.model for run in runs for case in run.manifest.plan.cases)
+    passed = [
+        record for run in runs for record in run.records if record.outcome.status is Status.PASS
+    ]
     text = _INTRODUCTION.format(
         cpus=environment.cpus,
         cpu=environment.cpu,
         torch=environment.packages.get("torch", "?"),
-        models=len(models),
+        models=len({record.case.model for record in passed}),
         scale=runs[0].manifest.plan.cases[0].scale,
-        processes=sum(len(run.records) for run in runs),
+        replicates=len(passed),
     )
     headers = ["", "ours", "ours, nothing learnt", "usual"]
-    lines = [text, *_table(_rate_rows(runs, found, naive), headers), _LEGEND]
+    lines = [text, *_table(_rate_rows(groups[0]), headers), _LEGEND]
     if picture:
         lines += [f"![Each result of identical arms]({picture})", ""]
+    for group in groups[1:]:
+        title = f"## With processes by {group.start_method} instead of {groups[0].start_method}"
+        lines += [title, "", *_table(_rate_rows(group), headers), ""]
     lines += ["## By model", "", *_drift_lines(runs), "", *_learnt_lines(runs), ""]
     return "\n".join(lines)
 
 
-def _rate_rows(
-    runs: Sequence[Calibration], found: Sequence[Series], naive: Sequence[NaiveTest]
-) -> list[list[str]]:
-    usual = Protocol()
-    assumed = [
-        one for run in runs for one in calibration.series(run.records, usual, ASSUMED_SPREAD)
-    ]
+def _rate_rows(group: _Results) -> list[list[str]]:
+    found, assumed = group.found, group.assumed
     columns = [
-        calibration.rates(found), calibration.rates(assumed), calibration.naive_rates(naive),
+        calibration.rates(found), calibration.rates(assumed), calibration.naive_rates(group.naive),
     ]  # fmt: skip
     rows = [
         ["identical arms called different", *(_share(each.false_alarms) for each in columns)],
@@ -105,6 +130,7 @@ def _rate_rows(
     ]
     return [
         *rows,
+        ["results left out, disturbed", _left_out(found), _left_out(assumed), ""],
         ["results within 1 %", _within(found), _within(assumed), ""],
         ["processes for one result", _mean_n(found), _mean_n(assumed), "1"],
         ["seconds of timing for it", _seconds(found), _seconds(assumed), ""],
@@ -151,7 +177,10 @@ def _draw(path: Path, found: Sequence[Series], naive: Sequence[NaiveTest]) -> bo
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         return False
-    same = sorted((each for each in found if each.truth == 1.0), key=lambda each: each.ratio.value)
+    same = sorted(
+        (each for each in found if each.truth == 1.0 and each.is_conclusive),
+        key=lambda each: each.ratio.value,
+    )
     other = sorted((each for each in naive if PAIRS[each.pair] == 1.0), key=lambda each: each.value)
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
@@ -185,6 +214,10 @@ def _share(found: Estimate | None) -> str:
     if found is None:
         return "-"
     return f"{found.value:.1%} [{found.low:.1%}, {found.high:.1%}] of {found.n}"
+
+
+def _left_out(found: Sequence[Series]) -> str:
+    return f"{sum(not each.is_conclusive for each in found)} of {len(found)}"
 
 
 def _within(found: Sequence[Series]) -> str:

@@ -107,7 +107,7 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
     if timed and replicates == {1}:
         lines += [
             "",
-            "screening: one replicate; intervals rest on an assumed spread (-r 3 for more)",
+            "screening: one replicate; intervals rest on the spread of other runs (-r 3 for more)",
         ]
     marks = {mark for case in cases for mark in _marks(case)}
     explained = [f"{mark}: {text}" for mark, text in _MEANINGS.items() if mark in marks]

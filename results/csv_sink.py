@@ -137,10 +137,10 @@ class CsvFiles:
             self._write_search(summarize_search(records))
             return
         case = summarize_case(records)
-        if case.is_timed:
-            self._timed.append(case)
         for arm in case.arms:
             self._write_arm(case, arm, None)
+        if case.is_timed:
+            self._timed.append(case)
 
     def _write_arm(self, case: CaseSummary, arm: ArmSummary, judged: Judgement | None) -> None:
         row = {**_dashboard_row(case, arm), **_our_row(case, arm), **_judged_row(judged)}

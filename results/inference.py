@@ -19,8 +19,6 @@ SIGNIFICANT_P = 0.05
 
 LATENCY_FLOOR = 0.02
 """A change of latency below this share is of no practical interest (DESIGN section 5, point 9)."""
-MEMORY_FLOOR = 0.05
-COMPILE_TIME_FLOOR = 0.10
 
 MOST_DF = 30.0
 """What was learnt never outweighs more than this: machines change from day to day."""
@@ -93,6 +91,7 @@ def pool(variances: Iterable[tuple[float, float]]) -> Spread | None:
 
     Fits a scaled inverse chi-square distribution to the variances by the moments of their
     logarithms; where they differ less than chance would have them, the prior counts for `MOST_DF`.
+    It never counts for more than the series it comes from: few may agree by chance.
 
     Args:
         variances: of each series its variance and the degrees of freedom of that.
@@ -115,7 +114,8 @@ def pool(variances: Iterable[tuple[float, float]]) -> Spread | None:
     df = 2 * _inverse_trigamma(excess) if excess > 0 else math.inf
     if math.isfinite(df):
         mean += special.digamma(df / 2) - math.log(df / 2)
-    return Spread(sd_log=math.sqrt(math.exp(mean)), df=min(df, MOST_DF))
+    most = min(MOST_DF, math.fsum(own_df for _, own_df in found))
+    return Spread(sd_log=math.sqrt(math.exp(mean)), df=min(df, most))
 
 
 _FEWEST_SERIES = 3

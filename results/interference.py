@@ -43,6 +43,13 @@ def shifted_arms(
     return tuple(arm for arm in beside if alone.get(arm) and _differ(alone[arm], beside[arm]))
 
 
+def was_checked(measurements: Iterable[Measurement]) -> bool:
+    """Tell whether every arm of a process was timed alone as well, with nothing disturbing it."""
+    found = list(measurements)
+    alone = {each.arm for each in found if each.metric == LATENCY_ALONE}
+    return all(each.arm in alone for each in found if each.metric == LATENCY)
+
+
 def _differ(visits_alone: list[float], visits_beside: list[float]) -> bool:
     if not visits_beside:
         return False

@@ -8,7 +8,7 @@ from enum import StrEnum
 from dynamometer.results.cases import Case, RunPlan, Value
 
 # Format history: 1 first published layout of records and manifests.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Status(StrEnum):
@@ -138,7 +138,7 @@ class StopReason(StrEnum):
     TIME = "time"
     """It took as long as it may take."""
     FAILED = "failed"
-    """No arm passed, so there is nothing to repeat."""
+    """No arm was timed beside the baseline, so there is nothing to repeat."""
     FOUND = "found"
     """It was a search, and that has found its end."""
 

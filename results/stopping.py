@@ -60,5 +60,6 @@ def _end_of_search(records: Sequence[Record], protocol: Protocol) -> StopReason 
 
 
 def _is_worth_repeating(record: Record) -> bool:
-    """Tell whether an arm beside the baseline passed, so that more replicates tell more."""
-    return any(each.outcome.status is Status.PASS for each in record.arms if each.arm != BASELINE)
+    """Tell whether the baseline passed and an arm beside it, so that more replicates tell more."""
+    passed = {each.arm: each.outcome.status is Status.PASS for each in record.arms}
+    return passed.pop(BASELINE, True) and any(passed.values())

@@ -12,7 +12,7 @@ import msgspec
 
 from dynamometer.results import inference, metrics
 from dynamometer.results.cases import BASELINE, Case
-from dynamometer.results.interference import LONGEST_DISTURBANCE, shifted_arms
+from dynamometer.results.interference import LONGEST_DISTURBANCE, shifted_arms, was_checked
 from dynamometer.results.records import APART_SPREAD, Outcome, Ratio, Record, Status, StopReason
 from dynamometer.results.statistics import log_speedup, speedup
 
@@ -105,10 +105,15 @@ class CaseSummary:
 
     @property
     def interferes(self) -> bool:
-        """Whether arms disturbed each other where that could not be helped."""
+        """Whether arms disturbed each other where that could not be helped.
+
+        A replicate in which nobody looked is taken for the others.
+        """
         return any(
-            shifted_arms(record.measurements, record.disturbed_blocks) and not _is_apart(record)
+            shifted_arms(record.measurements, record.disturbed_blocks)
+            or (self.is_apart and not was_checked(record.measurements))
             for record in self.records
+            if not _is_apart(record)
         )
 
     @property

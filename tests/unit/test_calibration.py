@@ -94,6 +94,23 @@ def test_series_take_what_the_protocol_would() -> None:
     assert {each.replicates for each in wide} == {5}
 
 
+def test_results_that_were_disturbed_conclude_nothing() -> None:
+    """They are told from the others, and count neither as right nor as wrong."""
+    records = [
+        msgspec.structs.replace(record, disturbed_blocks=(0, 1, 2, 3))
+        if record.replicate == 1
+        else record
+        for record in made_up(0.0001)
+    ]
+    spread = Spread(sd_log=0.001, df=8.0)
+    found = calibration.series(records, Protocol(), spread)
+    left_out = [each for each in found if not each.is_conclusive]
+    assert len(left_out) == len(MODELS) * len(PAIRS)
+    false_alarms = calibration.rates(found).false_alarms
+    assert false_alarms is not None
+    assert false_alarms.n == len(MODELS) * 2 * 18
+
+
 def test_the_usual_way_is_judged_by_its_own_test() -> None:
     """A bias that is the same in all calls is called a difference every time."""
     fair = calibration.naive_tests(made_up(0.003))
@@ -173,6 +190,8 @@ def test_runs_are_evaluated_by_the_command(
     assert f"results: {page}" in capsys.readouterr().out
     assert cli.main(None, ["calibrate", "--from", str(tmp_path / "other")]) == 2
     assert "is no calibration" in capsys.readouterr().err
+    assert cli.main(None, ["calibrate", "-r", "4"]) == 2
+    assert "4 is not in the range" in capsys.readouterr().err
     words = ["calibrate", "--from", str(tmp_path / "run"), "--page", "/no/where/page.md"]
     assert cli.main(None, words) == 2
     assert "/no/where/page.md can't be written" in capsys.readouterr().err

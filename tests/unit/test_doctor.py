@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-CALM = (Reading(0.0, 0.0, 0.0, 0.0, 0), Reading(0.4, 0.1, 0.0, 0.1, 0))
+CALM = (Reading(0.0, 0.0, 0.0, 0.0), Reading(0.4, 0.1, 0.0, 0.1, 0))
 
 
 def examine(
@@ -98,9 +98,9 @@ def test_variables_are_named(tmp_path: Path, name: str, subject: str) -> None:
 @pytest.mark.parametrize(
     ("after", "load", "steal"),
     [
-        (Reading(0.4, 0.4, 0.0, 0.1, 0), Level.UNFIT, Level.FINE),
-        (Reading(0.4, 0.5, 0.4, 0.1, 0), Level.UNFIT, Level.UNFIT),
-        (Reading(0.4, 0.12, 0.02, 0.1, 0), Level.FINE, Level.UNFIT),
+        (Reading(0.4, 0.4, 0.0, 0.1), Level.UNFIT, Level.FINE),
+        (Reading(0.4, 0.5, 0.4, 0.1), Level.UNFIT, Level.UNFIT),
+        (Reading(0.4, 0.14, 0.04, 0.11), Level.FINE, Level.UNFIT),
     ],
     ids=["load", "both", "steal"],
 )

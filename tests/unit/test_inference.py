@@ -128,7 +128,7 @@ def test_other_metrics_have_other_floors() -> None:
     """A compile time that is 5 % off interests nobody."""
     found = ratio(1.05, 0.01, 0.0)
     assert verdict(found, 0.0) is Verdict.FASTER
-    assert verdict(found, 0.0, inference.COMPILE_TIME_FLOOR) is Verdict.SAME
+    assert verdict(found, 0.0, 0.10) is Verdict.SAME
 
 
 def test_averaging_ratios() -> None:

@@ -102,6 +102,17 @@ def test_arms_apart_start_from_a_wider_assumption() -> None:
     assert summarize_case([msgspec.structs.replace(record, disturbed_turns=True)]).is_disturbed
 
 
+def test_a_replicate_nobody_looked_at_is_taken_for_the_others() -> None:
+    """In blocks where arms may have disturbed each other, as they did in another replicate."""
+    turns = turn(BASELINE, 0, 1.0), turn("inductor", 0, 0.5)
+    apart = apart_record(*turns)
+    kept = tuple(each for each in apart.measurements if each.metric == BESIDE)
+    unseen = msgspec.structs.replace(apart, replicate=1, measurements=kept)
+    assert not summarize_case([apart]).interferes
+    assert not summarize_case([unseen]).interferes
+    assert summarize_case([apart, unseen]).interferes
+
+
 def test_disturbed_blocks_are_left_out() -> None:
     """As long as others are left; a replicate with too many is marked."""
     record = factories.record(

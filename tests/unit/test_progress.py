@@ -44,8 +44,8 @@ def test_one_plain_line_for_each_replicate(capsys: pytest.CaptureFixture[str]) -
         factories.record(factories.case("b"), replicate=1, outcome=failed),
     ]
     first, second = lines(capsys, records, 100.0).splitlines()
-    assert first == "[1/2] a replicate 0: pass in 3.2 s, about 2 min left"
-    assert second.startswith("[2/2] b replicate 1: oom in 3.0 s, about ")
+    assert first == "[0/2 done] a replicate 0: pass in 3.2 s, about 2 min left"
+    assert second.startswith("[1/2 done] b replicate 1: oom in 3.0 s, about ")
     assert "\x1b" not in first + second
 
 

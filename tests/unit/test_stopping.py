@@ -61,6 +61,12 @@ def test_a_failure_is_not_repeated() -> None:
     failed = factories.record(outcome=factories.failure(Status.CRASH))
     assert stop_reason([failed], Protocol()) is StopReason.FAILED
     passed = factories.measured_record()
+    arms = tuple(
+        msgspec.structs.replace(arm, outcome=factories.failure()) if arm.arm == BASELINE else arm
+        for arm in passed.arms
+    )
+    unmeasured = msgspec.structs.replace(passed, arms=arms)
+    assert stop_reason([unmeasured], Protocol()) is StopReason.FAILED
     assert stop_reason([passed, failed], Protocol()) is StopReason.FAILED
 
 

@@ -8,10 +8,13 @@ import msgspec
 import pytest
 
 from dynamometer.results import store
+from dynamometer.results.records import SCHEMA_VERSION
 from dynamometer.results.store import EVENTS, MANIFEST, RunStore, StoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+LATER = f"is of format {SCHEMA_VERSION + 1}; .* reads format {SCHEMA_VERSION}"
 
 
 @pytest.fixture
@@ -161,21 +164,21 @@ def test_a_damaged_manifest_is_named(directory: Path) -> None:
     """A manifest cut short is an error that names it."""
     path = directory / MANIFEST
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(StoreError, match=f"{path} is damaged or not of format 1"):
+    with pytest.raises(StoreError, match=f"{path} is damaged or not of format {SCHEMA_VERSION}"):
         store.read_manifest(directory)
 
 
 def test_a_manifest_of_a_later_format_is_refused(directory: Path) -> None:
     """A number is not read by rules it wasn't written by, even if the fields look the same."""
     path = directory / MANIFEST
-    path.write_bytes(msgspec.json.encode(factories.manifest(schema=2)))
-    with pytest.raises(StoreError, match=f"{MANIFEST} is of format 2; .* reads format 1"):
+    path.write_bytes(msgspec.json.encode(factories.manifest(schema=SCHEMA_VERSION + 1)))
+    with pytest.raises(StoreError, match=f"{MANIFEST} {LATER}"):
         store.read_manifest(directory)
 
 
 def test_records_of_a_later_format_are_refused(directory: Path) -> None:
     """Likewise for the records."""
     with RunStore(directory) as events:
-        events.append(factories.record(schema=2))
-    with pytest.raises(StoreError, match=f"{EVENTS} is of format 2; .* reads format 1"):
+        events.append(factories.record(schema=SCHEMA_VERSION + 1))
+    with pytest.raises(StoreError, match=f"{EVENTS} {LATER}"):
         store.read_records(directory)

@@ -23,11 +23,24 @@ def reading(at_s: float, busy_s: float, own_s: float, **fields: Any) -> Reading:
         (reading(1.0, 2.2, 2.0), True),
         (reading(10.0, 20.9, 20.0), False),
         (reading(0.1, 0.23, 0.2), False),
+        (reading(0.1, 0.33, 0.2, processors=16), True),
+        (reading(0.1, 0.33, 0.2, processors=64), False),
         (reading(1.0, 2.0, 2.0, throttles=1), True),
         (reading(1.0, 2.0, 2.0, clock_hz=2.9e9), False),
         (reading(1.0, 2.0, 2.0, clock_hz=2.5e9), True),
     ],
-    ids=["all-ours", "little", "a-fifth", "little-for-long", "ticks", "hot", "clock", "slower"],
+    ids=[
+        "all-ours",
+        "little",
+        "a-fifth",
+        "little-for-long",
+        "ticks",
+        "cores",
+        "ticks-of-many",
+        "hot",
+        "clock",
+        "slower",
+    ],
 )
 def test_what_counts_as_a_disturbance(after: Reading, *, disturbs: bool) -> None:
     """A tenth of a processor beyond what the counters can't tell, heat, or a falling clock."""
@@ -36,7 +49,7 @@ def test_what_counts_as_a_disturbance(after: Reading, *, disturbs: bool) -> None
 
 def test_many_ticks_add_up() -> None:
     """What no block shows all of them do together."""
-    each = Load(wall_s=0.1, foreign_s=0.03)
+    each = Load(wall_s=0.1, foreign_s=0.03, resolution_s=0.028)
     assert not each.disturbs
     assert total([each] * 5).disturbs
     assert not total([]).disturbs
@@ -47,7 +60,7 @@ def test_a_machine_compares_the_ends_of_a_block() -> None:
     script = iter([reading(0, 0, 0), reading(1, 2, 1), reading(9, 9, 2), reading(10, 10.05, 3)])
     machine = Machine(lambda: next(script), lambda: False)
     machine.begin()
-    assert machine.load() == Load(1, 1)
+    assert machine.load() == Load(1, 1, resolution_s=0.02)
     machine.begin()
     assert not machine.load().disturbs
 
@@ -72,6 +85,16 @@ def test_this_process_is_no_disturbance_to_itself() -> None:
     assert after is not None
     assert after.own_s - before.own_s > 0.09
     assert after.busy_s >= before.busy_s
+
+
+def test_processors_that_are_numbered_otherwise_tell_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container may show others' processors, or fewer than it gives."""
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  1 2 3 4 5 6 7 8 0 0\ncpu4096 1 2 3 4 5 6 7 8 0 0\n", encoding="ascii")
+    monkeypatch.setattr("dynamometer.common.surroundings._STAT", stat)
+    assert read_counters() is None
 
 
 def test_several_openmp_runtimes_are_noted() -> None:

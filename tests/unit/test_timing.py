@@ -386,7 +386,7 @@ CALM, BUSY = Load(1.0, 0.0), Load(1.0, 1.0)
         ([BUSY, BUSY], (), 2),
         ([BUSY, BUSY, BUSY], (0,), 2),
         ([CALM, BUSY, CALM, BUSY, BUSY, BUSY], (2,), 3),
-        ([Load(0.1, 0.03)] * 3, (0, 1, 2), 0),
+        ([Load(0.1, 0.03, resolution_s=0.028)] * 3, (0, 1, 2), 0),
     ],
     ids=["calm", "once", "twice", "always", "twice-in-a-run", "only-together"],
 )

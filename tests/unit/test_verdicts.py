@@ -6,7 +6,7 @@ import pytest
 
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import Verdict
-from dynamometer.results.records import ASSUMED_SPREAD, Spread
+from dynamometer.results.records import Spread
 from dynamometer.results.spreads import learn
 from dynamometer.results.summary import CaseSummary, summarize_case
 from dynamometer.results.verdicts import judge
@@ -102,7 +102,7 @@ def test_a_spread_is_learnt_from_replicates() -> None:
     found = learn(runs)
     assert found is not None
     assert 0.01 < found.sd_log < 0.014
-    assert found.df > ASSUMED_SPREAD.df
+    assert found.df == 4 * 2.0  # worth no more than what it was learnt from
 
 
 def test_nothing_is_learnt_from_single_replicates_or_disturbed_ones() -> None:
@@ -116,6 +116,26 @@ def test_nothing_is_learnt_from_single_replicates_or_disturbed_ones() -> None:
     assert learn([single]) is None
     assert learn([disturbed]) is None
     assert learn([]) is None
+
+
+def test_a_disturbed_replicate_takes_nothing_from_the_others() -> None:
+    """They teach what they would have without it."""
+    runs = [
+        [
+            factories.measured_record(
+                factories.case(name, ARMS),
+                replicate=each,
+                seconds={BASELINE: 1.0, "inductor": 0.8 + each / 100, "ts": 0.9},
+            )
+            for each in range(4)
+        ]
+        for name in "abcd"
+    ]
+    wild = [
+        [*records[:-1], msgspec.structs.replace(records[-1], disturbed_blocks=(0, 1, 2, 3))]
+        for records in runs
+    ]
+    assert learn(wild) == learn([records[:-1] for records in runs]) != learn(runs)
 
 
 def test_the_spread_of_a_record_is_what_its_speedup_is_judged_by() -> None:
