@@ -1,4 +1,4 @@
-"""Latency of arms that disturb each other, each in processes of its own that take turns."""
+"""Latency of arms that may disturb each other, each in processes of its own that take turns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dynamometer.common.experiment import Process
 from dynamometer.common.messages import Findings
 from dynamometer.results.cases import BASELINE
-from dynamometer.results.interference import LONGEST_DISTURBANCE, shifted_arms
+from dynamometer.results.interference import LONGEST_DISTURBANCE, seems_to_interfere
 from dynamometer.results.metrics import LATENCY, LATENCY_APART
 from dynamometer.results.records import PASSED, Absence
 
@@ -26,7 +26,7 @@ TURNS = 2
 
 @dataclass(frozen=True)
 class Apart:
-    """The speedup experiment again, for arms whose latency beside others is not that alone."""
+    """The speedup experiment again, for arms that compare otherwise in blocks than alone."""
 
     def processes(
         self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
@@ -69,6 +69,6 @@ def _disturb_each_other(found: Sequence[Findings]) -> bool:
     for part in found:
         blocks = {block for each in part.measurements for block in each.blocks}
         too_many = len(part.disturbed_blocks) > LONGEST_DISTURBANCE * len(blocks)
-        if not too_many and shifted_arms(part.measurements, part.disturbed_blocks):
+        if not too_many and seems_to_interfere(part.measurements, part.disturbed_blocks):
             return True
     return False

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import site
+import statistics
 import subprocess
 import time
 from pathlib import Path
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 _WATCHED_S = 0.4
 """Long enough for counters that go by 10 ms."""
 
+_PIECES = 60
+"""Of work that is always the same, about 5 ms each."""
+
+_LARGEST_VARIATION = 0.10
 _STEAL_SHARE = 0.01
 _FEWEST_STOLEN_S = 0.03
 _GOOD_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"}
@@ -40,6 +45,7 @@ def examine(
     folders: Iterable[Path] | None = None,
     read: Callable[[], Reading | None] = read_counters,
     pause: Callable[[float], None] = time.sleep,
+    piece_s: Callable[[], float] | None = None,
 ) -> tuple[Diagnosis, ...]:
     """Look at everything, in a bit more than the time it takes to see who else is busy."""
     return (
@@ -48,6 +54,7 @@ def examine(
         *_variables(environment),
         _openmp(map(Path, site.getsitepackages()) if folders is None else folders),
         *_others(read, pause),
+        _steadiness(piece_s or _work),
         *_graphics_cards(),
     )
 
@@ -169,6 +176,29 @@ def _others(read: Callable[[], Reading | None], pause: Callable[[float], None]) 
     else:
         found.append(_fine("steal", "none"))
     return found
+
+
+def _steadiness(piece_s: Callable[[], float]) -> Diagnosis:
+    """See whether the same work takes the same time, which no counter tells a guest.
+
+    Other guests on the same cores and a varying clock slow it without a trace in the kernel's
+    counters. The slowest twentieth and the fastest are left out.
+    """
+    found = statistics.quantiles((piece_s() for _ in range(_PIECES)), n=20)
+    variation = found[-1] / found[0] - 1
+    text = f"a fixed piece of work takes up to {variation:.0%} longer than at its best"
+    if variation <= _LARGEST_VARIATION:
+        return _fine("steadiness", text)
+    return Diagnosis(
+        subject="steadiness", level=Level.UNFIT, finding=text,
+        remedy="use another hour or a host of your own: the clock or other guests vary",
+    )  # fmt: skip
+
+
+def _work() -> float:
+    started = time.perf_counter()
+    sum(index * index for index in range(80_000))
+    return time.perf_counter() - started
 
 
 def _graphics_cards() -> list[Diagnosis]:

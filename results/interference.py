@@ -6,12 +6,13 @@ Runtime took 2.3 times as long as alone (docs/measuring.md).
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from dynamometer.results.metrics import LATENCY, LATENCY_ALONE
+from dynamometer.results.metrics import LATENCY, LATENCY_ALONE, LATENCY_APART
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -28,19 +29,27 @@ _SCATTER_FACTOR = 3.0
 """And by this many standard errors: machines drift between the two measurements."""
 
 
-def shifted_arms(
+def seems_to_interfere(
     measurements: Iterable[Measurement], disturbed: Collection[int] = ()
-) -> tuple[str, ...]:
-    """Name the arms whose latency beside others differs from that alone.
+) -> bool:
+    """Tell whether arms compare otherwise in their blocks than they do alone.
+
+    What slows all of them by the same factor is the machine's doing and changes no speedup.
 
     Args:
         measurements: of one process; those of other metrics are passed over.
         disturbed: blocks of it that tell nothing.
     """
-    found = list(measurements)
-    alone = {each.arm: _log_means(each) for each in found if each.metric == LATENCY_ALONE}
-    beside = {each.arm: _log_means(each, disturbed) for each in found if each.metric == LATENCY}
-    return tuple(arm for arm in beside if alone.get(arm) and _differ(alone[arm], beside[arm]))
+    return _compare_otherwise(measurements, LATENCY_ALONE, disturbed)
+
+
+def is_confirmed(measurements: Iterable[Measurement], disturbed: Collection[int] = ()) -> bool:
+    """Tell whether arms compare otherwise in their blocks than in processes of their own.
+
+    Alone, each is timed once, and one after the other: on a machine whose speed varies that differs
+    for no fault of the arms. Their turns show how much it varies.
+    """
+    return _compare_otherwise(measurements, LATENCY_APART, disturbed)
 
 
 def was_checked(measurements: Iterable[Measurement]) -> bool:
@@ -50,16 +59,31 @@ def was_checked(measurements: Iterable[Measurement]) -> bool:
     return all(each.arm in alone for each in found if each.metric == LATENCY)
 
 
-def _differ(visits_alone: list[float], visits_beside: list[float]) -> bool:
-    if not visits_beside:
-        return False
-    if len(visits_beside) > 1:
-        scatter = statistics.stdev(visits_beside)
-        scatter *= math.sqrt(1 / len(visits_alone) + 1 / len(visits_beside))
-    else:
-        scatter = 0.0
-    shift = abs(statistics.median(visits_alone) - statistics.median(visits_beside))
-    return shift > max(math.log1p(LARGEST_SHIFT), _SCATTER_FACTOR * scatter)
+def _compare_otherwise(
+    measurements: Iterable[Measurement], elsewhere: str, disturbed: Collection[int]
+) -> bool:
+    found = list(measurements)
+    there = {each.arm: _log_means(each) for each in found if each.metric == elsewhere}
+    beside = {each.arm: _log_means(each, disturbed) for each in found if each.metric == LATENCY}
+    arms = [arm for arm in beside if beside[arm] and there.get(arm)]
+    scatter = max(_scatter([each[arm] for arm in arms]) for each in (there, beside))
+    shifts = [
+        (
+            statistics.median(beside[arm]) - statistics.median(there[arm]),
+            scatter**2 * (1 / len(beside[arm]) + 1 / len(there[arm])),
+        )
+        for arm in arms
+    ]
+    return any(
+        abs(one - other) > max(math.log1p(LARGEST_SHIFT), _SCATTER_FACTOR * math.sqrt(v + w))
+        for (one, v), (other, w) in itertools.combinations(shifts, 2)
+    )
+
+
+def _scatter(series: Iterable[list[float]]) -> float:
+    """Give the standard deviation within series, over all of them."""
+    variances = [statistics.variance(each) for each in series if len(each) > 1]
+    return math.sqrt(statistics.fmean(variances)) if variances else 0.0
 
 
 def _log_means(measurement: Measurement, left_out: Collection[int] = ()) -> list[float]:

@@ -12,7 +12,12 @@ import msgspec
 
 from dynamometer.results import inference, metrics
 from dynamometer.results.cases import BASELINE, Case
-from dynamometer.results.interference import LONGEST_DISTURBANCE, shifted_arms, was_checked
+from dynamometer.results.interference import (
+    LONGEST_DISTURBANCE,
+    is_confirmed,
+    seems_to_interfere,
+    was_checked,
+)
 from dynamometer.results.records import APART_SPREAD, Outcome, Ratio, Record, Status, StopReason
 from dynamometer.results.statistics import log_speedup, speedup
 
@@ -100,18 +105,17 @@ class CaseSummary:
 
     @property
     def is_apart(self) -> bool:
-        """Whether arms disturbed each other, and were timed in processes of their own instead."""
+        """Whether arms disturbed each other, so that latencies are those in their own processes."""
         return any(_is_apart(record) for record in self.records)
 
     @property
     def interferes(self) -> bool:
-        """Whether arms disturbed each other where that could not be helped.
+        """Whether arms may have disturbed each other where that could not be helped.
 
         A replicate in which nobody looked is taken for the others.
         """
         return any(
-            shifted_arms(record.measurements, record.disturbed_blocks)
-            or (self.is_apart and not was_checked(record.measurements))
+            _may_interfere(record) or (self.is_apart and not was_checked(record.measurements))
             for record in self.records
             if not _is_apart(record)
         )
@@ -294,6 +298,19 @@ def _joined(turns: Sequence[Measurement]) -> Measurement:
 
 
 def _is_apart(record: Record) -> bool:
+    """Tell whether turns in processes of their own say something else of the arms than blocks do.
+
+    Where they say the same, blocks say it better.
+    """
+    return _has_turns(record) and is_confirmed(record.measurements, record.disturbed_blocks)
+
+
+def _may_interfere(record: Record) -> bool:
+    seems = seems_to_interfere(record.measurements, record.disturbed_blocks)
+    return seems and not _has_turns(record)
+
+
+def _has_turns(record: Record) -> bool:
     """Tell whether every arm that was timed took all its turns."""
     timed = {each.arm for each in record.measurements if each.metric == metrics.LATENCY}
     apart = {each.arm for each in record.measurements if each.metric == metrics.LATENCY_APART}
@@ -302,7 +319,7 @@ def _is_apart(record: Record) -> bool:
 
 
 def _disturbed_share(record: Record) -> float:
-    if _is_apart(record):
+    if _has_turns(record) and (record.disturbed_turns or _is_apart(record)):
         return float(record.disturbed_turns)
     found = _find([record], metrics.LATENCY, BASELINE)
     blocks = {block for each in found for block in each.blocks}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,15 +21,21 @@ def examine(
     files: Mapping[str, str] = {},
     environment: Mapping[str, str] = {},
     readings: tuple[Reading | None, ...] = CALM,
+    pieces_s: tuple[float, ...] = (0.005,),
 ) -> dict[str, Diagnosis]:
     """Examine a machine with these kernel files; give the findings by what they are of."""
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n")
-    script = iter(readings)
+    script, pieces = iter(readings), itertools.cycle(pieces_s)
     found = doctor.examine(
-        root, environment, [root / "packages"], lambda: next(script), lambda seconds: None
+        root,
+        environment,
+        [root / "packages"],
+        lambda: next(script),
+        lambda seconds: None,
+        lambda: next(pieces),
     )
     by_subject = {each.subject: each for each in found}
     assert len(by_subject) == len(found)
@@ -108,6 +115,22 @@ def test_others_are_noticed(tmp_path: Path, after: Reading, load: Level, steal: 
     """Who takes the processors, other processes or other guests."""
     found = examine(tmp_path, readings=(CALM[0], after))
     assert (found["load"].level, found["steal"].level) == (load, steal)
+
+
+@pytest.mark.parametrize(
+    ("pieces_s", "level"),
+    [
+        ((0.005, 0.0052, 0.0051), Level.FINE),
+        ((0.005,) * 59 + (0.050,), Level.FINE),
+        ((0.005, 0.005, 0.005, 0.007), Level.UNFIT),
+    ],
+    ids=["steady", "a-hiccup", "a-neighbour"],
+)
+def test_a_machine_whose_speed_varies_is_unfit(
+    tmp_path: Path, pieces_s: tuple[float, ...], level: Level
+) -> None:
+    """Whoever slows it, and whether or not the kernel knows."""
+    assert examine(tmp_path, pieces_s=pieces_s)["steadiness"].level is level
 
 
 def test_a_kernel_without_counters_is_noted(tmp_path: Path) -> None:

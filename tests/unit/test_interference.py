@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from dynamometer.results.cases import BASELINE
-from dynamometer.results.interference import shifted_arms
+from dynamometer.results.interference import seems_to_interfere
 from dynamometer.results.records import Absence, Measurement, Record
 from dynamometer.results.summary import summarize_case
 
@@ -18,29 +18,43 @@ def visits(metric: str, *seconds: float, arm: str = BASELINE) -> Measurement:
 
 
 @pytest.mark.parametrize(
-    ("alone", "beside", "shifted"),
+    ("alone", "beside", "seems"),
     [
         ((1.0, 1.0), (1.0, 1.0, 1.0), False),
         ((1.0, 1.0), (1.01, 1.01, 1.01), False),
         ((1.0, 1.0), (1.05, 1.05, 1.05), True),
         ((1.05, 1.05), (1.0, 1.0, 1.0), True),
         ((1.0, 1.0), (0.9, 1.05, 1.2), False),
+        ((0.9, 1.2), (1.05, 1.05, 1.05), False),
         ((1.0, 1.0), (1.9, 2.0, 2.3), True),
         ((1.0,), (1.5,), True),
     ],
-    ids=["same", "within-2-%", "slower", "faster", "scatter", "beyond-scatter", "single"],
+    ids=["same", "within-2-%", "slower", "faster", "scatter", "alone-too", "beyond-it", "single"],
 )
 def test_a_shift_is_told_from_scatter(
-    alone: tuple[float, ...], beside: tuple[float, ...], *, shifted: bool
+    alone: tuple[float, ...], beside: tuple[float, ...], *, seems: bool
 ) -> None:
-    """More than 2 %, and more than the scatter of the blocks makes likely."""
-    found = shifted_arms([visits(ALONE, *alone), visits(BESIDE, *beside)])
-    assert found == ((BASELINE,) if shifted else ())
+    """More than 2 %, and more than the scatter makes likely, of one arm against another."""
+    found = [visits(ALONE, *alone), visits(BESIDE, *beside)]
+    steady = [
+        visits(metric, *[0.5] * len(seconds), arm="inductor")
+        for metric, seconds in ((ALONE, alone), (BESIDE, beside))
+    ]
+    assert seems_to_interfere([*found, *steady]) is seems
+    assert not seems_to_interfere(found)
+
+
+def test_what_slows_all_arms_alike_is_the_machine() -> None:
+    """It changes no speedup."""
+    found = [visits(ALONE, 1.0, 1.0), visits(BESIDE, 1.5, 1.5, 1.5)]
+    other = [visits(ALONE, 0.2, 0.2, arm="ts"), visits(BESIDE, 0.3, 0.3, 0.3, arm="ts")]
+    assert not seems_to_interfere([*found, *other])
 
 
 def test_an_arm_that_was_not_timed_alone_is_passed_over() -> None:
     """There is nothing to compare it with."""
-    assert shifted_arms([visits(BESIDE, 1.0), visits(ALONE, 9.0, arm="ts")]) == ()
+    found = [visits(BESIDE, 1.0), visits(BESIDE, 1.0, arm="ts"), visits(ALONE, 9.0, arm="ts")]
+    assert not seems_to_interfere(found)
 
 
 def apart_record(*apart: Measurement, lost: tuple[str, ...] = ()) -> Record:
@@ -82,12 +96,29 @@ def test_interference_that_was_not_helped_is_said() -> None:
         assert case.arms[0].speedup.value == pytest.approx(2.0 / 1.5)
 
 
+def test_turns_that_say_the_same_leave_it_to_the_blocks() -> None:
+    """What seemed to be the arms' doing was the machine's; blocks compare arms better."""
+    record = apart_record(
+        turn(BASELINE, 0, 4.0), turn("inductor", 0, 3.0),
+        turn("inductor", 1, 1.5), turn(BASELINE, 1, 2.0),
+    )  # fmt: skip
+    case = summarize_case([record])
+    assert (case.is_apart, case.interferes, case.is_conclusive) == (False, False, True)
+    assert case.arms[0].speedup is not None
+    assert case.arms[0].speedup.value == pytest.approx(2.0 / 1.5)
+    disturbed = summarize_case([msgspec.structs.replace(record, disturbed_turns=True)])
+    assert not disturbed.is_conclusive
+
+
 def test_disturbed_blocks_tell_nothing_of_interference() -> None:
     """What something else slowed down doesn't count."""
-    found = [visits(ALONE, 1.0, 1.0), visits(BESIDE, 1.0, 9.0, 9.0, 1.0)]
-    assert shifted_arms(found, (1, 2)) == ()
-    assert shifted_arms(found, (0, 3)) == (BASELINE,)
-    assert shifted_arms(found, (0, 1, 2, 3)) == ()
+    found = [
+        visits(ALONE, 1.0, 1.0), visits(BESIDE, 1.0, 9.0, 9.0, 1.0),
+        visits(ALONE, 1.0, 1.0, arm="ts"), visits(BESIDE, 1.0, 1.0, 1.0, 1.0, arm="ts"),
+    ]  # fmt: skip
+    assert not seems_to_interfere(found, (1, 2))
+    assert seems_to_interfere(found, (0, 3))
+    assert not seems_to_interfere(found, (0, 1, 2, 3))
 
 
 def test_arms_apart_start_from_a_wider_assumption() -> None:
