@@ -17,10 +17,15 @@ from dynamometer.common.messages import Findings
 from dynamometer.common.outcome import attempt, worst
 from dynamometer.common.speedup import absences
 from dynamometer.common.surroundings import Machine, read_counters
-from dynamometer.common.timing import Blocks, alone, measure_blocks, settle
+from dynamometer.common.timing import Blocks, alone, in_longer_runs, measure_blocks, settle
 from dynamometer.dynamo import capture
 from dynamometer.results.cases import BASELINE
-from dynamometer.results.interference import LONGEST_DISTURBANCE, was_checked
+from dynamometer.results.interference import (
+    LONGEST_DISTURBANCE,
+    agree,
+    seems_to_interfere,
+    was_checked,
+)
 from dynamometer.results.metrics import (
     COMPILE_PHASES,
     COMPILE_TIME,
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
     from dynamometer.common.experiment import Context
     from dynamometer.common.suite import LoadedModel
     from dynamometer.common.timing import Visit
+    from dynamometer.results.cases import Protocol
 
 _UNCHECKED = "whether the arms disturb each other is not known: their calls alone were disturbed"
 _PADDING_BLOCKS = 64
@@ -74,7 +80,7 @@ def measure(context: Context) -> Findings:
     if BASELINE in settled and len(settled) > 1:
         frames = capture.frames_seen()
         with stages.at(Stage.MEASURE):
-            blocks = _measure(context, settled, rng)
+            blocks = _measure_together(context, settled, by_itself, rng)
         compiled_late |= capture.frames_seen() > frames
     results = _unsettle(results) if compiled_late else results
     del padding
@@ -117,7 +123,7 @@ def measure_apart(context: Context) -> Findings:
             Machine(read_counters, context.device.is_disturbed),
         )  # fmt: skip
     del padding
-    calm = [visit for visit in blocks.visits if visit.block not in blocks.disturbed]
+    calm = _calm(blocks)
     blocks_made = len({visit.block for visit in blocks.visits})
     too_many = len(blocks.disturbed) > LONGEST_DISTURBANCE * blocks_made
     turned = [replace(visit, block=job.turn) for visit in calm or blocks.visits]
@@ -196,13 +202,43 @@ def _visit_alone(context: Context, arm: SettledArm, rng: random.Random) -> tuple
     return () if blocks.disturbed else blocks.visits
 
 
-def _measure(context: Context, settled: dict[str, SettledArm], rng: random.Random) -> Blocks:
+def _measure_together(
+    context: Context,
+    settled: dict[str, SettledArm],
+    by_itself: Sequence[Visit],
+    rng: random.Random,
+) -> Blocks:
+    """Visit the arms for short times, or for longer ones where arms don't bear short ones.
+
+    The shorter visits are the more alike is what else goes on during those of two arms.
+    """
+    protocol = context.job.protocol
+    short = _measure(context, settled, protocol, rng)
+    alone_found = _latencies(LATENCY_ALONE, by_itself)
+    found = [*alone_found, *_latencies(LATENCY, short.visits)]
+    if not seems_to_interfere(found, short.disturbed):
+        return short
+    long = _measure(context, settled, in_longer_runs(protocol), rng)
+    same = agree(_latencies(LATENCY, _calm(short)), _latencies(LATENCY, _calm(long)))
+    return short if same else long
+
+
+def _calm(blocks: Blocks) -> list[Visit]:
+    return [visit for visit in blocks.visits if visit.block not in blocks.disturbed]
+
+
+def _measure(
+    context: Context,
+    settled: dict[str, SettledArm],
+    protocol: Protocol,
+    rng: random.Random,
+) -> Blocks:
     names = [name for name in context.job.arms if name in settled]
     return measure_blocks(
         arms.stopwatch(context),
         {name: settled[name].compiled.step.call for name in names},
         {name: settled[name].warm_up.latency_s for name in names},
-        context.job.protocol,
+        protocol,
         rng,
         Machine(read_counters, context.device.is_disturbed),
     )

@@ -31,11 +31,15 @@ _LONG_CALL_S = 0.3
 _SLOW_WINDOW_CALLS = 2
 _VISITS_PER_BLOCK = 2
 _MAX_REPEATS = 2
-"""How often a disturbed block is measured again (DESIGN section 5, point 5)."""
+"""How often disturbed blocks are measured again (DESIGN section 5, point 5)."""
 
 _LONGEST_REPEATING = 2.0
 """Blocks are repeated until this many times the budget is spent, or slow calls take for ever."""
 
+_STRETCH_S = 0.25
+"""Blocks that are watched together: the counters go by ticks of 10 ms."""
+
+_ALONE_S, _BLOCKS_ALONE = 0.2, 10
 _MAX_WINDOWS = 12
 _SETTLING_CAP_S = 2.0
 
@@ -176,72 +180,121 @@ def measure_blocks(
             calls make a sample, and may be that of an arm that isn't here.
         protocol: lengths of visits, number of blocks, budget.
         rng: draws the order of the visits.
-        surroundings: tells what else went on during a block, which is repeated if that disturbed.
+        surroundings: tells what else went on during a stretch of blocks, which is repeated if that
+            disturbed.
     """
+    fastest_s = min(latencies_s.values())
+    paces = {arm: pace(latencies_s[arm], fastest_s, protocol) for arm in calls}
+    stretches = _Stretches(watch, calls, paces, protocol, rng)
     visits: list[Visit] = []
     disturbed: list[int] = []
     calm: list[Load] = []
     repeats = 0
-    fastest_s = min(latencies_s.values())
-    paces = {arm: pace(latencies_s[arm], fastest_s, protocol) for arm in calls}
-    budget_s = protocol.arm_budget_s * len(calls)
-    started = watch.now()
-    counted = dict.fromkeys(calls, 0)
-    for block in itertools.count():
-        if protocol.calls is None:
-            enough = block >= protocol.max_blocks or watch.now() - started > budget_s
-        else:
-            enough = min(counted.values()) >= protocol.calls
-        if enough and block >= protocol.min_blocks:
-            break
-        own: list[Visit] = []
-        for repeat in range(1 + _MAX_REPEATS):
-            repeats += repeat > 0
-            order = visit_order(list(calls), rng)
-            surroundings.begin()
-            own = _measure_block(watch, calls, paces, protocol, order, block)
-            load = surroundings.load()
-            if not load.disturbs:
-                calm.append(load)
-                break
-            if watch.now() - started > _LONGEST_REPEATING * budget_s:
-                disturbed.append(block)
-                break
-        else:
-            disturbed.append(block)
+    while not stretches.enough(visits):
+        first = visits[-1].block + 1 if visits else 0
+        own, load, again = _measure_calmly(stretches, first, surroundings)
+        blocks = range(first, own[-1].block + 1)
+        repeats += again * len(blocks)
         visits += own
-        for visit in own:
-            counted[visit.arm] += visit.calls
-    if total(calm).disturbs:  # what no single block shows, as counters go by ticks
+        if load.disturbs:
+            disturbed += blocks
+        else:
+            calm.append(load)
+    if total(calm).disturbs:  # what no single stretch shows, as counters go by ticks
         disturbed = sorted({visit.block for visit in visits})
     return Blocks(tuple(visits), tuple(disturbed), repeats)
 
 
-def _measure_block(
-    watch: Stopwatch,
-    calls: Mapping[str, Callable[[], object]],
-    paces: Mapping[str, Pace],
-    protocol: Protocol,
-    order: Sequence[str],
-    block: int,
-) -> list[Visit]:
-    gc.collect()
-    gc.disable()
-    try:
-        return [
-            _visit(watch, arm, block, calls[arm], paces[arm], protocol.visit_s) for arm in order
-        ]
-    finally:
-        gc.enable()
+def _measure_calmly(
+    stretches: _Stretches, first: int, surroundings: Surroundings
+) -> tuple[list[Visit], Load, int]:
+    """Measure a stretch, again while something disturbs it, and say how often it was again."""
+    repeats = 0
+    while True:
+        surroundings.begin()
+        own = stretches.measure(first)
+        load = surroundings.load()
+        late = stretches.spent_s() > _LONGEST_REPEATING * stretches.budget_s
+        if not load.disturbs or late or repeats == _MAX_REPEATS:
+            return own, load, repeats
+        repeats += 1
+
+
+class _Stretches:
+    """Blocks one after the other, for as long as the kernel's counters need to tell anything."""
+
+    def __init__(
+        self,
+        watch: Stopwatch,
+        calls: Mapping[str, Callable[[], object]],
+        paces: Mapping[str, Pace],
+        protocol: Protocol,
+        rng: random.Random,
+    ) -> None:
+        self.budget_s = protocol.arm_budget_s * len(calls)
+        self._watch, self._calls, self._paces = watch, calls, paces
+        self._protocol, self._rng = protocol, rng
+        self._started = watch.now()
+
+    def spent_s(self) -> float:
+        """Give the seconds since the beginning."""
+        return self._watch.now() - self._started
+
+    def enough(self, visits: Sequence[Visit]) -> bool:
+        """Tell whether nothing more is to be measured after these."""
+        rules, blocks = self._protocol, visits[-1].block + 1 if visits else 0
+        if blocks < rules.min_blocks:
+            return False
+        if rules.calls is None:
+            return blocks >= rules.max_blocks or self.spent_s() > self.budget_s
+        counted = dict.fromkeys(self._calls, 0)
+        for visit in visits:
+            counted[visit.arm] += visit.calls
+        return min(counted.values()) >= rules.calls
+
+    def measure(self, first: int) -> list[Visit]:
+        """Measure blocks from one on, until they have taken a quarter of a second."""
+        found: list[Visit] = []
+        most = max(self._protocol.max_blocks, self._protocol.min_blocks)
+        gc.collect()
+        gc.disable()
+        try:
+            began_s = self.spent_s()
+            for block in itertools.count(first):
+                found += [
+                    _visit(
+                        self._watch, arm, block, self._calls[arm], self._paces[arm],
+                        self._protocol.visit_s,
+                    )
+                    for arm in visit_order(list(self._calls), self._rng)
+                ]  # fmt: skip
+                if self.spent_s() - began_s >= _STRETCH_S or block + 1 >= most:
+                    return found
+        finally:
+            gc.enable()
+        return found
 
 
 def alone(latency_s: float, protocol: Protocol) -> Protocol:
     """Shorten a protocol to what shows whether an arm's latency alone is that in blocks.
 
-    Two blocks are two visits each of an arm that is by itself; one will do of calls that are long.
+    One block is two visits of an arm that is by itself; one will do of calls that are long.
     """
-    blocks = 1 if latency_s > _LONG_CALL_S else 2
+    visit_s = max(protocol.visit_s, protocol.visit_calls * latency_s)
+    blocks = min(_BLOCKS_ALONE, max(2, round(_ALONE_S / (_VISITS_PER_BLOCK * visit_s))))
+    blocks = 1 if latency_s > _LONG_CALL_S else blocks
     return msgspec.structs.replace(protocol, min_blocks=blocks, max_blocks=blocks, calls=None)
+
+
+def in_longer_runs(protocol: Protocol) -> Protocol:
+    """Lengthen visits to what keeps arms apart whose runtimes' idle threads spin.
+
+    Eager beside ONNX Runtime took 2.3 times as long call by call, and 12 % longer in runs of ten
+    calls all of which counted (docs/measuring.md).
+    """
+    return msgspec.structs.replace(
+        protocol, lead_in_s=0.010, lead_in_calls=2, visit_s=0.030, visit_calls=3
+    )
 
 
 @dataclass(frozen=True)

@@ -225,15 +225,15 @@ class Protocol(Value, frozen=True, kw_only=True):
     """Seconds after which a case is given no further replicate."""
     arm_budget_s: float = 1.0
     """Seconds of timed visits per arm and replicate; exceeded only to reach `min_blocks`."""
-    min_blocks: int = 3
-    max_blocks: int = 40
+    min_blocks: int = 4
+    max_blocks: int = 200
     calls: int | None = None
     """Counted calls of each arm and replicate that are enough, in place of the time budget."""
-    lead_in_s: float = 0.010
-    lead_in_calls: int = 2
-    visit_s: float = 0.030
+    lead_in_s: float = 0.003
+    lead_in_calls: int = 1
+    visit_s: float = 0.008
     """Counted seconds of one visit, at least."""
-    visit_calls: int = 3
+    visit_calls: int = 1
     """Counted calls of one visit, at least."""
     sample_s: float = 0.001
     """A sample is the mean over as many calls as last this long."""

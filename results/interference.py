@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dynamometer.results.metrics import LATENCY, LATENCY_ALONE, LATENCY_APART
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from dynamometer.results.records import Measurement
 
@@ -52,6 +52,13 @@ def is_confirmed(measurements: Iterable[Measurement], disturbed: Collection[int]
     return _compare_otherwise(measurements, LATENCY_APART, disturbed)
 
 
+def agree(one: Iterable[Measurement], other: Iterable[Measurement]) -> bool:
+    """Tell whether arms compare alike in two measurements of their latencies."""
+    return not _differ(
+        {each.arm: _log_means(each) for each in one}, {each.arm: _log_means(each) for each in other}
+    )
+
+
 def was_checked(measurements: Iterable[Measurement]) -> bool:
     """Tell whether every arm of a process was timed alone as well, with nothing disturbing it."""
     found = list(measurements)
@@ -65,6 +72,10 @@ def _compare_otherwise(
     found = list(measurements)
     there = {each.arm: _log_means(each) for each in found if each.metric == elsewhere}
     beside = {each.arm: _log_means(each, disturbed) for each in found if each.metric == LATENCY}
+    return _differ(there, beside)
+
+
+def _differ(there: Mapping[str, list[float]], beside: Mapping[str, list[float]]) -> bool:
     arms = [arm for arm in beside if beside[arm] and there.get(arm)]
     scatter = max(_scatter([each[arm] for arm in arms]) for each in (there, beside))
     shifts = [

@@ -71,7 +71,8 @@ def test_only_the_first_compilation_is_cold(finished_run: tuple[Path, str]) -> N
     phases = set(COMPILE_PHASES.values())
     for record, metric in ((cold, "compile_time"), (warm, "compile_time_warm")):
         found = {each.metric for each in record.measurements if "compile" in each.metric}
-        assert found == {metric, *phases}
+        assert found - phases == {metric}
+        assert (found >= phases) == (record is cold)  # torch keeps what AOTAutograd made, too
 
 
 def test_capture_is_counted_for_each_arm(finished_run: tuple[Path, str]) -> None:
@@ -105,7 +106,7 @@ def test_csv_has_the_dashboards_columns(finished_run: tuple[Path, str]) -> None:
 def test_output_names_the_files(finished_run: tuple[Path, str]) -> None:
     """The table, the split of the time and the paths of the results are on standard output."""
     directory, output = finished_run
-    assert output.startswith("cpu  resnet18 ")
+    assert "cpu  resnet18 " in output
     assert "GEOMEAN SPEEDUP [" in output
     assert "% harness)" in output
     assert str(directory / "events.jsonl") in output

@@ -159,6 +159,4 @@ def test_disturbed_blocks_are_left_out() -> None:
     worse = msgspec.structs.replace(record, disturbed_blocks=(0, 1, 3))
     assert summarize_case([worse]).is_disturbed
     worst = msgspec.structs.replace(record, disturbed_blocks=(0, 1, 2, 3))
-    (arm,) = summarize_case([worst]).arms
-    assert arm.speedup is not None
-    assert arm.speedup.value > 2.0
+    assert summarize_case([worst]).baseline.latency_s == summarize_case([worse]).baseline.latency_s

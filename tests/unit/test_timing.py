@@ -244,12 +244,12 @@ def test_a_sample_is_the_mean_of_several_calls(clock: FakeClock, watch: Stopwatc
 
 
 @pytest.mark.parametrize(
-    ("fields", "counted"), [({}, 3), ({"visit_calls": 1}, 1), ({"visit_calls": 5}, 5)], ids=str
+    ("fields", "counted"), [({}, 1), ({"visit_calls": 3}, 3), ({"visit_calls": 5}, 5)], ids=str
 )
 def test_slow_calls_are_counted_a_few_times_a_visit(
     clock: FakeClock, watch: Stopwatch, fields: dict[str, int], counted: int
 ) -> None:
-    """Calls longer than the visit are counted `visit_calls` times, 3 unless told, and no more."""
+    """Calls longer than the visit are counted `visit_calls` times, once unless told."""
     rules = protocol(visit_s=0.125, sample_s=0.25, **fields)
     calls = {"A": clock.step(lambda index: 0.25)}
     visits = measure(watch, calls, {"A": 0.25}, rules)
@@ -267,7 +267,7 @@ def test_long_calls_are_led_in_and_counted_once(clock: FakeClock, watch: Stopwat
 
 def test_samples_of_several_calls_count_as_that_many(clock: FakeClock, watch: Stopwatch) -> None:
     """The smallest number of a visit is one of calls, and a sample is never cut short."""
-    rules = protocol(visit_s=0.0, visit_calls=3)
+    rules = protocol(visit_s=0.0, visit_calls=3, max_blocks=1)
     visits = visit(watch, {"A": clock.step(lambda index: FAST_S)}, rules)
     assert [(len(each.samples_s), each.calls) for each in visits] == [(2, 4), (2, 4)]
 
