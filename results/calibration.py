@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 
 _KNOWN = "dynamometer.dynamo.known"
 _EAGER_AGAIN = f"{_KNOWN}:eager_again"
+_THIRD, _FOURTH = f"{_KNOWN}:eager_third", f"{_KNOWN}:eager_fourth"
 _FIRST, _AGAIN = f"{_KNOWN}:inductor_first", f"{_KNOWN}:inductor_again"
 _SLOWED = {share: f"{_KNOWN}:slower_by_{share}_percent" for share in (1, 2, 5)}
 
 PAIRS = {
     (BASELINE, _EAGER_AGAIN): 1.0,
+    (_THIRD, _FOURTH): 1.0,
     (_FIRST, _AGAIN): 1.0,
     **{(BASELINE, arm): 1 / (1 + share / 100) for share, arm in _SLOWED.items()},
 }

@@ -10,12 +10,15 @@ import itertools
 import math
 import statistics
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from scipy import special
 
 from dynamometer.results.metrics import LATENCY, LATENCY_ALONE, LATENCY_APART
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable
 
     from dynamometer.results.records import Measurement
 
@@ -25,8 +28,14 @@ LARGEST_SHIFT = 0.02
 LONGEST_DISTURBANCE = 0.5
 """Of a replicate's blocks: if something else disturbed more, nothing is concluded from it."""
 
-_SCATTER_FACTOR = 3.0
-"""And by this many standard errors: machines drift between the two measurements."""
+_WRONGLY = 0.01
+"""And by more than scatter alone would have it in this share of processes."""
+
+_MOMENTS = 2
+"""Blocks that follow each other at once tell of one moment, however many they are; so few count."""
+
+_FAR = 3.0
+"""In standard errors: what turns must differ by from blocks to take their place."""
 
 
 def seems_to_interfere(
@@ -34,29 +43,39 @@ def seems_to_interfere(
 ) -> bool:
     """Tell whether arms compare otherwise in their blocks than they do alone.
 
-    What slows all of them by the same factor is the machine's doing and changes no speedup.
+    What slows all of them by the same factor is the machine's doing and changes no speedup. A
+    two-sample t test of every two arms, at `_WRONGLY` over all of them (Bonferroni).
 
     Args:
         measurements: of one process; those of other metrics are passed over.
         disturbed: blocks of it that tell nothing.
     """
-    return _compare_otherwise(measurements, LATENCY_ALONE, disturbed)
+    return _differ(*_elsewhere(measurements, LATENCY_ALONE, disturbed), _MOMENTS)
 
 
 def is_confirmed(measurements: Iterable[Measurement], disturbed: Collection[int] = ()) -> bool:
-    """Tell whether arms compare otherwise in their blocks than in processes of their own.
+    """Tell whether arms certainly compare otherwise in blocks than in processes of their own.
 
     Alone, each is timed once, and one after the other: on a machine whose speed varies that differs
     for no fault of the arms. Their turns show how much it varies.
     """
-    return _compare_otherwise(measurements, LATENCY_APART, disturbed)
+    moves, _ = _moves(*_elsewhere(measurements, LATENCY_APART, disturbed), _MOMENTS)
+    return any(each.is_beyond(_FAR) for each in moves)
+
+
+def is_refuted(measurements: Iterable[Measurement], disturbed: Collection[int] = ()) -> bool:
+    """Tell whether arms compare in blocks as they do in processes of their own, as far as is seen.
+
+    Where that is neither confirmed nor refuted the machine varies too much to tell.
+    """
+    moves, _ = _moves(*_elsewhere(measurements, LATENCY_APART, disturbed), _MOMENTS)
+    return not any(each.is_beyond(1.0) for each in moves)
 
 
 def agree(one: Iterable[Measurement], other: Iterable[Measurement]) -> bool:
     """Tell whether arms compare alike in two measurements of their latencies."""
-    return not _differ(
-        {each.arm: _log_means(each) for each in one}, {each.arm: _log_means(each) for each in other}
-    )
+    there, beside = ({each.arm: _log_means(each) for each in found} for found in (one, other))
+    return not _differ(there, beside, max(map(len, there.values()), default=1))
 
 
 def was_checked(measurements: Iterable[Measurement]) -> bool:
@@ -66,35 +85,80 @@ def was_checked(measurements: Iterable[Measurement]) -> bool:
     return all(each.arm in alone for each in found if each.metric == LATENCY)
 
 
-def _compare_otherwise(
-    measurements: Iterable[Measurement], elsewhere: str, disturbed: Collection[int]
-) -> bool:
+_Series = dict[str, list[float]]
+
+
+def _elsewhere(
+    measurements: Iterable[Measurement], metric: str, disturbed: Collection[int]
+) -> tuple[_Series, _Series]:
     found = list(measurements)
-    there = {each.arm: _log_means(each) for each in found if each.metric == elsewhere}
+    there = {each.arm: _log_means(each) for each in found if each.metric == metric}
     beside = {each.arm: _log_means(each, disturbed) for each in found if each.metric == LATENCY}
-    return _differ(there, beside)
+    return there, beside
 
 
-def _differ(there: Mapping[str, list[float]], beside: Mapping[str, list[float]]) -> bool:
+@dataclass(frozen=True)
+class _Move:
+    """By how much the log latency of one arm over another's has moved, and its standard error."""
+
+    shift: float
+    error: float
+
+    def is_beyond(self, errors: float) -> bool:
+        return abs(self.shift) > max(math.log1p(LARGEST_SHIFT), errors * self.error)
+
+
+def _differ(there: _Series, beside: _Series, most: int) -> bool:
+    moves, df = _moves(there, beside, most)
+    if not moves:
+        return False
+    quantile = float(special.stdtrit(df, 1 - _WRONGLY / (2 * len(moves)))) if df else 0.0
+    return any(each.is_beyond(quantile) for each in moves)
+
+
+def _moves(there: _Series, beside: _Series, most: int) -> tuple[list[_Move], int]:
+    """Compare every two arms in two measurements.
+
+    Args:
+        there: log latencies of each arm.
+        beside: likewise, to be compared with those.
+        most: as how many independent ones those of `there` count at most.
+
+    Returns:
+        The moves, and the degrees of freedom of their errors; the variance is the larger of the two
+        that are pooled over arms.
+    """
     arms = [arm for arm in beside if beside[arm] and there.get(arm)]
-    scatter = max(_scatter([each[arm] for arm in arms]) for each in (there, beside))
-    shifts = [
-        (
-            statistics.median(beside[arm]) - statistics.median(there[arm]),
-            scatter**2 * (1 / len(beside[arm]) + 1 / len(there[arm])),
-        )
-        for arm in arms
-    ]
-    return any(
-        abs(one - other) > max(math.log1p(LARGEST_SHIFT), _SCATTER_FACTOR * math.sqrt(v + w))
-        for (one, v), (other, w) in itertools.combinations(shifts, 2)
-    )
+    if not arms:
+        return [], 0
+    variance, df = max(_pooled([each[arm] for arm in arms]) for each in (there, beside))
+    shift = {arm: statistics.median(beside[arm]) - statistics.median(there[arm]) for arm in arms}
+    weight = {arm: 1 / len(beside[arm]) + 1 / min(most, len(there[arm])) for arm in arms}
+    return [
+        _Move(shift[one] - shift[other], math.sqrt(variance * (weight[one] + weight[other])))
+        for one, other in itertools.combinations(arms, 2)
+    ], df
 
 
-def _scatter(series: Iterable[list[float]]) -> float:
-    """Give the standard deviation within series, over all of them."""
-    variances = [statistics.variance(each) for each in series if len(each) > 1]
-    return math.sqrt(statistics.fmean(variances)) if variances else 0.0
+def _pooled(series: Iterable[list[float]]) -> tuple[float, int]:
+    """Give the variance within series, over all of them, and its degrees of freedom."""
+    several = [each for each in series if len(each) > 1]
+    df = sum(len(each) - 1 for each in several)
+    squares = sum(_variance(each) * (len(each) - 1) for each in several)
+    return (squares / df, df) if df else (0.0, 0)
+
+
+def _variance(values: list[float]) -> float:
+    """Give the variance; of many by the median absolute deviation, as a few may be far off."""
+    if len(values) < _MANY:
+        return statistics.variance(values)
+    middle = statistics.median(values)
+    return (_SD_OVER_MAD * statistics.median(abs(each - middle) for each in values)) ** 2
+
+
+_MANY = 5
+_SD_OVER_MAD = 1.4826
+"""Of a normal distribution."""
 
 
 def _log_means(measurement: Measurement, left_out: Collection[int] = ()) -> list[float]:

@@ -15,6 +15,7 @@ from dynamometer.results.cases import BASELINE, Case
 from dynamometer.results.interference import (
     LONGEST_DISTURBANCE,
     is_confirmed,
+    is_refuted,
     seems_to_interfere,
     was_checked,
 )
@@ -300,14 +301,14 @@ def _joined(turns: Sequence[Measurement]) -> Measurement:
 def _is_apart(record: Record) -> bool:
     """Tell whether turns in processes of their own say something else of the arms than blocks do.
 
-    Where they say the same, blocks say it better.
+    Where they say the same, blocks say it better; where they vary too much, nobody knows.
     """
     return _has_turns(record) and is_confirmed(record.measurements, record.disturbed_blocks)
 
 
 def _may_interfere(record: Record) -> bool:
-    seems = seems_to_interfere(record.measurements, record.disturbed_blocks)
-    return seems and not _has_turns(record)
+    found = record.measurements, record.disturbed_blocks
+    return not is_refuted(*found) if _has_turns(record) else seems_to_interfere(*found)
 
 
 def _has_turns(record: Record) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-_SPINS_S = 0.2
+_SPINS_S = 0.1
 _CALL_S = 0.002
 
 
