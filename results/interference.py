@@ -91,9 +91,13 @@ _Series = dict[str, list[float]]
 def _elsewhere(
     measurements: Iterable[Measurement], metric: str, disturbed: Collection[int]
 ) -> tuple[_Series, _Series]:
-    found = list(measurements)
-    there = {each.arm: _log_means(each) for each in found if each.metric == metric}
-    beside = {each.arm: _log_means(each, disturbed) for each in found if each.metric == LATENCY}
+    there: defaultdict[str, list[float]] = defaultdict(list)
+    beside: dict[str, list[float]] = {}
+    for each in measurements:
+        if each.metric == metric:
+            there[each.arm] += _log_means(each)  # turns come one by one
+        elif each.metric == LATENCY:
+            beside[each.arm] = _log_means(each, disturbed)
     return there, beside
 
 

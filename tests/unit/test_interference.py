@@ -75,14 +75,14 @@ def turn(arm: str, block: int, *seconds: float) -> Measurement:
 def test_turns_apart_take_the_place_of_blocks() -> None:
     """The speedup is that of arms in processes of their own, over all turns."""
     record = apart_record(
-        turn(BASELINE, 0, 1.0, 1.0), turn("inductor", 0, 0.5, 0.5),
+        turn(BASELINE, 0, 1.0, 1.0), turn("inductor", 0, 0.2, 0.2),
         turn("inductor", 1, 0.25, 0.25), turn(BASELINE, 1, 1.0, 1.0),
     )  # fmt: skip
     case = summarize_case([record])
     (arm,) = case.arms
     assert (case.is_apart, case.interferes) == (True, False)
     assert arm.speedup is not None
-    assert arm.speedup.value == pytest.approx(8**0.5)
+    assert arm.speedup.value == pytest.approx(20**0.5)
     assert case.baseline.latency_s == 1.0
 
 
@@ -108,6 +108,25 @@ def test_turns_that_say_the_same_leave_it_to_the_blocks() -> None:
     assert case.arms[0].speedup.value == pytest.approx(2.0 / 1.5)
     disturbed = summarize_case([msgspec.structs.replace(record, disturbed_turns=True)])
     assert not disturbed.is_conclusive
+
+
+def test_turns_that_vary_too_much_leave_it_open() -> None:
+    """Neither blocks nor turns are to be trusted then."""
+    record = apart_record(
+        turn(BASELINE, 0, 6.0), turn("inductor", 0, 2.0),
+        turn("inductor", 1, 1.4), turn(BASELINE, 1, 3.6),
+    )  # fmt: skip
+    case = summarize_case([record])
+    assert (case.is_apart, case.interferes, case.is_conclusive) == (False, True, False)
+
+
+def test_a_few_blocks_that_are_far_off_hide_nothing() -> None:
+    """Such as the first alone, while another runtime's threads still spin."""
+    found = [
+        visits(ALONE, 1.5, 1.5, *[1.0] * 8), visits(BESIDE, *[1.5] * 10),
+        visits(ALONE, *[1.0] * 10, arm="ts"), visits(BESIDE, *[1.0] * 10, arm="ts"),
+    ]  # fmt: skip
+    assert seems_to_interfere(found)
 
 
 def test_disturbed_blocks_tell_nothing_of_interference() -> None:

@@ -72,6 +72,34 @@ def test_speedup_needs_a_replicate() -> None:
         speedup([], SPREAD)
 
 
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5, 8, 11, 40])
+def test_the_middle_half_of_blocks_against_scipy(blocks: int) -> None:
+    """Mean and standard error are those of a mean trimmed by a quarter at each end."""
+    rng = random.Random(blocks)
+    logs = [rng.gauss(0.1, 0.05) for _ in range(blocks)]
+    order = tuple(range(blocks))
+    before = factories.measurement(samples=tuple(map(math.exp, logs)), blocks=order)
+    after = factories.measurement(arm="inductor", samples=(1.0,) * blocks, blocks=order)
+    mean, error = log_speedup(before, after)
+    assert mean == pytest.approx(stats.trim_mean(logs, 0.25))
+    if blocks % 4 == 0:  # scipy takes the nominal share for the one that was cut
+        wanted = stats.mstats.trimmed_stde(logs, limits=(0.25, 0.25), inclusive=(True, True))
+        assert error == pytest.approx(float(wanted))
+
+
+def test_a_few_wild_blocks_change_little() -> None:
+    """Whatever hits an arm for a moment is no property of the arm."""
+    steady = [1.0 + index / 1000 for index in range(12)]
+    order = tuple(range(12))
+    after = factories.measurement(arm="inductor", samples=(1.0,) * 12, blocks=order)
+    calm, hit = (
+        log_speedup(factories.measurement(samples=tuple(samples), blocks=order), after)
+        for samples in (steady, [*steady[:9], 9.0, 9.0, 9.0])
+    )
+    assert hit[0] == pytest.approx(calm[0], abs=0.003)
+    assert hit[1] == pytest.approx(calm[1], rel=0.5)
+
+
 def test_log_speedup_by_hand() -> None:
     """Medians of logs by block, their differences averaged, the standard error over blocks."""
     before = factories.measurement(samples=(1.0, 2.0, 4.0, 8.0, 8.0), blocks=(0, 0, 0, 1, 1))
