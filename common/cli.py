@@ -25,7 +25,7 @@ from dynamometer.common.options import (
 )
 from dynamometer.common.plan import select
 from dynamometer.results import store
-from dynamometer.results.cases import BATCH_SIZES, Scale
+from dynamometer.results.cases import BATCH_SIZES, COVERAGE, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -214,8 +214,8 @@ def _resume(directory: Path, options: dict[str, Any]) -> int:
     manifest = store.read_manifest(directory)
     from dynamometer.common.environment import differences, read_environment, require_device
 
-    if options["expect"] and BATCH_SIZES in manifest.plan.experiments:
-        msg = f"{directory} is a search for batch sizes, which has no expected results"
+    if options["expect"] and {BATCH_SIZES, COVERAGE} & set(manifest.plan.experiments):
+        msg = f"{directory} is a search or a count, which has no expected results"
         raise UsageError(msg)
     require_device(manifest.plan.cases[0].device)
     changes = differences(manifest.environment, read_environment())

@@ -307,6 +307,7 @@ class LocalExecutor:
             arms=first.arms,
             measurements=tuple(each for part in parts for each in part.measurements),
             absent=tuple(each for part in parts for each in part.absent),
+            coverage=first.coverage,
             build_order=first.build_order,
             disturbed_blocks=first.disturbed_blocks,
             disturbed_turns=any(part.disturbed_blocks for part in parts[1:]),

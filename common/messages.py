@@ -8,6 +8,7 @@ worker   -> parent     Progress at each stage, then one Report
 from __future__ import annotations
 
 from dynamometer.results.cases import Allocator, Case, ModelSpec, Protocol, Value
+from dynamometer.results.coverage import Coverage
 from dynamometer.results.records import Absence, ArmResult, Measurement, Outcome, Stage
 
 
@@ -41,6 +42,7 @@ class Findings(Value, frozen=True, kw_only=True):
     arms: tuple[ArmResult, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     absent: tuple[Absence, ...] = ()
+    coverage: Coverage | None = None
     build_order: tuple[str, ...] = ()
     disturbed_blocks: tuple[int, ...] = ()
     repeated_blocks: int = 0

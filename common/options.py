@@ -171,6 +171,10 @@ _OPTIONS = (
         " 10 s; eager alone.",
     ),
     _option(
+        "--coverage", is_flag=True, group="Measurement",
+        help="Instead: what share of each model Dynamo captures, and what is lost where.",
+    ),
+    _option(
         "-r", "--replicates", type=click.IntRange(1), metavar="N", group="Measurement",
         help="Worker processes each case is measured in.  [default: 3, and up to 5 until --target;"
         " with --quick or --accuracy 1]",

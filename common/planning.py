@@ -15,6 +15,7 @@ from dynamometer.results import store
 from dynamometer.results.cases import (
     BASELINE,
     BATCH_SIZES,
+    COVERAGE,
     DEFAULT_REPLICATES,
     FIXED_SIZES,
     RIGOROUS_REPLICATES,
@@ -190,18 +191,14 @@ def _check_options(options: dict[str, Any]) -> None:
     if options["compiled_optimizer"] and not options["training"]:
         msg = "--compile-optimizer goes with --training: without it there is no optimizer"
         raise UsageError(msg)
-    if not options["find_batch_sizes"]:
-        return
-    for name, flag in _NOT_IN_A_SEARCH.items():
-        if options[name]:
-            msg = (
-                f"--find-batch-sizes runs eager at sizes of its own; leave out {flag}, which may"
-                " also stand in pyproject.toml"
-            )
-            raise UsageError(msg)
+    for chosen, why, others in _BY_ITSELF:
+        for name in others if options[chosen] else ():
+            if options[name]:
+                msg = f"{why}; leave out {_FLAGS[name]}, which may also stand in pyproject.toml"
+                raise UsageError(msg)
 
 
-_NOT_IN_A_SEARCH = {
+_FLAGS = {
     "accuracy": "--accuracy",
     "backends": "--backend",
     "batch_size": "--batch-size",
@@ -209,12 +206,23 @@ _NOT_IN_A_SEARCH = {
     "calls": "--repeat",
     "case_budget_s": "--max-seconds",
     "compiled_optimizer": "--compile-optimizer",
+    "coverage": "--coverage",
     "dynamic": "--dynamic-shapes",
     "expect": "--expect",
     "replicates": "--replicates",
     "rigorous": "--rigorous",
     "speedup_ts": "--speedup-ts",
 }
+
+_BY_ITSELF = (
+    ("find_batch_sizes", "--find-batch-sizes runs eager at sizes of its own", tuple(_FLAGS)),
+    (
+        "coverage",
+        "--coverage counts what Dynamo captures, once, whatever the backend",
+        tuple(_FLAGS.keys() - {"batch_size", "coverage", "dynamic"}),
+    ),
+)
+"""Options that measure something else, why, and the options they don't go with."""
 
 
 def check_reporting(options: dict[str, Any]) -> None:
@@ -257,13 +265,13 @@ def _check_workload(workload: Workload) -> None:
 
 
 def _arms(options: dict[str, Any]) -> tuple[str, ...]:
-    """Give what is compared with the baseline; nothing in a search for batch sizes.
+    """Give what is compared with the baseline; nothing where that is all there is.
 
     Raises:
         UnknownNameError: there is no such backend.
         UsageError: the baseline was named.
     """
-    if options["find_batch_sizes"]:
+    if options["find_batch_sizes"] or options["coverage"]:
         return ()
     baselines = ("ts",) if options["speedup_ts"] else ()
     arms = tuple(dict.fromkeys((*options["backends"], *baselines))) or ("inductor",)
@@ -278,6 +286,8 @@ def _arms(options: dict[str, Any]) -> tuple[str, ...]:
 def _experiments(options: dict[str, Any]) -> tuple[str, ...]:
     if options["find_batch_sizes"]:
         return (BATCH_SIZES,)
+    if options["coverage"]:
+        return (COVERAGE,)
     return ("accuracy",) if options["accuracy"] else ("speedup", "apart", "memory")
 
 
@@ -289,6 +299,8 @@ def _replicates(options: dict[str, Any]) -> tuple[int, int]:
     """
     if options["find_batch_sizes"]:
         return SEARCHED_SIZES, SEARCHED_SIZES
+    if options["coverage"]:
+        return 1, 1
     exact: int | None = options["replicates"]
     if options["rigorous"] and (exact or options["quick"] or options["accuracy"]):
         msg = "--rigorous takes 5 to 10 replicates: leave out -r, --quick and --accuracy"

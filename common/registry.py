@@ -37,6 +37,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "accuracy": "dynamometer.common.correctness:Accuracy",
         "apart": "dynamometer.common.apart:Apart",
         "batch_sizes": "dynamometer.common.batch_sizes:BatchSizes",
+        "coverage": "dynamometer.common.coverage:CoverageOfModels",
         "fill": "dynamometer.common.fill:Fill",
         "memory": "dynamometer.common.memory:Memory",
         "naive": "dynamometer.common.naive:Naive",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dynamometer.results.cases import (
     BASELINE,
     BATCH_SIZES,
+    COVERAGE,
     DEFAULT_REPLICATES,
     RIGOROUS_REPLICATES,
     Allocator,
@@ -39,6 +40,7 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
         "--dynamic-shapes": case.dynamic,
         "--accuracy": "accuracy" in plan.experiments,
         "--find-batch-sizes": BATCH_SIZES in plan.experiments,
+        "--coverage": COVERAGE in plan.experiments,
     }
     words += [flag for flag, is_set in flags.items() if is_set]
     spec = plan.spec_of(case)
@@ -46,7 +48,7 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
         case.scale, case.device, case.mode, dynamic=case.dynamic
     ):
         words += ["--batch-size", str(case.batch_size)]
-    if BATCH_SIZES not in plan.experiments:
+    if not {BATCH_SIZES, COVERAGE} & set(plan.experiments):
         words += _precision_words(plan.protocol)
     words += ["--seed", str(plan.seed)]
     words += _execution_words(plan)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 BATCH_SIZES = "batch_sizes"
+COVERAGE = "coverage"
 """Name of the experiment whose replicate `k` is a process at batch size 2 to the `k`."""
 
 SEARCHED_SIZES = 27
@@ -230,7 +231,7 @@ class Protocol(Value, frozen=True, kw_only=True):
     calls: int | None = None
     """Counted calls of each arm and replicate that are enough, in place of the time budget."""
     lead_in_s: float = 0.003
-    lead_in_calls: int = 1
+    lead_in_calls: int = 2
     visit_s: float = 0.008
     """Counted seconds of one visit, at least."""
     visit_calls: int = 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tabulate import tabulate
 
+from dynamometer.results import coverage_report
 from dynamometer.results.batch_sizes import is_search, summarize_search
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import SIGNIFICANT_P, Verdict, geometric_mean
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynamometer.results.batch_sizes import BatchSizeSummary
+    from dynamometer.results.coverage_report import CoverageSummary
     from dynamometer.results.records import Estimate, Outcome, Record
     from dynamometer.results.summary import ArmSummary, SuiteSummary
     from dynamometer.results.verdicts import Judgement
@@ -33,11 +35,17 @@ class Console:
         """Print to a stream."""
         self._stream = stream
         self._cases: list[CaseSummary] = []
+        self._coverages: list[CoverageSummary] = []
 
     def write(self, records: Sequence[Record]) -> None:
         """Print the line of a case."""
         if is_search(records):
             print(search_line(summarize_search(records)), file=self._stream, flush=True)
+            return
+        if coverage_report.is_coverage(records):
+            found = coverage_report.summarize(records)
+            self._coverages.append(found)
+            print(coverage_report.line(found), file=self._stream, flush=True)
             return
         case = summarize_case(records)
         self._cases.append(case)
@@ -47,6 +55,8 @@ class Console:
         """Print what the cases come to."""
         if self._cases:
             print("\n".join(suite_lines(self._cases)), file=self._stream, flush=True)
+        for text in coverage_report.lines(self._coverages):
+            print(text, file=self._stream, flush=True)
 
 
 def search_line(search: BatchSizeSummary) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING, TextIO
 
+from dynamometer.results import coverage_report
 from dynamometer.results.batch_sizes import is_search, summarize_search
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.dashboard_status import accuracy_string
@@ -120,7 +121,8 @@ class CsvFiles:
     def __init__(self, directory: Path, *, compatible: bool = False) -> None:
         """Write to `<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv` in a directory.
 
-        The kind is `performance`, `accuracy` for cases that were not timed, or `batch_sizes`.
+        The kind is `performance`, `accuracy` for cases that were not timed, `batch_sizes` or
+        `coverage`.
 
         Args:
             directory: where the files go.
@@ -132,9 +134,12 @@ class CsvFiles:
         self._timed: list[CaseSummary] = []
 
     def write(self, records: Sequence[Record]) -> None:
-        """Add one row for each arm of a case, or the one of a search for batch sizes."""
+        """Add one row for each arm of a case, or the one of a search or of a count."""
         if is_search(records):
             self._write_search(summarize_search(records))
+            return
+        if coverage_report.is_coverage(records):
+            self._write_coverage(coverage_report.summarize(records))
             return
         case = summarize_case(records)
         for arm in case.arms:
@@ -150,6 +155,11 @@ class CsvFiles:
         columns = SEARCH_COLUMNS if self._compatible else SEARCH_COLUMNS + OUR_SEARCH_COLUMNS
         name = file_name(search.case, search.case.arms[0], "batch_sizes")
         self._add(name, columns, _search_row(search))
+
+    def _write_coverage(self, found: coverage_report.CoverageSummary) -> None:
+        theirs, ours = coverage_report.COLUMNS, coverage_report.OUR_COLUMNS
+        name = file_name(found.case, "dynamo", "coverage")
+        self._add(name, theirs if self._compatible else theirs + ours, coverage_report.row(found))
 
     def _add(self, name: str, columns: tuple[str, ...], row: dict[str, object]) -> None:
         absent = "0" if self._compatible else ""

@@ -6,8 +6,10 @@ import math
 from enum import StrEnum
 
 from dynamometer.results.cases import Case, RunPlan, Value
+from dynamometer.results.coverage import Coverage
 
-# Format history: 1 first published layout of records and manifests.
+# Format history: 1 first published layout of records and manifests; 2 replicates until a target,
+# latencies alone and apart.
 SCHEMA_VERSION = 2
 
 
@@ -194,6 +196,8 @@ class Record(Value, frozen=True, kw_only=True):
     arms: tuple[ArmResult, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     absent: tuple[Absence, ...] = ()
+    coverage: Coverage | None = None
+    """What Dynamo captured of a step, where that was asked for."""
     build_order: tuple[str, ...] = ()
     """The order in which the arms were built, drawn at random."""
     disturbed_blocks: tuple[int, ...] = ()

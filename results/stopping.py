@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results import batch_sizes
 from dynamometer.results.cases import BASELINE
+from dynamometer.results.coverage_report import is_coverage
 from dynamometer.results.records import Status, StopReason
 from dynamometer.results.summary import summarize_case
 
@@ -29,6 +30,8 @@ def stop_reason(records: Sequence[Record], protocol: Protocol) -> StopReason | N
     """
     if batch_sizes.is_search(records):
         return _end_of_search(records, protocol)
+    if is_coverage(records):
+        return StopReason.REPLICATES if len(records) >= protocol.replicates else None
     return _end_of_measuring(records, protocol)
 
 

@@ -1,0 +1,56 @@
+"""What share of each model Dynamo captures, in one process that times nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.common.experiment import Process
+from dynamometer.common.messages import Findings
+from dynamometer.results.records import PASSED, ArmResult, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.common.experiment import Context
+    from dynamometer.results.cases import Case, RunPlan
+
+
+@dataclass(frozen=True)
+class CoverageOfModels:
+    """The experiment of `--coverage`: what of a step is inside graphs, and what is lost where."""
+
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
+        """Count in one process."""
+        del replicate, found
+        return (Process(case.arms, plan.protocol.allocator),)
+
+    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
+        """Give the arm the outcome of the process."""
+        results = tuple(ArmResult(arm=arm, outcome=findings.outcome) for arm in arms)
+        return msgspec.structs.replace(findings, arms=results)
+
+    def measure(self, context: Context) -> Findings:
+        """Compile the model, run each graph as it is, and count."""
+        # These import torch, which the parent doesn't.
+        from dynamometer.common.steps import make_step
+        from dynamometer.dynamo import coverage
+
+        case, (arm,) = context.job.case, context.job.arms
+        with context.stages.at(Stage.LOAD):
+            loaded = context.load()
+        with context.stages.at(Stage.COMPILE):
+            capture = coverage.Capture.of(loaded.module, context.device.synchronize)
+            step = make_step(capture.compiled, loaded, case.mode, context.job.seed)
+            found = coverage.measure(capture, step.call)
+        return Findings(
+            outcome=PASSED,
+            arms=(ArmResult(arm=arm, outcome=PASSED),),
+            coverage=found,
+            notes=loaded.notes,
+            device_name=context.device.name,
+        )

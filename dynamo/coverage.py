@@ -1,0 +1,288 @@
+"""What share of a step Dynamo captures, counted operator by operator in passes of its own.
+
+PyTorch's own counter, which reads profiler events, says `0 of -1` on current torch, as one event
+now encloses every graph. Here the graphs run through a backend that marks when it is inside one,
+while a dispatch mode sees every operator. In training the operators of the backward are those of
+autograd nodes that were made inside a graph or outside, told by their sequence numbers.
+"""
+
+from __future__ import annotations
+
+import linecache
+import statistics
+import sys
+import time
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from dynamometer.dynamo import internals
+from dynamometer.results.coverage import CapturedGraph, Coverage, GraphBreak
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import FrameType
+
+    import torch
+
+Site = tuple[str, int]
+"""A line of the user's code: file and number."""
+
+_TIMED_STEPS = 5
+
+
+@dataclass
+class _Intervals:
+    """Ranges of autograd sequence numbers, in order."""
+
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+    def add(self, start: int, end: int) -> None:
+        self.starts.append(start)
+        self.ends.append(end)
+
+    def __contains__(self, number: int) -> bool:
+        index = bisect_right(self.starts, number) - 1
+        return index >= 0 and number < self.ends[index]
+
+
+@dataclass
+class Probe:
+    """Marks when a model and when its graphs run.
+
+    Attributes:
+        synchronize: waits for the device.
+        ops: of each captured graph, in the order of capture.
+        calls: how often each ran since `restart`.
+    """
+
+    synchronize: Callable[[], None]
+    ops: list[int] = field(default_factory=list)
+    calls: Counter[int] = field(default_factory=Counter)
+    inside: int | None = None
+    in_model: bool = False
+    captured_s: float = 0.0
+    total_s: float = 0.0
+    gaps_s: list[float] = field(default_factory=list)
+    """Seconds outside graphs: before the first, after it, after the second, and so on."""
+    inside_nodes: _Intervals = field(default_factory=_Intervals)
+    model_nodes: _Intervals = field(default_factory=_Intervals)
+    _since_s: float = 0.0
+
+    def restart(self) -> None:
+        """Forget what ran so far, but not the graphs."""
+        self.calls = Counter()
+        self.captured_s = self.total_s = 0.0
+        self.gaps_s = []
+        self.inside_nodes, self.model_nodes = _Intervals(), _Intervals()
+
+    def backend(self, graph: torch.fx.GraphModule, example_inputs: object) -> Callable[..., Any]:
+        """Run a graph as it is, and mark when."""
+        del example_inputs
+        index = len(self.ops)
+        self.ops.append(sum(node.op.startswith("call_") for node in graph.graph.nodes))
+
+        def run(*args: Any) -> Any:
+            if self.inside is not None:  # a graph within a graph is part of it
+                return graph.forward(*args)
+            started_s = self._mark()
+            self.gaps_s.append(started_s - self._since_s)
+            first = internals.autograd_sequence_number()
+            self.inside = index
+            try:
+                return graph.forward(*args)
+            finally:
+                self.inside = None
+                self.inside_nodes.add(first, internals.autograd_sequence_number())
+                self.calls[index] += 1
+                self._since_s = self._mark()
+                self.captured_s += self._since_s - started_s
+
+        return run
+
+    def model(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
+        """Mark when the model runs: what the step does besides is not the model's."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            first = internals.autograd_sequence_number()
+            self.in_model = True
+            started_s = self._since_s = self._mark()
+            try:
+                return compiled(*args, **kwargs)
+            finally:
+                ended_s = self._mark()
+                self.in_model = False
+                self.gaps_s.append(ended_s - self._since_s)
+                self.total_s += ended_s - started_s
+                self.model_nodes.add(first, internals.autograd_sequence_number())
+
+        # Dynamo is to look at the model alone, as it does where nobody counts.
+        return internals.leave_alone(call)
+
+    def _mark(self) -> float:
+        self.synchronize()
+        return time.perf_counter()
+
+
+class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's __init_subclass__
+    """Counts operators of a model, inside its graphs and outside.
+
+    Attributes:
+        captured: inside.
+        lost: outside, by the line of a graph break they are lost at; `None` for other lines.
+        gaps: between which graph calls they ran, by index of `Probe.gaps_s`; of forwards alone.
+    """
+
+    def __init__(self, probe: Probe, sites: frozenset[Site]) -> None:
+        """Count for a probe, operators outside graphs by these lines."""
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's
+        self.captured = 0
+        self.lost: Counter[Site | None] = Counter()
+        self.gaps: defaultdict[int, Counter[Site | None]] = defaultdict(Counter)
+        self._probe, self._sites = probe, sites
+        self._made_at: dict[int, Site | None] = {}
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Let compiled code run as it does without this mode."""
+        return True
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Count an operator, and run it."""
+        del types
+        self._count()
+        return func(*args, **(kwargs or {}))
+
+    def _count(self) -> None:
+        probe, node = self._probe, internals.running_node_number()
+        if node is not None:
+            if node in probe.inside_nodes:
+                self.captured += 1
+            elif node in probe.model_nodes:
+                self.lost[self._made_at.get(node)] += 1
+        elif probe.inside is not None:
+            self.captured += 1
+        elif probe.in_model:
+            site = self._site()
+            self.lost[site] += 1
+            self.gaps[len(probe.gaps_s)][site] += 1
+            # An operator's autograd node is made just before the operator is dispatched.
+            self._made_at[internals.autograd_sequence_number() - 1] = site
+
+    def _site(self) -> Site | None:
+        """Name the innermost line of a graph break that is being executed."""
+        frame: FrameType | None = sys._getframe(2)  # noqa: SLF001  inspect's is the same, and slower
+        while frame is not None:
+            site = frame.f_code.co_filename, frame.f_lineno
+            if site in self._sites:
+                return site
+            frame = frame.f_back
+        return None
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A module as Dynamo compiles it, with everything that happens being noted."""
+
+    probe: Probe
+    log: internals.CompileLog
+    compiled: Callable[..., Any]
+
+    @classmethod
+    def of(cls, module: torch.nn.Module, synchronize: Callable[[], None]) -> Self:
+        """Have Dynamo compile a module at its first call, after forgetting what it compiled."""
+        internals.reset()
+        probe, log = Probe(synchronize), internals.CompileLog.start()
+        compiled = internals.optimize(probe.backend)(module)
+        return cls(probe, log, probe.model(compiled))
+
+
+def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
+    """Take steps of a model, and say how much of it is captured.
+
+    Args:
+        capture: of the model.
+        step: one step, which calls `capture.compiled`; compiles at its first call.
+    """
+    probe, log = capture.probe, capture.log
+    step()
+    first = log.read()
+    step()
+    again = log.read().frames_ok - first.frames_ok
+    sites = frozenset((each.file, each.line) for each in first.breaks)
+    probe.restart()
+    with OpCounter(probe, sites) as counter:
+        step()
+    calls = dict(probe.calls)
+    captured_s, total_s, gaps_s = _time(probe, step)
+    lost_s = _lost_s(counter, gaps_s)
+    return Coverage(
+        frames=first.frames,
+        frames_ok=first.frames_ok,
+        frames_again=again,
+        graphs=tuple(
+            CapturedGraph(ops=ops, calls=calls.get(index, 0)) for index, ops in enumerate(probe.ops)
+        ),
+        captured_ops=counter.captured,
+        total_ops=counter.captured + counter.lost.total(),
+        captured_s=captured_s,
+        total_s=total_s,
+        breaks=_breaks(first.breaks, counter, lost_s),
+        skipped=first.skipped,
+        recompiles=first.recompiles,
+        guards=first.guards,
+        guards_s=first.guards_s,
+        recompile_limit_hits=first.recompile_limit_hits,
+    )
+
+
+def _time(probe: Probe, step: Callable[[], object]) -> tuple[float, float, list[float]]:
+    """Give seconds inside graphs, of the forward, and of each gap, as medians over some steps."""
+    rows: list[tuple[float, float, list[float]]] = []
+    for _ in range(_TIMED_STEPS):
+        probe.restart()
+        step()
+        rows.append((probe.captured_s, probe.total_s, probe.gaps_s))
+    captured, total, gaps = zip(*rows, strict=True)
+    return (
+        statistics.median(captured),
+        statistics.median(total),
+        [statistics.median(each) for each in zip(*gaps, strict=False)],
+    )
+
+
+def _lost_s(counter: OpCounter, gaps_s: list[float]) -> Counter[Site | None]:
+    """Share the seconds of each gap among the lines whose operators ran in it."""
+    lost_s: Counter[Site | None] = Counter()
+    for index, sites in counter.gaps.items():
+        if index < len(gaps_s):
+            for site, ops in sites.items():
+                lost_s[site] += gaps_s[index] * ops / sites.total()  # type: ignore[assignment]  # seconds, not counts
+    return lost_s
+
+
+def _breaks(
+    found: tuple[internals.Break, ...], counter: OpCounter, lost_s: Mapping[Site | None, float]
+) -> tuple[GraphBreak, ...]:
+    times = Counter(found)
+    breaks = [
+        GraphBreak(
+            reason=each.reason,
+            hint=each.hint,
+            file=each.file,
+            line=each.line,
+            function=each.function,
+            code=linecache.getline(each.file, each.line).strip() or None,
+            times=count,
+            lost_ops=counter.lost[each.file, each.line],
+            lost_s=lost_s.get((each.file, each.line), 0.0),
+        )
+        for each, count in times.items()
+    ]
+    return tuple(sorted(breaks, key=lambda each: (-each.lost_ops, each.file, each.line)))

@@ -1,0 +1,185 @@
+"""Everything of torch that capture relies on and torch doesn't promise, in one place.
+
+tests/integration/test_internals.py fails, by name, when one of these changes.
+"""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from torch import _dynamo
+from torch._dynamo import convert_frame, utils
+
+from dynamometer.results.coverage import Recompile, SkippedFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch._dynamo.output_graph import GraphCompileReason
+
+_ALL_COMPILATIONS = 100_000
+"""Torch keeps the last 64 unless told."""
+
+_HINT = re.compile(r"^\s*Hint: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Break:
+    """Why and where one graph had to end: the innermost line that is not Python's or torch's."""
+
+    reason: str
+    hint: str | None
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True)
+class Compilations:
+    """What Dynamo has done since some moment."""
+
+    frames: int
+    frames_ok: int
+    breaks: tuple[Break, ...]
+    skipped: tuple[SkippedFrame, ...]
+    recompiles: tuple[Recompile, ...]
+    guards: int
+    guards_s: float | None
+    recompile_limit_hits: int
+
+
+@dataclass(frozen=True)
+class CompileLog:
+    """Reads what Dynamo notes of what it does.
+
+    Attributes:
+        frames: that it had seen when this was made.
+        frames_ok: that it had compiled.
+        breaks: graphs that had ended.
+        compilations: that it had tried.
+    """
+
+    frames: int
+    frames_ok: int
+    breaks: int
+    compilations: int
+
+    @classmethod
+    def start(cls) -> Self:
+        """Begin to read."""
+        utils.set_compilation_metrics_limit(_ALL_COMPILATIONS)
+        return cls(
+            frames=utils.counters["frames"]["total"],
+            frames_ok=utils.counters["frames"]["ok"],
+            breaks=len(utils.graph_break_reasons),
+            compilations=len(utils.get_compilation_metrics()),
+        )
+
+    def read(self) -> Compilations:
+        """Give what was done since."""
+        metrics = [
+            each for each in utils.get_compilation_metrics()[self.compilations :] if each.co_name
+        ]
+        failed = [each for each in metrics if each.fail_reason]
+        latencies_us = [each.guard_latency_us for each in metrics if each.guard_latency_us]
+        return Compilations(
+            frames=utils.counters["frames"]["total"] - self.frames,
+            frames_ok=utils.counters["frames"]["ok"] - self.frames_ok,
+            breaks=tuple(map(_break, utils.graph_break_reasons[self.breaks :])),
+            skipped=tuple(
+                SkippedFrame(**_place(each), reason=headline(each.fail_reason or ""))
+                for each in failed
+            ),
+            recompiles=tuple(
+                Recompile(**_place(each), guard=headline(each.recompile_reason))
+                for each in metrics
+                if each.recompile_reason
+            ),
+            guards=sum(each.guard_count or 0 for each in metrics),
+            guards_s=sum(latencies_us) / 1e6 if latencies_us else None,
+            recompile_limit_hits=sum(
+                "recompile limit exceeded" in (each.fail_reason or "") for each in failed
+            ),
+        )
+
+
+def _place(found: utils.CompilationMetrics) -> dict[str, Any]:
+    """Give a frame's name and where it is defined."""
+    return {
+        "function": found.co_name or "",
+        "file": found.co_filename or "",
+        "line": found.co_firstlineno or 0,
+    }
+
+
+def _break(found: GraphCompileReason) -> Break:
+    own = [frame for frame in found.user_stack if not _is_foreign(frame.filename)]
+    place = (own or found.user_stack)[-1]
+    hint = _HINT.search(found.reason)
+    return Break(
+        reason=headline(found.reason),
+        hint=hint[1] if hint else None,
+        file=place.filename,
+        line=place.lineno or 0,
+        function=place.name,
+    )
+
+
+def _is_foreign(file: str) -> bool:
+    """Tell whether a file is Python's own or torch's."""
+    path = PurePath(file)
+    return path.is_relative_to(torch.__path__[0]) or (
+        path.is_relative_to(sysconfig.get_paths()["stdlib"])
+        and not {"site-packages", "dist-packages"} & set(path.parts)
+    )
+
+
+def headline(reason: str) -> str:
+    """Keep the first line of a reason that says anything."""
+    lines = (line.strip() for line in reason.splitlines())
+    return next((line for line in lines if line), "no reason given")
+
+
+def counters(group: str) -> Counter[str]:
+    """Copy one of Dynamo's groups of counters."""
+    return Counter(utils.counters[group])
+
+
+def compilations_by_frame() -> Counter[object]:
+    """Copy how often each frame was compiled."""
+    return Counter(convert_frame.FRAME_COMPILE_COUNTER)
+
+
+def optimize(
+    backend: Callable[..., Any] | str, *, nopython: bool = False, dynamic: bool | None = None
+) -> Any:
+    """Give Dynamo's own decorator, which compiles with a backend what it is applied to."""
+    return _dynamo.optimize(backend, nopython=nopython, dynamic=dynamic)
+
+
+def reset() -> None:
+    """Forget everything that was compiled."""
+    _dynamo.reset()
+
+
+def leave_alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have Dynamo run a function as it is; what that calls, it compiles."""
+    left: Callable[..., Any] = _dynamo.disable(function, recursive=False)  # type: ignore[no-untyped-call]  # torch's
+    return left
+
+
+def autograd_sequence_number() -> int:
+    """Give the number the next autograd node of this thread gets."""
+    return int(torch._C._autograd._get_sequence_nr())  # noqa: SLF001  this module is the place
+
+
+def running_node_number() -> int | None:
+    """Give the number of the autograd node whose backward runs; `None` in a forward."""
+    node: Any = torch._C._current_autograd_node()  # noqa: SLF001  likewise
+    return None if node is None else int(node._sequence_nr())  # noqa: SLF001  likewise

@@ -1,0 +1,111 @@
+"""What share of a model Dynamo captures, and what is lost where. Pure values; no torch."""
+
+from __future__ import annotations
+
+from dynamometer.results.cases import Value
+
+
+class CapturedGraph(Value, frozen=True, kw_only=True):
+    """One graph Dynamo captured."""
+
+    ops: int
+    """Operators in it, as Dynamo counts them: calls of functions, methods and modules."""
+    calls: int
+    """How often one step runs it."""
+
+
+class GraphBreak(Value, frozen=True, kw_only=True):
+    """A line of the user's code at which a graph had to end."""
+
+    reason: str
+    """Dynamo's own words, the first line of them."""
+    hint: str | None = None
+    """What Dynamo advises to do about it."""
+    file: str
+    line: int
+    function: str
+    code: str | None = None
+    """The line itself."""
+    times: int
+    """How many graphs end there."""
+    lost_ops: int
+    """Operators one step runs outside graphs because of it."""
+    lost_s: float | None = None
+    """Seconds one step spends outside graphs because of it."""
+
+
+class SkippedFrame(Value, frozen=True, kw_only=True):
+    """A function Dynamo looked at and left as it is."""
+
+    function: str
+    file: str
+    line: int
+    reason: str
+
+
+class Recompile(Value, frozen=True, kw_only=True):
+    """A frame that was compiled again, because a guard failed."""
+
+    function: str
+    file: str
+    line: int
+    guard: str
+    """The guard that failed, in Dynamo's words."""
+
+
+class Coverage(Value, frozen=True, kw_only=True):
+    """What Dynamo captured of one step of a model: of its forward, and of its backward if trained.
+
+    Operators are counted as they are dispatched, one by one, in the step as it is run; what the
+    loss and the optimizer run is not the model's.
+    """
+
+    frames: int
+    """Frames Dynamo looked at."""
+    frames_ok: int
+    """Of these, the ones it compiled."""
+    frames_again: int
+    """Frames it compiled in a second step with the same inputs: 0, unless it comes to no rest."""
+    graphs: tuple[CapturedGraph, ...] = ()
+    captured_ops: int
+    total_ops: int
+    captured_s: float | None = None
+    """Seconds of a forward spent inside graphs."""
+    total_s: float | None = None
+    """Seconds of a forward."""
+    breaks: tuple[GraphBreak, ...] = ()
+    skipped: tuple[SkippedFrame, ...] = ()
+    recompiles: tuple[Recompile, ...] = ()
+    guards: int = 0
+    """Over all frames."""
+    guards_s: float | None = None
+    """Seconds of checking them once."""
+    recompile_limit_hits: int = 0
+    """Frames Dynamo gave up on, as they were compiled too often."""
+
+    @property
+    def graph_calls(self) -> int:
+        """How often one step runs a graph."""
+        return sum(graph.calls for graph in self.graphs)
+
+    @property
+    def share_of_ops(self) -> float | None:
+        """Of the operators, the share inside graphs; `None` of a model that runs none."""
+        return self.captured_ops / self.total_ops if self.total_ops else None
+
+    @property
+    def share_of_time(self) -> float | None:
+        """Of the seconds of a forward, the share inside graphs."""
+        if self.captured_s is None or not self.total_s:
+            return None
+        return min(1.0, self.captured_s / self.total_s)
+
+    @property
+    def is_full_graph(self) -> bool:
+        """Whether one graph is all of it."""
+        return self.graph_calls == 1 and self.captured_ops == self.total_ops
+
+    @property
+    def largest_graph(self) -> int:
+        """Operators of the largest graph."""
+        return max((graph.ops for graph in self.graphs), default=0)

@@ -1,0 +1,261 @@
+"""What the models of a run come to when Dynamo's share of each was counted. Pure; no torch."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from tabulate import tabulate
+
+from dynamometer.results.cases import COVERAGE
+from dynamometer.results.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dynamometer.results.cases import Case
+    from dynamometer.results.coverage import Coverage
+    from dynamometer.results.records import Outcome, Record
+
+COLUMNS = (
+    "dev",
+    "name",
+    "batch_size",
+    "graphs",
+    "graph_calls",
+    "captured_ops",
+    "total_ops",
+    "pct_ops",
+    "pct_time",
+)
+"""Names and order of `benchmarks/dynamo --coverage` in PyTorch; shares from 0 to 1."""
+
+OUR_COLUMNS = (
+    "frames_ok",
+    "frames",
+    "frames_again",
+    "full_graph",
+    "largest_graph",
+    "breaks",
+    "unique_breaks",
+    "guards",
+    "guards_s",
+    "recompiles",
+    "recompile_limit_hits",
+    "skipped_frames",
+    "status",
+    "stage",
+    "reason",
+    "scale",
+)
+
+_SHOWN = 10
+_NAME_WIDTH = 30
+
+
+@dataclass(frozen=True)
+class CoverageSummary:
+    """One model.
+
+    Attributes:
+        case: what was run.
+        outcome: how that ended.
+        coverage: what was counted; `None` unless it passed.
+    """
+
+    case: Case
+    outcome: Outcome
+    coverage: Coverage | None
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One reason graphs had to end for, over all models.
+
+    Attributes:
+        text: Dynamo's words.
+        models: that have it.
+        times: graphs that end for it.
+        lost_ops: operators lost for it, of one step of every model.
+        lost_s: seconds, likewise.
+    """
+
+    text: str
+    models: int
+    times: int
+    lost_ops: int
+    lost_s: float
+
+
+def is_coverage(records: Sequence[Record]) -> bool:
+    """Tell whether these are records of counting, not of timing."""
+    return COVERAGE in records[0].experiments
+
+
+def summarize(records: Sequence[Record]) -> CoverageSummary:
+    """Summarize the one replicate of a case."""
+    last = records[-1]
+    return CoverageSummary(last.case, last.outcome, last.coverage)
+
+
+def row(found: CoverageSummary) -> dict[str, object]:
+    """Give the values of all columns; `None` for what is not known."""
+    case, seen = found.case, found.coverage
+    known: dict[str, object] = {}
+    if seen is not None:
+        known = {
+            "graphs": len(seen.graphs),
+            "graph_calls": seen.graph_calls,
+            "captured_ops": seen.captured_ops,
+            "total_ops": seen.total_ops,
+            "pct_ops": seen.share_of_ops,
+            "pct_time": seen.share_of_time,
+            "frames_ok": seen.frames_ok,
+            "frames": seen.frames,
+            "frames_again": seen.frames_again,
+            "full_graph": seen.is_full_graph,
+            "largest_graph": seen.largest_graph,
+            "breaks": sum(each.times for each in seen.breaks),
+            "unique_breaks": len(seen.breaks),
+            "guards": seen.guards,
+            "guards_s": seen.guards_s,
+            "recompiles": len(seen.recompiles),
+            "recompile_limit_hits": seen.recompile_limit_hits,
+            "skipped_frames": len(seen.skipped),
+        }
+    return {
+        **dict.fromkeys(COLUMNS + OUR_COLUMNS),
+        "dev": case.device,
+        "name": case.model,
+        "batch_size": case.batch_size,
+        **known,
+        "status": found.outcome.status,
+        "stage": found.outcome.stage,
+        "reason": found.outcome.reason,
+        "scale": case.scale,
+    }
+
+
+def line(found: CoverageSummary) -> str:
+    """Render one model: frames, graphs, and the shares of operators and time inside them."""
+    case, seen = found.case, found.coverage
+    name = f"{case.device:4} {case.model:<{_NAME_WIDTH}}"
+    if seen is None:
+        stage = f" ({found.outcome.stage})" if found.outcome.stage else ""
+        reason = " ".join((found.outcome.reason or "no reason given").split())
+        return f"{name} {found.outcome.status.upper()}{stage} {reason[:100]}"
+    return (
+        f"{name} {seen.frames_ok:3}/{seen.frames:3} frames (+{seen.frames_again:2}),"
+        f" {len(seen.graphs):3} graphs {seen.graph_calls:4} calls,"
+        f" {seen.captured_ops:5}/{seen.total_ops:5} = {_percent(seen.share_of_ops)} ops,"
+        f" {_percent(seen.share_of_time)} time"
+    )
+
+
+def lines(found: Sequence[CoverageSummary]) -> list[str]:
+    """Render what the models come to: means, the most graphs, reasons, and what to fix first."""
+    counted = [(each.case.model, each.coverage) for each in found if each.coverage is not None]
+    if not counted:
+        return []
+    seen = [each for _, each in counted]
+    return [
+        "",
+        f"models: {len(seen)} of {_not_skipped(found)} counted",
+        _means(seen),
+        f"one graph is all of it: {sum(each.is_full_graph for each in seen)} of {len(seen)}",
+        *_most_graphs(counted),
+        *_reasons(seen),
+        *_first_to_fix(counted),
+    ]
+
+
+def _means(seen: Sequence[Coverage]) -> str:
+    ops = _percent(_mean(each.share_of_ops for each in seen))
+    time = _percent(_mean(each.share_of_time for each in seen))
+    graphs = statistics.fmean(len(each.graphs) for each in seen)
+    calls = statistics.fmean(each.graph_calls for each in seen)
+    return f"mean: {ops} of ops, {time} of time, {graphs:.1f} graphs, {calls:.1f} calls of them"
+
+
+def reasons(seen: Iterable[Coverage]) -> list[Reason]:
+    """Rank the reasons graphs had to end for by the operators they cost."""
+    groups: defaultdict[str, list[tuple[int, int, int, float]]] = defaultdict(list)
+    for index, coverage in enumerate(seen):
+        for each in coverage.breaks:
+            groups[each.reason].append((index, each.times, each.lost_ops, each.lost_s or 0.0))
+    found = [
+        Reason(
+            text=text,
+            models=len({index for index, *_ in group}),
+            times=sum(times for _, times, _, _ in group),
+            lost_ops=sum(ops for _, _, ops, _ in group),
+            lost_s=sum(seconds for *_, seconds in group),
+        )
+        for text, group in groups.items()
+    ]
+    return sorted(found, key=lambda each: (-each.lost_ops, -each.lost_s, -each.times, each.text))
+
+
+def _most_graphs(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
+    several = [(name, len(each.graphs)) for name, each in counted if len(each.graphs) > 1]
+    most = sorted(several, key=lambda pair: -pair[1])[:_SHOWN]
+    return _table(
+        "most graphs", [[name, str(graphs)] for name, graphs in most], ["model", "graphs"]
+    )
+
+
+def _reasons(seen: Sequence[Coverage]) -> list[str]:
+    rows = [
+        [each.text[:80], str(each.models), str(each.times), str(each.lost_ops),
+         _milliseconds(each.lost_s)]
+        for each in reasons(seen)[:_SHOWN]
+    ]  # fmt: skip
+    headers = ["reason", "models", "breaks", "ops lost", "time lost"]
+    return _table("why graphs end", rows, headers)
+
+
+def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
+    """List the lines that cost most: the share of its model's operators, then of its time."""
+    rows = []
+    for name, coverage in counted:
+        for each in coverage.breaks:
+            share = each.lost_ops / coverage.total_ops if coverage.total_ops else 0.0
+            time = (each.lost_s or 0.0) / coverage.total_s if coverage.total_s else 0.0
+            if each.lost_ops:
+                place = f"{PurePath(each.file).name}:{each.line}"
+                rows.append((share, time, [name, place, each.code or "", each.hint or each.reason]))
+    rows.sort(key=lambda entry: (-entry[0], -entry[1]))
+    return _table(
+        "fix these first",
+        [
+            [name, place, code[:40], f"{share:.1%}", f"{time:.1%}", advice[:60]]
+            for share, time, (name, place, code, advice) in rows[:_SHOWN]
+        ],
+        ["model", "where", "line", "ops", "time", "what Dynamo says"],
+    )
+
+
+def _table(title: str, rows: list[list[str]], headers: list[str]) -> list[str]:
+    if not rows:
+        return []
+    return ["", f"{title}:", *tabulate(rows, headers=headers, disable_numparse=True).splitlines()]
+
+
+def _not_skipped(found: Sequence[CoverageSummary]) -> int:
+    return sum(each.outcome.status is not Status.SKIP for each in found)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _percent(share: float | None) -> str:
+    return "   -" if share is None else f"{share:4.0%}"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:.2f} ms"

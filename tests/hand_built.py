@@ -1,0 +1,208 @@
+"""Models of which it is known what Dynamo can capture; a line that ends a graph says so.
+
+Operators are counted as they are dispatched: a linear layer is a transposition and an `addmm`, and
+in training each has its own backward.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Straight(nn.Module):
+    """Three operators, one graph."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        return (x.sin() + 1).cos()
+
+
+class Prints(nn.Module):
+    """A print between two pairs of operators loses none."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        x = x.sin().cos()
+        print(end="")  # ends a graph
+        return x.exp().tanh()
+
+
+class Branches(nn.Module):
+    """A branch on data: the comparison is captured, its conversion to a bool is not."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        x = x.sin()
+        if x.sum() > 1e6:  # ends a graph
+            return x.exp()
+        return x.cos()
+
+
+class Items(nn.Module):
+    """A number taken out of a tensor."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        factor = x.sin().sum().item()  # ends a graph
+        return x.cos() * factor
+
+
+class Breaks(nn.Module):
+    """Three lines end graphs, of which one loses two operators."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        x = x.sin()
+        torch._dynamo.graph_break()  # ends a graph
+        x = x.cos()
+        x = unseen(x)  # ends a graph
+        x = x.exp()
+        print(end="")  # ends a graph
+        return x.tanh()
+
+
+@torch._dynamo.disable  # type: ignore[untyped-decorator]  # torch's
+def unseen(x: torch.Tensor) -> torch.Tensor:
+    """Run two operators Dynamo may not look at."""
+    return (x + 1).relu()
+
+
+class CallsALibrary(nn.Module):
+    """A call into a library that Dynamo doesn't trace."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        x = x.sin()
+        known = json.loads("[1.0, 2.0]")  # ends a graph
+        return x.cos() + known[0]
+
+
+class Inner(nn.Module):
+    """What others call."""
+
+    def __init__(self) -> None:
+        """Make a layer."""
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        return self.layer(x).relu()
+
+
+class Nested(nn.Module):
+    """Modules within modules are inlined: one graph."""
+
+    def __init__(self) -> None:
+        """Make parts."""
+        super().__init__()
+        self.parts = nn.Sequential(Inner(), nn.Sequential(Inner(), Inner()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        return cast("torch.Tensor", self.parts(x))
+
+
+class InnerBreak(nn.Module):
+    """A module that prints, called by another: the line is the inner one's."""
+
+    def __init__(self) -> None:
+        """Make parts."""
+        super().__init__()
+        self.inner = Prints()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        return self.inner(x.abs()).neg()
+
+
+class Loops(nn.Module):
+    """A loop is unrolled: a hundred operators in one graph."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        for _ in range(100):
+            x = x.sin()
+        return x
+
+
+class Generates(nn.Module):
+    """A generator is traced like a loop."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        total = x
+        for each in self.parts(x):
+            total = total + each
+        return total
+
+    def parts(self, x: torch.Tensor) -> Iterator[torch.Tensor]:
+        """Give three operators' results."""
+        yield x.sin()
+        yield x.cos()
+        yield x.exp()
+
+
+class Square(torch.autograd.Function):
+    """A function with a backward of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        """Differentiate."""
+        (x,) = ctx.saved_tensors
+        return gradient * 2 * x
+
+
+class Differentiates(nn.Module):
+    """An autograd function is captured with its backward."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        squared: torch.Tensor = Square.apply(x.sin())  # type: ignore[no-untyped-call]  # torch's
+        return squared.cos()
+
+
+class Hooked(nn.Module):
+    """A forward hook is traced with the module it is on."""
+
+    def __init__(self) -> None:
+        """Hang a hook on a layer."""
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.layer.register_forward_hook(lambda module, args, output: output.tanh())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        return cast("torch.Tensor", self.layer(x))
+
+
+class Mutates(nn.Module):
+    """Operators that change a tensor in place are captured as such."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        y = x.sin()
+        y.add_(1)
+        y.mul_(2)
+        return y.cos()
+
+
+class Nothing(nn.Module):
+    """Nothing to capture."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Give back what came."""
+        return x
