@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from torch._dynamo import convert_frame
-from torch._dynamo.utils import counters
-
+from dynamometer.dynamo import internals
 from dynamometer.results.records import CaptureStats
 
 
@@ -27,12 +25,12 @@ class Snapshot:
     def take(cls) -> Snapshot:
         """Copy the counters."""
         return cls(
-            frames=counters["frames"]["total"],
-            frames_ok=counters["frames"]["ok"],
-            graphs=counters["stats"]["unique_graphs"],
-            ops=counters["stats"]["calls_captured"],
-            breaks=Counter(counters["graph_break"]),
-            compilations=Counter(convert_frame.FRAME_COMPILE_COUNTER),
+            frames=internals.counters("frames")["total"],
+            frames_ok=internals.counters("frames")["ok"],
+            graphs=internals.counters("stats")["unique_graphs"],
+            ops=internals.counters("stats")["calls_captured"],
+            breaks=internals.counters("graph_break"),
+            compilations=internals.compilations_by_frame(),
         )
 
     def stats_since(self, first_call: Snapshot) -> CaptureStats:
@@ -46,7 +44,7 @@ class Snapshot:
         now = Snapshot.take()
         breaks: Counter[str] = Counter()
         for reason, count in (now.breaks - self.breaks).items():
-            breaks[_headline(reason)] += count
+            breaks[internals.headline(reason)] += count
         return CaptureStats(
             frames=now.frames - self.frames,
             frames_ok=now.frames_ok - self.frames_ok,
@@ -61,12 +59,6 @@ class Snapshot:
         )
 
 
-def _headline(reason: str) -> str:
-    """Keep the first line of a reason that says anything."""
-    lines = (line.strip() for line in reason.splitlines())
-    return next((line for line in lines if line), "no reason given")
-
-
 def frames_seen() -> int:
     """Count the frames Dynamo has looked at; a rise means that something was compiled."""
-    return int(counters["frames"]["total"])
+    return internals.counters("frames")["total"]

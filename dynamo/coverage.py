@@ -32,6 +32,7 @@ Site = tuple[str, int]
 """A line of the user's code: file and number."""
 
 _TIMED_STEPS = 5
+_GAVE_UP = "step_unsupported"
 
 
 @dataclass
@@ -270,19 +271,24 @@ def _lost_s(counter: OpCounter, gaps_s: list[float]) -> Counter[Site | None]:
 def _breaks(
     found: tuple[internals.Break, ...], counter: OpCounter, lost_s: Mapping[Site | None, float]
 ) -> tuple[GraphBreak, ...]:
-    times = Counter(found)
-    breaks = [
-        GraphBreak(
-            reason=each.reason,
-            hint=each.hint,
-            file=each.file,
-            line=each.line,
-            function=each.function,
-            code=linecache.getline(each.file, each.line).strip() or None,
-            times=count,
-            lost_ops=counter.lost[each.file, each.line],
-            lost_s=lost_s.get((each.file, each.line), 0.0),
+    by_site: defaultdict[Site, list[internals.Break]] = defaultdict(list)
+    for each in found:
+        by_site[each.file, each.line].append(each)
+    breaks = []
+    for (file, line), own in by_site.items():
+        # Dynamo may give up a line for one reason, and then its frame for having done so.
+        first = next((each for each in own if each.reason != _GAVE_UP), own[0])
+        breaks.append(
+            GraphBreak(
+                reason=first.reason,
+                hint=first.hint,
+                file=file,
+                line=line,
+                function=first.function,
+                code=linecache.getline(file, line).strip() or None,
+                times=len(own),
+                lost_ops=counter.lost[file, line],
+                lost_s=lost_s.get((file, line), 0.0),
+            )
         )
-        for each, count in times.items()
-    ]
     return tuple(sorted(breaks, key=lambda each: (-each.lost_ops, each.file, each.line)))

@@ -151,6 +151,11 @@ def counters(group: str) -> Counter[str]:
     return Counter(utils.counters[group])
 
 
+def seconds_spent() -> dict[str, float]:
+    """Copy torch's timers of what it does to compile."""
+    return dict(utils.calculate_time_spent())
+
+
 def compilations_by_frame() -> Counter[object]:
     """Copy how often each frame was compiled."""
     return Counter(convert_frame.FRAME_COMPILE_COUNTER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from torch._dynamo import utils
+from dynamometer.dynamo import internals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ class Phases:
     @classmethod
     def now(cls) -> Self:
         """Read the timers."""
-        return cls(dict(utils.calculate_time_spent()))
+        return cls(internals.seconds_spent())
 
     def until(self, later: Phases) -> dict[str, float]:
         """Split what was compiled between two moments.
