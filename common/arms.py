@@ -18,7 +18,7 @@ from dynamometer.common.outcome import (
 from dynamometer.common.steps import Step, in_float64, make_step
 from dynamometer.common.timing import Stopwatch, WarmUp, settle
 from dynamometer.dynamo import accuracy, capture
-from dynamometer.dynamo.backends import FunctionBackend, as_backend
+from dynamometer.dynamo.backends import DynamoBackend, FunctionBackend, as_backend
 from dynamometer.dynamo.phases import Phases
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.records import PASSED, CaptureStats, Outcome, Stage, Status
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dynamometer.common.experiment import Context
     from dynamometer.common.suite import LoadedModel
     from dynamometer.dynamo.backends import Backend
+    from dynamometer.results.cases import Case
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def compile_arm(
         return output
 
     with stages.at(Stage.COMPILE, name):
-        backend = _available_backend(name, context.job.case.device)
+        backend = _available_backend(name, context.job.case)
         own = loaded.copy()
         started = watch.now()
         step = _step(context, backend, own)
@@ -222,7 +223,7 @@ def compiled_step(context: Context, loaded: LoadedModel, name: str) -> Step:
     Raises:
         SkippedError: the backend is not available here.
     """
-    return _step(context, _available_backend(name, context.job.case.device), loaded)
+    return _step(context, _available_backend(name, context.job.case), loaded)
 
 
 def _step(context: Context, backend: Backend, loaded: LoadedModel) -> Step:
@@ -266,9 +267,11 @@ def load_backend(name: str) -> Backend:
     return as_backend(registry.resolve("backends", name))
 
 
-def _available_backend(name: str, device: str) -> Backend:
+def _available_backend(name: str, case: Case) -> Backend:
     backend = load_backend(name)
-    reason = backend.available(device)
+    if case.nopython and isinstance(backend, DynamoBackend):
+        backend = replace(backend, full_graph=True)
+    reason = backend.available(case.device)
     if reason:
         raise SkippedError(reason)
     return backend

@@ -152,6 +152,10 @@ _OPTIONS = (
         help="With --training: the optimizer's step is compiled too.",
     ),
     _option(
+        "--nopython", is_flag=True, group="Workload",
+        help="Dynamo must capture each model in one graph; where it can't, say why and where.",
+    ),
+    _option(
         "--scale", type=click.Choice([scale.value for scale in Scale]), default="full",
         show_default=True, group="Workload",
         help="The published configuration, or one shrunk in depth, width and input.",

@@ -21,6 +21,11 @@ _NOT_THE_MODELS = re.compile(
 )
 """Frames of the interpreter, of installed packages and of this harness."""
 
+_TRACED_PLACE = re.compile(r'^ *File "([^"]+)", line (\d+), in ', re.MULTILINE)
+"""Of a line that Dynamo traced and didn't run, in the message of its exception."""
+
+_HINT = re.compile(r"^ *Hint: (.+)$", re.MULTILINE)
+_HINT_CHARACTERS = 120
 _DETAIL_CHARACTERS = 8_000
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "bad_alloc")
 """What torch and its libraries write into a plain RuntimeError when an allocation fails."""
@@ -51,7 +56,7 @@ def classify(error: BaseException, stage: Stage) -> Outcome:
     kind = type(error).__name__
     detail = _encodable("".join(traceback.format_exception(error)))[-_DETAIL_CHARACTERS:]
     text = _first_line(error)
-    reason = (f"{kind}: {text}" if text else kind) + _place(error)
+    reason = (f"{kind}: {text}" if text else kind) + _place(error) + _hint(error)
     match error:
         case SkippedError():
             return Outcome(status=Status.SKIP, stage=stage, reason=text)
@@ -71,7 +76,17 @@ def _place(error: BaseException) -> str:
     """Say in which line of the model's own code an exception came up, if in any."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not _NOT_THE_MODELS.search(frame.filename)]
+    traced = _TRACED_PLACE.findall(_text(error).rpartition("from user code:")[2])
+    if traced and "from user code:" in _text(error):
+        file, line = traced[-1]
+        return f" ({Path(file).name}:{line})"
     return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+
+
+def _hint(error: BaseException) -> str:
+    """Give the first thing Dynamo advises to do about it, if it does."""
+    found = _HINT.search(_text(error))
+    return f". {found[1][:_HINT_CHARACTERS]}" if found else ""
 
 
 def is_out_of_memory(error: BaseException) -> bool:

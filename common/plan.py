@@ -44,6 +44,7 @@ class Workload:
     dtype: Dtype = Dtype.FLOAT32
     channels_last: bool = False
     compiled_optimizer: bool = False
+    nopython: bool = False
     dynamic: bool = False
     scale: Scale = Scale.FULL
     batch_size: int | None = None
@@ -95,6 +96,7 @@ def build_cases(specs: Sequence[ModelSpec], workload: Workload) -> tuple[Case, .
             dtype=workload.dtype,
             channels_last=workload.channels_last,
             compiled_optimizer=workload.compiled_optimizer,
+            nopython=workload.nopython,
             dynamic=workload.dynamic,
             scale=workload.scale,
             batch_size=workload.batch_size

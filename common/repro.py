@@ -37,6 +37,7 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
     flags = {
         "--channels-last": case.channels_last,
         "--compile-optimizer": case.compiled_optimizer,
+        "--nopython": case.nopython,
         "--dynamic-shapes": case.dynamic,
         "--accuracy": "accuracy" in plan.experiments,
         "--find-batch-sizes": BATCH_SIZES in plan.experiments,

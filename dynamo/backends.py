@@ -103,11 +103,13 @@ class DynamoBackend:
             inputs to a callable.
         devices: device types it works on; empty for all.
         package: an importable package it needs.
+        full_graph: whether Dynamo must capture all in one graph, or raise.
     """
 
     compiler: str | Callable[..., Any]
     devices: tuple[str, ...] = ()
     package: str | None = None
+    full_graph: bool = False
     captures: bool = True
 
     def available(self, device: str) -> str | None:
@@ -135,7 +137,7 @@ class DynamoBackend:
 
     def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function, or a module, which is one as well."""
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"fullgraph": self.full_graph}
         if "isolate_recompiles" in inspect.signature(torch.compile).parameters:
             # Since torch 2.13. Arms are copies of one model and share its code objects: without
             # this each looks through the others' compiled entries and counts against their limit.

@@ -45,9 +45,12 @@ class Snapshot:
         breaks: Counter[str] = Counter()
         for reason, count in (now.breaks - self.breaks).items():
             breaks[internals.headline(reason)] += count
+        frames, frames_ok = now.frames - self.frames, now.frames_ok - self.frames_ok
+        if frames == 0:  # where the whole must be one graph Dynamo doesn't count: all are, or none
+            frames = frames_ok = len(now.compilations - self.compilations)
         return CaptureStats(
-            frames=now.frames - self.frames,
-            frames_ok=now.frames_ok - self.frames_ok,
+            frames=frames,
+            frames_ok=frames_ok,
             graphs=now.graphs - self.graphs,
             ops=now.ops - self.ops,
             breaks=dict(breaks),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dynamometer.dynamo import internals
+from dynamometer.dynamo import internals, state
 from dynamometer.results.coverage import CapturedGraph, Coverage, GraphBreak
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class Capture:
     @classmethod
     def of(cls, module: torch.nn.Module, synchronize: Callable[[], None]) -> Self:
         """Have Dynamo compile a module at its first call, after forgetting what it compiled."""
-        internals.reset()
+        state.forget_compiled()
         probe, log = Probe(synchronize), internals.CompileLog.start()
         compiled = internals.optimize(probe.backend)(module)
         return cls(probe, log, probe.model(compiled))

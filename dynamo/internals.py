@@ -168,11 +168,6 @@ def optimize(
     return _dynamo.optimize(backend, nopython=nopython, dynamic=dynamic)
 
 
-def reset() -> None:
-    """Forget everything that was compiled."""
-    _dynamo.reset()
-
-
 def leave_alone(function: Callable[..., Any]) -> Callable[..., Any]:
     """Have Dynamo run a function as it is; what that calls, it compiles."""
     left: Callable[..., Any] = _dynamo.disable(function, recursive=False)  # type: ignore[no-untyped-call]  # torch's

@@ -22,6 +22,13 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def forget_compiled() -> None:
+    """Have Dynamo forget everything it compiled, and its counters."""
+    from torch import _dynamo
+
+    _dynamo.reset()
+
+
 @contextmanager
 def running(mode: Mode, threads: int | None, *, dynamic: bool = False) -> Iterator[None]:
     """Run with gradients or without, on a number of intra-op threads if one is given.

@@ -159,6 +159,8 @@ class Case(Value, frozen=True, kw_only=True):
     """Whether in training the optimizer's step is compiled too."""
     dynamic: bool = False
     """Whether a step is a sequence of calls with inputs of different sizes."""
+    nopython: bool = False
+    """Whether Dynamo must capture the whole model in one graph, or fail."""
     scale: Scale = Scale.FULL
     batch_size: int | None = None
     """`None` where the model sets its own."""
@@ -170,9 +172,10 @@ class Case(Value, frozen=True, kw_only=True):
         shapes = "dynamic" if self.dynamic else "static"
         layout = "/channels_last" if self.channels_last else ""
         optimizer = "/compiled_optimizer" if self.compiled_optimizer else ""
+        whole = "/nopython" if self.nopython else ""
         arms = "+".join(self.arms)
         return (
-            f"{self.suite}/{self.model}/{self.mode}/{self.device}/{self.dtype}{layout}{optimizer}"
+            f"{self.suite}/{self.model}/{self.mode}/{self.device}/{self.dtype}{layout}{optimizer}{whole}"
             f"/{shapes}/{self.scale}/b{batch}/{arms}"
         )
 

@@ -22,6 +22,13 @@ from dynamometer.results.cases import (
     StartMethod,
     Value,
 )
+from dynamometer.results.coverage import (
+    CapturedGraph,
+    Coverage,
+    GraphBreak,
+    Recompile,
+    SkippedFrame,
+)
 from dynamometer.results.records import (
     Absence,
     ArmResult,
@@ -74,7 +81,7 @@ cases = st.builds(
     arms=st.lists(names, min_size=1, max_size=3).map(tuple),
     mode=st.sampled_from(Mode), device=st.sampled_from(["cpu", "cuda"]),
     dtype=st.sampled_from(Dtype), channels_last=st.booleans(),
-    compiled_optimizer=st.booleans(), dynamic=st.booleans(),
+    compiled_optimizer=st.booleans(), dynamic=st.booleans(), nopython=st.booleans(),
     scale=st.sampled_from(Scale), batch_size=st.none() | st.integers(1, 4096),
 )  # fmt: skip
 outcomes = st.builds(
@@ -137,13 +144,31 @@ diagnoses = st.builds(
     Diagnosis,
     subject=texts, level=st.sampled_from(Level), finding=texts, remedy=st.none() | texts,
 )  # fmt: skip
+graphs = st.builds(CapturedGraph, ops=counts, calls=counts)
+graph_breaks = st.builds(
+    GraphBreak,
+    reason=texts, hint=st.none() | texts, file=texts, line=counts, function=texts,
+    code=st.none() | texts, times=counts, lost_ops=counts, lost_s=st.none() | finite,
+)  # fmt: skip
+skipped_frames = st.builds(SkippedFrame, function=texts, file=texts, line=counts, reason=texts)
+recompiles = st.builds(Recompile, function=texts, file=texts, line=counts, guard=texts)
+coverages = st.builds(
+    Coverage,
+    frames=counts, frames_ok=counts, frames_again=counts,
+    graphs=st.lists(graphs, max_size=2).map(tuple), captured_ops=counts, total_ops=counts,
+    captured_s=st.none() | finite, total_s=st.none() | finite,
+    breaks=st.lists(graph_breaks, max_size=2).map(tuple),
+    skipped=st.lists(skipped_frames, max_size=2).map(tuple),
+    recompiles=st.lists(recompiles, max_size=2).map(tuple), guards=counts,
+    guards_s=st.none() | finite, recompile_limit_hits=counts,
+)  # fmt: skip
 records = st.builds(
     Record,
     schema=st.just(1), run_id=texts, case=cases, replicate=counts, outcome=outcomes,
     experiments=st.lists(texts, max_size=2).map(tuple),
     arms=st.lists(arm_results, max_size=2).map(tuple),
     measurements=st.lists(measurements(), max_size=2).map(tuple),
-    absent=st.lists(absences, max_size=2).map(tuple),
+    absent=st.lists(absences, max_size=2).map(tuple), coverage=st.none() | coverages,
     build_order=st.lists(texts, max_size=2).map(tuple),
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
     disturbed_turns=st.booleans(),
@@ -173,7 +198,7 @@ findings = st.builds(
     messages.Findings,
     outcome=outcomes, arms=st.lists(arm_results, max_size=2).map(tuple),
     measurements=st.lists(measurements(), max_size=2).map(tuple),
-    absent=st.lists(absences, max_size=2).map(tuple),
+    absent=st.lists(absences, max_size=2).map(tuple), coverage=st.none() | coverages,
     build_order=st.lists(texts, max_size=2).map(tuple),
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
     notes=st.lists(texts, max_size=2).map(tuple), device_name=st.none() | texts,
@@ -192,6 +217,11 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     Absence: absences,
     ArmResult: arm_results,
     CaptureStats: captures,
+    CapturedGraph: graphs,
+    Coverage: coverages,
+    GraphBreak: graph_breaks,
+    Recompile: recompiles,
+    SkippedFrame: skipped_frames,
     Diagnosis: diagnoses,
     Spread: spreads,
     Case: cases,
@@ -234,7 +264,7 @@ def test_every_value_is_tried() -> None:
     def below(kind: type[Value]) -> set[type[Value]]:
         return set().union(*({each} | below(each) for each in kind.__subclasses__()))
 
-    modules = {Case.__module__, Record.__module__, messages.__name__}
+    modules = {Case.__module__, Coverage.__module__, Record.__module__, messages.__name__}
     assert {kind for kind in below(Value) if kind.__module__ in modules} == set(STRATEGIES)
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dynamometer.dynamo import internals
+from dynamometer.dynamo import internals, state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +32,9 @@ ALLOWED = {
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """Leave nothing compiled to other tests."""
-    internals.reset()
+    state.forget_compiled()
     yield
-    internals.reset()
+    state.forget_compiled()
 
 
 def private(path: Path) -> set[str]:

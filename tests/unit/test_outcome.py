@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import inspect
+
+import hand_built
 import msgspec
 import pytest
+import torch
 
 from dynamometer.common.experiment import StageClock
 from dynamometer.common.messages import Progress
@@ -13,6 +17,7 @@ from dynamometer.common.outcome import (
     classify,
     worst,
 )
+from dynamometer.dynamo.backends import DynamoBackend
 from dynamometer.results.records import PASSED, Outcome, Stage, Status
 
 
@@ -122,6 +127,20 @@ def test_any_text_can_be_sent() -> None:
 def test_a_success_is_passed_on() -> None:
     """What the action gives is what comes back."""
     assert attempt(StageClock(lambda progress: None), lambda: 42) == 42
+
+
+def test_what_dynamo_could_not_trace_is_named_with_its_line_and_a_hint() -> None:
+    """The line was traced, not run, so it is in the message alone."""
+    backend = DynamoBackend("eager", full_graph=True)
+    with pytest.raises(Exception, match="branching") as caught, torch.no_grad():
+        backend.compile(hand_built.Branches(), (), {})(torch.ones(2, 4))
+    reason = classify(caught.value, Stage.COMPILE).reason
+    assert reason is not None
+    source, start = inspect.getsourcelines(hand_built.Branches)
+    line = start + next(index for index, text in enumerate(source) if "ends a graph" in text)
+    assert reason.startswith("Unsupported: Data-dependent branching (hand_built.py:")
+    assert f"(hand_built.py:{line}). For the common pattern" in reason
+    torch._dynamo.reset()
 
 
 def test_a_failure_is_placed_by_the_stage_clock() -> None:

@@ -68,6 +68,7 @@ def test_case_id_of_a_known_case() -> None:
         {"dtype": "float16"},
         {"channels_last": True},
         {"compiled_optimizer": True},
+        {"nopython": True},
         {"dynamic": True},
         {"scale": Scale.TINY},
         {"batch_size": 5},
@@ -84,7 +85,7 @@ def test_case_ids_are_tried_in_every_field() -> None:
     """The test above misses no field that is added later."""
     assert set(Case.__struct_fields__) == {
         "suite", "model", "arms", "mode", "device", "dtype", "channels_last",
-        "compiled_optimizer", "dynamic", "scale", "batch_size",
+        "compiled_optimizer", "dynamic", "nopython", "scale", "batch_size",
     }  # fmt: skip
 
 
