@@ -168,6 +168,21 @@ def optimize(
     return _dynamo.optimize(backend, nopython=nopython, dynamic=dynamic)
 
 
+def run_only(function: Callable[..., Any] | None = None) -> Any:
+    """Give Dynamo's own decorator, or context, that compiles nothing new."""
+    return _dynamo.run(function)
+
+
+def compiler_of(backend: str | Callable[..., Any]) -> Callable[..., Any]:
+    """Look a backend up by its name; a callable is one.
+
+    Raises:
+        torch._dynamo.exc.InvalidBackend: there is none of that name.
+    """
+    found: Callable[..., Any] = _dynamo.lookup_backend(backend)
+    return found
+
+
 def leave_alone(function: Callable[..., Any]) -> Callable[..., Any]:
     """Have Dynamo run a function as it is; what that calls, it compiles."""
     left: Callable[..., Any] = _dynamo.disable(function, recursive=False)  # type: ignore[no-untyped-call]  # torch's

@@ -30,6 +30,15 @@ def forget_compiled() -> None:
 
 
 @contextmanager
+def context_managers() -> Iterator[None]:
+    """Let Dynamo be entered by `with`, which it refuses unless told."""
+    from torch._dynamo import config
+
+    with config.patch(raise_on_ctx_manager_usage=False):
+        yield
+
+
+@contextmanager
 def running(mode: Mode, threads: int | None, *, dynamic: bool = False) -> Iterator[None]:
     """Run with gradients or without, on a number of intra-op threads if one is given.
 

@@ -1,0 +1,151 @@
+"""The interface of the original TorchDynamo, over PyTorch's own engine.
+
+    with optimize(my_compiler):
+        model(x)
+
+A backend is any callable from an FX graph module and example inputs to a callable.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from torch import fx
+from torch.compiler import allow_in_graph, disable, substitute_in_graph
+
+from dynamometer.dynamo import internals, state
+from dynamometer.dynamo.state import forget_compiled as reset
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = [
+    "Optimize",
+    "allow_in_graph",
+    "disable",
+    "optimize",
+    "reset",
+    "run",
+    "substitute_in_graph",
+]
+
+Compiler = Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]
+
+
+@dataclass
+class Fallback:
+    """A backend whose failures leave a graph to eager, with a warning the first time.
+
+    Attributes:
+        backend: what compiles.
+        failures: what it raised, one for each graph.
+    """
+
+    backend: Compiler
+    failures: list[Exception] = field(default_factory=list)
+
+    def __call__(self, graph: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        """Compile a graph, or give it back as it is."""
+        try:
+            return self.backend(graph, example_inputs)
+        except Exception as error:  # noqa: BLE001  whatever a user's compiler raises
+            self.failures.append(error)
+            if len(self.failures) == 1:
+                name = getattr(self.backend, "__name__", repr(self.backend))
+                warnings.warn(
+                    f"the backend {name} failed on a graph, which runs in eager, as will others it"
+                    f" fails on: {type(error).__name__}: {error}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            run_as_is: Callable[..., Any] = graph.forward
+            return run_as_is
+
+
+class Optimize:
+    """Compiles what it is applied to, or what is called while it is entered."""
+
+    def __init__(
+        self,
+        backend: str | Compiler,
+        *,
+        nopython: bool = False,
+        dynamic: bool | None = None,
+        raise_backend_errors: bool = False,
+    ) -> None:
+        """Compile nothing yet.
+
+        Args:
+            backend: a name PyTorch knows, or a callable.
+            nopython: raise where what is called can't be captured in one graph.
+            dynamic: whether sizes are symbols from the start; `None` for once they vary.
+            raise_backend_errors: whether a backend's failures are raised.
+
+        Raises:
+            Exception: PyTorch knows no backend of that name; says which it knows.
+        """
+        compiler = internals.compiler_of(backend)
+        self._fallback = Fallback(compiler)
+        self._dynamo = internals.optimize(
+            compiler if raise_backend_errors else self._fallback,
+            nopython=nopython,
+            dynamic=dynamic,
+        )
+
+    @property
+    def backend_failures(self) -> tuple[Exception, ...]:
+        """What the backend raised on graphs that run in eager instead, one for each."""
+        return tuple(self._fallback.failures)
+
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        """Give a function, or a module, that is compiled when it is called."""
+        return self._dynamo(function)
+
+    def __enter__(self) -> Self:
+        """Compile whatever is called from now on."""
+        with state.context_managers():
+            self._dynamo.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Compile no more."""
+        self._dynamo.__exit__(kind, error, trace)
+
+
+optimize = Optimize
+
+
+class _Run:
+    """Runs what is compiled, and compiles nothing new."""
+
+    def __init__(self) -> None:
+        self._dynamo = internals.run_only()
+
+    def __enter__(self) -> Self:
+        with state.context_managers():
+            self._dynamo.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._dynamo.__exit__(kind, error, trace)
+
+
+def run(function: Callable[..., Any] | None = None) -> Any:
+    """Use what is compiled, in a function or in a `with`, and compile nothing new.
+
+    What was compiled for other inputs than these runs in eager.
+    """
+    return _Run() if function is None else internals.run_only(function)
