@@ -80,9 +80,7 @@ def case_line(case: CaseSummary) -> str:
     if {arm.outcome for arm in case.arms} == {case.outcome} != {PASSED}:
         arms = _failure_text(case.outcome)  # no arm has anything of its own to say
     else:
-        arms = "  ".join(
-            _arm_text(arm, named=len(case.arms) > 1, timed=case.is_timed) for arm in case.arms
-        )
+        arms = "  ".join(_arm_text(case, arm) for arm in case.arms)
     name = f"{case.case.model:<{_NAME_WIDTH}}"
     again = f", {captures[0].recompiles} recompiles" if captures and case.case.dynamic else ""
     marks = "".join(f" {mark}" for mark in _marks(case))
@@ -161,17 +159,28 @@ def _table(rows: list[list[str]], headers: list[str]) -> list[str]:
     return tabulate(rows, headers=headers, disable_numparse=True, colalign=align).splitlines()
 
 
-def _arm_text(arm: ArmSummary, *, named: bool, timed: bool) -> str:
-    label = f"{arm.name} " if named else ""
+def _arm_text(case: CaseSummary, arm: ArmSummary) -> str:
+    label = f"{arm.name} " if len(case.arms) > 1 else ""
     ratio = arm.speedup
     if arm.outcome.status is not Status.PASS:
         return label + _failure_text(arm.outcome)
     if ratio is None:
         error = _number(arm.max_error, "{:.1e}")
-        return f"{label}not measured" if timed else f"{label}PASS error {error}"
+        return f"{label}not measured" if case.is_timed else f"{label}PASS error {error}"
     p_value = f"p={ratio.p_value:.2f}" if ratio.p_value <= SIGNIFICANT_P else "SAME"
     unsteady = "" if arm.steady else " unsteady"
-    return f"{label}{ratio.value:.3f}x {p_value:6} [{ratio.low:.3f}, {ratio.high:.3f}]{unsteady}"
+    interval = f"[{ratio.low:.3f}, {ratio.high:.3f}]"
+    return f"{label}{ratio.value:.3f}x {p_value:6} {interval}{unsteady}{_pays(case, arm)}"
+
+
+def _pays(case: CaseSummary, arm: ArmSummary) -> str:
+    """Say after how many calls compiling has paid, where it surely does."""
+    found = case.breakeven(arm)
+    if found is None or found.calls is None or found.low is None or found.high is None:
+        return ""
+    calls, low, high = (f"{float(f'{each:.3g}'):,.0f}" for each in
+                        (found.calls, found.low, found.high))  # fmt: skip
+    return f", pays after {calls} calls [{low}, {high}]"
 
 
 def _failure_text(outcome: Outcome) -> str:

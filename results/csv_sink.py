@@ -59,6 +59,9 @@ OUR_COLUMNS = (
     "compile_dynamo",
     "compile_aot_autograd",
     "compile_backend",
+    "breakeven_calls",
+    "breakeven_low",
+    "breakeven_high",
     "eager_latency",
     "frames_ok",
     "frames",
@@ -264,6 +267,7 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
         "compile_dynamo": arm.phases_s.get("dynamo"),
         "compile_aot_autograd": arm.phases_s.get("aot_autograd"),
         "compile_backend": arm.phases_s.get("backend"),
+        **_breakeven_row(case, arm),
         "eager_latency": _scaled(case.baseline.latency_s, 1e3),
         "frames_ok": capture.frames_ok if capture else None,
         "frames": capture.frames if capture else None,
@@ -276,6 +280,15 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
         "stage": arm.outcome.stage,
         "reason": arm.outcome.reason,
         "scale": case.case.scale,
+    }
+
+
+def _breakeven_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
+    found = case.breakeven(arm)
+    return {
+        "breakeven_calls": found.calls if found else None,
+        "breakeven_low": found.low if found else None,
+        "breakeven_high": found.high if found else None,
     }
 
 

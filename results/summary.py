@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.results import inference, metrics
+from dynamometer.results.breakeven import Breakeven, breakeven
 from dynamometer.results.cases import BASELINE, Case
 from dynamometer.results.interference import (
     LONGEST_DISTURBANCE,
@@ -130,6 +131,12 @@ class CaseSummary:
     def is_conclusive(self) -> bool:
         """Whether its speedups may be counted on: nothing disturbed them."""
         return not self.is_disturbed and not self.interferes
+
+    def breakeven(self, arm: ArmSummary) -> Breakeven | None:
+        """Say after how many calls compiling an arm has paid; `None` unless all was measured."""
+        if arm.compile_s is None or self.baseline.latency_s is None or arm.speedup is None:
+            return None
+        return breakeven(arm.compile_s, self.baseline.latency_s, arm.speedup)
 
     @property
     def is_timed(self) -> bool:
