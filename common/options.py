@@ -175,6 +175,10 @@ _OPTIONS = (
         " 10 s; eager alone.",
     ),
     _option(
+        "--overhead", is_flag=True, group="Measurement",
+        help="Dynamo without a backend against eager: what capturing alone costs.",
+    ),
+    _option(
         "--coverage", is_flag=True, group="Measurement",
         help="Instead: what share of each model Dynamo captures, and what is lost where.",
     ),

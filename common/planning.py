@@ -18,6 +18,7 @@ from dynamometer.results.cases import (
     COVERAGE,
     DEFAULT_REPLICATES,
     FIXED_SIZES,
+    NO_BACKEND,
     RIGOROUS_REPLICATES,
     SEARCHED_SIZES,
     Allocator,
@@ -211,12 +212,18 @@ _FLAGS = {
     "dynamic": "--dynamic-shapes",
     "expect": "--expect",
     "nopython": "--nopython",
+    "overhead": "--overhead",
     "replicates": "--replicates",
     "rigorous": "--rigorous",
     "speedup_ts": "--speedup-ts",
 }
 
 _BY_ITSELF = (
+    (
+        "overhead",
+        "--overhead is of Dynamo without a backend",
+        ("accuracy", "backends", "speedup_ts"),
+    ),
     ("find_batch_sizes", "--find-batch-sizes runs eager at sizes of its own", tuple(_FLAGS)),
     (
         "coverage",
@@ -275,6 +282,8 @@ def _arms(options: dict[str, Any]) -> tuple[str, ...]:
     """
     if options["find_batch_sizes"] or options["coverage"]:
         return ()
+    if options["overhead"]:
+        return (NO_BACKEND,)
     baselines = ("ts",) if options["speedup_ts"] else ()
     arms = tuple(dict.fromkeys((*options["backends"], *baselines))) or ("inductor",)
     for arm in arms:

@@ -20,6 +20,7 @@ class Snapshot:
     breaks: Counter[str]
     compilations: Counter[object]
     """By frame."""
+    log: internals.CompileLog
 
     @classmethod
     def take(cls) -> Snapshot:
@@ -31,6 +32,7 @@ class Snapshot:
             ops=internals.counters("stats")["calls_captured"],
             breaks=internals.counters("graph_break"),
             compilations=internals.compilations_by_frame(),
+            log=internals.CompileLog.start(),
         )
 
     def stats_since(self, first_call: Snapshot) -> CaptureStats:
@@ -41,7 +43,7 @@ class Snapshot:
                 again later on are recompiles. A frame that the first call itself compiles several
                 times is one that several of the model's parts share.
         """
-        now = Snapshot.take()
+        now, log = Snapshot.take(), self.log.read()
         breaks: Counter[str] = Counter()
         for reason, count in (now.breaks - self.breaks).items():
             breaks[internals.headline(reason)] += count
@@ -54,6 +56,8 @@ class Snapshot:
             graphs=now.graphs - self.graphs,
             ops=now.ops - self.ops,
             breaks=dict(breaks),
+            guards=log.guards,
+            guards_s=log.guards_s,
             recompiles=sum(
                 times
                 for frame, times in (now.compilations - first_call.compilations).items()

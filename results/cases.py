@@ -13,6 +13,8 @@ import msgspec
 
 BATCH_SIZES = "batch_sizes"
 COVERAGE = "coverage"
+NO_BACKEND = "eager"
+"""The arm in which Dynamo captures and runs graphs as they are."""
 """Name of the experiment whose replicate `k` is a process at batch size 2 to the `k`."""
 
 SEARCHED_SIZES = 27

@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 from dynamometer.results import coverage_report
 from dynamometer.results.batch_sizes import is_search, summarize_search
-from dynamometer.results.cases import BASELINE
+from dynamometer.results.cases import BASELINE, NO_BACKEND
 from dynamometer.results.inference import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.records import PASSED, Status
 from dynamometer.results.summary import CaseSummary, summarize_case, summarize_suite
@@ -117,9 +117,35 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
             "",
             "screening: one replicate; intervals rest on the spread of other runs (-r 3 for more)",
         ]
+    lines += _overhead_lines(cases)
     marks = {mark for case in cases for mark in _marks(case)}
     explained = [f"{mark}: {text}" for mark, text in _MEANINGS.items() if mark in marks]
     return lines + (["", *explained] if explained else []) + _problems(cases)
+
+
+def _overhead_lines(cases: Sequence[CaseSummary]) -> list[str]:
+    """Say what Dynamo costs where it runs graphs as they are: on average, and at worst."""
+    found = [
+        (arm.speedup, arm, case)
+        for case in cases
+        for arm in case.arms
+        if arm.name == NO_BACKEND and arm.speedup and case.is_conclusive
+    ]
+    average = geometric_mean([ratio for ratio, _, _ in found])
+    if average is None:
+        return []
+    ratio, arm, case = min(found, key=lambda each: each[0].value)
+    text = f"worst {_cost(ratio)} ({case.case.model})"
+    extra_s = (arm.latency_s or 0.0) - (case.baseline.latency_s or 0.0)
+    if arm.capture and arm.capture.guards_s and extra_s > 0:
+        share = min(1.0, arm.capture.guards_s / extra_s)
+        text += f", of which {arm.capture.guards} guards are {share:.0%}"
+    return ["", f"Dynamo without a backend costs {_cost(average)} on average; {text}"]
+
+
+def _cost(speedup: Estimate) -> str:
+    cost, low, high = (1 / each - 1 for each in (speedup.value, speedup.high, speedup.low))
+    return f"{cost:+.1%} [{low:+.1%}, {high:+.1%}]"
 
 
 def _timed_lines(suite: Sequence[SuiteSummary], judged: Sequence[Judgement]) -> list[str]:

@@ -95,6 +95,10 @@ class CaptureStats(Value, frozen=True, kw_only=True):
     breaks: dict[str, int] = {}  # noqa: RUF012  msgspec copies it for each value
     recompiles: int = 0
     """Compilations, after the first call, of frames that it had compiled."""
+    guards: int = 0
+    """Over all frames."""
+    guards_s: float | None = None
+    """Seconds of checking them once, as Dynamo measured it when it made them."""
 
 
 class ArmResult(Value, frozen=True, kw_only=True):

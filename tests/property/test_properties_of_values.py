@@ -107,7 +107,8 @@ def measurements(draw: st.DrawFn) -> Measurement:
 captures = st.builds(
     CaptureStats,
     frames=counts, frames_ok=counts, graphs=counts, ops=counts,
-    breaks=st.dictionaries(texts, counts, max_size=2), recompiles=counts,
+    breaks=st.dictionaries(texts, counts, max_size=2), recompiles=counts, guards=counts,
+    guards_s=st.none() | finite,
 )  # fmt: skip
 arm_results = st.builds(
     ArmResult,
