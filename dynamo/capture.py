@@ -68,4 +68,5 @@ class Snapshot:
 
 def frames_seen() -> int:
     """Count the frames Dynamo has looked at; a rise means that something was compiled."""
-    return internals.counters("frames")["total"]
+    # Where the whole must be one graph, Dynamo counts no frames but those it compiles.
+    return internals.counters("frames")["total"] + internals.compilations_by_frame().total()

@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dynamometer.dynamo import internals, state
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 
     import torch
 
-Site = tuple[str, int]
-"""A line of the user's code: file and number."""
+Site = tuple[str, int, bool]
+"""Where operators are lost: a file, and a line in it at which a graph ends, or, where that is true,
+the first line of a function that Dynamo left as it is."""
 
 _TIMED_STEPS = 5
 _GAVE_UP = "step_unsupported"
@@ -66,6 +68,7 @@ class Probe:
     calls: Counter[int] = field(default_factory=Counter)
     inside: int | None = None
     in_model: bool = False
+    model_calls: int = 0
     captured_s: float = 0.0
     total_s: float = 0.0
     gaps_s: list[float] = field(default_factory=list)
@@ -78,6 +81,7 @@ class Probe:
         """Forget what ran so far, but not the graphs."""
         self.calls = Counter()
         self.captured_s = self.total_s = 0.0
+        self.model_calls = 0
         self.gaps_s = []
         self.inside_nodes, self.model_nodes = _Intervals(), _Intervals()
 
@@ -117,6 +121,7 @@ class Probe:
             finally:
                 ended_s = self._mark()
                 self.in_model = False
+                self.model_calls += 1
                 self.gaps_s.append(ended_s - self._since_s)
                 self.total_s += ended_s - started_s
                 self.model_nodes.add(first, internals.autograd_sequence_number())
@@ -129,23 +134,32 @@ class Probe:
         return time.perf_counter()
 
 
+@dataclass(frozen=True)
+class _Owner:
+    """To what an operator, and the autograd node it made, is put down."""
+
+    captured: bool
+    site: Site | None = None
+
+
 class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's __init_subclass__
     """Counts operators of a model, inside its graphs and outside.
 
     Attributes:
         captured: inside.
-        lost: outside, by the line of a graph break they are lost at; `None` for other lines.
+        lost: outside, by where they are lost; `None` where nothing that is known explains it.
         gaps: between which graph calls they ran, by index of `Probe.gaps_s`; of forwards alone.
     """
 
     def __init__(self, probe: Probe, sites: frozenset[Site]) -> None:
-        """Count for a probe, operators outside graphs by these lines."""
+        """Count for a probe, operators outside graphs by these places."""
         super().__init__()  # type: ignore[no-untyped-call]  # torch's
         self.captured = 0
         self.lost: Counter[Site | None] = Counter()
         self.gaps: defaultdict[int, Counter[Site | None]] = defaultdict(Counter)
         self._probe, self._sites = probe, sites
-        self._made_at: dict[int, Site | None] = {}
+        self._owners: dict[int, _Owner] = {}
+        self._next_node = internals.autograd_sequence_number()
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -157,32 +171,51 @@ class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
     ) -> Any:
         """Count an operator, and run it."""
         del types
-        self._count()
+        owner = self._owner()
+        if owner is not None and owner.captured:
+            self.captured += 1
+        elif owner is not None:
+            self.lost[owner.site] += 1
+        # An operator's autograd node is made just before the operator is dispatched.
+        next_node = internals.autograd_sequence_number()
+        if owner is not None and next_node > self._next_node:
+            self._owners[next_node - 1] = owner
+        self._next_node = next_node
         return func(*args, **(kwargs or {}))
 
-    def _count(self) -> None:
-        probe, node = self._probe, internals.running_node_number()
-        if node is not None:
-            if node in probe.inside_nodes:
-                self.captured += 1
-            elif node in probe.model_nodes:
-                self.lost[self._made_at.get(node)] += 1
-        elif probe.inside is not None:
-            self.captured += 1
-        elif probe.in_model:
-            site = self._site()
-            self.lost[site] += 1
-            self.gaps[len(probe.gaps_s)][site] += 1
-            # An operator's autograd node is made just before the operator is dispatched.
-            self._made_at[internals.autograd_sequence_number() - 1] = site
+    def _owner(self) -> _Owner | None:
+        """Say to what the operator that is being dispatched is put down; `None` if not the model.
+
+        In a backward that is what the node belongs to which runs it. What that makes in turn, as
+        where a forward is computed again, belongs to the same.
+        """
+        probe = self._probe
+        if probe.in_model:
+            if probe.inside is not None:
+                return _Owner(captured=True)
+            owner = _Owner(captured=False, site=self._site())
+            self.gaps[len(probe.gaps_s)][owner.site] += 1
+            return owner
+        node = internals.running_node_number()
+        if node is None:
+            return None
+        if node in self._owners:
+            return self._owners[node]
+        if node in probe.inside_nodes:
+            return _Owner(captured=True)
+        return _Owner(captured=False) if node in probe.model_nodes else None
 
     def _site(self) -> Site | None:
-        """Name the innermost line of a graph break that is being executed."""
-        frame: FrameType | None = sys._getframe(2)  # noqa: SLF001  inspect's is the same, and slower
+        """Name the innermost place that is known to lose operators and is being executed."""
+        frame: FrameType | None = sys._getframe(3)  # noqa: SLF001  inspect's is the same, and slower
         while frame is not None:
-            site = frame.f_code.co_filename, frame.f_lineno
-            if site in self._sites:
-                return site
+            code = frame.f_code
+            for site in (
+                (code.co_filename, frame.f_lineno, False),
+                (code.co_filename, code.co_firstlineno, True),
+            ):
+                if site in self._sites:
+                    return site
             frame = frame.f_back
         return None
 
@@ -216,26 +249,33 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
     first = log.read()
     step()
     again = log.read().frames_ok - first.frames_ok
-    sites = frozenset((each.file, each.line) for each in first.breaks)
+    sites = {(each.file, each.line, False) for each in first.breaks}
+    sites |= {(each.file, each.line, True) for each in first.skipped}
     probe.restart()
-    with OpCounter(probe, sites) as counter:
+    with OpCounter(probe, frozenset(sites)) as counter:
         step()
-    calls = dict(probe.calls)
+    calls, model_calls = dict(probe.calls), probe.model_calls
+    graphs = [
+        CapturedGraph(ops=ops, calls=calls.get(index, 0)) for index, ops in enumerate(probe.ops)
+    ]
     captured_s, total_s, gaps_s = _time(probe, step)
-    lost_s = _lost_s(counter, gaps_s)
+    settled = len(probe.ops) == len(graphs)  # else compiling is among what was timed
+    lost_s = _lost_s(counter, gaps_s) if settled else {}
     return Coverage(
         frames=first.frames,
         frames_ok=first.frames_ok,
         frames_again=again,
-        graphs=tuple(
-            CapturedGraph(ops=ops, calls=calls.get(index, 0)) for index, ops in enumerate(probe.ops)
-        ),
+        model_calls=model_calls,
+        graphs=tuple(graphs),
         captured_ops=counter.captured,
         total_ops=counter.captured + counter.lost.total(),
-        captured_s=captured_s,
-        total_s=total_s,
+        captured_s=captured_s if settled else None,
+        total_s=total_s if settled else None,
         breaks=_breaks(first.breaks, counter, lost_s),
-        skipped=first.skipped,
+        skipped=tuple(
+            msgspec.structs.replace(each, lost_ops=counter.lost[each.file, each.line, True])
+            for each in first.skipped
+        ),
         recompiles=first.recompiles,
         guards=first.guards,
         guards_s=first.guards_s,
@@ -271,11 +311,11 @@ def _lost_s(counter: OpCounter, gaps_s: list[float]) -> Counter[Site | None]:
 def _breaks(
     found: tuple[internals.Break, ...], counter: OpCounter, lost_s: Mapping[Site | None, float]
 ) -> tuple[GraphBreak, ...]:
-    by_site: defaultdict[Site, list[internals.Break]] = defaultdict(list)
+    by_line: defaultdict[tuple[str, int], list[internals.Break]] = defaultdict(list)
     for each in found:
-        by_site[each.file, each.line].append(each)
+        by_line[each.file, each.line].append(each)
     breaks = []
-    for (file, line), own in by_site.items():
+    for (file, line), own in by_line.items():
         # Dynamo may give up a line for one reason, and then its frame for having done so.
         first = next((each for each in own if each.reason != _GAVE_UP), own[0])
         breaks.append(
@@ -287,8 +327,8 @@ def _breaks(
                 function=first.function,
                 code=linecache.getline(file, line).strip() or None,
                 times=len(own),
-                lost_ops=counter.lost[file, line],
-                lost_s=lost_s.get((file, line), 0.0),
+                lost_ops=counter.lost[file, line, False],
+                lost_s=lost_s.get((file, line, False), 0.0),
             )
         )
     return tuple(sorted(breaks, key=lambda each: (-each.lost_ops, each.file, each.line)))

@@ -51,6 +51,8 @@ class Fallback:
         """Compile a graph, or give it back as it is."""
         try:
             return self.backend(graph, example_inputs)
+        except internals.CONTROL_FLOW:
+            raise
         except Exception as error:  # noqa: BLE001  whatever a user's compiler raises
             self.failures.append(error)
             if len(self.failures) == 1:

@@ -1,6 +1,6 @@
 """Everything of torch that capture relies on and torch doesn't promise, in one place.
 
-tests/integration/test_internals.py fails, by name, when one of these changes.
+tests/unit/test_internals.py fails, by name, when one of these changes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import _dynamo
-from torch._dynamo import convert_frame, utils
+from torch._dynamo import convert_frame, exc, utils
 
 from dynamometer.results.coverage import Recompile, SkippedFrame
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _ALL_COMPILATIONS = 100_000
 """Torch keeps the last 64 unless told."""
+
+CONTROL_FLOW = (exc.RestartAnalysis, exc.ShortenTraceback)
+"""What Dynamo raises through backends to itself."""
 
 _HINT = re.compile(r"^\s*Hint: (.*)$", re.MULTILINE)
 
@@ -83,9 +86,8 @@ class CompileLog:
 
     def read(self) -> Compilations:
         """Give what was done since."""
-        metrics = [
-            each for each in utils.get_compilation_metrics()[self.compilations :] if each.co_name
-        ]
+        everything = utils.get_compilation_metrics()[self.compilations :]
+        metrics = [each for each in everything if each.co_name]
         failed = [each for each in metrics if each.fail_reason]
         latencies_us = [each.guard_latency_us for each in metrics if each.guard_latency_us]
         return Compilations(
@@ -104,7 +106,8 @@ class CompileLog:
             guards=sum(each.guard_count or 0 for each in metrics),
             guards_s=sum(latencies_us) / 1e6 if latencies_us else None,
             recompile_limit_hits=sum(
-                "recompile limit exceeded" in (each.fail_reason or "") for each in failed
+                "recompile limit exceeded" in (each.fail_reason or "")
+                for each in everything  # refused before torch notes the frame's name
             ),
         )
 

@@ -23,7 +23,7 @@ def seed_everything(seed: int) -> None:
 
 
 def forget_compiled() -> None:
-    """Have Dynamo forget everything it compiled, and its counters."""
+    """Have Dynamo forget everything it compiled."""
     from torch import _dynamo
 
     _dynamo.reset()

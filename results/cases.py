@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
-BATCH_SIZES = "batch_sizes"
 COVERAGE = "coverage"
 NO_BACKEND = "eager"
 """The arm in which Dynamo captures and runs graphs as they are."""
+
+BATCH_SIZES = "batch_sizes"
 """Name of the experiment whose replicate `k` is a process at batch size 2 to the `k`."""
 
 SEARCHED_SIZES = 27

@@ -41,6 +41,8 @@ class SkippedFrame(Value, frozen=True, kw_only=True):
     file: str
     line: int
     reason: str
+    lost_ops: int = 0
+    """Operators one step runs in it, beyond those lost at a line."""
 
 
 class Recompile(Value, frozen=True, kw_only=True):
@@ -56,8 +58,8 @@ class Recompile(Value, frozen=True, kw_only=True):
 class Coverage(Value, frozen=True, kw_only=True):
     """What Dynamo captured of one step of a model: of its forward, and of its backward if trained.
 
-    Operators are counted as they are dispatched, one by one, in the step as it is run; what the
-    loss and the optimizer run is not the model's.
+    Operators are counted as they are dispatched, one by one, in the step as it is run. The loss is
+    part of what is compiled, as everywhere here; the optimizer is not.
     """
 
     frames: int
@@ -66,6 +68,8 @@ class Coverage(Value, frozen=True, kw_only=True):
     """Of these, the ones it compiled."""
     frames_again: int
     """Frames it compiled in a second step with the same inputs: 0, unless it comes to no rest."""
+    model_calls: int = 1
+    """How often one step calls the model: once, unless it goes through several sizes."""
     graphs: tuple[CapturedGraph, ...] = ()
     captured_ops: int
     total_ops: int
@@ -102,8 +106,9 @@ class Coverage(Value, frozen=True, kw_only=True):
 
     @property
     def is_full_graph(self) -> bool:
-        """Whether one graph is all of it."""
-        return self.graph_calls == 1 and self.captured_ops == self.total_ops
+        """Whether one graph is all of it, in every call."""
+        whole = self.captured_ops == self.total_ops and not self.breaks
+        return whole and self.graph_calls == self.model_calls
 
     @property
     def largest_graph(self) -> int:

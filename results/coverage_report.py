@@ -186,6 +186,8 @@ def reasons(seen: Iterable[Coverage]) -> list[Reason]:
     for index, coverage in enumerate(seen):
         for each in coverage.breaks:
             groups[each.reason].append((index, each.times, each.lost_ops, each.lost_s or 0.0))
+        for frame in coverage.skipped:
+            groups[frame.reason].append((index, 1, frame.lost_ops, 0.0))
     found = [
         Reason(
             text=text,
@@ -227,6 +229,12 @@ def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
             if each.lost_ops:
                 place = f"{PurePath(each.file).name}:{each.line}"
                 rows.append((share, time, [name, place, each.code or "", each.hint or each.reason]))
+        for frame in coverage.skipped:
+            if frame.lost_ops:
+                share = frame.lost_ops / coverage.total_ops
+                place = f"{PurePath(frame.file).name}:{frame.line}"
+                text = f"def {frame.function}, left as it is"
+                rows.append((share, 0.0, [name, place, text, frame.reason]))
     rows.sort(key=lambda entry: (-entry[0], -entry[1]))
     return _table(
         "fix these first",

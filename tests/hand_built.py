@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -198,6 +199,63 @@ class Mutates(nn.Module):
         y.add_(1)
         y.mul_(2)
         return y.cos()
+
+
+class LoopBreaks(nn.Module):
+    """A break in a loop loses the whole function."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        for _ in range(3):
+            x = x.sin()
+            print(end="")
+        return x
+
+
+@torch._dynamo.disable  # type: ignore[untyped-decorator]  # torch's
+def slope(x: torch.Tensor) -> torch.Tensor:
+    """Differentiate where Dynamo may not look."""
+    with torch.enable_grad():
+        y = x.detach().requires_grad_()
+        (found,) = torch.autograd.grad(y.sin().sum(), y)
+    return found
+
+
+class Slopes(nn.Module):
+    """A backward within the forward is part of it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        x = x.sin()
+        x = slope(x)  # ends a graph
+        return x.cos()
+
+
+@torch._dynamo.disable  # type: ignore[untyped-decorator]  # torch's
+def computed_twice(x: torch.Tensor) -> torch.Tensor:
+    """Keep nothing for the backward, which computes it again."""
+    found: torch.Tensor = checkpoint(torch.sin, x, use_reentrant=True)  # type: ignore[no-untyped-call]  # torch's
+    return found
+
+
+class Checkpoints(nn.Module):
+    """What a backward computes again is lost with what it belongs to."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        x = x.cos()
+        x = computed_twice(x)  # ends a graph
+        return x.cos()
+
+
+class EndsWithAPrint(nn.Module):
+    """All operators are in one graph, and still it is not the whole."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        x = x.sin().cos()
+        print(end="")  # ends a graph
+        return x
 
 
 class Nothing(nn.Module):

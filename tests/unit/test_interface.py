@@ -121,6 +121,15 @@ def test_a_backend_that_fails_leaves_eager() -> None:
         compiled(X)
 
 
+def test_what_dynamo_raises_to_itself_is_no_failure() -> None:
+    """A number that varies becomes a tensor, for which AOTAutograd has Dynamo start anew."""
+    optimized = optimize("aot_eager", dynamic=True)
+    compiled = optimized(twice)
+    for factor in (2.5, 3.5, 4.5):
+        assert torch.allclose(compiled(X, factor), twice(X, factor))
+    assert optimized.backend_failures == ()
+
+
 def test_its_failures_are_raised_where_asked() -> None:
     """By their own text."""
     optimized = optimize(failing, raise_backend_errors=True)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dynamometer.dynamo import internals, state
+from dynamometer.dynamo import capture, internals, state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,3 +168,24 @@ def test_what_is_left_alone_compiles_what_it_calls() -> None:
     compiled = internals.optimize("eager")(inner)
     internals.leave_alone(lambda x: compiled(x) + 1)(torch.ones(2))
     assert log.read().frames_ok == 1
+
+
+def test_what_is_compiled_too_often_is_noted() -> None:
+    """Dynamo gives up on a frame after some recompiles."""
+    log = internals.CompileLog.start()
+    compiled = internals.optimize("eager")(lambda x, name: x.sin() if name else x)
+    for name in "abcdefghijkl":
+        compiled(torch.ones(2), name)
+    found = log.read()
+    assert found.recompile_limit_hits >= 1
+    assert len(found.recompiles) >= 5
+
+
+def test_compilations_are_counted_where_all_must_be_one_graph() -> None:
+    """Dynamo's counter of frames stands still then."""
+    compiled = internals.optimize("eager", nopython=True)(lambda x: x.sin())
+    seen = [capture.frames_seen()]
+    for inputs in (torch.ones(2), torch.ones(2, dtype=torch.float64), torch.ones(2)):
+        compiled(inputs)
+        seen.append(capture.frames_seen())
+    assert seen[0] < seen[1] < seen[2] == seen[3]
