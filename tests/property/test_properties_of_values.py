@@ -151,11 +151,13 @@ graph_breaks = st.builds(
     reason=texts, hint=st.none() | texts, file=texts, line=counts, function=texts,
     code=st.none() | texts, times=counts, lost_ops=counts, lost_s=st.none() | finite,
 )  # fmt: skip
-skipped_frames = st.builds(SkippedFrame, function=texts, file=texts, line=counts, reason=texts)
+skipped_frames = st.builds(
+    SkippedFrame, function=texts, file=texts, line=counts, reason=texts, lost_ops=counts
+)
 recompiles = st.builds(Recompile, function=texts, file=texts, line=counts, guard=texts)
 coverages = st.builds(
     Coverage,
-    frames=counts, frames_ok=counts, frames_again=counts,
+    frames=counts, frames_ok=counts, frames_again=counts, model_calls=counts,
     graphs=st.lists(graphs, max_size=2).map(tuple), captured_ops=counts, total_ops=counts,
     captured_s=st.none() | finite, total_s=st.none() | finite,
     breaks=st.lists(graph_breaks, max_size=2).map(tuple),
