@@ -8,13 +8,14 @@ import pytest
 from conftest import hostile_manifest, run_replicates, with_protocol
 
 from dynamometer.results.cases import BASELINE, Caches
+from dynamometer.results.interference import was_checked
 from dynamometer.results.records import Status, StopReason
 from dynamometer.results.summary import summarize_case
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dynamometer.results.records import Record
+    from dynamometer.results.records import Manifest, Record
 
 
 def metrics(record: Record, arm: str) -> set[str]:
@@ -22,11 +23,23 @@ def metrics(record: Record, arm: str) -> set[str]:
     return {each.metric for each in record.measurements if each.arm == arm}
 
 
+def undisturbed(manifest: Manifest, directory: Path) -> Record:
+    """Measure a case until nothing else disturbed its arms when they were alone."""
+    for attempt in range(_ATTEMPTS):
+        (record,) = run_replicates(manifest, directory / str(attempt))
+        assert record.outcome.status is Status.PASS, record.outcome
+        if was_checked(record.measurements) and not record.disturbed_blocks:
+            return record
+    return pytest.skip("other processes keep this machine busy, so nothing can be timed on it")
+
+
+_ATTEMPTS = 4
+
+
 def test_arms_that_disturb_each_other_are_timed_apart(tmp_path: Path) -> None:
     """Eager beside a spinning runtime takes 6 ms instead of 4, alone 4: the ratio is 2, not 3."""
     manifest = hostile_manifest(["slowed"], ["spinning_backend:spinning"])
-    (record,) = run_replicates(with_protocol(manifest, min_blocks=3), tmp_path / "run")
-    assert record.outcome.status is Status.PASS, record.outcome
+    record = undisturbed(with_protocol(manifest, min_blocks=3), tmp_path)
     case = summarize_case([record])
     (arm,) = case.arms
     assert case.is_apart
@@ -39,10 +52,9 @@ def test_arms_that_disturb_each_other_are_timed_apart(tmp_path: Path) -> None:
 def test_arms_that_do_not_are_timed_together(tmp_path: Path) -> None:
     """Each was timed alone, and that was that."""
     manifest = hostile_manifest(["slowed"], ["eager"])
-    (record,) = run_replicates(with_protocol(manifest, min_blocks=3), tmp_path / "run")
-    assert record.outcome.status is Status.PASS, record.outcome
+    record = undisturbed(with_protocol(manifest, min_blocks=3), tmp_path)
     assert {"latency", "latency_alone"} <= metrics(record, BASELINE)
-    assert "latency_apart" not in metrics(record, BASELINE)
+    assert not summarize_case([record]).is_apart
     assert record.stopped is StopReason.REPLICATES
 
 
