@@ -15,28 +15,27 @@ from dynamometer.common.session import Reporting, Session
 from dynamometer.results import store
 from dynamometer.results.calibration import ARMS
 from dynamometer.results.calibration_page import Calibration, write_page
-from dynamometer.results.cases import Protocol, RunPlan, Scale, StartMethod
+from dynamometer.results.cases import IN_PAIRS, Protocol, RunPlan, Scale, StartMethod
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MODELS = (
-    "BERT_pytorch",
     "alexnet",
     "basic_gnn_gcn",
     "dcgan",
     "densenet121",
+    "dlrm",
     "functorch_dp_cifar10",
     "hf_DistilBert",
-    "hf_GPT2",
     "mnasnet1_0",
     "mobilenet_v2",
+    "nanogpt",
     "resnet18",
     "shufflenet_v2_x1_0",
-    "squeezenet1_1",
     "timm_vision_transformer",
 )
-"""Of torchbench: convolutions, attention, a graph; calls of 1 to 100 ms at small scale."""
+"""Of torchbench: convolutions, attention, tables, a graph; calls of 4 to 45 ms at small scale."""
 
 
 def run(program: str, words: Sequence[str], options: dict[str, Any]) -> int:
@@ -72,7 +71,7 @@ def _measure(program: str, words: Sequence[str], options: dict[str, Any]) -> tup
         suite="torchbench",
         models=specs,
         cases=build_cases(specs, Workload(arms=ARMS[1:], scale=Scale(options["scale"]))),
-        experiments=("speedup", "apart", "naive"),
+        experiments=(IN_PAIRS, "naive"),
         protocol=Protocol(
             replicates=options["replicates"],
             most_replicates=options["replicates"],

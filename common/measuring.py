@@ -52,8 +52,13 @@ _PADDING_BLOCKS = 64
 _PADDING_BYTES = (16, 65_536)
 
 
-def measure(context: Context) -> Findings:
-    """Build the arms in random order on a randomly padded heap, then visit them in blocks."""
+def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
+    """Build the arms in random order on a randomly padded heap, then visit them in blocks.
+
+    Args:
+        context: the job and what it is done with.
+        groups: arms that share blocks, where these are not all of them.
+    """
     job, stages = context.job, context.stages
     cold = not any(Path(job.cache_dir).iterdir())
     loaded, reference = _load(context)
@@ -76,12 +81,14 @@ def measure(context: Context) -> Findings:
             compiled_late |= capture.frames_seen() > frames
             by_itself += [] if capture.frames_seen() > frames else visits
     del reference  # and with it whatever was computed in float64
-    blocks = Blocks((), (), 0)
-    if BASELINE in settled and len(settled) > 1:
-        frames = capture.frames_seen()
-        with stages.at(Stage.MEASURE):
-            blocks = _measure_together(context, settled, by_itself, rng)
-        compiled_late |= capture.frames_seen() > frames
+    blocks = Blocks()
+    frames = capture.frames_seen()
+    with stages.at(Stage.MEASURE):
+        for group in groups or (job.arms,):
+            present = {name: settled[name] for name in group if name in settled}
+            if BASELINE in settled and len(present) > 1:
+                blocks = blocks.then(_measure_together(context, present, by_itself, rng))
+    compiled_late |= capture.frames_seen() > frames
     results = _unsettle(results) if compiled_late else results
     del padding
     metric = COMPILE_TIME if cold else COMPILE_TIME_WARM
@@ -120,13 +127,12 @@ def measure_apart(context: Context) -> Findings:
         protocol = msgspec.structs.replace(job.protocol, arm_budget_s=budget_s)
         blocks = measure_blocks(
             arms.stopwatch(context), {name: step.call}, latencies_s, protocol, rng,
-            Machine(read_counters, context.device.is_disturbed),
+            _machine(context),
         )  # fmt: skip
     del padding
-    calm = _calm(blocks)
     blocks_made = len({visit.block for visit in blocks.visits})
     too_many = len(blocks.disturbed) > LONGEST_DISTURBANCE * blocks_made
-    turned = [replace(visit, block=job.turn) for visit in calm or blocks.visits]
+    turned = [replace(visit, block=job.turn) for visit in blocks.calm or blocks.visits]
     notes = () if warm_up.steady else (f"{name} had not settled when timed apart",)
     return Findings(
         outcome=PASSED,
@@ -197,7 +203,7 @@ def _visit_alone(context: Context, arm: SettledArm, rng: random.Random) -> tuple
         {name: latency_s},
         alone(latency_s, context.job.protocol),
         rng,
-        Machine(read_counters, context.device.is_disturbed),
+        _machine(context),
     )
     return () if blocks.disturbed else blocks.visits
 
@@ -219,12 +225,8 @@ def _measure_together(
     if not seems_to_interfere(found, short.disturbed):
         return short
     long = _measure(context, settled, in_longer_runs(protocol), rng)
-    same = agree(_latencies(LATENCY, _calm(short)), _latencies(LATENCY, _calm(long)))
+    same = agree(_latencies(LATENCY, short.calm), _latencies(LATENCY, long.calm))
     return short if same else long
-
-
-def _calm(blocks: Blocks) -> list[Visit]:
-    return [visit for visit in blocks.visits if visit.block not in blocks.disturbed]
 
 
 def _measure(
@@ -240,8 +242,12 @@ def _measure(
         {name: settled[name].warm_up.latency_s for name in names},
         protocol,
         rng,
-        Machine(read_counters, context.device.is_disturbed),
+        _machine(context),
     )
+
+
+def _machine(context: Context) -> Machine:
+    return Machine(read_counters, context.device.is_disturbed)
 
 
 def _unsettle(results: dict[str, ArmResult]) -> dict[str, ArmResult]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _REPEATS = 30
 _WARM_UP_CALLS = 5
-_EVERY = 4
+_EVERY = 10
 
 
 @dataclass(frozen=True)

@@ -272,14 +272,14 @@ _SUITE_OPTIONS = {
 _CALIBRATE_OPTIONS = (
     _option(
         "--only", multiple=True, metavar="NAME", group="Selection",
-        help="This model of torchbench; may be repeated.  [default: fourteen]",
+        help="This model of torchbench; may be repeated.  [default: thirteen]",
     ),
     _option(
         "--scale", type=click.Choice([scale.value for scale in Scale]), default="small",
         show_default=True, group="Workload", help="How far models are shrunk.",
     ),
     _option(
-        "-r", "--replicates", type=click.IntRange(DEFAULT_REPLICATES[1]), default=30,
+        "-r", "--replicates", type=click.IntRange(DEFAULT_REPLICATES[1]), default=20,
         show_default=True, metavar="N", group="Measurement",
         help="Worker processes each model is measured in.",
     ),

@@ -39,6 +39,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "batch_sizes": "dynamometer.common.batch_sizes:BatchSizes",
         "coverage": "dynamometer.common.coverage:CoverageOfModels",
         "fill": "dynamometer.common.fill:Fill",
+        "in_pairs": "dynamometer.common.in_pairs:InPairs",
         "memory": "dynamometer.common.memory:Memory",
         "naive": "dynamometer.common.naive:Naive",
         "speedup": "dynamometer.common.speedup:Speedup",

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dynamometer.results import store
+from dynamometer.results.cases import TIMING
 from dynamometer.results.records import ASSUMED_SPREAD
 from dynamometer.results.spreads import learn
 
@@ -49,7 +50,7 @@ def _traits(plan: RunPlan, environment: Environment) -> tuple[object, ...]:
     protocol = plan.protocol
     return (
         plan.suite,
-        "speedup" in plan.experiments,
+        not TIMING.isdisjoint(plan.experiments),
         (plan.cases[0].device, plan.cases[0].mode, plan.threads),
         (environment.cpu, environment.cpus, environment.packages.get("torch")),
         (protocol.allocator, protocol.start_method, protocol.arm_budget_s, protocol.calls),

@@ -7,7 +7,7 @@ import itertools
 import math
 import resource
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,7 +29,6 @@ _WINDOW_CALLS = (3, 30)
 _SLOW_CALL_S = 0.5
 _LONG_CALL_S = 0.3
 _SLOW_WINDOW_CALLS = 2
-_VISITS_PER_BLOCK = 2
 _MAX_REPEATS = 2
 """How often disturbed blocks are measured again (DESIGN section 5, point 5)."""
 
@@ -39,7 +38,7 @@ _LONGEST_REPEATING = 2.0
 _STRETCH_S = 0.25
 """Blocks that are watched together: the counters go by ticks of 10 ms."""
 
-_ALONE_S, _BLOCKS_ALONE = 0.2, 10
+_ALONE_S, _BLOCKS_ALONE = 0.2, 20
 _MAX_WINDOWS = 12
 _SETTLING_CAP_S = 2.0
 
@@ -141,16 +140,16 @@ class Visit:
     kernel_s_per_call: float
 
 
-def visit_order(arms: Sequence[str], rng: random.Random) -> list[str]:
-    """Draw the order of one block: every arm once, then once more in reverse (ABBA or BAAB)."""
+def visit_orders(arms: Sequence[str], rng: random.Random) -> tuple[list[str], list[str]]:
+    """Draw the orders of two blocks: every arm once, then once more in reverse (AB BA or BA AB)."""
     order = list(arms)
     rng.shuffle(order)
-    return order + order[::-1]
+    return order, order[::-1]
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """What was measured block by block.
+    """What was measured block by block; in each, every arm was visited once.
 
     Attributes:
         visits: those of every block's last measuring, in their order.
@@ -158,9 +157,23 @@ class Blocks:
         repeats: how often a block was measured again.
     """
 
-    visits: tuple[Visit, ...]
-    disturbed: tuple[int, ...]
-    repeats: int
+    visits: tuple[Visit, ...] = ()
+    disturbed: tuple[int, ...] = ()
+    repeats: int = 0
+
+    @property
+    def calm(self) -> list[Visit]:
+        """The visits of blocks that nothing disturbed."""
+        return [visit for visit in self.visits if visit.block not in self.disturbed]
+
+    def then(self, later: Blocks) -> Blocks:
+        """Add blocks that were measured after these, numbered on from them."""
+        first = 1 + max((visit.block for visit in self.visits), default=-1)
+        return Blocks(
+            (*self.visits, *(replace(each, block=first + each.block) for each in later.visits)),
+            (*self.disturbed, *(first + block for block in later.disturbed)),
+            self.repeats + later.repeats,
+        )
 
 
 def measure_blocks(
@@ -178,7 +191,7 @@ def measure_blocks(
         calls: one step of each arm.
         latencies_s: a first estimate of each arm's seconds per call; the smallest fixes how many
             calls make a sample, and may be that of an arm that isn't here.
-        protocol: lengths of visits, number of blocks, budget.
+        protocol: lengths of visits, number of blocks (which come in twos), budget.
         rng: draws the order of the visits.
         surroundings: tells what else went on during a stretch of blocks, which is repeated if that
             disturbed.
@@ -260,29 +273,28 @@ class _Stretches:
         gc.disable()
         try:
             began_s = self.spent_s()
-            for block in itertools.count(first):
-                found += [
-                    _visit(
-                        self._watch, arm, block, self._calls[arm], self._paces[arm],
-                        self._protocol.visit_s,
-                    )
-                    for arm in visit_order(list(self._calls), self._rng)
-                ]  # fmt: skip
-                if self.spent_s() - began_s >= _STRETCH_S or block + 1 >= most:
+            for start in itertools.count(first, 2):
+                for block, order in enumerate(visit_orders(list(self._calls), self._rng), start):
+                    found += [self._visit(arm, block) for arm in order]
+                if self.spent_s() - began_s >= _STRETCH_S or start + 2 >= most:
                     return found
         finally:
             gc.enable()
         return found
 
+    def _visit(self, arm: str, block: int) -> Visit:
+        call, pace = self._calls[arm], self._paces[arm]
+        return _visit(self._watch, arm, block, call, pace, self._protocol.visit_s)
+
 
 def alone(latency_s: float, protocol: Protocol) -> Protocol:
     """Shorten a protocol to what shows whether an arm's latency alone is that in blocks.
 
-    One block is two visits of an arm that is by itself; one will do of calls that are long.
+    Two visits will do of calls that are long.
     """
     visit_s = max(protocol.visit_s, protocol.visit_calls * latency_s)
-    blocks = min(_BLOCKS_ALONE, max(2, round(_ALONE_S / (_VISITS_PER_BLOCK * visit_s))))
-    blocks = 1 if latency_s > _LONG_CALL_S else blocks
+    blocks = min(_BLOCKS_ALONE, max(4, round(_ALONE_S / visit_s)))
+    blocks = 2 if latency_s > _LONG_CALL_S else blocks
     return msgspec.structs.replace(protocol, min_blocks=blocks, max_blocks=blocks, calls=None)
 
 
@@ -321,7 +333,7 @@ def pace(latency_s: float, fastest_s: float, protocol: Protocol) -> Pace:
             with a wait for the device, and arms that wait less often per call would look faster.
         protocol: lengths of visits and samples.
     """
-    share = math.ceil((protocol.calls or 0) / (_VISITS_PER_BLOCK * protocol.min_blocks))
+    share = math.ceil((protocol.calls or 0) / protocol.min_blocks)
     per_sample = math.ceil(protocol.sample_s / max(fastest_s, 1e-9))
     if latency_s > _LONG_CALL_S:
         # One call is long enough for others' threads to come to rest, and more take minutes.

@@ -46,6 +46,8 @@ class Slowed(Baseline):
 eager_again = Baseline()
 eager_third = Baseline()
 eager_fourth = Baseline()
+eager_fifth = Baseline()
+eager_sixth = Baseline()
 slower_by_1_percent = Slowed(share=0.01)
 slower_by_2_percent = Slowed(share=0.02)
 slower_by_5_percent = Slowed(share=0.05)

@@ -17,6 +17,7 @@ from dynamometer.results.spreads import learn
 from dynamometer.results.stopping import is_precise
 from dynamometer.results.summary import (
     log_speedups,
+    of_pair,
     speedup_over,
     summarize_case,
     summarize_cases,
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
 _KNOWN = "dynamometer.dynamo.known"
 _EAGER_AGAIN = f"{_KNOWN}:eager_again"
 _THIRD, _FOURTH = f"{_KNOWN}:eager_third", f"{_KNOWN}:eager_fourth"
+_FIFTH, _SIXTH = f"{_KNOWN}:eager_fifth", f"{_KNOWN}:eager_sixth"
 _FIRST, _AGAIN = f"{_KNOWN}:inductor_first", f"{_KNOWN}:inductor_again"
 _SLOWED = {share: f"{_KNOWN}:slower_by_{share}_percent" for share in (1, 2, 5)}
 
 PAIRS = {
     (BASELINE, _EAGER_AGAIN): 1.0,
     (_THIRD, _FOURTH): 1.0,
+    (_FIFTH, _SIXTH): 1.0,
     (_FIRST, _AGAIN): 1.0,
     **{(BASELINE, arm): 1 / (1 + share / 100) for share, arm in _SLOWED.items()},
 }
@@ -185,20 +188,19 @@ def series(records: Sequence[Record], protocol: Protocol, spread: Spread | None)
     for case in summarize_cases(passed):
         known = spread or learnt_without(passed, case.case.model)
         own = [msgspec.structs.replace(record, spread=known) for record in case.records]
-        calm = {each.replicate for each in own if summarize_case([each]).is_conclusive}
-        share = 2 / len(case.case.arms)
         for pair in PAIRS:
-            for taken, ratio in _cut(own, pair, protocol):
-                seconds = [record.seconds.get("measure", 0.0) for record in taken]
+            of_two = [of_pair(record, pair) for record in own]
+            for taken, ratio in _cut(of_two, pair, protocol):
+                seconds = [record.seconds.get("measure", 0.0) / len(PAIRS) for record in taken]
                 found.append(
                     Series(
                         model=case.case.model,
                         pair=pair,
                         ratio=ratio,
                         replicates=len(taken),
-                        measured_s=share * math.fsum(seconds),
+                        measured_s=math.fsum(seconds),
                         within_target=is_precise(ratio, protocol.target),
-                        is_conclusive=calm.issuperset(record.replicate for record in taken),
+                        is_conclusive=summarize_case(taken).is_conclusive,
                     )
                 )
     return found
@@ -268,8 +270,9 @@ def drifts(records: Iterable[Record]) -> list[Drift]:
     passed = [record for record in records if record.outcome.status is Status.PASS]
     found = []
     for case in summarize_cases(passed):
-        calm = [each for each in case.records if summarize_case([each]).is_conclusive]
         for pair, truth in PAIRS.items():
+            of_two = [of_pair(record, pair) for record in case.records]
+            calm = [each for each in of_two if not summarize_case([each]).is_disturbed]
             values = [value for value, _ in log_speedups(*pair, calm)]
             if truth == 1.0 and len(values) > 1:
                 mean, sd = statistics.fmean(values), statistics.stdev(values)

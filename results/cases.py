@@ -15,6 +15,12 @@ COVERAGE = "coverage"
 NO_BACKEND = "eager"
 """The arm in which Dynamo captures and runs graphs as they are."""
 
+IN_PAIRS = "in_pairs"
+"""Name of the experiment that times arms of known effect two by two."""
+
+TIMING = frozenset({"speedup", IN_PAIRS})
+"""The experiments that measure speedups."""
+
 BATCH_SIZES = "batch_sizes"
 """Name of the experiment whose replicate `k` is a process at batch size 2 to the `k`."""
 
@@ -232,12 +238,12 @@ class Protocol(Value, frozen=True, kw_only=True):
     """Seconds after which a case is given no further replicate."""
     arm_budget_s: float = 1.0
     """Seconds of timed visits per arm and replicate; exceeded only to reach `min_blocks`."""
-    min_blocks: int = 4
-    max_blocks: int = 200
+    min_blocks: int = 8
+    max_blocks: int = 400
     calls: int | None = None
     """Counted calls of each arm and replicate that are enough, in place of the time budget."""
     lead_in_s: float = 0.003
-    lead_in_calls: int = 2
+    lead_in_calls: int = 1
     visit_s: float = 0.008
     """Counted seconds of one visit, at least."""
     visit_calls: int = 1

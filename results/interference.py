@@ -18,7 +18,7 @@ from scipy import special
 from dynamometer.results.metrics import LATENCY, LATENCY_ALONE, LATENCY_APART
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from dynamometer.results.records import Measurement
 
@@ -31,8 +31,12 @@ LONGEST_DISTURBANCE = 0.5
 _WRONGLY = 0.01
 """And by more than scatter alone would have it in this share of processes."""
 
+_FEWEST_MOMENTS = 8
+"""Into which blocks are divided: what one arm alone met is one more of them, and among nine moments
+of either arm the farthest is that one in a ninth of all cases."""
+
 _MOMENTS = 2
-"""Blocks that follow each other at once tell of one moment, however many they are; so few count."""
+"""Turns that follow each other at once tell of one moment, however many they are; so few count."""
 
 _FAR = 3.0
 """In standard errors: what turns must differ by from blocks to take their place."""
@@ -43,14 +47,74 @@ def seems_to_interfere(
 ) -> bool:
     """Tell whether arms compare otherwise in their blocks than they do alone.
 
-    What slows all of them by the same factor is the machine's doing and changes no speedup. A
-    two-sample t test of every two arms, at `_WRONGLY` over all of them (Bonferroni).
+    What slows all of them by the same factor is the machine's doing and changes no speedup. Nor is
+    it the arms' doing when each was alone at a moment of its own while the machine's speed varied:
+    how much it does is seen in the blocks, whose moments are as different. So the ratio of two arms
+    alone counts when no two moments of the blocks, one of each arm, give one as far off.
 
     Args:
         measurements: of one process; those of other metrics are passed over.
         disturbed: blocks of it that tell nothing.
     """
-    return _differ(*_elsewhere(measurements, LATENCY_ALONE, disturbed), _MOMENTS)
+    there, beside = _elsewhere(measurements, LATENCY_ALONE, disturbed)
+    arms = [arm for arm in beside if beside[arm] and there.get(arm)]
+    return any(
+        _is_elsewhere([there[one], there[other]], [beside[one], beside[other]])
+        for one, other in itertools.combinations(arms, 2)
+    )
+
+
+def _is_elsewhere(there: Sequence[list[float]], beside: Sequence[list[float]]) -> bool:
+    """Tell whether two arms' ratio alone is none that any moments of their blocks give."""
+    ratio = statistics.median(there[0]) - statistics.median(there[1])
+    usual = statistics.median(beside[0]) - statistics.median(beside[1])
+    one, other = (_moments(*each) for each in zip(beside, there, strict=True))
+    inside = min(one) - max(other) <= ratio <= max(one) - min(other)
+    return not inside and abs(ratio - usual) > math.log1p(LARGEST_SHIFT)
+
+
+def _moments(values: list[float], alone: list[float]) -> list[float]:
+    """Give medians of blocks in a row: as many as were alone, but of enough moments."""
+    most = max(1, min(len(alone), len(values) // _FEWEST_MOMENTS))
+    starts = range(0, len(values), most)
+    return [statistics.median(values[start : start + most]) for start in starts]
+
+
+def shifts(
+    measurements: Iterable[Measurement], disturbed: Collection[int] = ()
+) -> dict[tuple[str, str], float]:
+    """Say of every two arms by how much their log ratio alone differs from that in blocks.
+
+    Alone is in processes of their own where they took turns, else before the next was built.
+    """
+    found = list(measurements)
+    turns = any(each.metric == LATENCY_APART for each in found)
+    there, beside = _elsewhere(found, LATENCY_APART if turns else LATENCY_ALONE, disturbed)
+    arms = [arm for arm in beside if beside[arm] and there.get(arm)]
+    shift = {arm: statistics.median(there[arm]) - statistics.median(beside[arm]) for arm in arms}
+    return {
+        (one, other): shift[one] - shift[other] for one, other in itertools.combinations(arms, 2)
+    }
+
+
+def is_systematic(replicates: Sequence[Mapping[tuple[str, str], float]]) -> bool:
+    """Tell whether arms compare otherwise in blocks than alone, process after process.
+
+    A machine whose speed varies shifts them now one way, now the other. A t test of each two arms
+    over processes, at `_WRONGLY` over all of them (Bonferroni), and by more than `LARGEST_SHIFT`.
+
+    Args:
+        replicates: the `shifts` of two processes or more.
+    """
+    pairs = {pair for each in replicates for pair in each}
+    for pair in pairs:
+        values = [each[pair] for each in replicates if pair in each]
+        if len(values) > 1:
+            error = statistics.stdev(values) / math.sqrt(len(values))
+            quantile = float(special.stdtrit(len(values) - 1, 1 - _WRONGLY / (2 * len(pairs))))
+            if _Move(statistics.fmean(values), error).is_beyond(quantile):
+                return True
+    return False
 
 
 def is_confirmed(measurements: Iterable[Measurement], disturbed: Collection[int] = ()) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import pool
 from dynamometer.results.records import Status
-from dynamometer.results.summary import log_speedups, summarize_case, summarize_cases
+from dynamometer.results.summary import log_speedups, of_pair, summarize_case, summarize_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,18 +34,20 @@ def _variances(records: Iterable[Record]) -> Iterator[tuple[float, float]]:
     The mean over its arms, as these share the baseline's processes and don't vary apart. Of
     replicates that nothing disturbed, whose arms shared their blocks.
     """
-    calm = [record for record in records if _tells(record)]
-    for case in summarize_cases(calm):
-        series = [log_speedups(BASELINE, arm.name, case.records) for arm in case.arms]
-        found = [
-            statistics.variance(value for value, _ in each) for each in series if len(each) > 1
-        ]
-        if found:
-            yield statistics.fmean(found), len(case.records) - 1
+    for case in summarize_cases(each for each in records if each.outcome.status is Status.PASS):
+        series = [_calm_log_speedups(case.records, arm.name) for arm in case.arms]
+        several = [each for each in series if len(each) > 1]
+        if several:
+            df = max(len(each) for each in several) - 1
+            yield statistics.fmean(statistics.variance(each) for each in several), df
+
+
+def _calm_log_speedups(records: Iterable[Record], arm: str) -> list[float]:
+    pair = (BASELINE, arm)
+    calm = [each for each in (of_pair(record, pair) for record in records) if _tells(each)]
+    return [value for value, _ in log_speedups(*pair, calm)]
 
 
 def _tells(record: Record) -> bool:
-    if record.outcome.status is not Status.PASS:
-        return False
     found = summarize_case([record])
-    return found.is_conclusive and not found.is_apart
+    return not found.is_disturbed and not found.is_apart

@@ -12,12 +12,14 @@ import msgspec
 
 from dynamometer.results import inference, metrics
 from dynamometer.results.breakeven import Breakeven, breakeven
-from dynamometer.results.cases import BASELINE, Case
+from dynamometer.results.cases import BASELINE, TIMING, Case
 from dynamometer.results.interference import (
     LONGEST_DISTURBANCE,
     is_confirmed,
     is_refuted,
+    is_systematic,
     seems_to_interfere,
+    shifts,
     was_checked,
 )
 from dynamometer.results.records import APART_SPREAD, Outcome, Ratio, Record, Status, StopReason
@@ -114,12 +116,16 @@ class CaseSummary:
     def interferes(self) -> bool:
         """Whether arms may have disturbed each other where that could not be helped.
 
-        A replicate in which nobody looked is taken for the others.
+        One replicate speaks for itself; several have to agree, as each may have met a machine whose
+        speed varied. One in which nobody looked is taken for the others.
         """
-        return any(
-            _may_interfere(record) or (self.is_apart and not was_checked(record.measurements))
-            for record in self.records
-            if not _is_apart(record)
+        together = [record for record in self.records if not _is_apart(record)]
+        if self.is_apart and not all(was_checked(record.measurements) for record in together):
+            return True
+        if len(together) == 1:
+            return _may_interfere(together[0])
+        return is_systematic(
+            [shifts(record.measurements, record.disturbed_blocks) for record in together]
         )
 
     @property
@@ -141,7 +147,7 @@ class CaseSummary:
     @property
     def is_timed(self) -> bool:
         """Whether latencies were asked for, rather than correctness alone."""
-        return "speedup" in self.records[0].experiments
+        return not TIMING.isdisjoint(self.records[0].experiments)
 
 
 @dataclass(frozen=True)
@@ -260,13 +266,16 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
 def log_speedups(base: str, arm: str, records: Iterable[Record]) -> list[tuple[float, float]]:
     """Give of each replicate the log speedup of one arm over another, and its standard error.
 
-    Blocks that were disturbed are left out where others are left.
+    Blocks that were disturbed are left out where others are left; arms that shared no block have no
+    speedup.
     """
     found = []
     for record in records:
-        before, after = _latencies(record, base), _latencies(record, arm)
+        before, after = (_latencies(record, each) for each in (base, arm))
         if before and after:
-            found.append(log_speedup(_joined(before), _joined(after)))
+            pair = _joined(before), _joined(after)
+            if not set(pair[0].blocks).isdisjoint(pair[1].blocks):
+                found.append(log_speedup(*pair))
     return found
 
 
@@ -276,6 +285,23 @@ def speedup_over(base: str, arm: str, records: Sequence[Record]) -> Ratio | None
     apart = any(_is_apart(record) for record in records)
     spread = APART_SPREAD if apart else records[0].spread
     return speedup(replicates, spread) if replicates else None
+
+
+def of_pair(record: Record, pair: tuple[str, str]) -> Record:
+    """Leave of a record what it would hold had only these two arms been timed."""
+    own = [each for each in record.measurements if each.arm in pair]
+    blocks = [set(each.blocks) for each in own if each.metric == metrics.LATENCY]
+    shared = set[int].intersection(*blocks) if len(blocks) == len(pair) else set[int]()
+    return msgspec.structs.replace(
+        record,
+        measurements=tuple(
+            _keep(each, [block in shared for block in each.blocks])
+            if each.metric == metrics.LATENCY
+            else each
+            for each in own
+        ),
+        disturbed_blocks=tuple(sorted(shared.intersection(record.disturbed_blocks))),
+    )
 
 
 def _latencies(record: Record, arm: str) -> list[Measurement]:
@@ -288,8 +314,10 @@ def _latencies(record: Record, arm: str) -> list[Measurement]:
 
 def _without(measurement: Measurement, blocks: frozenset[int]) -> Measurement:
     kept = [block not in blocks for block in measurement.blocks]
-    if all(kept) or not any(kept):
-        return measurement
+    return _keep(measurement, kept) if any(kept) else measurement
+
+
+def _keep(measurement: Measurement, kept: Sequence[bool]) -> Measurement:
     return msgspec.structs.replace(
         measurement,
         samples=tuple(itertools.compress(measurement.samples, kept)),
@@ -329,7 +357,7 @@ def _has_turns(record: Record) -> bool:
 def _disturbed_share(record: Record) -> float:
     if _has_turns(record) and (record.disturbed_turns or _is_apart(record)):
         return float(record.disturbed_turns)
-    found = _find([record], metrics.LATENCY, BASELINE)
+    found = (each for each in record.measurements if each.metric == metrics.LATENCY)
     blocks = {block for each in found for block in each.blocks}
     return len(blocks & set(record.disturbed_blocks)) / len(blocks) if blocks else 0.0
 

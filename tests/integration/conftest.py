@@ -74,7 +74,7 @@ def hostile_manifest(
                 replicates=1,
                 most_replicates=1,
                 arm_budget_s=0.05,
-                min_blocks=1,
+                min_blocks=2,
                 start_method=start_method,
             ),
             timeout_s=timeout_s,

@@ -39,7 +39,7 @@ _ATTEMPTS = 4
 def test_arms_that_disturb_each_other_are_timed_apart(tmp_path: Path) -> None:
     """Eager beside a spinning runtime takes 6 ms instead of 4, alone 4: the ratio is 2, not 3."""
     manifest = hostile_manifest(["slowed"], ["spinning_backend:spinning"])
-    record = undisturbed(with_protocol(manifest, min_blocks=3), tmp_path)
+    record = undisturbed(with_protocol(manifest, min_blocks=6), tmp_path)
     case = summarize_case([record])
     (arm,) = case.arms
     assert case.is_apart
@@ -52,7 +52,7 @@ def test_arms_that_disturb_each_other_are_timed_apart(tmp_path: Path) -> None:
 def test_arms_that_do_not_are_timed_together(tmp_path: Path) -> None:
     """Each was timed alone, and that was that."""
     manifest = hostile_manifest(["slowed"], ["eager"])
-    record = undisturbed(with_protocol(manifest, min_blocks=3), tmp_path)
+    record = undisturbed(with_protocol(manifest, min_blocks=6), tmp_path)
     assert {"latency", "latency_alone"} <= metrics(record, BASELINE)
     assert not summarize_case([record]).is_apart
     assert record.stopped is StopReason.REPLICATES

@@ -51,6 +51,27 @@ def test_what_slows_all_arms_alike_is_the_machine() -> None:
     assert not seems_to_interfere([*found, *other])
 
 
+@pytest.mark.parametrize(("alone", "seems"), [(1.0, False), (1.25, False), (1.4, True)])
+def test_a_machine_whose_speed_varies_is_told_from_the_arms(alone: float, *, seems: bool) -> None:
+    """What one arm met alone and the other didn't is something that blocks met as well."""
+    speeds = [1.0, 1.0, 1.25, 1.25] * 8
+    halves = [speed / 2 for speed in speeds]
+    found = [
+        visits(ALONE, alone, alone), visits(BESIDE, *speeds),
+        visits(ALONE, 0.5, 0.5, arm="ts"), visits(BESIDE, *halves, arm="ts"),
+    ]  # fmt: skip
+    assert seems_to_interfere(found) is seems
+
+
+def test_a_single_block_that_is_far_off_is_no_moment() -> None:
+    """Where an arm was alone for several blocks, a moment is as many."""
+    found = [
+        visits(ALONE, *[1.5] * 4), visits(BESIDE, 1.5, *[1.0] * 39),
+        visits(ALONE, *[1.0] * 4, arm="ts"), visits(BESIDE, *[1.0] * 40, arm="ts"),
+    ]  # fmt: skip
+    assert seems_to_interfere(found)
+
+
 def test_an_arm_that_was_not_timed_alone_is_passed_over() -> None:
     """There is nothing to compare it with."""
     found = [visits(BESIDE, 1.0), visits(BESIDE, 1.0, arm="ts"), visits(ALONE, 9.0, arm="ts")]
@@ -150,6 +171,35 @@ def test_arms_apart_start_from_a_wider_assumption() -> None:
     assert arm.speedup is not None
     assert arm.speedup.high / arm.speedup.low > 1.1
     assert summarize_case([msgspec.structs.replace(record, disturbed_turns=True)]).is_disturbed
+
+
+@pytest.mark.parametrize(
+    ("ratios", "interferes"),
+    [
+        ((1.3, 1.3, 1.3), True),
+        ((1.31, 1.32, 1.3), True),
+        ((1.01, 1.01, 1.01), False),
+        ((1.3, 0.8, 1.0), False),
+        ((1.3, 1.0, 1.3), False),
+        ((1.3,), True),
+    ],
+    ids=["same", "alike", "within-2-%", "now-this-now-that", "not-always", "one"],
+)
+def test_what_several_replicates_see_is_the_arms_doing(
+    ratios: tuple[float, ...], *, interferes: bool
+) -> None:
+    """A machine whose speed varies shifts arms now one way, now the other."""
+    records = [
+        factories.record(
+            replicate=replicate,
+            measurements=(
+                visits(ALONE, ratio, ratio), visits(ALONE, 0.5, 0.5, arm="inductor"),
+                visits(BESIDE, 1.0, 1.0), visits(BESIDE, 0.5, 0.5, arm="inductor"),
+            ),
+        )
+        for replicate, ratio in enumerate(ratios)
+    ]  # fmt: skip
+    assert summarize_case(records).interferes is interferes
 
 
 def test_a_replicate_nobody_looked_at_is_taken_for_the_others() -> None:

@@ -11,12 +11,13 @@ from fakes import FakeClock, FakeSurroundings
 
 from dynamometer.common.surroundings import Load
 from dynamometer.common.timing import (
+    Blocks,
     Stopwatch,
     Visit,
     alone,
     measure_blocks,
     settle,
-    visit_order,
+    visit_orders,
 )
 from dynamometer.results.cases import Protocol
 
@@ -163,17 +164,18 @@ def test_a_long_compile_leaves_time_to_settle(clock: FakeClock, watch: Stopwatch
     assert found.calls == 2 + 3 * 3
 
 
-def test_visit_order_is_balanced() -> None:
-    """Two arms are visited ABBA or BAAB, and both orders are drawn."""
+def test_visit_orders_are_balanced() -> None:
+    """Two arms are visited AB BA or BA AB, and both orders are drawn."""
     rng = random.Random(0)
-    assert {"".join(visit_order("AB", rng)) for _ in range(50)} == {"ABBA", "BAAB"}
+    drawn = {" ".join(map("".join, visit_orders("AB", rng))) for _ in range(50)}
+    assert drawn == {"AB BA", "BA AB"}
 
 
 def protocol(**fields: float) -> Protocol:
-    """One block of visits of at least eight calls of `FAST_S`, each a sample of two calls."""
+    """Two blocks of visits of at least eight calls of `FAST_S`, each a sample of two calls."""
     defaults: dict[str, float] = {
         "arm_budget_s": 0.0,
-        "min_blocks": 1,
+        "min_blocks": 2,
         "max_blocks": 40,
         "lead_in_s": 3 * FAST_S,
         "visit_s": 8 * FAST_S,
@@ -213,8 +215,8 @@ def test_the_lead_in_is_thrown_away(clock: FakeClock, watch: Stopwatch) -> None:
 
         return call
 
-    visits = visit(watch, {"A": step("A"), "B": step("B")}, protocol(min_blocks=3))
-    # The second visit of ABBA's middle arm follows the first: its lead-in is quick as well.
+    visits = visit(watch, {"A": step("A"), "B": step("B")}, protocol(min_blocks=6))
+    # Of AB BA the second block begins with the arm that ended the first: a quick lead-in as well.
     assert {sample for each in visits for sample in each.samples_s} == {FAST_S}
     assert clock.time_s > 3 * 3.0
 
@@ -272,30 +274,30 @@ def test_samples_of_several_calls_count_as_that_many(clock: FakeClock, watch: St
     assert [(len(each.samples_s), each.calls) for each in visits] == [(2, 4), (2, 4)]
 
 
-def test_every_block_visits_every_arm_twice(clock: FakeClock, watch: Stopwatch) -> None:
-    """Blocks are numbered, and balanced each for itself."""
+def test_every_block_visits_every_arm_once(clock: FakeClock, watch: Stopwatch) -> None:
+    """Blocks are numbered, and balanced two by two."""
     calls = {arm: clock.step(lambda index: FAST_S) for arm in "ABC"}
     visits = visit(watch, calls, protocol(min_blocks=4))
     by_block = [[each.arm for each in visits if each.block == block] for block in range(4)]
-    assert len(visits) == 4 * 6
-    assert all(sorted(block) == list("AABBCC") for block in by_block)
-    assert all(block[3:] == block[2::-1] for block in by_block)
+    assert len(visits) == 4 * 3
+    assert all(sorted(block) == list("ABC") for block in by_block)
+    assert (by_block[1], by_block[3]) == (by_block[0][::-1], by_block[2][::-1])
 
 
 def test_blocks_end_with_the_budget(clock: FakeClock, watch: Stopwatch) -> None:
-    """Blocks go on until the arms' budgets together are spent, and no block is cut short."""
-    block_s = 2 * 2 * (3 + 8) * FAST_S
+    """Blocks go on until the arms' budgets together are spent, and no two are cut short."""
+    two_s = 2 * 2 * (3 + 8) * FAST_S
     calls = {arm: clock.step(lambda index: FAST_S) for arm in "AB"}
-    visits = visit(watch, calls, protocol(arm_budget_s=2.5 * block_s / 2))
-    assert visits[-1].block == 2
+    visits = visit(watch, calls, protocol(arm_budget_s=2.5 * two_s / 2))
+    assert visits[-1].block == 5
     assert len(visits) == 3 * 4
 
 
 def test_blocks_are_capped(clock: FakeClock, watch: Stopwatch) -> None:
     """A budget that is never spent ends with `max_blocks`."""
     calls = {"A": clock.step(lambda index: FAST_S)}
-    visits = visit(watch, calls, protocol(arm_budget_s=1e9, max_blocks=5))
-    assert len(visits) == 2 * 5
+    visits = visit(watch, calls, protocol(arm_budget_s=1e9, max_blocks=6))
+    assert len(visits) == 6
 
 
 def counted(visits: list[Visit], arm: str) -> int:
@@ -309,7 +311,7 @@ def test_calls_take_the_place_of_budget_and_cap(
 ) -> None:
     """`-n` is kept, and is enough, whatever budget and cap say."""
     calls = {"A": clock.step(lambda index: FAST_S)}
-    rules = protocol(calls=100, arm_budget_s=budget_s, min_blocks=3, max_blocks=2)
+    rules = protocol(calls=100, arm_budget_s=budget_s, min_blocks=6, max_blocks=2)
     visits = visit(watch, calls, rules)
     # Six visits of the 17 calls that add up to 100, each rounded up to samples of two.
     assert [each.calls for each in visits] == [18] * 6
@@ -331,8 +333,8 @@ def test_every_arm_has_the_calls(clock: FakeClock, watch: Stopwatch) -> None:
 def test_few_calls_cut_neither_blocks_nor_visits_short(clock: FakeClock, watch: Stopwatch) -> None:
     """However few calls are asked for, there are `min_blocks` blocks of whole visits."""
     calls = {arm: clock.step(lambda index: FAST_S) for arm in "AB"}
-    visits = visit(watch, calls, protocol(calls=1, arm_budget_s=1e9, min_blocks=3))
-    assert visits[-1].block == 2
+    visits = visit(watch, calls, protocol(calls=1, arm_budget_s=1e9, min_blocks=6))
+    assert visits[-1].block == 5
     assert [each.calls for each in visits] == [8] * 3 * 4
 
 
@@ -382,11 +384,11 @@ CALM, BUSY = Load(1.0, 0.0), Load(1.0, 1.0)
     ("script", "disturbed", "repeats"),
     [
         ([], (), 0),
-        ([BUSY], (), 1),
-        ([BUSY, BUSY], (), 2),
-        ([BUSY, BUSY, BUSY], (0,), 2),
-        ([CALM, BUSY, CALM, BUSY, BUSY, BUSY], (2,), 3),
-        ([Load(0.1, 0.03, resolution_s=0.028)] * 3, (0, 1, 2), 0),
+        ([BUSY], (), 2),
+        ([BUSY, BUSY], (), 4),
+        ([BUSY, BUSY, BUSY], (0, 1), 4),
+        ([CALM, BUSY, CALM, BUSY, BUSY, BUSY], (4, 5), 6),
+        ([Load(0.1, 0.03, resolution_s=0.028)] * 3, (0, 1, 2, 3, 4, 5), 0),
     ],
     ids=["calm", "once", "twice", "always", "twice-in-a-run", "only-together"],
 )
@@ -403,25 +405,25 @@ def test_disturbed_blocks_are_measured_again(
     """
     calls = {arm: clock.step(lambda index: FAST_S) for arm in "AB"}
     surroundings = FakeSurroundings(list(script))
-    rules = protocol(min_blocks=3, arm_budget_s=3.0)
-    rules = msgspec.structs.replace(rules, max_blocks=3)
+    rules = protocol(min_blocks=6, arm_budget_s=3.0)
+    rules = msgspec.structs.replace(rules, max_blocks=6)
     latencies = dict.fromkeys(calls, FAST_S)
     found = measure_blocks(watch, calls, latencies, rules, random.Random(0), surroundings)
     assert (found.disturbed, found.repeats) == (disturbed, repeats)
-    assert surroundings.begun == 3 + repeats
-    assert [visit.block for visit in found.visits] == [block for block in range(3) for _ in "ABBA"]
+    assert surroundings.begun == 3 + repeats // 2
+    assert [visit.block for visit in found.visits] == [block for block in range(6) for _ in "AB"]
 
 
 def test_repeating_ends_with_the_time(clock: FakeClock, watch: Stopwatch) -> None:
     """On a machine that is always busy slow calls don't take thrice as long."""
     calls = {"A": clock.step(lambda index: SLOW_S)}
     surroundings = FakeSurroundings([BUSY] * 99)
-    rules = protocol(min_blocks=3, arm_budget_s=1.0)
+    rules = protocol(min_blocks=6, arm_budget_s=1.0)
     found = measure_blocks(watch, calls, {"A": SLOW_S}, rules, random.Random(0), surroundings)
-    assert (found.disturbed, found.repeats) == ((0, 1, 2), 0)
+    assert (found.disturbed, found.repeats) == (tuple(range(6)), 0)
 
 
-@pytest.mark.parametrize(("latency_s", "blocks"), [(FAST_S, 2), (SLOW_S, 1)])
+@pytest.mark.parametrize(("latency_s", "blocks"), [(FAST_S, 4), (SLOW_S, 2)])
 def test_alone_is_a_few_visits(
     latency_s: float, blocks: int, clock: FakeClock, watch: Stopwatch
 ) -> None:
@@ -429,7 +431,7 @@ def test_alone_is_a_few_visits(
     calls = {"A": clock.step(lambda index: latency_s)}
     rules = alone(latency_s, protocol(arm_budget_s=1e6, calls=10_000))
     visits = measure(watch, calls, {"A": latency_s}, rules)
-    assert [visit.block for visit in visits] == [block for block in range(blocks) for _ in "AA"]
+    assert [visit.block for visit in visits] == list(range(blocks))
 
 
 def test_a_sample_is_fixed_by_an_arm_elsewhere(clock: FakeClock, watch: Stopwatch) -> None:
@@ -437,3 +439,18 @@ def test_a_sample_is_fixed_by_an_arm_elsewhere(clock: FakeClock, watch: Stopwatc
     calls = {"A": clock.step(lambda index: FAST_S)}
     visits = measure(watch, calls, {"A": FAST_S, "": FAST_S / 4}, protocol())
     assert all(visit.calls == 8 * len(visit.samples_s) for visit in visits)
+
+
+def test_blocks_are_numbered_on_from_others() -> None:
+    """Those of two groups of arms are told apart, the disturbed among them too."""
+
+    def blocks(arm: str, *disturbed: int) -> Blocks:
+        visits = (Visit(arm, block, (1.0,), 1, 0.0, 0.0) for block in (0, 1))
+        return Blocks(tuple(visits), disturbed, len(disturbed))
+
+    found = Blocks().then(blocks("A", 1)).then(blocks("B", 0))
+    assert [(each.arm, each.block) for each in found.visits] == [
+        ("A", 0), ("A", 1), ("B", 2), ("B", 3),
+    ]  # fmt: skip
+    assert (found.disturbed, found.repeats) == ((1, 2), 2)
+    assert [each.block for each in found.calm] == [0, 3]
