@@ -29,6 +29,8 @@ from dynamometer.results.summary import CaseSummary, summarize_cases  # noqa: E4
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.axes import Axes
+
 MODELS = {
     "torchbench.py": ("dcgan", "mobilenet_v3_large", "resnet18", "squeezenet1_1"),
     "timm_models.py": ("lcnet_050", "regnety_002", "tinynet_a"),
@@ -140,7 +142,7 @@ def _draw(found: dict[tuple[str, Allocator], CaseSummary], path: Path) -> bool:
     return True
 
 
-def _draw_policy(axes, cases: Sequence[CaseSummary], policy: Allocator, shift: float) -> None:  # noqa: ANN001  matplotlib's
+def _draw_policy(axes: Axes, cases: Sequence[CaseSummary], policy: Allocator, shift: float) -> None:
     ratios = [(row, case.arms[0].speedup) for row, case in enumerate(cases)]
     known = [(row + shift, ratio) for row, ratio in ratios if ratio is not None]
     values = [ratio.value for _, ratio in known]

@@ -7,17 +7,16 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.common.experiment import Process
-from dynamometer.common.messages import Findings
+from dynamometer.common.experiment import Process, only_missing
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.interference import LONGEST_DISTURBANCE, seems_to_interfere
 from dynamometer.results.metrics import LATENCY, LATENCY_APART
-from dynamometer.results.records import PASSED, Absence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynamometer.common.experiment import Context
+    from dynamometer.common.messages import Findings
     from dynamometer.results.cases import Case, RunPlan
 
 TURNS = 2
@@ -53,9 +52,7 @@ class Apart:
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave the case as it is: only this turn of the arm is missing."""
-        reason = findings.outcome.reason or str(findings.outcome.status)
-        absent = tuple(Absence(metric=LATENCY_APART, arm=arm, reason=reason) for arm in arms)
-        return Findings(outcome=PASSED, absent=absent, notes=findings.notes)
+        return only_missing(LATENCY_APART, findings, arms)
 
     def measure(self, context: Context) -> Findings:
         """Load, compile, settle, and time one arm."""

@@ -7,40 +7,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.common.experiment import Process
+from dynamometer.common.experiment import InOneProcess
 from dynamometer.common.messages import Findings
 from dynamometer.results.metrics import BATCH_SIZE, LATENCY
 from dynamometer.results.records import PASSED, ArmResult, Measurement, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dynamometer.common.experiment import Context
-    from dynamometer.results.cases import Case, RunPlan
 
 _FEWEST, _CALLS = 2, 5
 _ENOUGH_S = 1.0
 
 
 @dataclass(frozen=True)
-class BatchSizes:
+class BatchSizes(InOneProcess):
     """The search of `--find-batch-sizes`: replicate `k` runs eager at batch size 2 to the `k`.
 
     Each size has a process of its own, so that one too large takes nothing found before with it,
     and the search ends with the first that does not pass.
     """
-
-    def processes(
-        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
-        """Try one size in one process."""
-        del replicate, found
-        return (Process(case.arms, plan.protocol.allocator),)
-
-    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
-        """Give the arm the outcome of the process."""
-        results = tuple(ArmResult(arm=arm, outcome=findings.outcome) for arm in arms)
-        return msgspec.structs.replace(findings, arms=results)
 
     def measure(self, context: Context) -> Findings:
         """Load the model at the replicate's batch size, and take a few steps."""

@@ -20,6 +20,7 @@ from dynamometer.common.errors import (
 from dynamometer.common.options import (
     GroupedCommand,
     calibrate_options,
+    explain_options,
     report_options,
     run_options,
 )
@@ -128,6 +129,14 @@ def _program() -> click.Group:
         program, words = invocation
         return calibrate.run(program, words, options)
 
+    @program.command("explain", cls=GroupedCommand, help=_EXPLAIN_HELP)
+    @click.argument("target")
+    @explain_options
+    def explain(*, target: str, **options: Any) -> int:
+        from dynamometer.common import explain  # click and msgspec are all it takes until it runs
+
+        return explain.run(target, options)
+
     @program.command("doctor", help="Say what on this machine makes figures worse.")
     def doctor() -> int:
         return _doctor()
@@ -146,6 +155,15 @@ _CALIBRATE_HELP = """Find out how often measuring is wrong on this machine.
 Identical arms, and arms slowed by 1, 2 and 5 %, are measured on models of torchbench; the page
 that is written says how often identical arms are called different, how often intervals hold the
 truth, and how often a slowdown is noticed. Later runs below the same --output-dir learn from it.
+"""
+
+_EXPLAIN_HELP = """Show what Dynamo makes of a model or a function.
+
+Graph breaks with their source line and what to do about them, each graph as a table, guards in
+words, bytecode beside what Python runs instead, recompiles.
+
+TARGET is SUITE/MODEL, or FILE.py::NAME for a function without arguments that returns a module or
+function and its inputs. A list of inputs is as many calls, which shows recompiles as well.
 """
 
 _TARGETS = """

@@ -5,34 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from dynamometer.common.experiment import Process
+from dynamometer.common.experiment import InOneProcess
 from dynamometer.common.messages import Findings
 from dynamometer.results.records import PASSED, ArmResult, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dynamometer.common.experiment import Context
-    from dynamometer.results.cases import Case, RunPlan
 
 
 @dataclass(frozen=True)
-class CoverageOfModels:
+class CoverageOfModels(InOneProcess):
     """The experiment of `--coverage`: what of a step is inside graphs, and what is lost where."""
-
-    def processes(
-        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
-        """Count in one process."""
-        del replicate, found
-        return (Process(case.arms, plan.protocol.allocator),)
-
-    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
-        """Give the arm the outcome of the process."""
-        results = tuple(ArmResult(arm=arm, outcome=findings.outcome) for arm in arms)
-        return msgspec.structs.replace(findings, arms=results)
 
     def measure(self, context: Context) -> Findings:
         """Compile the model, run each graph as it is, and count."""

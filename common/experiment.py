@@ -8,13 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from dynamometer.common.messages import Progress
+import msgspec
+
+from dynamometer.common.messages import Findings, Progress
 from dynamometer.common.shapes import with_other_sizes
+from dynamometer.results.records import PASSED, Absence, ArmResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from dynamometer.common.messages import Findings, Job
+    from dynamometer.common.messages import Job
     from dynamometer.common.suite import LoadedModel, Suite
     from dynamometer.dynamo.device import Device
     from dynamometer.results.cases import Allocator, Case, RunPlan
@@ -128,3 +131,35 @@ class Experiment(Protocol):
             arms: those the process dealt with.
         """
         ...
+
+
+@dataclass(frozen=True)
+class InOneProcess:
+    """What experiments share that deal with all arms of a case in one process."""
+
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
+        """Take all arms in one process, in every replicate."""
+        del replicate, found
+        return (Process(case.arms, plan.protocol.allocator),)
+
+    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
+        """Give every arm the outcome of the process where it has none of its own."""
+        if findings.arms:
+            return findings
+        results = tuple(ArmResult(arm=arm, outcome=findings.outcome) for arm in arms)
+        return msgspec.structs.replace(findings, arms=results)
+
+
+def only_missing(metric: str, findings: Findings, arms: tuple[str, ...]) -> Findings:
+    """Leave a case as it is whose process did not pass: only what it was to measure is missing.
+
+    Args:
+        metric: what it was to measure.
+        findings: the worker's, or made of how it died.
+        arms: those the process dealt with.
+    """
+    reason = findings.outcome.reason or str(findings.outcome.status)
+    absent = tuple(Absence(metric=metric, arm=arm, reason=reason) for arm in arms)
+    return Findings(outcome=PASSED, absent=absent, notes=findings.notes)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.common.experiment import Process
+from dynamometer.common.experiment import Process, only_missing
 from dynamometer.common.messages import Findings
 from dynamometer.results.cases import Allocator
 from dynamometer.results.metrics import LOADED_MEMORY, PEAK_MEMORY
-from dynamometer.results.records import PASSED, Absence, Measurement, Stage
+from dynamometer.results.records import PASSED, Measurement, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,9 +42,7 @@ class Memory:
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave the case as it is: only the memory of these arms is missing."""
-        reason = findings.outcome.reason or str(findings.outcome.status)
-        absent = tuple(Absence(metric=PEAK_MEMORY, arm=arm, reason=reason) for arm in arms)
-        return Findings(outcome=PASSED, absent=absent, notes=findings.notes)
+        return only_missing(PEAK_MEMORY, findings, arms)
 
     def measure(self, context: Context) -> Findings:
         """Load, note the baseline, compile, then call and read the peak."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.common.experiment import Process
+from dynamometer.common.experiment import Process, only_missing
 from dynamometer.common.messages import Findings
 from dynamometer.results.calibration import NAIVE_LATENCY, PAIRS, naive_metric
 from dynamometer.results.cases import Allocator
-from dynamometer.results.records import PASSED, Absence, Measurement, Stage
+from dynamometer.results.records import PASSED, Measurement, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,9 +39,7 @@ class Naive:
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave the case as it is: only what is measured here is missing."""
-        reason = findings.outcome.reason or str(findings.outcome.status)
-        absent = tuple(Absence(metric=NAIVE_LATENCY, arm=arm, reason=reason) for arm in arms)
-        return Findings(outcome=PASSED, absent=absent, notes=findings.notes)
+        return only_missing(NAIVE_LATENCY, findings, arms)
 
     def measure(self, context: Context) -> Findings:
         """Build the arms in the order they are listed, warm up, and time calls in turn."""

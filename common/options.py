@@ -307,6 +307,29 @@ _CALIBRATE_OPTIONS = (
 )  # fmt: skip
 
 
+_EXPLAIN_OPTIONS = (
+    _option(
+        "--scale", type=click.Choice([scale.value for scale in Scale]), default="tiny",
+        show_default=True, group="Workload", help="How far a suite's model is shrunk.",
+    ),
+    _option(
+        "--format", "form", type=click.Choice(["text", "html", "json"]), default="text",
+        show_default=True, group="Output", help="Plain text, a page, or values.",
+    ),
+    _option(
+        "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+        group="Output", help="Instead of standard output.",
+    ),
+)  # fmt: skip
+
+
+def explain_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of an explanation."""
+    for option in reversed(_EXPLAIN_OPTIONS):
+        command = option(command)
+    return command
+
+
 def calibrate_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of a calibration."""
     for option in reversed(_CALIBRATE_OPTIONS):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.common.experiment import Process
+from dynamometer.common.experiment import InOneProcess
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.metrics import COMPILE_TIME, COMPILE_TIME_WARM, LATENCY
 from dynamometer.results.records import Absence, ArmResult, Status
@@ -17,30 +17,20 @@ if TYPE_CHECKING:
 
     from dynamometer.common.experiment import Context
     from dynamometer.common.messages import Findings
-    from dynamometer.results.cases import Case, RunPlan
     from dynamometer.results.records import Measurement, Outcome
 
 _COMPILE_TIMES = frozenset({COMPILE_TIME, COMPILE_TIME_WARM})
 
 
 @dataclass(frozen=True)
-class Speedup:
+class Speedup(InOneProcess):
     """The speedup experiment: compile time, correctness, then latencies in blocks."""
-
-    def processes(
-        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
-        """Measure all arms in one process, in every replicate."""
-        del replicate, found
-        return (Process(case.arms, plan.protocol.allocator),)
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Give every arm the outcome of the case where it has none, and say what is missing."""
-        results = findings.arms or tuple(
-            ArmResult(arm=arm, outcome=findings.outcome) for arm in arms
-        )
-        absent = absences(results, findings.measurements)
-        return msgspec.structs.replace(findings, arms=results, absent=absent)
+        salvaged = super().salvage(findings, arms)
+        absent = absences(salvaged.arms, salvaged.measurements)
+        return msgspec.structs.replace(salvaged, absent=absent)
 
     def measure(self, context: Context) -> Findings:
         """Build the arms in random order on a randomly padded heap, then visit them in blocks."""

@@ -8,27 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.common.experiment import Process
+from dynamometer.common.experiment import InOneProcess
 from dynamometer.common.messages import Findings
 from dynamometer.results.records import PASSED, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dynamometer.common.experiment import Context
-    from dynamometer.results.cases import Case, RunPlan
 
 
 @dataclass(frozen=True)
-class Toolchain:
+class Toolchain(InOneProcess):
     """Loads every backend of the plan, and lets its toolchain prepare what it keeps."""
-
-    def processes(
-        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
-        """Prepare in one process; all cases have the same arms."""
-        del replicate, found
-        return (Process(case.arms, plan.protocol.allocator),)
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave it at that: the stage says whether a backend or its toolchain is at fault."""

@@ -13,8 +13,6 @@ from dynamometer.results.records import CaptureStats
 class Snapshot:
     """Dynamo's counters at one moment; numbers are differences of two snapshots."""
 
-    frames: int
-    frames_ok: int
     graphs: int
     ops: int
     breaks: Counter[str]
@@ -26,8 +24,6 @@ class Snapshot:
     def take(cls) -> Snapshot:
         """Copy the counters."""
         return cls(
-            frames=internals.counters("frames")["total"],
-            frames_ok=internals.counters("frames")["ok"],
             graphs=internals.counters("stats")["unique_graphs"],
             ops=internals.counters("stats")["calls_captured"],
             breaks=internals.counters("graph_break"),
@@ -47,7 +43,7 @@ class Snapshot:
         breaks: Counter[str] = Counter()
         for reason, count in (now.breaks - self.breaks).items():
             breaks[internals.headline(reason)] += count
-        frames, frames_ok = now.frames - self.frames, now.frames_ok - self.frames_ok
+        frames, frames_ok = log.frames, log.frames_ok
         if frames == 0:  # where the whole must be one graph Dynamo doesn't count: all are, or none
             frames = frames_ok = len(now.compilations - self.compilations)
         return CaptureStats(

@@ -321,7 +321,7 @@ def _breaks(
         breaks.append(
             GraphBreak(
                 reason=first.reason,
-                hint=first.hint,
+                hint=first.hints[0] if first.hints else None,
                 file=file,
                 line=line,
                 function=first.function,

@@ -67,7 +67,26 @@ class Fallback:
             return run_as_is
 
 
-class Optimize:
+class _Entered:
+    """One of Dynamo's own contexts, which it refuses to be entered as unless told."""
+
+    _dynamo: Any
+
+    def __enter__(self) -> Self:
+        with state.context_managers():
+            self._dynamo.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._dynamo.__exit__(kind, error, trace)
+
+
+class Optimize(_Entered):
     """Compiles what it is applied to, or what is called while it is entered."""
 
     def __init__(
@@ -106,43 +125,15 @@ class Optimize:
         """Give a function, or a module, that is compiled when it is called."""
         return self._dynamo(function)
 
-    def __enter__(self) -> Self:
-        """Compile whatever is called from now on."""
-        with state.context_managers():
-            self._dynamo.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Compile no more."""
-        self._dynamo.__exit__(kind, error, trace)
-
 
 optimize = Optimize
 
 
-class _Run:
+class _Run(_Entered):
     """Runs what is compiled, and compiles nothing new."""
 
     def __init__(self) -> None:
         self._dynamo = internals.run_only()
-
-    def __enter__(self) -> Self:
-        with state.context_managers():
-            self._dynamo.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._dynamo.__exit__(kind, error, trace)
 
 
 def run(function: Callable[..., Any] | None = None) -> Any:

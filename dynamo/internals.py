@@ -8,19 +8,23 @@ from __future__ import annotations
 import re
 import sysconfig
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import _dynamo
-from torch._dynamo import convert_frame, exc, utils
+from torch._C._dynamo.guards import DictGuardManager, RootGuardManager
+from torch._dynamo import convert_frame, eval_frame, exc, utils
 
 from dynamometer.results.coverage import Recompile, SkippedFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from types import CodeType
 
+    from torch import fx
     from torch._dynamo.output_graph import GraphCompileReason
 
 _ALL_COMPILATIONS = 100_000
@@ -30,6 +34,8 @@ CONTROL_FLOW = (exc.RestartAnalysis, exc.ShortenTraceback)
 """What Dynamo raises through backends to itself."""
 
 _HINT = re.compile(r"^\s*Hint: (.*)$", re.MULTILINE)
+_EXPLANATION = re.compile(r"^\s*Explanation: (.*)$", re.MULTILINE)
+_GUARD_HINT = re.compile(r" \(HINT: .*\)$")
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,8 @@ class Break:
     """Why and where one graph had to end: the innermost line that is not Python's or torch's."""
 
     reason: str
-    hint: str | None
+    explanation: str | None
+    hints: tuple[str, ...]
     file: str
     line: int
     function: str
@@ -124,10 +131,11 @@ def _place(found: utils.CompilationMetrics) -> dict[str, Any]:
 def _break(found: GraphCompileReason) -> Break:
     own = [frame for frame in found.user_stack if not _is_foreign(frame.filename)]
     place = (own or found.user_stack)[-1]
-    hint = _HINT.search(found.reason)
+    explanation = _EXPLANATION.search(found.reason)
     return Break(
         reason=headline(found.reason),
-        hint=hint[1] if hint else None,
+        explanation=explanation[1] if explanation else None,
+        hints=tuple(_HINT.findall(found.reason)),
         file=place.filename,
         line=place.lineno or 0,
         function=place.name,
@@ -174,6 +182,58 @@ def optimize(
 def run_only(function: Callable[..., Any] | None = None) -> Any:
     """Give Dynamo's own decorator, or context, that compiles nothing new."""
     return _dynamo.run(function)
+
+
+@contextmanager
+def watching(rewritten: Callable[[CodeType, CodeType], None]) -> Iterator[None]:
+    """Tell of every frame that is compiled meanwhile: its bytecode, and what Dynamo makes of it."""
+    handle = convert_frame.register_bytecode_hook(rewritten)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def guards_of(original: CodeType, rewritten: CodeType) -> tuple[tuple[str, str | None], ...]:
+    """Give the guards that are checked before rewritten bytecode runs.
+
+    Returns:
+        The text of each, and the line of the user's code it is there for; none where Dynamo has
+        dropped the bytecode since.
+    """
+    found = dict.fromkeys(
+        text
+        for entry in eval_frame._debug_get_cache_entry_list(original)  # noqa: SLF001  this module is the place
+        if entry.code is rewritten
+        for guard in _guards_below(entry.guard_manager.root)
+        for text in guard.verbose_code_parts()
+    )
+    return tuple(map(_guard, found))
+
+
+def _guards_below(manager: Any) -> Iterator[Any]:
+    yield from manager.get_leaf_guards()
+    if isinstance(manager, DictGuardManager):
+        for pair in manager.get_key_value_managers().values():
+            for each in pair:
+                if each is not None:
+                    yield from _guards_below(each)
+    for child in manager.get_child_managers():
+        yield from _guards_below(child)
+    if isinstance(manager, RootGuardManager):
+        yield from manager.get_epilogue_lambda_guards()
+
+
+def _guard(text: str) -> tuple[str, str | None]:
+    code, *remarks = _GUARD_HINT.sub("", text).split("  # ")
+    return code.strip(), remarks[-1].strip() if remarks else None
+
+
+def input_source(node: fx.Node) -> str | None:
+    """Give the expression a graph's input comes from, such as `L['x']`, where Dynamo says."""
+    source = getattr(node, "_dynamo_source", None)  # set just before a backend sees the graph
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else None
 
 
 def compiler_of(backend: str | Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from dynamometer.common.suite import LoadedModel
-from dynamometer.models.function import FunctionModule
+from dynamometer.dynamo.function import FunctionModule
 from dynamometer.models.isoneutral import Mixing, isoneutral_mixing
 from dynamometer.models.ocean_grid import box_shape, random_grid, uniform
 from dynamometer.models.seawater import enthalpy_slope

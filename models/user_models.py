@@ -1,10 +1,11 @@
 """A user's own models: `dynamometer run FILE.py[::name]`, a saved program, or a model of the hub.
 
-A model is a function that can be called without arguments and returns `(module, inputs)`. Inputs
-are a tuple of positional ones, a dictionary of keyword ones, or a single tensor. Where it has an
-argument `batch_size` with a number as default, it is called with other batch sizes too if these
-are asked for. A dictionary of such functions holds several models. Files are read, not imported,
-to list what they hold; only workers import them.
+A model is a function that can be called without arguments and returns `(module, inputs)`, or a
+plain function in place of the module. Inputs are a tuple of positional ones, a dictionary of
+keyword ones, or a single tensor; a list of tuples or dictionaries is as many calls of a step. Where
+it has an argument `batch_size` with a number as default, it is called with other batch sizes too if
+these are asked for. A dictionary of such functions holds several models. Files are read, not
+imported, to list what they hold; only workers import them.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING
 
-from dynamometer.common.suite import LoadedModel
+from dynamometer.common.suite import Inputs, LoadedModel
 from dynamometer.results.cases import ModelSpec
 
 if TYPE_CHECKING:
@@ -117,19 +119,45 @@ def as_loaded(value: object, name: str) -> LoadedModel:
     """Take what a user's function returned.
 
     Raises:
-        TypeError: it is not a module with its inputs; says what it is.
+        TypeError: it is not a module or function with its inputs; says what it is.
     """
-    from torch import Tensor, nn
+    from torch import nn
+
+    from dynamometer.dynamo.function import FunctionModule
 
     match value:
-        case (nn.Module() as module, Tensor() as single):
-            return LoadedModel(module=module, args=(single,))
-        case (nn.Module() as module, Mapping() as named):
-            return LoadedModel(module=module, kwargs=dict(named))
-        case (nn.Module() as module, (tuple() | list()) as positional):
-            return LoadedModel(module=module, args=tuple(positional))
+        case (nn.Module() | FunctionType() as called, given):
+            calls = given if _is_several(given) else [given]
+            found = [_inputs(each) for each in calls]
+            if all(found):
+                module = called if isinstance(called, nn.Module) else FunctionModule(called)
+                first, *others = [each for each in found if each]
+                return LoadedModel(
+                    module=module, args=first.args, kwargs=first.kwargs, others=tuple(others)
+                )
     msg = f"{name} must return (module, inputs), not {_describe(value)}"
     raise TypeError(msg)
+
+
+def _is_several(given: object) -> bool:
+    return (
+        isinstance(given, list)
+        and bool(given)
+        and all(isinstance(each, tuple | Mapping) for each in given)
+    )
+
+
+def _inputs(given: object) -> Inputs | None:
+    from torch import Tensor
+
+    match given:
+        case Tensor() as single:
+            return Inputs(args=(single,))
+        case Mapping() as named:
+            return Inputs(kwargs=dict(named))
+        case (tuple() | list()) as positional:
+            return Inputs(args=tuple(positional))
+    return None
 
 
 def _describe(value: object) -> str:

@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 
     from dynamometer.results.batch_sizes import BatchSizeSummary
     from dynamometer.results.coverage_report import CoverageSummary
-    from dynamometer.results.records import Estimate, Outcome, Record
+    from dynamometer.results.records import Estimate, Record
     from dynamometer.results.summary import ArmSummary, SuiteSummary
     from dynamometer.results.verdicts import Judgement
 
 _NAME_WIDTH = 30
-_REASON_CHARACTERS = 100
 
 
 class Console:
@@ -63,9 +62,9 @@ def search_line(search: BatchSizeSummary) -> str:
     """Render one search: the largest batch, the fastest, and what ended it."""
     name = f"{search.case.device:4} {search.case.model:<{_NAME_WIDTH}}"
     passed = search.end.status is Status.PASS
-    end = search.end.reason if passed else f"then {_failure_text(search.end)}"
+    end = search.end.reason if passed else f"then {search.end.line}"
     if search.largest is None or search.fastest is None:
-        return f"{name} {_failure_text(search.end)}"
+        return f"{name} {search.end.line}"
     largest, fastest = search.largest, search.fastest
     return (
         f"{name} batch size {largest.batch_size} ({largest.samples_per_s:.3g} samples/s); fastest"
@@ -78,7 +77,7 @@ def case_line(case: CaseSummary) -> str:
     captures = [arm.capture for arm in case.arms if arm.capture]
     ok, total = (captures[0].frames_ok, captures[0].frames) if captures else (0, 0)
     if {arm.outcome for arm in case.arms} == {case.outcome} != {PASSED}:
-        arms = _failure_text(case.outcome)  # no arm has anything of its own to say
+        arms = case.outcome.line  # no arm has anything of its own to say
     else:
         arms = "  ".join(_arm_text(case, arm) for arm in case.arms)
     name = f"{case.case.model:<{_NAME_WIDTH}}"
@@ -189,7 +188,7 @@ def _arm_text(case: CaseSummary, arm: ArmSummary) -> str:
     label = f"{arm.name} " if len(case.arms) > 1 else ""
     ratio = arm.speedup
     if arm.outcome.status is not Status.PASS:
-        return label + _failure_text(arm.outcome)
+        return label + arm.outcome.line
     if ratio is None:
         error = _number(arm.max_error, "{:.1e}")
         return f"{label}not measured" if case.is_timed else f"{label}PASS error {error}"
@@ -207,12 +206,6 @@ def _pays(case: CaseSummary, arm: ArmSummary) -> str:
     calls, low, high = (f"{float(f'{each:.3g}'):,.0f}" for each in
                         (found.calls, found.low, found.high))  # fmt: skip
     return f", pays after {calls} calls [{low}, {high}]"
-
-
-def _failure_text(outcome: Outcome) -> str:
-    reason = " ".join((outcome.reason or "no reason given").split())[:_REASON_CHARACTERS]
-    stage = f" ({outcome.stage})" if outcome.stage else ""
-    return f"{outcome.status.upper()}{stage} {reason}"
 
 
 def _rate(arm: SuiteSummary) -> str:

@@ -144,9 +144,7 @@ def line(found: CoverageSummary) -> str:
     case, seen = found.case, found.coverage
     name = f"{case.device:4} {case.model:<{_NAME_WIDTH}}"
     if seen is None:
-        stage = f" ({found.outcome.stage})" if found.outcome.stage else ""
-        reason = " ".join((found.outcome.reason or "no reason given").split())
-        return f"{name} {found.outcome.status.upper()}{stage} {reason[:100]}"
+        return f"{name} {found.outcome.line}"
     return (
         f"{name} {seen.frames_ok:3}/{seen.frames:3} frames (+{seen.frames_again:2}),"
         f" {len(seen.graphs):3} graphs {seen.graph_calls:4} calls,"

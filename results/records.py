@@ -47,7 +47,15 @@ class Outcome(Value, frozen=True, kw_only=True):
     reason: str | None = None
     detail: str | None = None
 
+    @property
+    def line(self) -> str:
+        """Status, stage and how the reason begins."""
+        reason = " ".join((self.reason or "no reason given").split())[:_REASON_CHARACTERS]
+        stage = f" ({self.stage})" if self.stage else ""
+        return f"{self.status.upper()}{stage} {reason}"
 
+
+_REASON_CHARACTERS = 100
 PASSED = Outcome(status=Status.PASS)
 
 

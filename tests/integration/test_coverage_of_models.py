@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from hand_built import EagerCount
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from dynamometer.common import cli, registry
 from dynamometer.common.plan import Selection, Workload, build_cases, select
@@ -26,17 +26,6 @@ MODELS = {
     "timm_models": ("lcnet_050", "regnety_002"),
 }
 """Each is one graph."""
-
-
-class EagerCount(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
-    """Counts every operator there is."""
-
-    total = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Count one."""
-        self.total += 1
-        return func(*args, **(kwargs or {}))
 
 
 def load(suite_name: str, model: str) -> LoadedModel:

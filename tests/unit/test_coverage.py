@@ -10,7 +10,6 @@ import hand_built as models
 import pytest
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from dynamometer.dynamo import coverage
 
@@ -95,17 +94,6 @@ def step_of(call: Callable[..., Any], *, training: bool) -> Callable[[], object]
     return step
 
 
-class EagerCount(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
-    """Counts every operator there is."""
-
-    total = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Count one."""
-        self.total += 1
-        return func(*args, **(kwargs or {}))
-
-
 @pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.make.__name__)
 def test_counts_are_exact(known: Known, *, training: bool) -> None:
@@ -145,7 +133,7 @@ def test_the_total_is_what_eager_runs(known: Known) -> None:
     """Whatever Dynamo does with it, a model runs the operators it runs without."""
     model = known.make()
     step = step_of(model, training=False)
-    with EagerCount() as eager:  # type: ignore[no-untyped-call]  # torch's
+    with models.EagerCount() as eager:  # type: ignore[no-untyped-call]  # torch's
         step()
     assert count(model, training=False).total_ops == eager.total
 
@@ -170,7 +158,7 @@ def test_a_backward_in_the_forward_is_part_of_it() -> None:
     """Every operator of it is lost at the line that calls it."""
     model = models.Slopes()
     step = step_of(model, training=False)
-    with EagerCount() as eager:  # type: ignore[no-untyped-call]  # torch's
+    with models.EagerCount() as eager:  # type: ignore[no-untyped-call]  # torch's
         step()
     found = count(model, training=False)
     (line,) = found.breaks

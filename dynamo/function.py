@@ -25,6 +25,6 @@ class FunctionModule(nn.Module):
         """Name the function where the module is printed."""
         return getattr(self.function, "__qualname__", repr(self.function))
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function with the inputs."""
-        return self.function(*inputs)
+        return self.function(*args, **kwargs)

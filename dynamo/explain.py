@@ -1,0 +1,166 @@
+"""What Dynamo makes of a callable: bytecode, graphs, guards and breaks, as it happens."""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynamometer.dynamo import internals, state
+from dynamometer.dynamo.function import FunctionModule
+from dynamometer.results.explanation import (
+    ExplainedBreak,
+    Explanation,
+    Frame,
+    Guard,
+    Instruction,
+    Operation,
+)
+from dynamometer.results.guard_words import in_words, readable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import CodeType
+
+Call = tuple[tuple[Any, ...], "Mapping[str, Any]"]
+"""Positional and keyword arguments."""
+
+_BORING = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "RESUME"})
+"""Instructions that say nothing to a reader, and differ from one Python to the next."""
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_UNIQUE = re.compile(r"(__compiled_fn_\d+)_[0-9a-f_]+")
+"""The name of a compiled graph ends with a random number."""
+
+_CONTEXT_LINES = 2
+
+
+def explain(name: str, function: Callable[..., Any], calls: Sequence[Call]) -> Explanation:
+    """Have Dynamo compile a callable, after forgetting what it compiled, and note what it does.
+
+    Args:
+        name: what the callable is to be called.
+        function: a function or module; it runs once for each of the calls.
+        calls: the arguments of each; further calls show recompiles, and what lies beyond a branch.
+    """
+    if isinstance(function, FunctionModule):
+        function = function.function
+    state.forget_compiled()
+    log, recorder = internals.CompileLog.start(), _Recorder()
+    with internals.watching(recorder.rewritten):
+        compiled = internals.optimize(recorder.backend)(function)
+        for args, kwargs in calls:
+            compiled(*args, **kwargs)
+    done = log.read()
+    return Explanation(
+        target=name,
+        torch=torch.__version__,
+        calls=len(calls),
+        frames=tuple(map(_frame, recorder.frames)),
+        breaks=tuple(map(_break, dict.fromkeys(done.breaks))),
+        skipped=done.skipped,
+        recompiles=done.recompiles,
+    )
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    original: CodeType
+    rewritten: CodeType
+    graphs: tuple[tuple[Operation, ...], ...]
+
+
+@dataclass
+class _Recorder:
+    """Notes each graph, and then the frame it was captured in."""
+
+    frames: list[_Compiled] = field(default_factory=list)
+    _graphs: list[tuple[Operation, ...]] = field(default_factory=list)
+
+    def backend(self, graph: torch.fx.GraphModule, example_inputs: object) -> Callable[..., Any]:
+        del example_inputs
+        self._graphs.append(tuple(map(_operation, graph.graph.nodes)))
+        run_as_is: Callable[..., Any] = graph.forward
+        return run_as_is
+
+    def rewritten(self, original: CodeType, rewritten: CodeType) -> None:
+        self.frames.append(_Compiled(original, rewritten, tuple(self._graphs)))
+        self._graphs.clear()
+
+
+def _operation(node: torch.fx.Node) -> Operation:
+    arguments = [repr(each) for each in node.args]
+    arguments += [f"{name}={value!r}" for name, value in node.kwargs.items()]
+    return Operation(
+        name=node.name,
+        kind=node.op,
+        target=_target(node),
+        inputs=", ".join(arguments),
+        result=_result(node.meta.get("example_value")),
+    )
+
+
+def _target(node: torch.fx.Node) -> str:
+    if node.op == "placeholder":
+        return readable(internals.input_source(node) or "")
+    if isinstance(node.target, str):
+        return "" if node.op == "output" else node.target
+    return f"{getattr(node.target, '__module__', None) or 'torch'}.{node.target.__name__}"
+
+
+def _result(value: object) -> str:
+    """Say dtype and shape of what a node gives, as far as that is known before it runs."""
+    if isinstance(value, torch.Tensor):
+        dtype = str(value.dtype).removeprefix("torch.")
+        return f"{dtype}[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_result, value))})"
+    return "" if value is None else str(value)
+
+
+def _frame(found: _Compiled) -> Frame:
+    code = found.original
+    return Frame(
+        function=code.co_name,
+        file=code.co_filename,
+        line=code.co_firstlineno,
+        original=tuple(_instructions(code)),
+        rewritten=tuple(_instructions(found.rewritten)),
+        graphs=found.graphs,
+        guards=tuple(
+            Guard(words=in_words(text), code=text, place=place)
+            for text, place in internals.guards_of(code, found.rewritten)
+        ),
+    )
+
+
+def _instructions(code: CodeType) -> Iterator[Instruction]:
+    line = None
+    for each in dis.get_instructions(code):
+        # Python 3.13 says whether a line begins, and the line elsewhere.
+        starts = getattr(each, "line_number", each.starts_line) if each.starts_line else None
+        line = starts if starts is not None else line
+        if each.opname not in _BORING:
+            argument = _UNIQUE.sub(r"\1", _ADDRESS.sub("", each.argrepr))
+            yield Instruction(
+                offset=each.offset, line=line, operation=each.opname, argument=argument
+            )
+            line = None
+
+
+def _break(found: internals.Break) -> ExplainedBreak:
+    first, last = found.line - _CONTEXT_LINES, found.line + _CONTEXT_LINES
+    numbered = ((line, linecache.getline(found.file, line)) for line in range(first, last + 1))
+    return ExplainedBreak(
+        reason=found.reason,
+        explanation=found.explanation,
+        advice=found.hints,
+        file=found.file,
+        line=found.line,
+        function=found.function,
+        excerpt=tuple((line, text.rstrip()) for line, text in numbered if line > 0 and text),
+    )

@@ -1,0 +1,137 @@
+"""An explanation as text, and as a page. Pure; no torch."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import jinja2
+from tabulate import tabulate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dynamometer.results.explanation import (
+        ExplainedBreak,
+        Explanation,
+        Frame,
+        Instruction,
+        Operation,
+    )
+
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
+_HEADERS = ("name", "kind", "target", "inputs", "result")
+_ORIGINAL_WIDTH = 48
+
+
+def text(found: Explanation) -> str:
+    """Write an explanation as plain text."""
+    blocks = [
+        summary(found),
+        *itertools.starmap(_break_lines, enumerate(found.breaks, 1)),
+        *itertools.starmap(_frame_lines, enumerate(found.frames, 1)),
+        _left_alone(found),
+        _compiled_again(found),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def page(found: Explanation) -> str:
+    """Write an explanation as an HTML page that needs nothing else."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("dynamometer.results", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters.update(title=title, place=place, listing=_listing)
+    template = environment.get_template("explanation.html.j2")
+    return template.render(found=found, summary=summary(found), headers=_HEADERS)
+
+
+def summary(found: Explanation) -> list[str]:
+    """Say in two lines what there is."""
+    counts = (
+        _count(found.calls, "call"),
+        f"{_count(len(found.frames), 'frame')} compiled",
+        _count(found.graphs, "graph"),
+        _count(len(found.breaks), "graph break"),
+        _count(len(found.recompiles), "recompile"),
+    )
+    return [f"{found.target}, as torch {found.torch} compiles it", ", ".join(counts)]
+
+
+def title(frame: Frame) -> str:
+    """Name a frame: a function, or what is left of it after a graph break."""
+    resumed = _RESUMED.fullmatch(frame.function)
+    return f"the rest of {resumed[1]}, from line {resumed[2]}" if resumed else frame.function
+
+
+def place(file: str, line: int) -> str:
+    """Name a line briefly."""
+    return f"{PurePath(file).name}:{line}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _break_lines(number: int, found: ExplainedBreak) -> list[str]:
+    where = f"{place(found.file, found.line)} in {found.function}"
+    lines = [f"GRAPH BREAK {number}: {found.reason}", f"  {where}"]
+    lines += [
+        f"  {'>' if line == found.line else ' '} {line:5} | {code}" for line, code in found.excerpt
+    ]
+    lines += [f"  {found.explanation}"] if found.explanation else []
+    return lines + [f"  - {advice}" for advice in found.advice]
+
+
+def _frame_lines(number: int, frame: Frame) -> list[str]:
+    lines = [f"FRAME {number}: {title(frame)} ({place(frame.file, frame.line)})"]
+    for graph in frame.graphs:
+        lines += ["", "  graph", *_indented(_table(graph))]
+    if frame.guards:
+        lines += ["", "  compiled code is used again while"]
+        lines += [
+            f"  - {guard.words}" + (f"  ({guard.place})" if guard.place else "")
+            for guard in frame.guards
+        ]
+    lines += ["", f"  {'bytecode':{_ORIGINAL_WIDTH}} | what Dynamo has Python run instead"]
+    pairs = itertools.zip_longest(_listing(frame.original), _listing(frame.rewritten), fillvalue="")
+    return lines + [f"  {left:{_ORIGINAL_WIDTH}} | {right}".rstrip() for left, right in pairs]
+
+
+def _table(graph: Sequence[Operation]) -> list[str]:
+    rows = [(each.name, each.kind, each.target, each.inputs, each.result) for each in graph]
+    return tabulate(rows, headers=_HEADERS, tablefmt="simple", disable_numparse=True).splitlines()
+
+
+def _indented(lines: Sequence[str]) -> Iterator[str]:
+    return (f"  {line}".rstrip() for line in lines)
+
+
+def _listing(code: Sequence[Instruction]) -> list[str]:
+    """Give a line for each instruction: source line, offset, what it does."""
+    return [
+        f"{each.line or '':>4} {each.offset:>4} {each.operation} {each.argument}".rstrip()
+        for each in code
+    ]
+
+
+def _left_alone(found: Explanation) -> list[str]:
+    lines = [
+        f"  {each.function} ({place(each.file, each.line)}): {each.reason}"
+        for each in found.skipped
+    ]
+    return ["LEFT AS THEY ARE", *lines] if lines else []
+
+
+def _compiled_again(found: Explanation) -> list[str]:
+    lines = [
+        f"  {each.function} ({place(each.file, each.line)}), as this no longer held: {each.guard}"
+        for each in found.recompiles
+    ]
+    return ["COMPILED AGAIN", *lines] if lines else []
