@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.common.outcome import (
@@ -19,6 +21,7 @@ from dynamometer.common.steps import Step, in_float64, make_step
 from dynamometer.common.timing import Stopwatch, WarmUp, settle
 from dynamometer.dynamo import accuracy, capture
 from dynamometer.dynamo.backends import DynamoBackend, FunctionBackend, as_backend
+from dynamometer.dynamo.interface import Fallback
 from dynamometer.dynamo.phases import Phases
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.records import PASSED, CaptureStats, Outcome, Stage, Status
@@ -27,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dynamometer.common.experiment import Context
+    from dynamometer.common.messages import Job
     from dynamometer.common.suite import LoadedModel
     from dynamometer.dynamo.backends import Backend
-    from dynamometer.results.cases import Case
 
 
 @dataclass(frozen=True)
@@ -69,15 +72,16 @@ class CompiledArm:
 
     @property
     def outcome(self) -> Outcome:
-        """Flag a backend that was given nothing to compile: its 1.00x would be eager's own."""
-        if self.capture is not None and self.capture.graphs == 0:
-            return Outcome(
-                status=Status.FAIL,
-                stage=Stage.COMPILE,
-                reason="Dynamo captured no graph, so nothing was compiled",
-                detail="; ".join(self.capture.breaks) or None,
-            )
-        return PASSED
+        """Flag a backend that compiled nothing: its 1.00x would be eager's own."""
+        seen = self.capture
+        if seen is not None and seen.graphs == 0:
+            reason = "Dynamo captured no graph, so nothing was compiled"
+            detail = "; ".join(seen.breaks) or None
+        elif seen is not None and seen.fallbacks >= seen.graphs:
+            reason, detail = f"the backend failed on every graph: {seen.fallback_reason}", None
+        else:
+            return PASSED
+        return Outcome(status=Status.FAIL, stage=Stage.COMPILE, reason=reason, detail=detail)
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,7 @@ def compile_arm(
         return output
 
     with stages.at(Stage.COMPILE, name):
-        backend = _available_backend(name, context.job.case)
+        backend = _available_backend(name, context.job)
         own = loaded.copy()
         started = watch.now()
         step = _step(context, backend, own)
@@ -205,10 +209,22 @@ def compile_arm(
         step=step,
         preparing_s=preparing_s,
         first_steps_s=_steps_s(calls_s, len(step.calls)),
-        capture=before.stats_since(after_first_call) if backend.captures else None,
+        capture=_captured(backend, before.stats_since(after_first_call)),
         max_error=comparison.max_error,
         phases_s=phases_s,
     )
+
+
+def _captured(backend: Backend, seen: CaptureStats) -> CaptureStats | None:
+    """Add to what Dynamo captured the graphs the backend failed on."""
+    if not backend.captures:
+        return None
+    compiler = getattr(backend, "compiler", None)
+    failures = compiler.failures if isinstance(compiler, Fallback) else []
+    if not failures:
+        return seen
+    reason = f"{type(failures[0]).__name__}: {failures[0]}"
+    return msgspec.structs.replace(seen, fallbacks=len(failures), fallback_reason=reason)
 
 
 def settle_arm(context: Context, arm: CompiledArm) -> SettledArm:
@@ -223,7 +239,7 @@ def compiled_step(context: Context, loaded: LoadedModel, name: str) -> Step:
     Raises:
         SkippedError: the backend is not available here.
     """
-    return _step(context, _available_backend(name, context.job.case), loaded)
+    return _step(context, _available_backend(name, context.job), loaded)
 
 
 def _step(context: Context, backend: Backend, loaded: LoadedModel) -> Step:
@@ -267,11 +283,13 @@ def load_backend(name: str) -> Backend:
     return as_backend(registry.resolve("backends", name))
 
 
-def _available_backend(name: str, case: Case) -> Backend:
+def _available_backend(name: str, job: Job) -> Backend:
     backend = load_backend(name)
-    if case.nopython and isinstance(backend, DynamoBackend):
-        backend = replace(backend, full_graph=True)
-    reason = backend.available(case.device)
+    if isinstance(backend, DynamoBackend):
+        backend = replace(backend, full_graph=backend.full_graph or job.case.nopython)
+        if callable(backend.compiler) and not job.raise_backend_errors:  # a user's own
+            backend = replace(backend, compiler=Fallback(backend.compiler))
+    reason = backend.available(job.case.device)
     if reason:
         raise SkippedError(reason)
     return backend

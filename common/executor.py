@@ -255,6 +255,7 @@ class LocalExecutor:
             fastest_s=process.fastest_s,
             threads=self._plan.threads,
             memory_limit_bytes=self._plan.memory_limit_bytes,
+            raise_backend_errors=self._plan.raise_backend_errors,
         )
 
     def _cache(self, case: Case) -> Path:

@@ -33,6 +33,7 @@ class Job(Value, frozen=True, kw_only=True):
     """Seconds per call of the case's fastest arm, where that is known and may not be here."""
     threads: int | None = None
     memory_limit_bytes: int | None = None
+    raise_backend_errors: bool = False
 
 
 class Findings(Value, frozen=True, kw_only=True):

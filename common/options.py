@@ -156,6 +156,11 @@ _OPTIONS = (
         help="Dynamo must capture each model in one graph; where it can't, say why and where.",
     ),
     _option(
+        "--raise-backend-errors", is_flag=True, group="Workload",
+        help="An arm fails with its backend; else a graph it fails on runs in eager, and is"
+        " counted.",
+    ),
+    _option(
         "--scale", type=click.Choice([scale.value for scale in Scale]), default="full",
         show_default=True, group="Workload",
         help="The published configuration, or one shrunk in depth, width and input.",

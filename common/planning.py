@@ -171,6 +171,7 @@ def make_plan(
         seed=options["seed"],
         threads=options["threads"],
         no_skip=options["no_skip"],
+        raise_backend_errors=options["raise_backend_errors"],
     )
     _refuse_fixed_sizes(plan)
     return plan

@@ -86,6 +86,8 @@ def _execution_words(plan: RunPlan) -> list[str]:
         words += ["--threads", str(plan.threads)]
     if plan.protocol.allocator is not Allocator.KEEP:
         words += ["--allocator", plan.protocol.allocator]
+    if plan.raise_backend_errors:
+        words.append("--raise-backend-errors")
     if plan.protocol.start_method is StartMethod.SPAWN:
         words.append("--spawn")
     if plan.suite_options.get("all") == "yes":

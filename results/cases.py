@@ -273,6 +273,8 @@ class RunPlan(Value, frozen=True, kw_only=True):
 
     no_skip: bool = False
     """Whether models are run that their tables skip."""
+    raise_backend_errors: bool = False
+    """Whether an arm fails with its backend, where else the graph would run in eager."""
 
     def spec_of(self, case: Case) -> ModelSpec:
         """Find the spec of a case's model."""

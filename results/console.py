@@ -191,11 +191,17 @@ def _arm_text(case: CaseSummary, arm: ArmSummary) -> str:
         return label + arm.outcome.line
     if ratio is None:
         error = _number(arm.max_error, "{:.1e}")
-        return f"{label}not measured" if case.is_timed else f"{label}PASS error {error}"
+        passed = f"PASS error {error}{_fallbacks(arm)}"
+        return f"{label}not measured" if case.is_timed else label + passed
     p_value = f"p={ratio.p_value:.2f}" if ratio.p_value <= SIGNIFICANT_P else "SAME"
-    unsteady = "" if arm.steady else " unsteady"
-    interval = f"[{ratio.low:.3f}, {ratio.high:.3f}]"
-    return f"{label}{ratio.value:.3f}x {p_value:6} {interval}{unsteady}{_pays(case, arm)}"
+    remarks = f"{'' if arm.steady else ' unsteady'}{_fallbacks(arm)}{_pays(case, arm)}"
+    return f"{label}{ratio.value:.3f}x {p_value:6} [{ratio.low:.3f}, {ratio.high:.3f}]{remarks}"
+
+
+def _fallbacks(arm: ArmSummary) -> str:
+    """Say how many graphs run in eager, as the backend failed on them."""
+    seen = arm.capture
+    return f", {seen.fallbacks} of {seen.graphs} graphs in eager" if seen and seen.fallbacks else ""
 
 
 def _pays(case: CaseSummary, arm: ArmSummary) -> str:

@@ -107,6 +107,10 @@ class CaptureStats(Value, frozen=True, kw_only=True):
     """Over all frames."""
     guards_s: float | None = None
     """Seconds of checking them once, as Dynamo measured it when it made them."""
+    fallbacks: int = 0
+    """Graphs the backend failed on, which run in eager."""
+    fallback_reason: str | None = None
+    """What it raised on the first of them."""
 
 
 class ArmResult(Value, frozen=True, kw_only=True):

@@ -49,6 +49,16 @@ class TwoOutputs(nn.Module):
         return torch.relu(self.first(x)), torch.tanh(self.second(x))
 
 
+class TwoGraphs(Behaving):
+    """Two graphs, of which the second holds an exponential."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 64]` to `[B, 64]`."""
+        x = super().forward(x)
+        torch.compiler.disable(int)(0)
+        return x.exp()
+
+
 class Misbehaving(Behaving):
     """Does something out of line at every call, out of Dynamo's sight."""
 
@@ -186,6 +196,7 @@ CLASSES = {
     "allocates": Allocating,
     "behaves": Behaving,
     "slowed": Slowed,
+    "two_graphs": TwoGraphs,
     "two_outputs": TwoOutputs,
     "uncapturable": Uncapturable,
     "undecided": Undecided,

@@ -12,6 +12,7 @@ from dynamometer.results.records import ArmResult, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 INFERENCE = {
     "perturbs_one_element": "output[1]: error 0.001 exceeds the tolerance 0.0001; against float64",
@@ -68,3 +69,24 @@ def test_right_results_are_not_accused(
     """A backend that computes what eager does passes, in either mode."""
     assert inference[name].outcome.status is Status.PASS
     assert training[name].outcome.status is Status.PASS
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_backend_that_fails_on_some_graphs(tmp_path: Path, *, raises: bool) -> None:
+    """These run in eager, are counted, and the rest is compiled, unless errors are wanted."""
+    arms = ["wrong_backends:fails_on_exponentials", "wrong_backends:fails"]
+    manifest = hostile_manifest(
+        ["two_graphs"], arms, experiments=("accuracy",), raise_backend_errors=raises
+    )
+    record = run_manifest(manifest, tmp_path / "run")["two_graphs"]
+    some, every = (result for result in record.arms if result.arm != BASELINE)
+    assert every.outcome.status is Status.FAIL
+    assert "not today" in (every.outcome.reason or "")
+    if raises:
+        assert some.outcome.status is Status.FAIL
+        assert "no such operator: exp" in (some.outcome.reason or "")
+    else:
+        assert some.outcome.status is Status.PASS
+        assert some.capture is not None
+        assert (some.capture.graphs, some.capture.fallbacks) == (2, 1)
+        assert some.capture.fallback_reason == "NotImplementedError: no such operator: exp"

@@ -120,5 +120,19 @@ def drops_a_gradient_at_two(graph: torch.fx.GraphModule, inputs: Sequence[Any]) 
     return call
 
 
+def fails_on_exponentials(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Know no exponential."""
+    if any(node.target == "exp" for node in graph.graph.nodes):
+        msg = "no such operator: exp"
+        raise NotImplementedError(msg)
+    return graph.forward
+
+
+def fails(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Know no operator at all."""
+    msg = "not today"
+    raise NotImplementedError(msg)
+
+
 def _is_input(value: object) -> bool:
     return isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter)
