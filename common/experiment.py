@@ -73,14 +73,17 @@ class Context:
 
         Raises:
             SkippedError: the model can't be run in that state, for a reason that is no fault.
+            LookupError: there is no function of a name that Dynamo is to treat in its own way.
         """
         # This module is read by the parent, without torch.
         from dynamometer.common.steps import configure
         from dynamometer.dynamo import state
+        from dynamometer.dynamo.controls import apply_controls
 
         spec, case = self.job.spec, self.job.case
         state.seed_everything(self.job.seed)
         loaded = self.suite.load(spec, case)
+        apply_controls(case.controls)
         if case.dynamic:
             loaded = with_other_sizes(loaded, self.suite, spec, case)
         return configure(loaded, case, self.device.torch_device)

@@ -155,6 +155,23 @@ _OPTIONS = (
         "--nopython", is_flag=True, group="Workload",
         help="Dynamo must capture each model in one graph; where it can't, say why and where.",
     ),
+    *(
+        _option(
+            flag, name, multiple=True, metavar=metavar, group="Workload", help=text,
+        )
+        for flag, name, metavar, text in (
+            ("--allow-in-graph", "allow_in_graph", "MODULE:FUNCTION",
+             "Also run with this function put into graphs unseen; may be repeated."),
+            ("--disable-frame", "disable_frame", "MODULE:FUNCTION",
+             "Also run with this function, or Class.method, left to Python; may be repeated."),
+            ("--substitute", "substitute", "MODULE:FUNCTION=MODULE:FUNCTION",
+             "Also run with the second captured in place of the first; may be repeated."),
+        )
+    ),
+    _option(
+        "--controls", "model_controls", is_flag=True, group="Workload",
+        help="Also run each model with the controls its table declares.",
+    ),
     _option(
         "--raise-backend-errors", is_flag=True, group="Workload",
         help="An arm fails with its backend; else a graph it fails on runs in eager, and is"

@@ -6,11 +6,21 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dynamometer.common.errors import NothingSelectedError, UnknownNameError, UsageError
-from dynamometer.results.cases import BASELINE, Case, Dtype, Mode, Scale
+from dynamometer.results.cases import (
+    BASELINE,
+    NO_CONTROLS,
+    Case,
+    Controls,
+    Dtype,
+    Mode,
+    Scale,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dynamometer.results.cases import ModelSpec
 
@@ -48,6 +58,10 @@ class Workload:
     dynamic: bool = False
     scale: Scale = Scale.FULL
     batch_size: int | None = None
+    controls: Controls = NO_CONTROLS
+    """What every model is run with as well."""
+    model_controls: bool = False
+    """Whether it is also run with what its table says."""
 
 
 def select(specs: Iterable[ModelSpec], selection: Selection) -> tuple[ModelSpec, ...]:
@@ -85,27 +99,33 @@ def select(specs: Iterable[ModelSpec], selection: Selection) -> tuple[ModelSpec,
 
 
 def build_cases(specs: Sequence[ModelSpec], workload: Workload) -> tuple[Case, ...]:
-    """Make one case of each model."""
-    return tuple(
-        Case(
-            suite=spec.suite,
-            model=spec.name,
-            arms=(BASELINE, *workload.arms),
-            device=workload.device,
-            mode=workload.mode,
-            dtype=workload.dtype,
-            channels_last=workload.channels_last,
-            compiled_optimizer=workload.compiled_optimizer,
-            nopython=workload.nopython,
-            dynamic=workload.dynamic,
-            scale=workload.scale,
-            batch_size=workload.batch_size
-            or spec.batch_size_at(
-                workload.scale, workload.device, workload.mode, dynamic=workload.dynamic
-            ),
-        )
-        for spec in specs
+    """Make one case of each model, and one more with controls where there are any."""
+    return tuple(case for spec in specs for case in _cases(spec, workload))
+
+
+def _cases(spec: ModelSpec, workload: Workload) -> Iterator[Case]:
+    usual = Case(
+        suite=spec.suite,
+        model=spec.name,
+        arms=(BASELINE, *workload.arms),
+        device=workload.device,
+        mode=workload.mode,
+        dtype=workload.dtype,
+        channels_last=workload.channels_last,
+        compiled_optimizer=workload.compiled_optimizer,
+        nopython=workload.nopython,
+        dynamic=workload.dynamic,
+        scale=workload.scale,
+        batch_size=workload.batch_size
+        or spec.batch_size_at(
+            workload.scale, workload.device, workload.mode, dynamic=workload.dynamic
+        ),
     )
+    yield usual
+    own = spec.controls if workload.model_controls else NO_CONTROLS
+    controls = own.and_(workload.controls)
+    if controls != NO_CONTROLS:
+        yield msgspec.structs.replace(usual, controls=controls)
 
 
 def _check(selection: Selection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from dynamometer.results.cases import (
     SEARCHED_SIZES,
     Allocator,
     Caches,
+    Controls,
     Dtype,
     Mode,
     Protocol,
@@ -147,6 +149,8 @@ def make_plan(
         dynamic=options["dynamic"],
         scale=Scale(options["scale"]),
         batch_size=options["batch_size"],
+        controls=_controls(options),
+        model_controls=options["model_controls"],
     )
     _check_workload(workload)
     least, most = _replicates(options)
@@ -203,6 +207,7 @@ def _check_options(options: dict[str, Any]) -> None:
 
 _FLAGS = {
     "accuracy": "--accuracy",
+    "allow_in_graph": "--allow-in-graph",
     "backends": "--backend",
     "batch_size": "--batch-size",
     "caches": "--cold and --warm",
@@ -210,14 +215,19 @@ _FLAGS = {
     "case_budget_s": "--max-seconds",
     "compiled_optimizer": "--compile-optimizer",
     "coverage": "--coverage",
+    "disable_frame": "--disable-frame",
     "dynamic": "--dynamic-shapes",
     "expect": "--expect",
+    "model_controls": "--controls",
     "nopython": "--nopython",
     "overhead": "--overhead",
     "replicates": "--replicates",
     "rigorous": "--rigorous",
     "speedup_ts": "--speedup-ts",
+    "substitute": "--substitute",
 }
+
+_CONTROLS = frozenset({"allow_in_graph", "disable_frame", "model_controls", "substitute"})
 
 _BY_ITSELF = (
     (
@@ -227,9 +237,14 @@ _BY_ITSELF = (
     ),
     ("find_batch_sizes", "--find-batch-sizes runs eager at sizes of its own", tuple(_FLAGS)),
     (
+        "expect",
+        "--expect compares each model with what it came to without controls",
+        tuple(_CONTROLS),
+    ),
+    (
         "coverage",
         "--coverage counts what Dynamo captures, once, whatever the backend",
-        tuple(_FLAGS.keys() - {"batch_size", "coverage", "dynamic"}),
+        tuple(_FLAGS.keys() - {"batch_size", "coverage", "dynamic"} - _CONTROLS),
     ),
 )
 """Options that measure something else, why, and the options they don't go with."""
@@ -293,6 +308,28 @@ def _arms(options: dict[str, Any]) -> tuple[str, ...]:
             msg = "the baseline is always measured; --backend names what is compared with it"
             raise UsageError(msg)
     return arms
+
+
+def _controls(options: dict[str, Any]) -> Controls:
+    """Read how Dynamo is to treat functions.
+
+    Raises:
+        UsageError: a name isn't one.
+    """
+    pairs = tuple(tuple(each.split("=")) for each in options["substitute"])
+    for text, pair in zip(options["substitute"], pairs, strict=True):
+        if len(pair) != len(("original", "replacement")):
+            msg = f"--substitute {text}: give MODULE:FUNCTION=MODULE:FUNCTION"
+            raise UsageError(msg)
+    names = (*options["allow_in_graph"], *options["disable_frame"], *itertools.chain(*pairs))
+    for name in names:
+        module, colon, function = name.partition(":")
+        if not (module and colon and function):
+            msg = f"{name!r} names no function: give MODULE:FUNCTION, such as my_package.nets:norm"
+            raise UsageError(msg)
+    return Controls(
+        allow_in_graph=options["allow_in_graph"], disable=options["disable_frame"], substitute=pairs
+    )
 
 
 def _experiments(options: dict[str, Any]) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ class ProgressLine:
             if BATCH_SIZES in record.experiments:
                 part = f"batch size {2**record.replicate}"
             self.say(
-                f"[{self._ended}/{self._total} done] {record.case.model} {part}:"
+                f"[{self._ended}/{self._total} done] {record.case.label} {part}:"
                 f" {outcome.status} in {spent:.1f} s, {self._left()}"
             )
         self._counts[record.outcome.status] += 1

@@ -44,6 +44,7 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
         "--coverage": COVERAGE in plan.experiments,
     }
     words += [flag for flag, is_set in flags.items() if is_set]
+    words += case.controls.words
     spec = plan.spec_of(case)
     if case.batch_size is not None and case.batch_size != spec.batch_size_at(
         case.scale, case.device, case.mode, dynamic=case.dynamic

@@ -72,6 +72,42 @@ class Skip(Value, frozen=True, kw_only=True):
     """Modes it is limited to; empty for both."""
 
 
+class Controls(Value, frozen=True, kw_only=True):
+    """How Dynamo is to treat functions, each named `module:function` or `module:Class.name`."""
+
+    allow_in_graph: tuple[str, ...] = ()
+    """Put into graphs as they are, unseen."""
+    disable: tuple[str, ...] = ()
+    """Left to Python with all they call, so that a graph ends before them."""
+    substitute: tuple[tuple[str, str], ...] = ()
+    """What is captured in place of each."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of a command line that ask for them."""
+        return tuple(
+            word
+            for option, names in (
+                ("--allow-in-graph", self.allow_in_graph),
+                ("--disable-frame", self.disable),
+                ("--substitute", tuple("=".join(pair) for pair in self.substitute)),
+            )
+            for name in names
+            for word in (option, name)
+        )
+
+    def and_(self, other: Controls) -> Controls:
+        """Add others to these."""
+        return Controls(
+            allow_in_graph=(*self.allow_in_graph, *other.allow_in_graph),
+            disable=(*self.disable, *other.disable),
+            substitute=(*self.substitute, *other.substitute),
+        )
+
+
+NO_CONTROLS = Controls()
+
+
 class ModelSpec(Value, frozen=True, kw_only=True):
     """One model of a suite, as its TOML table describes it."""
 
@@ -107,6 +143,8 @@ class ModelSpec(Value, frozen=True, kw_only=True):
     skips: tuple[Skip, ...] = ()
     quick: bool = False
     """Belongs to the `--quick` selection."""
+    controls: Controls = NO_CONTROLS
+    """What `--controls` runs it with as well."""
 
     def options_at(self, scale: Scale, device: str) -> dict[str, Any]:
         """Merge the builder's arguments for a scale and a device type over the published ones."""
@@ -173,6 +211,12 @@ class Case(Value, frozen=True, kw_only=True):
     scale: Scale = Scale.FULL
     batch_size: int | None = None
     """`None` where the model sets its own."""
+    controls: Controls = NO_CONTROLS
+
+    @property
+    def label(self) -> str:
+        """The model's name, marked where Dynamo is told how to treat parts of it."""
+        return self.model if self.controls == NO_CONTROLS else f"{self.model} +controls"
 
     @property
     def id(self) -> str:
@@ -183,9 +227,10 @@ class Case(Value, frozen=True, kw_only=True):
         optimizer = "/compiled_optimizer" if self.compiled_optimizer else ""
         whole = "/nopython" if self.nopython else ""
         arms = "+".join(self.arms)
+        controls = "".join(f"/{word}" for word in self.controls.words)
         return (
             f"{self.suite}/{self.model}/{self.mode}/{self.device}/{self.dtype}{layout}{optimizer}{whole}"
-            f"/{shapes}/{self.scale}/b{batch}/{arms}"
+            f"/{shapes}/{self.scale}/b{batch}/{arms}{controls}"
         )
 
 

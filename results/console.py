@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tabulate import tabulate
 
-from dynamometer.results import coverage_report
+from dynamometer.results import controls_report, coverage_report
 from dynamometer.results.batch_sizes import is_search, summarize_search
 from dynamometer.results.cases import BASELINE, NO_BACKEND
 from dynamometer.results.inference import SIGNIFICANT_P, Verdict, geometric_mean
@@ -53,8 +53,13 @@ class Console:
     def close(self) -> None:
         """Print what the cases come to."""
         if self._cases:
-            print("\n".join(suite_lines(self._cases)), file=self._stream, flush=True)
-        for text in coverage_report.lines(self._coverages):
+            usual = controls_report.without_controls(self._cases)
+            print("\n".join(suite_lines(usual)), file=self._stream, flush=True)
+        for text in (
+            *controls_report.lines(self._cases),
+            *coverage_report.lines(controls_report.without_controls(self._coverages)),
+            *controls_report.coverage_lines(self._coverages),
+        ):
             print(text, file=self._stream, flush=True)
 
 
@@ -80,7 +85,7 @@ def case_line(case: CaseSummary) -> str:
         arms = case.outcome.line  # no arm has anything of its own to say
     else:
         arms = "  ".join(_arm_text(case, arm) for arm in case.arms)
-    name = f"{case.case.model:<{_NAME_WIDTH}}"
+    name = f"{case.case.label:<{_NAME_WIDTH}}"
     again = f", {captures[0].recompiles} recompiles" if captures and case.case.dynamic else ""
     marks = "".join(f" {mark}" for mark in _marks(case))
     return f"{case.case.device:4} {name} {ok:3}/{total:3} frames{again}, {arms}{marks}"

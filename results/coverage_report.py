@@ -129,7 +129,7 @@ def row(found: CoverageSummary) -> dict[str, object]:
     return {
         **dict.fromkeys(COLUMNS + OUR_COLUMNS),
         "dev": case.device,
-        "name": case.model,
+        "name": case.label,
         "batch_size": case.batch_size,
         **known,
         "status": found.outcome.status,
@@ -142,7 +142,7 @@ def row(found: CoverageSummary) -> dict[str, object]:
 def line(found: CoverageSummary) -> str:
     """Render one model: frames, graphs, and the shares of operators and time inside them."""
     case, seen = found.case, found.coverage
-    name = f"{case.device:4} {case.model:<{_NAME_WIDTH}}"
+    name = f"{case.device:4} {case.label:<{_NAME_WIDTH}}"
     if seen is None:
         return f"{name} {found.outcome.line}"
     return (

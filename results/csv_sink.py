@@ -225,7 +225,7 @@ def _dashboard_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
     capture = arm.capture
     return {
         "dev": case.case.device,
-        "name": case.case.model,
+        "name": case.case.label,
         "batch_size": case.case.batch_size,
         "accuracy": accuracy_string(arm.outcome),
         "speedup": arm.speedup.value if arm.speedup else None,
