@@ -34,7 +34,6 @@ Site = tuple[str, int, bool]
 the first line of a function that Dynamo left as it is."""
 
 _TIMED_STEPS = 5
-_GAVE_UP = "step_unsupported"
 
 
 @dataclass
@@ -311,13 +310,8 @@ def _lost_s(counter: OpCounter, gaps_s: list[float]) -> Counter[Site | None]:
 def _breaks(
     found: tuple[internals.Break, ...], counter: OpCounter, lost_s: Mapping[Site | None, float]
 ) -> tuple[GraphBreak, ...]:
-    by_line: defaultdict[tuple[str, int], list[internals.Break]] = defaultdict(list)
-    for each in found:
-        by_line[each.file, each.line].append(each)
     breaks = []
-    for (file, line), own in by_line.items():
-        # Dynamo may give up a line for one reason, and then its frame for having done so.
-        first = next((each for each in own if each.reason != _GAVE_UP), own[0])
+    for (file, line), (first, times) in internals.by_line(found).items():
         breaks.append(
             GraphBreak(
                 reason=first.reason,
@@ -326,7 +320,7 @@ def _breaks(
                 line=line,
                 function=first.function,
                 code=linecache.getline(file, line).strip() or None,
-                times=len(own),
+                times=times,
                 lost_ops=counter.lost[file, line, False],
                 lost_s=lost_s.get((file, line, False), 0.0),
             )

@@ -61,7 +61,7 @@ def explain(name: str, function: Callable[..., Any], calls: Sequence[Call]) -> E
         torch=torch.__version__,
         calls=len(calls),
         frames=tuple(map(_frame, recorder.frames)),
-        breaks=tuple(map(_break, dict.fromkeys(done.breaks))),
+        breaks=tuple(_break(each) for each, _ in internals.by_line(done.breaks).values()),
         skipped=done.skipped,
         recompiles=done.recompiles,
     )

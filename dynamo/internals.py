@@ -21,11 +21,13 @@ from torch._dynamo import convert_frame, eval_frame, exc, utils
 from dynamometer.results.coverage import Recompile, SkippedFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import CodeType
 
     from torch import fx
     from torch._dynamo.output_graph import GraphCompileReason
+
+_GAVE_UP = "step_unsupported"
 
 _ALL_COMPILATIONS = 100_000
 """Torch keeps the last 64 unless told."""
@@ -142,6 +144,18 @@ def _break(found: GraphCompileReason) -> Break:
     )
 
 
+def by_line(breaks: Iterable[Break]) -> dict[tuple[str, int], tuple[Break, int]]:
+    """Give of each file and line what says why graphs end there, and how many do."""
+    own: dict[tuple[str, int], list[Break]] = {}
+    for each in breaks:
+        own.setdefault((each.file, each.line), []).append(each)
+    # Dynamo may give up a line for one reason, and then its frame for having done so.
+    return {
+        line: (next((each for each in found if each.reason != _GAVE_UP), found[0]), len(found))
+        for line, found in own.items()
+    }
+
+
 def _is_foreign(file: str) -> bool:
     """Tell whether a file is Python's own or torch's."""
     path = PurePath(file)
@@ -233,7 +247,7 @@ def input_source(node: fx.Node) -> str | None:
     """Give the expression a graph's input comes from, such as `L['x']`, where Dynamo says."""
     source = getattr(node, "_dynamo_source", None)  # set just before a backend sees the graph
     name = getattr(source, "name", None)
-    return name if isinstance(name, str) else None
+    return name() if callable(name) else name  # before torch 2.13 a method
 
 
 def compiler_of(backend: str | Callable[..., Any]) -> Callable[..., Any]:

@@ -169,6 +169,7 @@ def test_dashboards_columns_are_theirs() -> None:
         ("help_dynamometer_run.txt", None, ["run", "--help"]),
         ("help_dynamometer_resume.txt", None, ["resume", "--help"]),
         ("help_dynamometer_ls.txt", None, ["ls", "--help"]),
+        ("help_dynamometer_explain.txt", None, ["explain", "--help"]),
     ],
 )
 def test_help(
