@@ -233,13 +233,24 @@ def settle_arm(context: Context, arm: CompiledArm) -> SettledArm:
         return SettledArm(arm, settle(stopwatch(context), arm.step.call, capture.frames_seen))
 
 
-def compiled_step(context: Context, loaded: LoadedModel, name: str) -> Step:
-    """Give an arm's step on the loaded module itself, for a process that holds no other arm.
+def compiled_step(
+    context: Context, loaded: LoadedModel, name: str, *, dynamic: bool | None = None
+) -> Step:
+    """Give an arm's step on the loaded module itself, with nothing compared.
+
+    Args:
+        context: the job and what it is done with.
+        loaded: the arm's own copy.
+        name: of the arm.
+        dynamic: whether sizes are symbols; `None` for as Dynamo is set.
 
     Raises:
         SkippedError: the backend is not available here.
     """
-    return _step(context, _available_backend(name, context.job), loaded)
+    backend = _available_backend(name, context.job)
+    if isinstance(backend, DynamoBackend):
+        backend = replace(backend, dynamic=dynamic)
+    return _step(context, backend, loaded)
 
 
 def _step(context: Context, backend: Backend, loaded: LoadedModel) -> Step:

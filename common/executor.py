@@ -309,6 +309,7 @@ class LocalExecutor:
             measurements=tuple(each for part in parts for each in part.measurements),
             absent=tuple(each for part in parts for each in part.absent),
             coverage=first.coverage,
+            sizes=first.sizes,
             build_order=first.build_order,
             disturbed_blocks=first.disturbed_blocks,
             disturbed_turns=any(part.disturbed_blocks for part in parts[1:]),

@@ -12,6 +12,7 @@ import msgspec
 
 from dynamometer.common.messages import Findings, Progress
 from dynamometer.common.shapes import with_other_sizes
+from dynamometer.results.cases import Symbols
 from dynamometer.results.records import PASSED, Absence, ArmResult
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Context:
         from dynamometer.common.steps import configure
         from dynamometer.dynamo import state
         from dynamometer.dynamo.controls import apply_controls
+        from dynamometer.dynamo.sizes import mark_varying
 
         spec, case = self.job.spec, self.job.case
         state.seed_everything(self.job.seed)
@@ -86,7 +88,10 @@ class Context:
         apply_controls(case.controls)
         if case.dynamic:
             loaded = with_other_sizes(loaded, self.suite, spec, case)
-        return configure(loaded, case, self.device.torch_device)
+        loaded = configure(loaded, case, self.device.torch_device)
+        if case.dynamic and case.symbols is Symbols.BATCH:
+            mark_varying([(each.args, dict(each.kwargs)) for each in loaded.calls])
+        return loaded
 
 
 @dataclass(frozen=True)

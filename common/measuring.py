@@ -94,8 +94,8 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
     metric = COMPILE_TIME if cold else COMPILE_TIME_WARM
     found = (
         *_compile_times(metric, settled),
-        *_latencies(LATENCY_ALONE, by_itself),
-        *_latencies(LATENCY, blocks.visits),
+        *latencies(LATENCY_ALONE, by_itself),
+        *latencies(LATENCY, blocks.visits),
         *_kernel_work(blocks.visits),
     )
     findings = _findings(context, loaded, results, order)
@@ -127,7 +127,7 @@ def measure_apart(context: Context) -> Findings:
         protocol = msgspec.structs.replace(job.protocol, arm_budget_s=budget_s)
         blocks = measure_blocks(
             arms.stopwatch(context), {name: step.call}, latencies_s, protocol, rng,
-            _machine(context),
+            machine(context),
         )  # fmt: skip
     del padding
     blocks_made = len({visit.block for visit in blocks.visits})
@@ -136,7 +136,7 @@ def measure_apart(context: Context) -> Findings:
     notes = () if warm_up.steady else (f"{name} had not settled when timed apart",)
     return Findings(
         outcome=PASSED,
-        measurements=tuple(_latencies(LATENCY_APART, turned)),
+        measurements=tuple(latencies(LATENCY_APART, turned)),
         disturbed_blocks=(job.turn,) if too_many else (),
         repeated_blocks=blocks.repeats,
         notes=notes,
@@ -203,7 +203,7 @@ def _visit_alone(context: Context, arm: SettledArm, rng: random.Random) -> tuple
         {name: latency_s},
         alone(latency_s, context.job.protocol),
         rng,
-        _machine(context),
+        machine(context),
     )
     return () if blocks.disturbed else blocks.visits
 
@@ -220,12 +220,12 @@ def _measure_together(
     """
     protocol = context.job.protocol
     short = _measure(context, settled, protocol, rng)
-    alone_found = _latencies(LATENCY_ALONE, by_itself)
-    found = [*alone_found, *_latencies(LATENCY, short.visits)]
+    alone_found = latencies(LATENCY_ALONE, by_itself)
+    found = [*alone_found, *latencies(LATENCY, short.visits)]
     if not seems_to_interfere(found, short.disturbed):
         return short
     long = _measure(context, settled, in_longer_runs(protocol), rng)
-    same = agree(_latencies(LATENCY, short.calm), _latencies(LATENCY, long.calm))
+    same = agree(latencies(LATENCY, short.calm), latencies(LATENCY, long.calm))
     return short if same else long
 
 
@@ -242,11 +242,12 @@ def _measure(
         {name: settled[name].warm_up.latency_s for name in names},
         protocol,
         rng,
-        _machine(context),
+        machine(context),
     )
 
 
-def _machine(context: Context) -> Machine:
+def machine(context: Context) -> Machine:
+    """Watch what else goes on on this machine and its accelerator."""
     return Machine(read_counters, context.device.is_disturbed)
 
 
@@ -291,7 +292,8 @@ def _compile_times(metric: str, settled: dict[str, SettledArm]) -> list[Measurem
     return found
 
 
-def _latencies(metric: str, visits: Sequence[Visit]) -> list[Measurement]:
+def latencies(metric: str, visits: Sequence[Visit]) -> list[Measurement]:
+    """Give the samples of each arm, with their blocks."""
     return [
         Measurement(
             metric=metric,

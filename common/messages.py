@@ -10,6 +10,7 @@ from __future__ import annotations
 from dynamometer.results.cases import Allocator, Case, ModelSpec, Protocol, Value
 from dynamometer.results.coverage import Coverage
 from dynamometer.results.records import Absence, ArmResult, Measurement, Outcome, Stage
+from dynamometer.results.sizes import SizeSweep
 
 
 class Job(Value, frozen=True, kw_only=True):
@@ -44,6 +45,7 @@ class Findings(Value, frozen=True, kw_only=True):
     measurements: tuple[Measurement, ...] = ()
     absent: tuple[Absence, ...] = ()
     coverage: Coverage | None = None
+    sizes: SizeSweep | None = None
     build_order: tuple[str, ...] = ()
     disturbed_blocks: tuple[int, ...] = ()
     repeated_blocks: int = 0

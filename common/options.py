@@ -148,6 +148,10 @@ _OPTIONS = (
         help="Steps go through five sizes of inputs, compiled for dynamic shapes.",
     ),
     _option(
+        "--dynamic-batch-only", "dynamic_batch", is_flag=True, group="Workload",
+        help="Likewise, with those sizes for symbols that differ, and no other.",
+    ),
+    _option(
         "--compile-optimizer", "compiled_optimizer", is_flag=True, group="Workload",
         help="With --training: the optimizer's step is compiled too.",
     ),
@@ -195,6 +199,11 @@ _OPTIONS = (
         "--find-batch-sizes", is_flag=True, group="Measurement",
         help="Instead: double each model's batch until it fits no longer, or a step takes"
         " 10 s; eager alone.",
+    ),
+    _option(
+        "--sweep-sizes", is_flag=True, group="Measurement",
+        help="Instead: each of five sizes by itself, compiled for all of them, against eager and"
+        " against compiled for it alone; recompiles, symbolic guards, specialisations.",
     ),
     _option(
         "--overhead", is_flag=True, group="Measurement",

@@ -17,6 +17,7 @@ from dynamometer.results.cases import (
     Dtype,
     Mode,
     Scale,
+    Symbols,
 )
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Workload:
     compiled_optimizer: bool = False
     nopython: bool = False
     dynamic: bool = False
+    symbols: Symbols = Symbols.ALL
     scale: Scale = Scale.FULL
     batch_size: int | None = None
     controls: Controls = NO_CONTROLS
@@ -115,6 +117,7 @@ def _cases(spec: ModelSpec, workload: Workload) -> Iterator[Case]:
         compiled_optimizer=workload.compiled_optimizer,
         nopython=workload.nopython,
         dynamic=workload.dynamic,
+        symbols=workload.symbols,
         scale=workload.scale,
         batch_size=workload.batch_size
         or spec.batch_size_at(

@@ -22,6 +22,7 @@ from dynamometer.results.cases import (
     NO_BACKEND,
     RIGOROUS_REPLICATES,
     SEARCHED_SIZES,
+    SIZES,
     Allocator,
     Caches,
     Controls,
@@ -31,6 +32,7 @@ from dynamometer.results.cases import (
     RunPlan,
     Scale,
     StartMethod,
+    Symbols,
 )
 
 if TYPE_CHECKING:
@@ -146,7 +148,8 @@ def make_plan(
         channels_last=options["channels_last"],
         compiled_optimizer=options["compiled_optimizer"],
         nopython=options["nopython"],
-        dynamic=options["dynamic"],
+        dynamic=options["dynamic"] or options["dynamic_batch"] or options["sweep_sizes"],
+        symbols=_symbols(options),
         scale=Scale(options["scale"]),
         batch_size=options["batch_size"],
         controls=_controls(options),
@@ -217,6 +220,7 @@ _FLAGS = {
     "coverage": "--coverage",
     "disable_frame": "--disable-frame",
     "dynamic": "--dynamic-shapes",
+    "dynamic_batch": "--dynamic-batch-only",
     "expect": "--expect",
     "model_controls": "--controls",
     "nopython": "--nopython",
@@ -225,6 +229,7 @@ _FLAGS = {
     "rigorous": "--rigorous",
     "speedup_ts": "--speedup-ts",
     "substitute": "--substitute",
+    "sweep_sizes": "--sweep-sizes",
 }
 
 _CONTROLS = frozenset({"allow_in_graph", "disable_frame", "model_controls", "substitute"})
@@ -237,6 +242,25 @@ _BY_ITSELF = (
     ),
     ("find_batch_sizes", "--find-batch-sizes runs eager at sizes of its own", tuple(_FLAGS)),
     (
+        "dynamic",
+        "--dynamic-shapes makes every size a symbol",
+        ("dynamic_batch",),
+    ),
+    (
+        "sweep_sizes",
+        "--sweep-sizes times one backend at each size by itself",
+        (
+            "accuracy",
+            "caches",
+            "compiled_optimizer",
+            "expect",
+            "nopython",
+            "overhead",
+            "speedup_ts",
+            *_CONTROLS,
+        ),
+    ),
+    (
         "expect",
         "--expect compares each model with what it came to without controls",
         tuple(_CONTROLS),
@@ -244,7 +268,7 @@ _BY_ITSELF = (
     (
         "coverage",
         "--coverage counts what Dynamo captures, once, whatever the backend",
-        tuple(_FLAGS.keys() - {"batch_size", "coverage", "dynamic"} - _CONTROLS),
+        tuple(_FLAGS.keys() - {"batch_size", "coverage", "dynamic", "dynamic_batch"} - _CONTROLS),
     ),
 )
 """Options that measure something else, why, and the options they don't go with."""
@@ -302,12 +326,21 @@ def _arms(options: dict[str, Any]) -> tuple[str, ...]:
         return (NO_BACKEND,)
     baselines = ("ts",) if options["speedup_ts"] else ()
     arms = tuple(dict.fromkeys((*options["backends"], *baselines))) or ("inductor",)
+    if options["sweep_sizes"] and len(arms) > 1:
+        msg = f"--sweep-sizes times one backend; choose one of {', '.join(arms)}"
+        raise UsageError(msg)
     for arm in arms:
         registry.target("backends", arm)
         if arm == BASELINE:
             msg = "the baseline is always measured; --backend names what is compared with it"
             raise UsageError(msg)
     return arms
+
+
+def _symbols(options: dict[str, Any]) -> Symbols:
+    if options["dynamic_batch"]:
+        return Symbols.BATCH
+    return Symbols.NONE if options["sweep_sizes"] and not options["dynamic"] else Symbols.ALL
 
 
 def _controls(options: dict[str, Any]) -> Controls:
@@ -337,6 +370,8 @@ def _experiments(options: dict[str, Any]) -> tuple[str, ...]:
         return (BATCH_SIZES,)
     if options["coverage"]:
         return (COVERAGE,)
+    if options["sweep_sizes"]:
+        return (SIZES,)
     return ("accuracy",) if options["accuracy"] else ("speedup", "apart", "memory")
 
 
@@ -354,7 +389,7 @@ def _replicates(options: dict[str, Any]) -> tuple[int, int]:
     if options["rigorous"] and (exact or options["quick"] or options["accuracy"]):
         msg = "--rigorous takes 5 to 10 replicates: leave out -r, --quick and --accuracy"
         raise UsageError(msg)
-    if exact is None and (options["quick"] or options["accuracy"]):
+    if exact is None and (options["quick"] or options["accuracy"] or options["sweep_sizes"]):
         exact = 1
     if exact is not None:
         return exact, exact

@@ -42,6 +42,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "in_pairs": "dynamometer.common.in_pairs:InPairs",
         "memory": "dynamometer.common.memory:Memory",
         "naive": "dynamometer.common.naive:Naive",
+        "sizes": "dynamometer.common.sizes:Sizes",
         "speedup": "dynamometer.common.speedup:Speedup",
         "toolchain": "dynamometer.common.toolchain:Toolchain",
     },

@@ -11,11 +11,13 @@ from dynamometer.results.cases import (
     COVERAGE,
     DEFAULT_REPLICATES,
     RIGOROUS_REPLICATES,
+    SIZES,
     Allocator,
     Caches,
     Mode,
     Protocol,
     StartMethod,
+    Symbols,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +40,9 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
         "--channels-last": case.channels_last,
         "--compile-optimizer": case.compiled_optimizer,
         "--nopython": case.nopython,
-        "--dynamic-shapes": case.dynamic,
+        "--dynamic-shapes": case.dynamic and case.symbols is Symbols.ALL,
+        "--dynamic-batch-only": case.dynamic and case.symbols is Symbols.BATCH,
+        "--sweep-sizes": SIZES in plan.experiments,
         "--accuracy": "accuracy" in plan.experiments,
         "--find-batch-sizes": BATCH_SIZES in plan.experiments,
         "--coverage": COVERAGE in plan.experiments,

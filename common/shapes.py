@@ -70,6 +70,16 @@ def with_other_sizes(loaded: LoadedModel, suite: Suite, spec: ModelSpec, case: C
     return replace(loaded, others=inputs, notes=(*loaded.notes, describe(spec, case)))
 
 
+def names(spec: ModelSpec, case: Case) -> tuple[str, ...]:
+    """Say in a few words what each size of a step is."""
+    if not spec.varies:
+        return tuple(f"batch size {each.batch_size}" for _, each in variants(spec, case))
+    return tuple(
+        ", ".join(f"{name} {each.options[name]}" for name in spec.varies)
+        for each, _ in variants(spec, case)
+    )
+
+
 def describe(spec: ModelSpec, case: Case) -> str:
     """Say in a sentence what varies, and how."""
     found = variants(spec, case)

@@ -19,6 +19,7 @@ from dynamometer.common.experiment import Context, StageClock
 from dynamometer.common.messages import Findings, Job, Report
 from dynamometer.common.openmp import note_on_runtimes
 from dynamometer.common.outcome import attempt
+from dynamometer.results.cases import Symbols
 from dynamometer.results.records import Outcome
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.experiment import Experiment
     from dynamometer.common.suite import Suite
+    from dynamometer.results.cases import Case
 
 _PRIVATE_DESCRIPTORS = (200, 900)
 """Where the result channel is moved to, out of the way of a model that counts descriptors."""
@@ -60,10 +62,14 @@ def _measure(job: Job, stages: StageClock) -> Findings:
         stages=stages,
     )
     policy_note = allocator.apply(job.allocator)
-    with state.running(job.case.mode, job.threads, dynamic=job.case.dynamic):
+    with state.running(job.case.mode, job.threads, dynamic=_all_symbols(job.case)):
         findings = experiment.measure(context)
     notes = [note for note in (policy_note, note_on_runtimes()) if note]
     return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))
+
+
+def _all_symbols(case: Case) -> bool:
+    return case.dynamic and case.symbols is Symbols.ALL
 
 
 def _limit(job: Job) -> None:

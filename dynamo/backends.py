@@ -104,6 +104,7 @@ class DynamoBackend:
         devices: device types it works on; empty for all.
         package: an importable package it needs.
         full_graph: whether Dynamo must capture all in one graph, or raise.
+        dynamic: whether sizes are symbols; `None` for as Dynamo is set, `False` for never.
     """
 
     compiler: str | Callable[..., Any]
@@ -111,6 +112,7 @@ class DynamoBackend:
     package: str | None = None
     full_graph: bool = False
     captures: bool = True
+    dynamic: bool | None = None
 
     def available(self, device: str) -> str | None:
         """Check the device type and the package."""
@@ -137,7 +139,7 @@ class DynamoBackend:
 
     def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function, or a module, which is one as well."""
-        options: dict[str, Any] = {"fullgraph": self.full_graph}
+        options: dict[str, Any] = {"fullgraph": self.full_graph, "dynamic": self.dynamic}
         if "isolate_recompiles" in inspect.signature(torch.compile).parameters:
             # Since torch 2.13. Arms are copies of one model and share its code objects: without
             # this each looks through the others' compiled entries and counts against their limit.

@@ -17,11 +17,13 @@ import torch
 from torch import _dynamo
 from torch._C._dynamo.guards import DictGuardManager, RootGuardManager
 from torch._dynamo import convert_frame, eval_frame, exc, utils
+from torch._guards import TracingContext
 
 from dynamometer.results.coverage import Recompile, SkippedFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from traceback import FrameSummary
     from types import CodeType
 
     from torch import fx
@@ -131,16 +133,15 @@ def _place(found: utils.CompilationMetrics) -> dict[str, Any]:
 
 
 def _break(found: GraphCompileReason) -> Break:
-    own = [frame for frame in found.user_stack if not _is_foreign(frame.filename)]
-    place = (own or found.user_stack)[-1]
+    file, line, function = _innermost(found.user_stack)
     explanation = _EXPLANATION.search(found.reason)
     return Break(
         reason=headline(found.reason),
         explanation=explanation[1] if explanation else None,
         hints=tuple(_HINT.findall(found.reason)),
-        file=place.filename,
-        line=place.lineno or 0,
-        function=place.name,
+        file=file,
+        line=line,
+        function=function,
     )
 
 
@@ -241,6 +242,35 @@ def _guards_below(manager: Any) -> Iterator[Any]:
 def _guard(text: str) -> tuple[str, str | None]:
     code, *remarks = _GUARD_HINT.sub("", text).split("  # ")
     return code.strip(), remarks[-1].strip() if remarks else None
+
+
+def specializations() -> dict[tuple[str, int], tuple[str, int, str] | None]:
+    """Say which symbols have become numbers in what is being compiled, for a backend to ask.
+
+    Returns:
+        For each expression of an input's size and its number, the file, line and function that
+        made it one, where torch knows.
+    """
+    context = TracingContext.try_get()
+    shapes = context.fake_mode.shape_env if context and context.fake_mode else None
+    found: dict[tuple[str, int], tuple[str, int, str] | None] = {}
+    for symbol, number in (shapes.replacements if shapes else {}).items():
+        for source in shapes.var_to_sources.get(symbol, ()) if number.is_number else ():
+            stack = shapes.specialization_stacks.get(source)
+            name = source.name() if callable(source.name) else source.name
+            found[name, int(number)] = _innermost(stack) if stack else None
+    return found
+
+
+def _innermost(stack: Sequence[FrameSummary]) -> tuple[str, int, str]:
+    own = [frame for frame in stack if not _is_foreign(frame.filename)]
+    place = (own or stack)[-1]
+    return place.filename, place.lineno or 0, place.name
+
+
+def mark_dynamic(tensor: torch.Tensor, dimension: int) -> None:
+    """Have Dynamo take a size for a symbol from the start, unless the code makes it a number."""
+    _dynamo.maybe_mark_dynamic(tensor, dimension)
 
 
 def input_source(node: fx.Node) -> str | None:

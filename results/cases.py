@@ -24,6 +24,9 @@ TIMING = frozenset({"speedup", IN_PAIRS})
 BATCH_SIZES = "batch_sizes"
 """Name of the experiment whose replicate `k` is a process at batch size 2 to the `k`."""
 
+SIZES = "sizes"
+"""Name of the experiment that times each of a step's sizes by itself."""
+
 SEARCHED_SIZES = 27
 """A search goes from batch size 1 to 2 to the 26."""
 
@@ -60,6 +63,16 @@ class Dtype(StrEnum):
     FLOAT16 = "float16"
     BFLOAT16 = "bfloat16"
     AMP = "amp"
+
+
+class Symbols(StrEnum):
+    """Which sizes Dynamo takes for symbols from the start, where they differ from call to call."""
+
+    ALL = "all"
+    BATCH = "batch"
+    """Those that do differ, and no other."""
+    NONE = "none"
+    """Those of a dimension once it has been seen to differ, as `torch.compile` does untold."""
 
 
 class Skip(Value, frozen=True, kw_only=True):
@@ -206,6 +219,8 @@ class Case(Value, frozen=True, kw_only=True):
     """Whether in training the optimizer's step is compiled too."""
     dynamic: bool = False
     """Whether a step is a sequence of calls with inputs of different sizes."""
+    symbols: Symbols = Symbols.ALL
+    """Which of them are symbols from the start, where they are different."""
     nopython: bool = False
     """Whether Dynamo must capture the whole model in one graph, or fail."""
     scale: Scale = Scale.FULL
@@ -219,10 +234,16 @@ class Case(Value, frozen=True, kw_only=True):
         return self.model if self.controls == NO_CONTROLS else f"{self.model} +controls"
 
     @property
+    def shapes(self) -> str:
+        """Say in a word how sizes vary, and what Dynamo is told of it."""
+        if not self.dynamic:
+            return "static"
+        return {Symbols.ALL: "dynamic", Symbols.BATCH: "dynamic_batch"}.get(self.symbols, "varying")
+
+    @property
     def id(self) -> str:
         """Stable text that is equal exactly when two cases are."""
         batch = "own" if self.batch_size is None else str(self.batch_size)
-        shapes = "dynamic" if self.dynamic else "static"
         layout = "/channels_last" if self.channels_last else ""
         optimizer = "/compiled_optimizer" if self.compiled_optimizer else ""
         whole = "/nopython" if self.nopython else ""
@@ -230,7 +251,7 @@ class Case(Value, frozen=True, kw_only=True):
         controls = "".join(f"/{word}" for word in self.controls.words)
         return (
             f"{self.suite}/{self.model}/{self.mode}/{self.device}/{self.dtype}{layout}{optimizer}{whole}"
-            f"/{shapes}/{self.scale}/b{batch}/{arms}{controls}"
+            f"/{self.shapes}/{self.scale}/b{batch}/{arms}{controls}"
         )
 
 

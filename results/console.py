@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tabulate import tabulate
 
-from dynamometer.results import controls_report, coverage_report
+from dynamometer.results import controls_report, coverage_report, sizes_report
 from dynamometer.results.batch_sizes import is_search, summarize_search
 from dynamometer.results.cases import BASELINE, NO_BACKEND
 from dynamometer.results.inference import SIGNIFICANT_P, Verdict, geometric_mean
@@ -45,6 +45,10 @@ class Console:
             found = coverage_report.summarize(records)
             self._coverages.append(found)
             print(coverage_report.line(found), file=self._stream, flush=True)
+            return
+        if sizes_report.is_sweep(records):
+            swept = sizes_report.lines(sizes_report.summarize_sweep(records))
+            print("\n".join(swept), file=self._stream, flush=True)
             return
         case = summarize_case(records)
         self._cases.append(case)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING, TextIO
 
-from dynamometer.results import coverage_report
+from dynamometer.results import coverage_report, sizes_report
 from dynamometer.results.batch_sizes import is_search, summarize_search
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.dashboard_status import accuracy_string
@@ -127,8 +127,8 @@ class CsvFiles:
     def __init__(self, directory: Path, *, compatible: bool = False) -> None:
         """Write to `<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv` in a directory.
 
-        The kind is `performance`, `accuracy` for cases that were not timed, `batch_sizes` or
-        `coverage`.
+        The kind is `performance`, `accuracy` for cases that were not timed, `batch_sizes`,
+        `coverage` or `sizes`.
 
         Args:
             directory: where the files go.
@@ -140,12 +140,15 @@ class CsvFiles:
         self._timed: list[CaseSummary] = []
 
     def write(self, records: Sequence[Record]) -> None:
-        """Add one row for each arm of a case, or the one of a search or of a count."""
+        """Add a row for each arm of a case, or for each size, or that of a search or count."""
         if is_search(records):
             self._write_search(summarize_search(records))
             return
         if coverage_report.is_coverage(records):
             self._write_coverage(coverage_report.summarize(records))
+            return
+        if sizes_report.is_sweep(records):
+            self._write_sweep(sizes_report.summarize_sweep(records))
             return
         case = summarize_case(records)
         for arm in case.arms:
@@ -166,6 +169,11 @@ class CsvFiles:
         theirs, ours = coverage_report.COLUMNS, coverage_report.OUR_COLUMNS
         name = file_name(found.case, "dynamo", "coverage")
         self._add(name, theirs if self._compatible else theirs + ours, coverage_report.row(found))
+
+    def _write_sweep(self, found: sizes_report.SweepSummary) -> None:
+        name = file_name(found.case, found.case.arms[-1], "sizes")
+        for row in sizes_report.rows(found):
+            self._add(name, sizes_report.COLUMNS, row)
 
     def _add(self, name: str, columns: tuple[str, ...], row: dict[str, object]) -> None:
         absent = "0" if self._compatible else ""
@@ -279,7 +287,7 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
         "guards_s": capture.guards_s if capture else None,
         "fallbacks": capture.fallbacks if capture else None,
         "dynamic": " ".join(case.records[0].varies) or None,
-        "shapes": "dynamic" if case.case.dynamic else "static",
+        "shapes": case.case.shapes,
         "steady": arm.steady,
         "max_error": arm.max_error,
         "status": arm.outcome.status,

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from dynamometer.results.cases import Case, RunPlan, Value
 from dynamometer.results.coverage import Coverage
+from dynamometer.results.sizes import SizeSweep
 
 # Format history: 1 first published layout of records and manifests; 2 replicates until a target,
 # latencies alone and apart.
@@ -213,6 +214,7 @@ class Record(Value, frozen=True, kw_only=True):
     measurements: tuple[Measurement, ...] = ()
     absent: tuple[Absence, ...] = ()
     coverage: Coverage | None = None
+    sizes: SizeSweep | None = None
     """What Dynamo captured of a step, where that was asked for."""
     build_order: tuple[str, ...] = ()
     """The order in which the arms were built, drawn at random."""

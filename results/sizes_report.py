@@ -1,0 +1,181 @@
+"""What a sweep over sizes comes to: each against eager and compiled alone. Pure; no torch."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from dynamometer.results.cases import BASELINE, SIZES
+from dynamometer.results.sizes import STATIC, metric_at
+from dynamometer.results.statistics import log_speedup, speedup
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.cases import Case
+    from dynamometer.results.records import Measurement, Outcome, Ratio, Record
+    from dynamometer.results.sizes import SizeSweep, Specialization
+
+_NAME_WIDTH = 30
+
+COLUMNS = (
+    "dev", "name", "batch_size", "size", "eager_latency", "abs_latency", "static_latency",
+    "speedup", "speedup_low", "speedup_high", "over_static", "over_static_low", "over_static_high",
+    "replicates", "recompiles", "symbolic_guards", "specializations", "shapes", "status", "stage",
+    "reason", "scale",
+)  # fmt: skip
+"""One row for each size; latency in ms."""
+
+
+@dataclass(frozen=True)
+class OneSize:
+    """Latencies at one size.
+
+    Attributes:
+        size: what it is called.
+        eager_s: seconds per call, median over all samples.
+        compiled_s: likewise, of what was compiled for all sizes.
+        static_s: likewise, of what was compiled for this size.
+        over_eager: speedup of what was compiled for all sizes.
+        over_static: its speedup over what was compiled for this size; below 1 what it costs to
+            be right for all.
+    """
+
+    size: str
+    eager_s: float
+    compiled_s: float
+    static_s: float
+    over_eager: Ratio
+    over_static: Ratio
+
+
+@dataclass(frozen=True)
+class SweepSummary:
+    """One model's sweep."""
+
+    case: Case
+    outcome: Outcome
+    sweep: SizeSweep | None
+    sizes: tuple[OneSize, ...]
+
+
+def is_sweep(records: Sequence[Record]) -> bool:
+    """Tell whether these are records of a sweep."""
+    return SIZES in records[0].experiments
+
+
+def summarize_sweep(records: Sequence[Record]) -> SweepSummary:
+    """Summarize the replicates of one case; sizes that were not timed in all are left out."""
+    failed = [each.outcome for each in records if each.sizes is None]
+    sweep = next((each.sizes for each in records if each.sizes), None)
+    labels = sweep.sizes if sweep and not failed else ()
+    arm = records[0].case.arms[-1]
+    found = (_one_size(records, index, label, arm) for index, label in enumerate(labels))
+    return SweepSummary(
+        case=records[0].case,
+        outcome=failed[0] if failed else records[0].outcome,
+        sweep=sweep,
+        sizes=tuple(each for each in found if each),
+    )
+
+
+def _one_size(records: Sequence[Record], index: int, label: str, arm: str) -> OneSize | None:
+    replicates = [
+        {each.arm: each for each in record.measurements if each.metric == metric_at(index)}
+        for record in records
+    ]
+    if not all(found.keys() >= {BASELINE, arm, STATIC} for found in replicates):
+        return None
+    eager_s, compiled_s, static_s = (
+        statistics.median(sample for found in replicates for sample in found[name].samples)
+        for name in (BASELINE, arm, STATIC)
+    )
+    return OneSize(
+        size=label,
+        eager_s=eager_s,
+        compiled_s=compiled_s,
+        static_s=static_s,
+        over_eager=_ratio(replicates, BASELINE, arm, records[0]),
+        over_static=_ratio(replicates, STATIC, arm, records[0]),
+    )
+
+
+def _ratio(
+    replicates: Sequence[dict[str, Measurement]], base: str, arm: str, record: Record
+) -> Ratio:
+    return speedup([log_speedup(found[base], found[arm]) for found in replicates], record.spread)
+
+
+def rows(found: SweepSummary) -> list[dict[str, object]]:
+    """Give the values of all columns for each size; one row without any if it failed."""
+    case, seen = found.case, found.sweep
+    known: dict[str, object] = {
+        **dict.fromkeys(COLUMNS),
+        "dev": case.device,
+        "name": case.label,
+        "batch_size": case.batch_size,
+        "recompiles": len(seen.recompiles) if seen else None,
+        "symbolic_guards": len(seen.guards) if seen else None,
+        "specializations": len(seen.specializations) if seen else None,
+        "shapes": case.shapes,
+        "status": found.outcome.status,
+        "stage": found.outcome.stage,
+        "reason": found.outcome.reason,
+        "scale": case.scale,
+    }
+    return [{**known, **_row(each)} for each in found.sizes] or [known]
+
+
+def _row(found: OneSize) -> dict[str, object]:
+    return {
+        "size": found.size,
+        "eager_latency": 1e3 * found.eager_s,
+        "abs_latency": 1e3 * found.compiled_s,
+        "static_latency": 1e3 * found.static_s,
+        "speedup": found.over_eager.value,
+        "speedup_low": found.over_eager.low,
+        "speedup_high": found.over_eager.high,
+        "over_static": found.over_static.value,
+        "over_static_low": found.over_static.low,
+        "over_static_high": found.over_static.high,
+        "replicates": found.over_eager.n,
+    }
+
+
+def lines(found: SweepSummary) -> list[str]:
+    """Render one model: what varies, each size, and what was made a number where."""
+    name = f"{found.case.device:4} {found.case.label:<{_NAME_WIDTH}}"
+    seen = found.sweep
+    if seen is None:
+        return [f"{name} {found.outcome.line}"]
+    counts = (
+        f"{seen.frames} compilations", f"{len(seen.recompiles)} recompiles",
+        f"{len(seen.guards)} symbolic guards", f"{len(seen.specializations)} specialisations",
+    )  # fmt: skip
+    return [
+        f"{name} {', '.join(counts)}",
+        *(_size_line(each) for each in found.sizes),
+        *(f"     a number for good: {_specialization(each)}" for each in seen.specializations),
+    ]
+
+
+def _size_line(found: OneSize) -> str:
+    return (
+        f"     {found.size:<24} eager {1e3 * found.eager_s:8.2f} ms,"
+        f" {_ratio_text(found.over_eager)} over eager,"
+        f" {_ratio_text(found.over_static)} over compiled for it alone"
+    )
+
+
+def _ratio_text(found: Ratio) -> str:
+    return f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}]"
+
+
+def _specialization(found: Specialization) -> str:
+    text = f"{found.size} == {found.number}"
+    if found.file is None:
+        return text
+    code = f": {found.code}" if found.code else ""
+    return f"{text}, {PurePath(found.file).name}:{found.line} in {found.function}{code}"

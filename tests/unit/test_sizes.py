@@ -1,0 +1,188 @@
+"""Inputs whose sizes change from call to call: what Dynamo makes of them, and what is reported."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+import factories
+import msgspec
+import pytest
+import torch
+
+from dynamometer.common import cli
+from dynamometer.dynamo import sizes, state
+from dynamometer.results import sizes_report
+from dynamometer.results.cases import BASELINE, SIZES, Mode, Symbols
+from dynamometer.results.sizes import STATIC, SizeSweep, metric_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from dynamometer.results.records import Record
+
+NAMES = ("four", "five", "six")
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Leave nothing compiled to other tests."""
+    yield
+    state.forget_compiled()
+
+
+def sine(x: torch.Tensor) -> torch.Tensor:
+    """Be right for every size."""
+    return x.sin() + x.shape[0]
+
+
+def counts(x: torch.Tensor) -> torch.Tensor:
+    """Need one graph for each size."""
+    total = x.sum()
+    for index in range(x.shape[0]):  # makes it a number
+        total = total + index
+    return total
+
+
+def calls() -> list[sizes.Call]:
+    """Make inputs of three sizes."""
+    return [((torch.ones(size, 3),), {}) for size in (4, 5, 6)]
+
+
+def observe(function: object, *, dynamic: bool) -> SizeSweep:
+    """Call a function at each size."""
+    with state.running(Mode.INFERENCE, None, dynamic=dynamic):
+        return sizes.observe(function, calls(), NAMES)  # type: ignore[arg-type]  # a function
+
+
+def test_symbols_from_the_start_need_one_compilation() -> None:
+    """All sizes are symbols, and the guards that are left speak of them."""
+    found = observe(sine, dynamic=True)
+    assert (found.sizes, found.frames, found.recompiles) == (NAMES, 1, ())
+    assert found.specializations == ()
+    assert all("x.size()" in guard or "x.stride()" in guard for guard in found.guards)
+
+
+def test_untold_a_size_is_a_symbol_once_it_has_changed() -> None:
+    """The second call compiles again, the third does not."""
+    found = observe(sine, dynamic=False)
+    assert (found.frames, len(found.recompiles)) == (2, 1)
+
+
+def test_a_size_that_is_made_a_number_names_the_line() -> None:
+    """Each size is compiled by itself."""
+    found = observe(counts, dynamic=True)
+    assert found.frames == 3
+    assert len(found.recompiles) == 2
+    assert {each.number for each in found.specializations} == {4, 5, 6}
+    for each in found.specializations:
+        assert each.size == "x.size()[0]"
+        assert each.function == "counts"
+        assert "range(x.shape[0])" in (each.code or "")
+
+
+def test_marked_sizes_are_those_that_differ() -> None:
+    """The others are numbers."""
+    given = calls()
+    sizes.mark_varying(given)
+    with state.running(Mode.INFERENCE, None):
+        found = sizes.observe(sine, given, NAMES)
+    assert (found.frames, found.recompiles) == (1, ())
+
+
+def sweep_records(replicates: int = 3) -> list[Record]:
+    """Make a sweep of two sizes: 2x over eager at both, and 0.8x over what is for it alone."""
+    case = msgspec.structs.replace(
+        factories.case("resnet18", (BASELINE, "inductor")), dynamic=True, symbols=Symbols.NONE
+    )
+    found = SizeSweep(
+        sizes=("batch size 8", "batch size 7"), frames=2, recompiles=(), guards=(),
+        specializations=(),
+    )  # fmt: skip
+    latencies = {BASELINE: 0.010, "inductor": 0.005, STATIC: 0.004}
+    measurements = tuple(
+        factories.measurement(metric_at(index), arm, (seconds,) * 8, tuple(range(8)))
+        for index in range(2)
+        for arm, seconds in latencies.items()
+    )
+    return [
+        factories.record(
+            case, replicate=each, measurements=measurements, sizes=found, experiments=(SIZES,)
+        )
+        for each in range(replicates)
+    ]
+
+
+def test_each_size_has_its_own_ratios() -> None:
+    """Against eager and against what was compiled for it alone."""
+    found = sizes_report.summarize_sweep(sweep_records())
+    assert [each.size for each in found.sizes] == ["batch size 8", "batch size 7"]
+    for each in found.sizes:
+        assert each.over_eager.value == pytest.approx(2.0)
+        assert each.over_static.value == pytest.approx(0.8)
+        assert (each.eager_s, each.compiled_s, each.static_s) == (0.010, 0.005, 0.004)
+    assert len(sizes_report.rows(found)) == 2
+    assert "2.000x" in sizes_report.lines(found)[1]
+
+
+def test_a_sweep_that_failed_is_one_row() -> None:
+    """With its reason."""
+    (record,) = sweep_records(1)
+    outcome = factories.failure(factories.Status.FAIL, factories.Stage.COMPILE, "no")
+    failed = msgspec.structs.replace(record, sizes=None, measurements=(), outcome=outcome)
+    found = sizes_report.summarize_sweep([failed])
+    (row,) = sizes_report.rows(found)
+    assert (row["status"], row["reason"], row["speedup"]) == ("fail", "no", None)
+    assert "FAIL (compile) no" in sizes_report.lines(found)[0]
+
+
+FILE = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(16, 16)
+
+    def forward(self, x):
+        return self.fc(x).relu()
+
+def net(batch_size=8):
+    return Net(), torch.randn(batch_size, 16)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "shapes"),
+    [
+        ([], "varying"),
+        (["--dynamic-shapes"], "dynamic"),
+        (["--dynamic-batch-only"], "dynamic_batch"),
+    ],
+)
+def test_a_sweep_through_a_worker(
+    words: list[str], shapes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Five sizes, each with a row; symbols from the start need no second compilation."""
+    path = tmp_path / "mine.py"
+    path.write_text(FILE)
+    runs = tmp_path / "runs"
+    asked = ["run", str(path), "--sweep-sizes", "--backend", "eager", *words]
+    assert cli.main(None, [*asked, "--output-dir", str(runs)]) == 0
+    assert "batch size 4" in capsys.readouterr().out
+    (directory,) = runs.iterdir()
+    (table,) = directory.glob("*_sizes.csv")
+    rows = list(csv.DictReader(table.open()))
+    assert [row["size"] for row in rows] == [f"batch size {size}" for size in (8, 7, 6, 5, 4)]
+    assert {row["shapes"] for row in rows} == {shapes}
+    assert {row["recompiles"] for row in rows} == {"0" if words else "1"}
+
+
+def test_a_sweep_takes_one_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    """Anything else is refused before it runs."""
+    words = ["--only", "resnet18", "--sweep-sizes", "--backend", "eager", "--backend", "inductor"]
+    assert cli.main("torchbench", words) == 2
+    assert "--sweep-sizes times one backend; choose one of eager, inductor" in (
+        capsys.readouterr().err
+    )
