@@ -22,10 +22,11 @@ def apply_controls(controls: Controls) -> None:
         LookupError: there is no such function; names it.
     """
     for name in controls.allow_in_graph:
-        allow_in_graph(_find(name))
+        allow_in_graph(_find(name))  # type: ignore[no-untyped-call]  # torch's
     for name in controls.disable:
         owner, attribute = _owner(name)
-        setattr(owner, attribute, disable(getattr(owner, attribute)))
+        left: Any = disable(getattr(owner, attribute))  # type: ignore[no-untyped-call]  # torch's
+        setattr(owner, attribute, left)
     for original, replacement in controls.substitute:
         substitute_in_graph(_find(original))(_find(replacement))
 

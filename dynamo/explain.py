@@ -23,7 +23,7 @@ from dynamometer.results.explanation import (
 from dynamometer.results.guard_words import in_words, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import CodeType
 
 Call = tuple[tuple[Any, ...], "Mapping[str, Any]"]
@@ -36,6 +36,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _UNIQUE = re.compile(r"(__compiled_fn_\d+)_[0-9a-f_]+")
 """The name of a compiled graph ends with a random number."""
 
+_DIRECTORY = re.compile(r"^.*/")
 _CONTEXT_LINES = 2
 
 
@@ -58,7 +59,7 @@ def explain(name: str, function: Callable[..., Any], calls: Sequence[Call]) -> E
     done = log.read()
     return Explanation(
         target=name,
-        torch=torch.__version__,
+        torch=str(torch.__version__).partition("+")[0],
         calls=len(calls),
         frames=tuple(map(_frame, recorder.frames)),
         breaks=tuple(_break(each) for each, _ in internals.by_line(done.breaks).values()),
@@ -109,7 +110,8 @@ def _target(node: torch.fx.Node) -> str:
         return readable(internals.input_source(node) or "")
     if isinstance(node.target, str):
         return "" if node.op == "output" else node.target
-    return f"{getattr(node.target, '__module__', None) or 'torch'}.{node.target.__name__}"
+    module = getattr(node.target, "__module__", None) or "torch"
+    return f"{module.removeprefix('_')}.{node.target.__name__}"  # `_operator` is `operator`
 
 
 def _result(value: object) -> str:
@@ -131,11 +133,18 @@ def _frame(found: _Compiled) -> Frame:
         original=tuple(_instructions(code)),
         rewritten=tuple(_instructions(found.rewritten)),
         graphs=found.graphs,
-        guards=tuple(
-            Guard(words=in_words(text), code=text, place=place)
-            for text, place in internals.guards_of(code, found.rewritten)
-        ),
+        guards=tuple(_guards(internals.guards_of(code, found.rewritten))),
     )
+
+
+def _guards(found: Iterable[tuple[str, str | None]]) -> Iterator[Guard]:
+    """Say what each asks for, and what several ask for once."""
+    said = set()
+    for code, place in found:
+        words = in_words(code)
+        if words not in said:
+            said.add(words)
+            yield Guard(words=words, code=code, place=place and _DIRECTORY.sub("", place))
 
 
 def _instructions(code: CodeType) -> Iterator[Instruction]:
@@ -145,7 +154,8 @@ def _instructions(code: CodeType) -> Iterator[Instruction]:
         starts = getattr(each, "line_number", each.starts_line) if each.starts_line else None
         line = starts if starts is not None else line
         if each.opname not in _BORING:
-            argument = _UNIQUE.sub(r"\1", _ADDRESS.sub("", each.argrepr))
+            text = each.argrepr or ("" if each.arg is None else str(each.arg))
+            argument = _UNIQUE.sub(r"\1", _ADDRESS.sub("", text))
             yield Instruction(
                 offset=each.offset, line=line, operation=each.opname, argument=argument
             )

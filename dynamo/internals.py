@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from torch._dynamo.output_graph import GraphCompileReason
 
 _GAVE_UP = "step_unsupported"
+_JUMP = "generic_jump"
+_OF_JUMPS = (
+    "Which branch is taken depends on a number that is known only once a tensor is computed.",
+    ("Compute both and choose with `torch.where`, or give both to `torch.cond`.",),
+)
+"""What Dynamo itself doesn't say of a branch on data."""
 
 _ALL_COMPILATIONS = 100_000
 """Torch keeps the last 64 unless told."""
@@ -135,6 +141,8 @@ def _place(found: utils.CompilationMetrics) -> dict[str, Any]:
 def _break(found: GraphCompileReason) -> Break:
     file, line, function = _innermost(found.user_stack)
     explanation = _EXPLANATION.search(found.reason)
+    if found.reason.startswith(_JUMP):
+        return Break(headline(found.reason), *_OF_JUMPS, file, line, function)
     return Break(
         reason=headline(found.reason),
         explanation=explanation[1] if explanation else None,
@@ -202,7 +210,11 @@ def run_only(function: Callable[..., Any] | None = None) -> Any:
 @contextmanager
 def watching(rewritten: Callable[[CodeType, CodeType], None]) -> Iterator[None]:
     """Tell of every frame that is compiled meanwhile: its bytecode, and what Dynamo makes of it."""
-    handle = convert_frame.register_bytecode_hook(rewritten)
+
+    def hook(code: CodeType, new_code: CodeType) -> None:
+        rewritten(code, new_code)
+
+    handle = convert_frame.register_bytecode_hook(hook)
     try:
         yield
     finally:
@@ -213,8 +225,8 @@ def guards_of(original: CodeType, rewritten: CodeType) -> tuple[tuple[str, str |
     """Give the guards that are checked before rewritten bytecode runs.
 
     Returns:
-        The text of each, and the line of the user's code it is there for; none where Dynamo has
-        dropped the bytecode since.
+        The text of each, and the line of the user's code it is there for, if it is for one; nothing
+        where Dynamo has dropped the bytecode since.
     """
     found = dict.fromkeys(
         text
@@ -241,7 +253,8 @@ def _guards_below(manager: Any) -> Iterator[Any]:
 
 def _guard(text: str) -> tuple[str, str | None]:
     code, *remarks = _GUARD_HINT.sub("", text).split("  # ")
-    return code.strip(), remarks[-1].strip() if remarks else None
+    place = remarks[-1].strip() if remarks else ""
+    return code.strip(), None if not place or place.startswith("_dynamo/") else place
 
 
 def specializations() -> dict[tuple[str, int], tuple[str, int, str] | None]:
@@ -254,7 +267,9 @@ def specializations() -> dict[tuple[str, int], tuple[str, int, str] | None]:
     context = TracingContext.try_get()
     shapes = context.fake_mode.shape_env if context and context.fake_mode else None
     found: dict[tuple[str, int], tuple[str, int, str] | None] = {}
-    for symbol, number in (shapes.replacements if shapes else {}).items():
+    if shapes is None:
+        return found
+    for symbol, number in shapes.replacements.items():
         for source in shapes.var_to_sources.get(symbol, ()) if number.is_number else ():
             stack = shapes.specialization_stacks.get(source)
             name = source.name() if callable(source.name) else source.name

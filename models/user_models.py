@@ -127,8 +127,7 @@ def as_loaded(value: object, name: str) -> LoadedModel:
 
     match value:
         case (nn.Module() | FunctionType() as called, given):
-            calls = given if _is_several(given) else [given]
-            found = [_inputs(each) for each in calls]
+            found = [_inputs(each) for each in _calls(given)]
             if all(found):
                 module = called if isinstance(called, nn.Module) else FunctionModule(called)
                 first, *others = [each for each in found if each]
@@ -139,12 +138,11 @@ def as_loaded(value: object, name: str) -> LoadedModel:
     raise TypeError(msg)
 
 
-def _is_several(given: object) -> bool:
-    return (
-        isinstance(given, list)
-        and bool(given)
-        and all(isinstance(each, tuple | Mapping) for each in given)
-    )
+def _calls(given: object) -> list[object]:
+    """Give the inputs of each call: several where they are a list of tuples or dictionaries."""
+    if isinstance(given, list) and given:
+        return given if all(isinstance(each, tuple | Mapping) for each in given) else [given]
+    return [given]
 
 
 def _inputs(given: object) -> Inputs | None:

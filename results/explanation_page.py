@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         Operation,
     )
 
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(\w+)_at_(\d+)")
 _HEADERS = ("name", "kind", "target", "inputs", "result")
 _ORIGINAL_WIDTH = 48
 
@@ -47,7 +47,7 @@ def page(found: Explanation) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters.update(title=title, place=place, listing=_listing)
+    environment.filters.update(title=title, in_source=in_source, place=place, listing=_listing)
     template = environment.get_template("explanation.html.j2")
     return template.render(found=found, summary=summary(found), headers=_HEADERS)
 
@@ -66,8 +66,12 @@ def summary(found: Explanation) -> list[str]:
 
 def title(frame: Frame) -> str:
     """Name a frame: a function, or what is left of it after a graph break."""
-    resumed = _RESUMED.fullmatch(frame.function)
-    return f"the rest of {resumed[1]}, from line {resumed[2]}" if resumed else frame.function
+    return in_source(frame.function)
+
+
+def in_source(text: str) -> str:
+    """Say of functions Dynamo has made what they are."""
+    return _RESUMED.sub(r"the rest of \1, from line \2", text)
 
 
 def place(file: str, line: int) -> str:
@@ -96,7 +100,7 @@ def _frame_lines(number: int, frame: Frame) -> list[str]:
     if frame.guards:
         lines += ["", "  compiled code is used again while"]
         lines += [
-            f"  - {guard.words}" + (f"  ({guard.place})" if guard.place else "")
+            f"  - {guard.words}" + (f"  ({in_source(guard.place)})" if guard.place else "")
             for guard in frame.guards
         ]
     lines += ["", f"  {'bytecode':{_ORIGINAL_WIDTH}} | what Dynamo has Python run instead"]

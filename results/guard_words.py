@@ -34,6 +34,11 @@ _SENTENCES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"check_no_aliasing\((?P<name>.+)\)", "{name} are different tensors"),
         (r"not ___dict_contains\('(?P<key>\w+)', (?P<name>.+)\)", "{name} has no {key!r}"),
         (r"___dict_contains\('(?P<key>\w+)', (?P<name>.+)\)", "{name} has {key!r}"),
+        (
+            r"hasattr\((?P<name>.+), '_dynamo_\w*indices'\) == False",
+            "no size of {name} is marked as dynamic or static",
+        ),
+        (r".*top_saved_tensors_hooks ids == None", "no hooks for saved tensors are set"),
         (r"not hasattr\((?P<name>.+), '(?P<key>\w+)'\)", "{name} has no attribute {key!r}"),
         (r"hasattr\((?P<name>.+), '(?P<key>\w+)'\)", "{name} has an attribute {key!r}"),
         (r"(?:len|dict\.__len__)\((?P<name>.+)\) == (?P<key>\d+)", "{name} has {key} elements"),

@@ -58,7 +58,7 @@ def test_a_graph_is_a_table() -> None:
     (frame,) = found.frames
     (graph,) = frame.graphs
     assert [(each.kind, each.target) for each in graph] == [
-        ("placeholder", "x"), ("call_method", "sin"), ("call_function", "_operator.mul"),
+        ("placeholder", "x"), ("call_method", "sin"), ("call_function", "operator.mul"),
         ("output", ""),
     ]  # fmt: skip
     assert [each.result for each in graph[:3]] == ["float32[2, 3]"] * 3
@@ -96,8 +96,7 @@ def test_a_break_has_its_line_and_advice() -> None:
     """And lines of the source around it; what follows is a frame of its own, for each branch."""
     found = explain("branches", branches, [((X,), {}), ((-X,), {})])
     (one,) = found.breaks
-    assert "ranch" in one.reason
-    assert one.explanation
+    assert "branch" in (one.explanation or "")
     assert one.advice
     assert "# ends a graph" in dict(one.excerpt)[one.line]
     assert found.frames[0].function == "branches"

@@ -37,6 +37,10 @@ SCALAR = (
             "not ___dict_contains('forward', L['self'].__dict__)",
             "self.__dict__ has no 'forward'",
         ),
+        (
+            "hasattr(L['x'], '_dynamo_static_indices') == False",
+            "no size of x is marked as dynamic or static",
+        ),
         ("hasattr(L['self'], 'scale')", "self has an attribute 'scale'"),
         ("len(L['self'].layers) == 3", "self.layers has 3 elements"),
         ("L['n'] == 3", "n == 3"),

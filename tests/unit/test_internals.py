@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(internals.__file__).resolve().parent.parent
 FOLDERS = ("common", "dynamo", "models", "results")
 ALLOWED = {
-    "dynamo/internals.py": {"torch._dynamo", "torch._C"},
+    "dynamo/internals.py": {"torch._dynamo", "torch._C", "torch._guards"},
     "dynamo/coverage.py": {"torch.utils._python_dispatch"},
     "dynamo/inductor.py": {"torch._inductor"},
     "dynamo/state.py": {"torch._dynamo", "torch._inductor"},

@@ -173,7 +173,7 @@ def test_a_sweep_through_a_worker(
     assert "batch size 4" in capsys.readouterr().out
     (directory,) = runs.iterdir()
     (table,) = directory.glob("*_sizes.csv")
-    rows = list(csv.DictReader(table.open()))
+    rows = list(csv.DictReader(table.read_text().splitlines()))
     assert [row["size"] for row in rows] == [f"batch size {size}" for size in (8, 7, 6, 5, 4)]
     assert {row["shapes"] for row in rows} == {shapes}
     assert {row["recompiles"] for row in rows} == {"0" if words else "1"}
