@@ -125,7 +125,8 @@ def run_reference(context: Context, loaded: LoadedModel) -> Reference:
     try:
         first = _observe_eager(context, loaded.copy())
     except Exception as error:
-        if loaded.others and not is_out_of_memory(error) and _runs_at_one_size(context, loaded):
+        varies = context.job.case.dynamic and not is_out_of_memory(error)
+        if varies and _runs_at_one_size(context, loaded):
             msg = f"it runs at one size only: {error}"
             raise SkippedError(msg) from error
         raise

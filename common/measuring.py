@@ -61,7 +61,7 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
     """
     job, stages = context.job, context.stages
     cold = not any(Path(job.cache_dir).iterdir())
-    loaded, reference = _load(context)
+    loaded, reference = load(context)
     rng = random.Random(f"{job.seed}/{job.replicate}/{job.case.id}")  # noqa: S311  no secret
     order = rng.sample(job.arms, len(job.arms))
     padding: list[bytearray] = []
@@ -72,7 +72,7 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
     for name in order:
         padding.extend(pad_heap(rng))
         arm = attempt(stages, partial(_build, context, loaded, name, reference))
-        results[name] = _arm_result(name, arm)
+        results[name] = arm_result(name, arm)
         if isinstance(arm, SettledArm) and results[name].outcome == PASSED:
             settled[name] = arm
             frames = capture.frames_seen()
@@ -146,15 +146,16 @@ def measure_apart(context: Context) -> Findings:
 
 def check(context: Context) -> Findings:
     """Compile the arms and compare what they compute with eager; time nothing."""
-    loaded, reference = _load(context)
+    loaded, reference = load(context)
     results: dict[str, ArmResult] = {}
     for name in context.job.arms:
         action = partial(arms.compile_arm, context, loaded, name, reference)
-        results[name] = _arm_result(name, attempt(context.stages, action))
+        results[name] = arm_result(name, attempt(context.stages, action))
     return _findings(context, loaded, results, context.job.arms)
 
 
-def _load(context: Context) -> tuple[LoadedModel, Reference]:
+def load(context: Context) -> tuple[LoadedModel, Reference]:
+    """Load the case's model, and run what its arms are held to."""
     with context.stages.at(Stage.LOAD):
         loaded = context.load()
     with context.stages.at(Stage.EAGER):
@@ -175,7 +176,8 @@ def pad_heap(rng: random.Random) -> list[bytearray]:
     return [bytearray(rng.randint(low, high)) for _ in range(rng.randrange(_PADDING_BLOCKS))]
 
 
-def _arm_result(name: str, arm: SettledArm | CompiledArm | Outcome) -> ArmResult:
+def arm_result(name: str, arm: SettledArm | CompiledArm | Outcome) -> ArmResult:
+    """Say how building an arm ended, and what was captured of it."""
     if isinstance(arm, Outcome):
         return ArmResult(arm=name, outcome=arm)
     compiled = arm.compiled if isinstance(arm, SettledArm) else arm

@@ -113,7 +113,9 @@ def _text(error: BaseException) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    return next(iter(_text(error).splitlines()), "")
+    """Give how an exception's text begins; with the next line where that only announces it."""
+    first, *others = _text(error).splitlines() or [""]
+    return f"{first} {others[0]}" if first.endswith(":") and others else first
 
 
 def _encodable(text: str) -> str:

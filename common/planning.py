@@ -256,6 +256,7 @@ _BY_ITSELF = (
             "expect",
             "nopython",
             "overhead",
+            "rigorous",
             "speedup_ts",
             *_CONTROLS,
         ),

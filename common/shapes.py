@@ -58,6 +58,9 @@ def with_other_sizes(loaded: LoadedModel, suite: Suite, spec: ModelSpec, case: C
     Raises:
         SkippedError: it can't be built at another size.
     """
+    if loaded.others:
+        msg = "it has several calls of its own, whose sizes can't be varied"
+        raise SkippedError(msg)
     others = variants(spec, case)[1:]
     try:
         # Each model is dropped at once: several of them may not fit.

@@ -11,13 +11,15 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from dynamometer.common import arms, shapes
-from dynamometer.common.measuring import latencies, machine, pad_heap
+from dynamometer.common.measuring import arm_result, latencies, load, machine, pad_heap
 from dynamometer.common.messages import Findings
+from dynamometer.common.outcome import attempt
 from dynamometer.common.steps import make_step
 from dynamometer.common.timing import measure_blocks, settle
 from dynamometer.dynamo import capture, sizes
 from dynamometer.results.cases import BASELINE
-from dynamometer.results.records import PASSED, ArmResult, Stage
+from dynamometer.results.interference import LONGEST_DISTURBANCE
+from dynamometer.results.records import PASSED, Absence, ArmResult, Stage
 from dynamometer.results.sizes import STATIC, metric_at
 
 if TYPE_CHECKING:
@@ -27,51 +29,61 @@ if TYPE_CHECKING:
     from dynamometer.common.suite import LoadedModel
     from dynamometer.common.timing import Blocks
     from dynamometer.results.records import Measurement
+    from dynamometer.results.sizes import SizeSweep
 
 Calls = dict[str, "Callable[[], object]"]
+
+_BUSY = "something else kept the machine busy"
 
 
 def sweep(context: Context) -> Findings:
     """Observe, compile for all sizes and for each, and time them size by size.
 
-    What is compiled for all goes through the sizes in their order before anything is timed.
+    What is compiled for all is compared with eager at every size, before anything is timed.
     """
     job, stages = context.job, context.stages
     arm = job.arms[-1]
     rng = random.Random(f"{job.seed}/{job.replicate}/{job.case.id}")  # noqa: S311  no secret
-    with stages.at(Stage.LOAD):
-        loaded = context.load()
-        names = shapes.names(job.spec, job.case)
+    loaded, reference = load(context)
+    names = shapes.names(job.spec, job.case)
     with stages.at(Stage.COMPILE, arm):
-        own = loaded.copy()
-        calls = [(each.args, dict(each.kwargs)) for each in own.calls]
-        seen = sizes.observe(own.module, calls, names)
-        padding = pad_heap(rng)
-        eager = make_step(loaded.module, loaded, job.case.mode, job.seed)
-        compiled = arms.compiled_step(context, loaded.copy(), arm)
-        for call in compiled.calls:
-            call()
-        alone = [_static(context, loaded, index, arm) for index in range(len(names))]
+        seen = _observe(loaded.copy(), names)
+    padding = pad_heap(rng)
+    compiled = attempt(stages, partial(arms.compile_arm, context, loaded, arm, reference))
+    result = arm_result(arm, compiled)
+    results = (ArmResult(arm=BASELINE, outcome=PASSED), result)
+    if not isinstance(compiled, arms.CompiledArm) or result.outcome != PASSED:
+        return Findings(outcome=result.outcome, arms=results, notes=loaded.notes)
+    eager = make_step(loaded.module, loaded, job.case.mode, job.seed)
     found: list[Measurement] = []
-    disturbed = repeats = 0
-    with stages.at(Stage.MEASURE):
-        for index, static in enumerate(alone):
-            at_size = {BASELINE: eager.calls[index], arm: compiled.calls[index], STATIC: static}
+    absent: list[Absence] = []
+    for index in range(len(names)):
+        padding += pad_heap(rng)
+        with stages.at(Stage.COMPILE, arm):
+            static = _static(context, loaded, index, arm)
+        at_size = {BASELINE: eager.calls[index], arm: compiled.step.calls[index], STATIC: static}
+        with stages.at(Stage.MEASURE):
             blocks = _measure(context, at_size, rng)
-            found += latencies(metric_at(index), blocks.calm or blocks.visits)
-            disturbed += bool(blocks.disturbed and not blocks.calm)
-            repeats += blocks.repeats
+        visits, metric = blocks.calm, metric_at(index)
+        if len(visits) < (1 - LONGEST_DISTURBANCE) * len(blocks.visits):
+            absent += [Absence(metric=metric, arm=each, reason=_BUSY) for each in at_size]
+        else:
+            found += latencies(metric, visits)
     del padding
-    note = (f"something else was busy at {disturbed} of the sizes",) if disturbed else ()
     return Findings(
         outcome=PASSED,
-        arms=tuple(ArmResult(arm=each, outcome=PASSED) for each in job.arms),
+        arms=results,
         measurements=tuple(found),
+        absent=tuple(absent),
         sizes=seen,
-        repeated_blocks=repeats,
-        notes=(*loaded.notes, *note),
+        notes=loaded.notes,
         device_name=context.device.name,
     )
+
+
+def _observe(own: LoadedModel, names: tuple[str, ...]) -> SizeSweep:
+    calls = [(each.args, dict(each.kwargs)) for each in own.calls]
+    return sizes.observe(own.module, calls, names)
 
 
 def _static(context: Context, loaded: LoadedModel, index: int, arm: str) -> Callable[[], object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from torch.compiler import allow_in_graph, disable, substitute_in_graph
@@ -24,11 +25,19 @@ def apply_controls(controls: Controls) -> None:
     for name in controls.allow_in_graph:
         allow_in_graph(_find(name))  # type: ignore[no-untyped-call]  # torch's
     for name in controls.disable:
-        owner, attribute = _owner(name)
-        left: Any = disable(getattr(owner, attribute))  # type: ignore[no-untyped-call]  # torch's
-        setattr(owner, attribute, left)
+        _disable(*_owner(name))
     for original, replacement in controls.substitute:
         substitute_in_graph(_find(original))(_find(replacement))
+
+
+def _disable(owner: Any, attribute: str) -> None:
+    found = inspect.getattr_static(owner, attribute)
+    if isinstance(found, staticmethod | classmethod):
+        left: Any = disable(found.__func__)  # type: ignore[no-untyped-call]  # torch's
+        setattr(owner, attribute, type(found)(left))
+    else:
+        left = disable(getattr(owner, attribute))  # type: ignore[no-untyped-call]  # likewise
+        setattr(owner, attribute, left)
 
 
 def _find(name: str) -> Any:

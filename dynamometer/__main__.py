@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-_NEEDED = frozenset({"click", "msgspec", "rich", "rtoml", "scipy", "tabulate"})
+_NEEDED = frozenset({"click", "jinja2", "msgspec", "rich", "rtoml", "scipy", "tabulate"})
 """What the command line imports of setup.cfg's `install_requires`; torch is for workers."""
 
 

@@ -248,10 +248,12 @@ class Case(Value, frozen=True, kw_only=True):
         optimizer = "/compiled_optimizer" if self.compiled_optimizer else ""
         whole = "/nopython" if self.nopython else ""
         arms = "+".join(self.arms)
+        symbols = "" if self.symbols is Symbols.ALL else f"-{self.symbols}"
+        shapes = ("dynamic" if self.dynamic else "static") + symbols
         controls = "".join(f"/{word}" for word in self.controls.words)
         return (
             f"{self.suite}/{self.model}/{self.mode}/{self.device}/{self.dtype}{layout}{optimizer}{whole}"
-            f"/{self.shapes}/{self.scale}/b{batch}/{arms}{controls}"
+            f"/{shapes}/{self.scale}/b{batch}/{arms}{controls}"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING, TextIO
 
-from dynamometer.results import coverage_report, sizes_report
+from dynamometer.results import controls_report, coverage_report, sizes_report
 from dynamometer.results.batch_sizes import is_search, summarize_search
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.dashboard_status import accuracy_string
@@ -96,6 +96,7 @@ OUR_ACCURACY_COLUMNS = (
     "frames_ok",
     "frames",
     "recompiles",
+    "fallbacks",
     "dynamic",
     "shapes",
     "status",
@@ -192,7 +193,7 @@ class CsvFiles:
     def _rewrite(self) -> None:
         judged = {
             (each.case.case.id, each.arm): each
-            for each in judge(self._timed)
+            for each in judge(controls_report.without_controls(self._timed))
             if each.base == BASELINE
         }
         pairs = [(case, arm) for case in self._timed for arm in case.arms]

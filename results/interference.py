@@ -18,7 +18,7 @@ from scipy import special
 from dynamometer.results.metrics import LATENCY, LATENCY_ALONE, LATENCY_APART
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from dynamometer.results.records import Measurement
 
@@ -34,6 +34,8 @@ _WRONGLY = 0.01
 _FEWEST_MOMENTS = 8
 """Into which blocks are divided: what one arm alone met is one more of them, and among nine moments
 of either arm the farthest is that one in a ninth of all cases."""
+
+_FIRST_BLOCKS = 2
 
 _MOMENTS = 2
 """Turns that follow each other at once tell of one moment, however many they are; so few count."""
@@ -74,47 +76,14 @@ def _is_elsewhere(there: Sequence[list[float]], beside: Sequence[list[float]]) -
 
 
 def _moments(values: list[float], alone: list[float]) -> list[float]:
-    """Give medians of blocks in a row: as many as were alone, but of enough moments."""
+    """Give medians of blocks in a row: as many as were alone, but of enough moments.
+
+    The first blocks follow the arms' settling rather than each other.
+    """
+    values = values[_FIRST_BLOCKS:] if len(values) > 2 * _FIRST_BLOCKS else values
     most = max(1, min(len(alone), len(values) // _FEWEST_MOMENTS))
     starts = range(0, len(values), most)
     return [statistics.median(values[start : start + most]) for start in starts]
-
-
-def shifts(
-    measurements: Iterable[Measurement], disturbed: Collection[int] = ()
-) -> dict[tuple[str, str], float]:
-    """Say of every two arms by how much their log ratio alone differs from that in blocks.
-
-    Alone is in processes of their own where they took turns, else before the next was built.
-    """
-    found = list(measurements)
-    turns = any(each.metric == LATENCY_APART for each in found)
-    there, beside = _elsewhere(found, LATENCY_APART if turns else LATENCY_ALONE, disturbed)
-    arms = [arm for arm in beside if beside[arm] and there.get(arm)]
-    shift = {arm: statistics.median(there[arm]) - statistics.median(beside[arm]) for arm in arms}
-    return {
-        (one, other): shift[one] - shift[other] for one, other in itertools.combinations(arms, 2)
-    }
-
-
-def is_systematic(replicates: Sequence[Mapping[tuple[str, str], float]]) -> bool:
-    """Tell whether arms compare otherwise in blocks than alone, process after process.
-
-    A machine whose speed varies shifts them now one way, now the other. A t test of each two arms
-    over processes, at `_WRONGLY` over all of them (Bonferroni), and by more than `LARGEST_SHIFT`.
-
-    Args:
-        replicates: the `shifts` of two processes or more.
-    """
-    pairs = {pair for each in replicates for pair in each}
-    for pair in pairs:
-        values = [each[pair] for each in replicates if pair in each]
-        if len(values) > 1:
-            error = statistics.stdev(values) / math.sqrt(len(values))
-            quantile = float(special.stdtrit(len(values) - 1, 1 - _WRONGLY / (2 * len(pairs))))
-            if _Move(statistics.fmean(values), error).is_beyond(quantile):
-                return True
-    return False
 
 
 def is_confirmed(measurements: Iterable[Measurement], disturbed: Collection[int] = ()) -> bool:

@@ -214,8 +214,9 @@ class Record(Value, frozen=True, kw_only=True):
     measurements: tuple[Measurement, ...] = ()
     absent: tuple[Absence, ...] = ()
     coverage: Coverage | None = None
-    sizes: SizeSweep | None = None
     """What Dynamo captured of a step, where that was asked for."""
+    sizes: SizeSweep | None = None
+    """What it made of inputs of several sizes, likewise."""
     build_order: tuple[str, ...] = ()
     """The order in which the arms were built, drawn at random."""
     disturbed_blocks: tuple[int, ...] = ()

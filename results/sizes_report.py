@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from dynamometer.results.cases import BASELINE, SIZES
+from dynamometer.results.records import Status
 from dynamometer.results.sizes import STATIC, metric_at
 from dynamometer.results.statistics import log_speedup, speedup
 
@@ -148,14 +149,18 @@ def lines(found: SweepSummary) -> list[str]:
     """Render one model: what varies, each size, and what was made a number where."""
     name = f"{found.case.device:4} {found.case.label:<{_NAME_WIDTH}}"
     seen = found.sweep
-    if seen is None:
+    if seen is None or found.outcome.status is not Status.PASS:
         return [f"{name} {found.outcome.line}"]
     counts = (
         f"{seen.frames} compilations", f"{len(seen.recompiles)} recompiles",
         f"{len(seen.guards)} symbolic guards", f"{len(seen.specializations)} specialisations",
     )  # fmt: skip
+    missing = len(seen.sizes) - len(found.sizes)
+    screening = any(each.over_eager.n == 1 for each in found.sizes)
+    remarks = [f"{missing} sizes left out, as something else kept the machine busy"] * bool(missing)
+    remarks += ["screening: one replicate (-r 3 for more)"] * screening
     return [
-        f"{name} {', '.join(counts)}",
+        f"{name} {'; '.join([', '.join(counts), *remarks])}",
         *(_size_line(each) for each in found.sizes),
         *(f"     a number for good: {_specialization(each)}" for each in seen.specializations),
     ]

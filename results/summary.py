@@ -17,9 +17,7 @@ from dynamometer.results.interference import (
     LONGEST_DISTURBANCE,
     is_confirmed,
     is_refuted,
-    is_systematic,
     seems_to_interfere,
-    shifts,
     was_checked,
 )
 from dynamometer.results.records import APART_SPREAD, Outcome, Ratio, Record, Status, StopReason
@@ -116,17 +114,14 @@ class CaseSummary:
     def interferes(self) -> bool:
         """Whether arms may have disturbed each other where that could not be helped.
 
-        One replicate speaks for itself; several have to agree, as each may have met a machine whose
-        speed varied. One in which nobody looked is taken for the others.
+        Most replicates have to say so, as a single one may have met a machine whose speed varied.
+        One in which nobody looked is taken for the others.
         """
         together = [record for record in self.records if not _is_apart(record)]
-        if self.is_apart and not all(was_checked(record.measurements) for record in together):
+        looked = [record for record in together if was_checked(record.measurements)]
+        if self.is_apart and len(looked) < len(together):
             return True
-        if len(together) == 1:
-            return _may_interfere(together[0])
-        return is_systematic(
-            [shifts(record.measurements, record.disturbed_blocks) for record in together]
-        )
+        return 2 * sum(map(_may_interfere, looked)) > len(looked)
 
     @property
     def is_disturbed(self) -> bool:
@@ -292,16 +287,20 @@ def of_pair(record: Record, pair: tuple[str, str]) -> Record:
     own = [each for each in record.measurements if each.arm in pair]
     blocks = [set(each.blocks) for each in own if each.metric == metrics.LATENCY]
     shared = set[int].intersection(*blocks) if len(blocks) == len(pair) else set[int]()
+    cut = [
+        _keep(each, [block in shared for block in each.blocks])
+        if each.metric in _BY_BLOCK
+        else each
+        for each in own
+    ]
     return msgspec.structs.replace(
         record,
-        measurements=tuple(
-            _keep(each, [block in shared for block in each.blocks])
-            if each.metric == metrics.LATENCY
-            else each
-            for each in own
-        ),
+        measurements=tuple(each for each in cut if each.samples),
         disturbed_blocks=tuple(sorted(shared.intersection(record.disturbed_blocks))),
     )
+
+
+_BY_BLOCK = frozenset({metrics.LATENCY, metrics.KERNEL_TIME, metrics.MINOR_FAULTS})
 
 
 def _latencies(record: Record, arm: str) -> list[Measurement]:

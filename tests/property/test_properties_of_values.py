@@ -12,6 +12,7 @@ from dynamometer.results.cases import (
     Allocator,
     Caches,
     Case,
+    Controls,
     Dtype,
     Mode,
     ModelSpec,
@@ -20,6 +21,7 @@ from dynamometer.results.cases import (
     Scale,
     Skip,
     StartMethod,
+    Symbols,
     Value,
 )
 from dynamometer.results.coverage import (
@@ -47,6 +49,7 @@ from dynamometer.results.records import (
     Status,
     StopReason,
 )
+from dynamometer.results.sizes import SizeSweep, Specialization
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -62,6 +65,11 @@ skips = st.builds(
     Skip, reason=texts, devices=st.lists(texts, max_size=2).map(tuple),
     modes=st.lists(st.sampled_from(Mode), max_size=2).map(tuple),
 )  # fmt: skip
+functions = st.lists(names, max_size=2).map(tuple)
+controls = st.builds(
+    Controls, allow_in_graph=functions, disable=functions,
+    substitute=st.lists(st.tuples(names, names), max_size=2).map(tuple),
+)  # fmt: skip
 specs = st.builds(
     ModelSpec,
     suite=texts, name=texts, task=texts, origin=texts, build=texts,
@@ -73,7 +81,7 @@ specs = st.builds(
     tolerance=st.none() | finite,
     tolerance_reason=st.none() | texts, cosine=st.booleans(),
     skips=st.lists(skips, max_size=2).map(tuple),
-    quick=st.booleans(),
+    quick=st.booleans(), controls=controls,
 )  # fmt: skip
 cases = st.builds(
     Case,
@@ -82,6 +90,7 @@ cases = st.builds(
     mode=st.sampled_from(Mode), device=st.sampled_from(["cpu", "cuda"]),
     dtype=st.sampled_from(Dtype), channels_last=st.booleans(),
     compiled_optimizer=st.booleans(), dynamic=st.booleans(), nopython=st.booleans(),
+    symbols=st.sampled_from(Symbols), controls=controls,
     scale=st.sampled_from(Scale), batch_size=st.none() | st.integers(1, 4096),
 )  # fmt: skip
 outcomes = st.builds(
@@ -108,7 +117,7 @@ captures = st.builds(
     CaptureStats,
     frames=counts, frames_ok=counts, graphs=counts, ops=counts,
     breaks=st.dictionaries(texts, counts, max_size=2), recompiles=counts, guards=counts,
-    guards_s=st.none() | finite,
+    guards_s=st.none() | finite, fallbacks=counts, fallback_reason=st.none() | texts,
 )  # fmt: skip
 arm_results = st.builds(
     ArmResult,
@@ -138,7 +147,7 @@ plans = st.builds(
     models=st.lists(specs, max_size=2).map(tuple), cases=st.lists(cases, max_size=2).map(tuple),
     experiments=st.lists(texts, max_size=2).map(tuple), protocol=protocols, timeout_s=finite,
     memory_limit_bytes=st.none() | counts, seed=counts, threads=st.none() | counts,
-    no_skip=st.booleans(),
+    no_skip=st.booleans(), raise_backend_errors=st.booleans(),
 )  # fmt: skip
 spreads = st.builds(Spread, sd_log=finite, df=finite)
 diagnoses = st.builds(
@@ -165,6 +174,18 @@ coverages = st.builds(
     recompiles=st.lists(recompiles, max_size=2).map(tuple), guards=counts,
     guards_s=st.none() | finite, recompile_limit_hits=counts,
 )  # fmt: skip
+specializations = st.builds(
+    Specialization,
+    size=texts, number=counts, file=st.none() | texts, line=st.none() | counts,
+    function=st.none() | texts, code=st.none() | texts,
+)  # fmt: skip
+sweeps = st.builds(
+    SizeSweep,
+    sizes=st.lists(texts, max_size=2).map(tuple), frames=counts,
+    recompiles=st.lists(recompiles, max_size=2).map(tuple),
+    guards=st.lists(texts, max_size=2).map(tuple),
+    specializations=st.lists(specializations, max_size=2).map(tuple),
+)  # fmt: skip
 records = st.builds(
     Record,
     schema=st.just(1), run_id=texts, case=cases, replicate=counts, outcome=outcomes,
@@ -172,6 +193,7 @@ records = st.builds(
     arms=st.lists(arm_results, max_size=2).map(tuple),
     measurements=st.lists(measurements(), max_size=2).map(tuple),
     absent=st.lists(absences, max_size=2).map(tuple), coverage=st.none() | coverages,
+    sizes=st.none() | sweeps,
     build_order=st.lists(texts, max_size=2).map(tuple),
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
     disturbed_turns=st.booleans(),
@@ -195,6 +217,7 @@ jobs = st.builds(
     replicate=counts, seed=counts, cache_dir=texts, arms=st.lists(texts, max_size=2).map(tuple),
     threads=st.none() | counts, memory_limit_bytes=st.none() | counts,
     allocator=st.sampled_from(Allocator), turn=counts, fastest_s=st.none() | finite,
+    raise_backend_errors=st.booleans(),
 )  # fmt: skip
 progresses = st.builds(messages.Progress, stage=st.sampled_from(Stage), arm=st.none() | texts)
 findings = st.builds(
@@ -202,6 +225,7 @@ findings = st.builds(
     outcome=outcomes, arms=st.lists(arm_results, max_size=2).map(tuple),
     measurements=st.lists(measurements(), max_size=2).map(tuple),
     absent=st.lists(absences, max_size=2).map(tuple), coverage=st.none() | coverages,
+    sizes=st.none() | sweeps,
     build_order=st.lists(texts, max_size=2).map(tuple),
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
     notes=st.lists(texts, max_size=2).map(tuple), device_name=st.none() | texts,
@@ -228,6 +252,7 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     Diagnosis: diagnoses,
     Spread: spreads,
     Case: cases,
+    Controls: controls,
     Environment: environments,
     Estimate: estimates,
     Manifest: manifests,
@@ -238,7 +263,9 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     Ratio: ratios,
     Record: records,
     RunPlan: plans,
+    SizeSweep: sweeps,
     Skip: skips,
+    Specialization: specializations,
     messages.Ended: st.builds(messages.Ended, pid=counts, wait_status=counts, peak_bytes=counts),
     messages.Findings: findings,
     messages.Fork: st.builds(messages.Fork, job=jobs, token=texts),
@@ -267,7 +294,7 @@ def test_every_value_is_tried() -> None:
     def below(kind: type[Value]) -> set[type[Value]]:
         return set().union(*({each} | below(each) for each in kind.__subclasses__()))
 
-    modules = {Case.__module__, Coverage.__module__, Record.__module__, messages.__name__}
+    modules = {each.__module__ for each in (Case, Coverage, Record, SizeSweep, messages.Job)}
     assert {kind for kind in below(Value) if kind.__module__ in modules} == set(STRATEGIES)
 
 

@@ -16,7 +16,9 @@ from dynamometer.results import calibration, store, summary
 from dynamometer.results.calibration import ARMS, PAIRS
 from dynamometer.results.calibration_page import Calibration, write_page
 from dynamometer.results.cases import BASELINE, Protocol
+from dynamometer.results.metrics import KERNEL_TIME, LATENCY
 from dynamometer.results.records import ASSUMED_SPREAD, Measurement, Record, Spread
+from dynamometer.results.spreads import learn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,6 +130,32 @@ def test_a_pair_is_judged_by_the_blocks_it_shared() -> None:
     assert not summary.summarize_case([second]).is_conclusive
     assert summary.log_speedups(BASELINE, arm, [record]) == [(math.log(2.0), 0.0)]
     assert summary.log_speedups(arm, other, [record]) == []
+
+
+def test_arms_that_shared_no_block_teach_nothing() -> None:
+    """Neither those of another pair, nor one that was not timed; the kernel's work goes along."""
+    arms, rng = (BASELINE, "inductor", "elsewhere", "skipped"), random.Random(0)
+    records = [
+        factories.record(
+            factories.case(model, arms),
+            replicate=each,
+            measurements=tuple(
+                factories.measurement(metric, arm, samples, blocks)
+                for metric in (LATENCY, KERNEL_TIME)
+                for arm, samples, blocks in (
+                    (BASELINE, (1.0, 1.0), (0, 1)),
+                    ("inductor", (0.5 + 0.01 * rng.random(),) * 2, (0, 1)),
+                    ("elsewhere", (9.0, 9.0), (2, 3)),
+                )
+            ),
+        )
+        for model in MODELS
+        for each in range(20)
+    ]  # fmt: skip
+    found = learn([records])
+    assert found is not None
+    alone = [summary.of_pair(each, (BASELINE, "inductor")) for each in records]
+    assert found == learn([alone])
 
 
 def test_the_usual_way_is_judged_by_its_own_test() -> None:

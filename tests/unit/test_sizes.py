@@ -186,3 +186,53 @@ def test_a_sweep_takes_one_backend(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--sweep-sizes times one backend; choose one of eager, inductor" in (
         capsys.readouterr().err
     )
+
+
+BROKEN = """
+import torch
+
+class OneSize(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.ones(8, 16)
+
+def one_size(batch_size=8):
+    return OneSize(), torch.randn(batch_size, 16)
+
+def own_calls(batch_size=8):
+    return torch.nn.ReLU(), [(torch.ones(3),), (torch.ones(4),)]
+
+def wrong(graph, inputs):
+    return lambda *args: tuple(each + 1 for each in graph(*args))
+
+def fails(graph, inputs):
+    raise NotImplementedError("not today")
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "backend", "says"),
+    [
+        ("one_size", "eager", "SKIP (eager) it runs at one size only"),
+        ("own_calls", "eager", "SKIP (load) it has several calls of its own"),
+        ("net", "broken:wrong", "FAIL_ACCURACY (compare)"),
+        ("net", "broken:fails", "FAIL (compile) the backend failed on every graph: NotImpl"),
+    ],
+)
+def test_a_sweep_of_what_does_not_compute_is_none(
+    model: str,
+    backend: str,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each says why, and no size has a speedup."""
+    (tmp_path / "broken.py").write_text(FILE + BROKEN)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    target = f"{tmp_path / 'broken.py'}::{model}"
+    words = ["run", target, "--sweep-sizes", "--backend", backend]
+    assert cli.main(None, [*words, "--output-dir", str(tmp_path / "runs")]) == 0
+    printed = capsys.readouterr().out
+    assert says in printed
+    assert "over eager" not in printed

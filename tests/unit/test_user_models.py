@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from dynamometer.common import cli
 from dynamometer.common.errors import UsageError
 from dynamometer.common.project import read_project
 from dynamometer.models.user_models import as_loaded, open_suite
@@ -117,6 +118,39 @@ def test_inputs_come_in_several_forms(
     """One tensor, several by position, or some by name."""
     loaded = as_loaded((nn.ReLU(), inputs), "mine")
     assert (loaded.args, loaded.kwargs) == (args, kwargs)
+
+
+def test_a_function_is_a_model() -> None:
+    """It is called with the inputs, by position or by name."""
+
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    loaded = as_loaded((twice, {"x": torch.ones(2)}), "mine")
+    assert loaded.module(**loaded.kwargs).tolist() == [2.0, 2.0]
+
+
+def test_a_list_of_inputs_is_as_many_calls() -> None:
+    """One of tensors is the inputs of a single call."""
+    one, two = torch.ones(1), torch.ones(2)
+    assert len(as_loaded((nn.ReLU(), [(one,), (two,)]), "mine").calls) == 2
+    assert len(as_loaded((nn.ReLU(), [{"input": one}, (two,)]), "mine").calls) == 2
+    (call,) = as_loaded((nn.ReLU(), [one, two]), "mine").calls
+    assert call.args == (one, two)
+
+
+def test_a_second_call_that_fails_is_a_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No size was to vary, so there is nothing to skip it for."""
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import torch\ndef net():\n"
+        "    return torch.nn.Linear(3, 3), [(torch.ones(2, 3),), (torch.ones(2, 4),)]\n"
+    )
+    words = ["run", str(path), "--accuracy", "--backend", "eager"]
+    assert cli.main(None, [*words, "--output-dir", str(tmp_path / "runs")]) == 0
+    assert "FAIL (eager) RuntimeError" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
