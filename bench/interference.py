@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 from dynamometer.dynamo.processor import processor_name  # noqa: E402  once the path is set
 from dynamometer.results import store  # noqa: E402  likewise
 from dynamometer.results.inference import moderated, ratio  # noqa: E402  likewise
-from dynamometer.results.records import ASSUMED_SPREAD, Ratio  # noqa: E402  likewise
+from dynamometer.results.records import ASSUMED_SPREAD, Ratio, Record  # noqa: E402  likewise
 from dynamometer.results.summary import CaseSummary, summarize_cases  # noqa: E402  likewise
 
 MODELS = ("resnet18", "squeezenet1_1", "mobilenet_v2")
@@ -90,13 +90,16 @@ def main() -> int:
 
 
 def _measure(model: str, options: argparse.Namespace) -> Finding:
-    case = _report(model, options.scale)
+    """Take each kind of process once a round, so that all meet the machine's better hours alike."""
+    records: list[Record] = []
     alone, in_turn = [], []
-    for _ in range(options.rounds):
+    for index in range(options.rounds):
+        records += _report(model, options.scale, index)
         single = {arm: _probe(model, options.scale, (arm,))[arm] for arm in ("baseline", ARM)}
         both = _probe(model, options.scale, ("baseline", ARM))
         alone.append(math.log(single["baseline"] / single[ARM]))
         in_turn.append(math.log(both["baseline"] / both[ARM]))
+    (case,) = summarize_cases(records)
     return Finding(model, case, _ratio(alone), _ratio(in_turn))
 
 
@@ -104,14 +107,14 @@ def _ratio(logs: list[float]) -> Ratio:
     return ratio(*moderated(logs, ASSUMED_SPREAD), len(logs))
 
 
-def _report(model: str, scale: str) -> CaseSummary:
+def _report(model: str, scale: str, index: int) -> list[Record]:
+    """Run one replicate, with an order of its own."""
     with tempfile.TemporaryDirectory() as runs:
         command = [sys.executable, str(ROOT / "torchbench.py"), "--only", model, "--backend", ARM]
-        command += ["--scale", scale, "--output-dir", runs]
+        command += ["--scale", scale, "-r", "1", "--seed", str(index), "--output-dir", runs]
         subprocess.run(command, check=True, capture_output=True, env=_environment())
         (directory,) = Path(runs).iterdir()
-        (case,) = summarize_cases(store.read_records(directory))
-    return case
+        return list(store.read_records(directory))
 
 
 def _probe(model: str, scale: str, arms: tuple[str, ...]) -> dict[str, float]:
@@ -144,9 +147,9 @@ def _page(found: list[Finding]) -> str:
         "",
         "ONNX Runtime over eager, float32 inference, on",
         f"{os.cpu_count()} cores ({processor_name()}). Its idle threads spin on the cores eager",
-        "needs. *Alone*: each in processes of its own, the truth wanted. *Reported*: by a run with",
-        "default settings, in which arms that disturb each other are timed apart. *Call by call*:",
-        "in turn in one process. Made by `bench/interference.py`.",
+        "needs. *Alone*: each in processes of its own, the truth wanted. *Reported*: by replicates",
+        "of a run, in which arms that disturb each other are timed apart. *Call by call*: in turn",
+        "in one process. Five of each, in turn. Made by `bench/interference.py`.",
         "",
         "| model | alone | reported | timed apart | agree | call by call | off by |",
         "|---|---|---|---|---|---|---|",
