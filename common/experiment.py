@@ -89,7 +89,7 @@ class Context:
         if case.dynamic:
             loaded = with_other_sizes(loaded, self.suite, spec, case)
         loaded = configure(loaded, case, self.device.torch_device)
-        if case.dynamic and case.symbols is Symbols.BATCH:
+        if case.has_symbols(Symbols.BATCH):
             mark_varying([(each.args, dict(each.kwargs)) for each in loaded.calls])
         return loaded
 

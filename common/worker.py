@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from dynamometer.common.experiment import Experiment
     from dynamometer.common.suite import Suite
-    from dynamometer.results.cases import Case
 
 _PRIVATE_DESCRIPTORS = (200, 900)
 """Where the result channel is moved to, out of the way of a model that counts descriptors."""
@@ -62,14 +61,10 @@ def _measure(job: Job, stages: StageClock) -> Findings:
         stages=stages,
     )
     policy_note = allocator.apply(job.allocator)
-    with state.running(job.case.mode, job.threads, dynamic=_all_symbols(job.case)):
+    with state.running(job.case.mode, job.threads, dynamic=job.case.has_symbols(Symbols.ALL)):
         findings = experiment.measure(context)
     notes = [note for note in (policy_note, note_on_runtimes()) if note]
     return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))
-
-
-def _all_symbols(case: Case) -> bool:
-    return case.dynamic and case.symbols is Symbols.ALL
 
 
 def _limit(job: Job) -> None:

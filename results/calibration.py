@@ -13,15 +13,10 @@ from scipy import stats
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import SIGNIFICANT_P, wilson
 from dynamometer.results.records import ASSUMED_SPREAD, Status
+from dynamometer.results.replicates import log_speedups, of_pair, speedup_over
 from dynamometer.results.spreads import learn
 from dynamometer.results.stopping import is_precise
-from dynamometer.results.summary import (
-    log_speedups,
-    of_pair,
-    speedup_over,
-    summarize_case,
-    summarize_cases,
-)
+from dynamometer.results.summary import summarize_case, summarize_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -233,6 +233,10 @@ class Case(Value, frozen=True, kw_only=True):
         """The model's name, marked where Dynamo is told how to treat parts of it."""
         return self.model if self.controls == NO_CONTROLS else f"{self.model} +controls"
 
+    def has_symbols(self, symbols: Symbols) -> bool:
+        """Tell whether sizes vary, and these are symbols from the start."""
+        return self.dynamic and self.symbols is symbols
+
     @property
     def shapes(self) -> str:
         """Say in a word how sizes vary, and what Dynamo is told of it."""

@@ -36,6 +36,7 @@ _FEWEST_MOMENTS = 8
 of either arm the farthest is that one in a ninth of all cases."""
 
 _FIRST_BLOCKS = 2
+"""Left out of moments, where there are others: arms follow their own settling there."""
 
 _MOMENTS = 2
 """Turns that follow each other at once tell of one moment, however many they are; so few count."""

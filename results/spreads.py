@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import pool
 from dynamometer.results.records import Status
-from dynamometer.results.summary import log_speedups, of_pair, summarize_case, summarize_cases
+from dynamometer.results.replicates import log_speedups, of_pair
+from dynamometer.results.summary import summarize_case, summarize_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from dynamometer.results import inference, metrics
 from dynamometer.results.breakeven import Breakeven, breakeven
 from dynamometer.results.cases import BASELINE, TIMING, Case
-from dynamometer.results.interference import (
-    LONGEST_DISTURBANCE,
-    is_confirmed,
-    is_refuted,
-    seems_to_interfere,
-    was_checked,
+from dynamometer.results.interference import LONGEST_DISTURBANCE, was_checked
+from dynamometer.results.records import Outcome, Ratio, Record, Status, StopReason
+from dynamometer.results.replicates import (
+    disturbed_share,
+    find,
+    is_apart,
+    latencies,
+    may_interfere,
+    speedup_over,
 )
-from dynamometer.results.records import APART_SPREAD, Outcome, Ratio, Record, Status, StopReason
-from dynamometer.results.statistics import log_speedup, speedup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -108,7 +106,7 @@ class CaseSummary:
     @property
     def is_apart(self) -> bool:
         """Whether arms disturbed each other, so that latencies are those in their own processes."""
-        return any(_is_apart(record) for record in self.records)
+        return any(is_apart(record) for record in self.records)
 
     @property
     def interferes(self) -> bool:
@@ -117,16 +115,16 @@ class CaseSummary:
         Most replicates have to say so, as a single one may have met a machine whose speed varied.
         One in which nobody looked is taken for the others.
         """
-        together = [record for record in self.records if not _is_apart(record)]
+        together = [record for record in self.records if not is_apart(record)]
         looked = [record for record in together if was_checked(record.measurements)]
         if self.is_apart and len(looked) < len(together):
             return True
-        return 2 * sum(map(_may_interfere, looked)) > len(looked)
+        return 2 * sum(map(may_interfere, looked)) > len(looked)
 
     @property
     def is_disturbed(self) -> bool:
         """Whether something else kept the machine busy during too many blocks of a replicate."""
-        return any(_disturbed_share(record) > LONGEST_DISTURBANCE for record in self.records)
+        return any(disturbed_share(record) > LONGEST_DISTURBANCE for record in self.records)
 
     @property
     def is_conclusive(self) -> bool:
@@ -238,14 +236,14 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
     whole = [record.outcome for record in records if not record.arms]
     settled = [result.steady for result in results if result.steady is not None]
     errors = [result.max_error for result in results if result.max_error is not None]
-    cold = _samples(_find(records, metrics.COMPILE_TIME, name))
-    warm = _samples(_find(records, metrics.COMPILE_TIME_WARM, name))
+    cold = _samples(find(records, metrics.COMPILE_TIME, name))
+    warm = _samples(find(records, metrics.COMPILE_TIME_WARM, name))
     return ArmSummary(
         name=name,
         outcome=_first_failure([*whole, *(result.outcome for result in results)]),
         speedup=None if name == BASELINE else speedup_over(BASELINE, name, records),
         latency_s=_median_of_medians(
-            [each for record in records for each in _latencies(record, name)]
+            [each for record in records for each in latencies(record, name)]
         ),
         compile_times_s=cold or warm,
         compiled_cold=bool(cold) if cold or warm else None,
@@ -258,109 +256,6 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
     )
 
 
-def log_speedups(base: str, arm: str, records: Iterable[Record]) -> list[tuple[float, float]]:
-    """Give of each replicate the log speedup of one arm over another, and its standard error.
-
-    Blocks that were disturbed are left out where others are left; arms that shared no block have no
-    speedup.
-    """
-    found = []
-    for record in records:
-        before, after = (_latencies(record, each) for each in (base, arm))
-        if before and after:
-            pair = _joined(before), _joined(after)
-            if not set(pair[0].blocks).isdisjoint(pair[1].blocks):
-                found.append(log_speedup(*pair))
-    return found
-
-
-def speedup_over(base: str, arm: str, records: Sequence[Record]) -> Ratio | None:
-    """Estimate the speedup of one arm over another, measured in the same blocks."""
-    replicates = log_speedups(base, arm, records)
-    apart = any(_is_apart(record) for record in records)
-    spread = APART_SPREAD if apart else records[0].spread
-    return speedup(replicates, spread) if replicates else None
-
-
-def of_pair(record: Record, pair: tuple[str, str]) -> Record:
-    """Leave of a record what it would hold had only these two arms been timed."""
-    own = [each for each in record.measurements if each.arm in pair]
-    blocks = [set(each.blocks) for each in own if each.metric == metrics.LATENCY]
-    shared = set[int].intersection(*blocks) if len(blocks) == len(pair) else set[int]()
-    cut = [
-        _keep(each, [block in shared for block in each.blocks])
-        if each.metric in _BY_BLOCK
-        else each
-        for each in own
-    ]
-    return msgspec.structs.replace(
-        record,
-        measurements=tuple(each for each in cut if each.samples),
-        disturbed_blocks=tuple(sorted(shared.intersection(record.disturbed_blocks))),
-    )
-
-
-_BY_BLOCK = frozenset({metrics.LATENCY, metrics.KERNEL_TIME, metrics.MINOR_FAULTS})
-
-
-def _latencies(record: Record, arm: str) -> list[Measurement]:
-    """Give an arm's latencies: those in processes of its own, where there are any."""
-    if _is_apart(record):
-        return _find([record], metrics.LATENCY_APART, arm)
-    found = _find([record], metrics.LATENCY, arm)
-    return [_without(each, frozenset(record.disturbed_blocks)) for each in found]
-
-
-def _without(measurement: Measurement, blocks: frozenset[int]) -> Measurement:
-    kept = [block not in blocks for block in measurement.blocks]
-    return _keep(measurement, kept) if any(kept) else measurement
-
-
-def _keep(measurement: Measurement, kept: Sequence[bool]) -> Measurement:
-    return msgspec.structs.replace(
-        measurement,
-        samples=tuple(itertools.compress(measurement.samples, kept)),
-        blocks=tuple(itertools.compress(measurement.blocks, kept)),
-    )
-
-
-def _joined(turns: Sequence[Measurement]) -> Measurement:
-    return msgspec.structs.replace(
-        turns[0],
-        samples=tuple(sample for each in turns for sample in each.samples),
-        blocks=tuple(block for each in turns for block in each.blocks),
-    )
-
-
-def _is_apart(record: Record) -> bool:
-    """Tell whether turns in processes of their own say something else of the arms than blocks do.
-
-    Where they say the same, blocks say it better; where they vary too much, nobody knows.
-    """
-    return _has_turns(record) and is_confirmed(record.measurements, record.disturbed_blocks)
-
-
-def _may_interfere(record: Record) -> bool:
-    found = record.measurements, record.disturbed_blocks
-    return not is_refuted(*found) if _has_turns(record) else seems_to_interfere(*found)
-
-
-def _has_turns(record: Record) -> bool:
-    """Tell whether every arm that was timed took all its turns."""
-    timed = {each.arm for each in record.measurements if each.metric == metrics.LATENCY}
-    apart = {each.arm for each in record.measurements if each.metric == metrics.LATENCY_APART}
-    failed = {each.arm for each in record.absent if each.metric == metrics.LATENCY_APART}
-    return bool(apart) and timed <= apart and not failed
-
-
-def _disturbed_share(record: Record) -> float:
-    if _has_turns(record) and (record.disturbed_turns or _is_apart(record)):
-        return float(record.disturbed_turns)
-    found = (each for each in record.measurements if each.metric == metrics.LATENCY)
-    blocks = {block for each in found for block in each.blocks}
-    return len(blocks & set(record.disturbed_blocks)) / len(blocks) if blocks else 0.0
-
-
 def _kernel_share(name: str, records: Sequence[Record]) -> float | None:
     """Give the largest share of latency in the kernel; of several threads it may be over 1.
 
@@ -369,15 +264,15 @@ def _kernel_share(name: str, records: Sequence[Record]) -> float | None:
     shares = [
         statistics.fmean(kernel.samples) / statistics.fmean(latency.samples)
         for record in records
-        for kernel in _find([record], metrics.KERNEL_TIME, name)
-        for latency in _find([record], metrics.LATENCY, name)
+        for kernel in find([record], metrics.KERNEL_TIME, name)
+        for latency in find([record], metrics.LATENCY, name)
     ]
     return max(shares, default=None)
 
 
 def _phases(name: str, records: Sequence[Record]) -> dict[str, float]:
     found = {
-        phase: _samples(_find(records, metric, name))
+        phase: _samples(find(records, metric, name))
         for phase, metric in metrics.COMPILE_PHASES.items()
     }
     return {phase: samples[0] for phase, samples in found.items() if samples}
@@ -385,18 +280,9 @@ def _phases(name: str, records: Sequence[Record]) -> dict[str, float]:
 
 def _peak_bytes(name: str, records: Sequence[Record]) -> float | None:
     """Add what the model takes when loaded, as a GPU's allocator counts it too."""
-    loaded = _first_sample(_find(records, metrics.LOADED_MEMORY, name))
-    beyond = _first_sample(_find(records, metrics.PEAK_MEMORY, name))
+    loaded = _first_sample(find(records, metrics.LOADED_MEMORY, name))
+    beyond = _first_sample(find(records, metrics.PEAK_MEMORY, name))
     return None if loaded is None or beyond is None else loaded + beyond
-
-
-def _find(records: Iterable[Record], metric: str, arm: str) -> list[Measurement]:
-    return [
-        each
-        for record in records
-        for each in record.measurements
-        if each.metric == metric and each.arm == arm
-    ]
 
 
 def _median_of_medians(measurements: list[Measurement]) -> float | None:

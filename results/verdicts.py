@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import Verdict, adjusted, verdict
 from dynamometer.results.records import Status
-from dynamometer.results.summary import speedup_over
+from dynamometer.results.replicates import speedup_over
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

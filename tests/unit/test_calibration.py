@@ -12,7 +12,7 @@ import pytest
 
 from dynamometer.common import cli
 from dynamometer.common.repro import single_case_command
-from dynamometer.results import calibration, store, summary
+from dynamometer.results import calibration, replicates, store, summary
 from dynamometer.results.calibration import ARMS, PAIRS
 from dynamometer.results.calibration_page import Calibration, write_page
 from dynamometer.results.cases import BASELINE, Protocol
@@ -125,11 +125,11 @@ def test_a_pair_is_judged_by_the_blocks_it_shared() -> None:
     record = factories.record(
         factories.case("a", ARMS), measurements=measurements, disturbed_blocks=(2, 3)
     )
-    first, second = (summary.of_pair(record, (BASELINE, each)) for each in (arm, other))
+    first, second = (replicates.of_pair(record, (BASELINE, each)) for each in (arm, other))
     assert summary.summarize_case([first]).is_conclusive
     assert not summary.summarize_case([second]).is_conclusive
-    assert summary.log_speedups(BASELINE, arm, [record]) == [(math.log(2.0), 0.0)]
-    assert summary.log_speedups(arm, other, [record]) == []
+    assert replicates.log_speedups(BASELINE, arm, [record]) == [(math.log(2.0), 0.0)]
+    assert replicates.log_speedups(arm, other, [record]) == []
 
 
 def test_arms_that_shared_no_block_teach_nothing() -> None:
@@ -154,7 +154,7 @@ def test_arms_that_shared_no_block_teach_nothing() -> None:
     ]  # fmt: skip
     found = learn([records])
     assert found is not None
-    alone = [summary.of_pair(each, (BASELINE, "inductor")) for each in records]
+    alone = [replicates.of_pair(each, (BASELINE, "inductor")) for each in records]
     assert found == learn([alone])
 
 

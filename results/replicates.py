@@ -1,0 +1,133 @@
+"""What replicates say of two arms: which latencies count, and the speedup. Pure; no torch."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.results import metrics
+from dynamometer.results.interference import is_confirmed, is_refuted, seems_to_interfere
+from dynamometer.results.records import APART_SPREAD
+from dynamometer.results.statistics import log_speedup, speedup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dynamometer.results.records import Measurement, Ratio, Record
+
+
+def log_speedups(base: str, arm: str, records: Iterable[Record]) -> list[tuple[float, float]]:
+    """Give of each replicate the log speedup of one arm over another, and its standard error.
+
+    Blocks that were disturbed are left out where others are left; arms that shared no block have no
+    speedup.
+    """
+    found = []
+    for record in records:
+        before, after = (latencies(record, each) for each in (base, arm))
+        if before and after:
+            pair = _joined(before), _joined(after)
+            if not set(pair[0].blocks).isdisjoint(pair[1].blocks):
+                found.append(log_speedup(*pair))
+    return found
+
+
+def speedup_over(base: str, arm: str, records: Sequence[Record]) -> Ratio | None:
+    """Estimate the speedup of one arm over another, measured in the same blocks."""
+    replicates = log_speedups(base, arm, records)
+    apart = any(is_apart(record) for record in records)
+    spread = APART_SPREAD if apart else records[0].spread
+    return speedup(replicates, spread) if replicates else None
+
+
+def of_pair(record: Record, pair: tuple[str, str]) -> Record:
+    """Leave of a record what it would hold had only these two arms been timed."""
+    own = [each for each in record.measurements if each.arm in pair]
+    blocks = [set(each.blocks) for each in own if each.metric == metrics.LATENCY]
+    shared = set[int].intersection(*blocks) if len(blocks) == len(pair) else set[int]()
+    cut = [
+        _keep(each, [block in shared for block in each.blocks])
+        if each.metric in _BY_BLOCK
+        else each
+        for each in own
+    ]
+    return msgspec.structs.replace(
+        record,
+        measurements=tuple(each for each in cut if each.samples),
+        disturbed_blocks=tuple(sorted(shared.intersection(record.disturbed_blocks))),
+    )
+
+
+_BY_BLOCK = frozenset({metrics.LATENCY, metrics.KERNEL_TIME, metrics.MINOR_FAULTS})
+
+
+def latencies(record: Record, arm: str) -> list[Measurement]:
+    """Give an arm's latencies: those in processes of its own, where there are any."""
+    if is_apart(record):
+        return find([record], metrics.LATENCY_APART, arm)
+    found = find([record], metrics.LATENCY, arm)
+    return [_without(each, frozenset(record.disturbed_blocks)) for each in found]
+
+
+def _without(measurement: Measurement, blocks: frozenset[int]) -> Measurement:
+    kept = [block not in blocks for block in measurement.blocks]
+    return _keep(measurement, kept) if any(kept) else measurement
+
+
+def _keep(measurement: Measurement, kept: Sequence[bool]) -> Measurement:
+    return msgspec.structs.replace(
+        measurement,
+        samples=tuple(itertools.compress(measurement.samples, kept)),
+        blocks=tuple(itertools.compress(measurement.blocks, kept)),
+    )
+
+
+def _joined(turns: Sequence[Measurement]) -> Measurement:
+    return msgspec.structs.replace(
+        turns[0],
+        samples=tuple(sample for each in turns for sample in each.samples),
+        blocks=tuple(block for each in turns for block in each.blocks),
+    )
+
+
+def is_apart(record: Record) -> bool:
+    """Tell whether turns in processes of their own say something else of the arms than blocks do.
+
+    Where they say the same, blocks say it better; where they vary too much, nobody knows.
+    """
+    return _has_turns(record) and is_confirmed(record.measurements, record.disturbed_blocks)
+
+
+def may_interfere(record: Record) -> bool:
+    """Tell whether its arms may disturb each other, as far as turns or calls alone tell."""
+    found = record.measurements, record.disturbed_blocks
+    return not is_refuted(*found) if _has_turns(record) else seems_to_interfere(*found)
+
+
+def _has_turns(record: Record) -> bool:
+    """Tell whether every arm that was timed took all its turns."""
+    timed = {each.arm for each in record.measurements if each.metric == metrics.LATENCY}
+    apart = {each.arm for each in record.measurements if each.metric == metrics.LATENCY_APART}
+    failed = {each.arm for each in record.absent if each.metric == metrics.LATENCY_APART}
+    return bool(apart) and timed <= apart and not failed
+
+
+def disturbed_share(record: Record) -> float:
+    """Give the share of what is used of it that something else disturbed."""
+    if _has_turns(record) and (record.disturbed_turns or is_apart(record)):
+        return float(record.disturbed_turns)
+    found = (each for each in record.measurements if each.metric == metrics.LATENCY)
+    blocks = {block for each in found for block in each.blocks}
+    return len(blocks & set(record.disturbed_blocks)) / len(blocks) if blocks else 0.0
+
+
+def find(records: Iterable[Record], metric: str, arm: str) -> list[Measurement]:
+    """Give what was measured of one arm."""
+    return [
+        each
+        for record in records
+        for each in record.measurements
+        if each.metric == metric and each.arm == arm
+    ]
