@@ -4,8 +4,9 @@
     pip install onnx onnxruntime onnxscript
     python bench/interference.py --output docs/interference.md
 
-The truth is the ratio of each arm alone, in processes that hold no other arm; beside it stand what
-a run reports, and what call-by-call alternation in one process gives.
+The truth is the ratio of each arm alone: two processes that hold one arm each are visited in turn,
+with a rest in between until nothing spins. Beside it stand what a run reports, and what alternating
+call by call in one process gives.
 """
 
 from __future__ import annotations
@@ -14,24 +15,30 @@ import argparse
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from dynamometer.dynamo.processor import processor_name  # noqa: E402  once the path is set
 from dynamometer.results import store  # noqa: E402  likewise
-from dynamometer.results.inference import moderated, ratio  # noqa: E402  likewise
-from dynamometer.results.records import ASSUMED_SPREAD, Ratio, Record  # noqa: E402  likewise
+from dynamometer.results.inference import ratio  # noqa: E402  likewise
 from dynamometer.results.summary import CaseSummary, summarize_cases  # noqa: E402  likewise
+
+if TYPE_CHECKING:
+    from dynamometer.results.records import Ratio, Record
 
 MODELS = ("resnet18", "squeezenet1_1", "mobilenet_v2")
 ARM = "ort_arm:onnx_runtime"
 
-# Each process: the model, one arm or both in turn, medians of single calls after a warm-up.
+# Each process holds some arms. At each line it reads it calls them in turn, first for a while to
+# get going, then for as long again, and prints the median seconds of each arm's calls.
 PROBE = """
 import json, statistics, sys, time
 sys.path.insert(0, {root!r}); import dynamometer; del sys.path[0]
@@ -52,14 +59,21 @@ with torch.no_grad():
     for name in {arms!r}:
         arms[name] = resolve("backends", name).compile(module, args, {{}})
         for _ in range(10): arms[name](*args)
-    samples = {{name: [] for name in arms}}
-    ends = time.perf_counter() + 2.0 * len(arms)
-    while time.perf_counter() < ends:
-        for name, call in arms.items():
-            started = time.perf_counter(); call(*args)
-            samples[name].append(time.perf_counter() - started)
-print(json.dumps({{name: statistics.median(own) for name, own in samples.items()}}))
+    print("ready", flush=True)
+    for line in sys.stdin:
+        for _ in range(2):
+            samples = {{name: [] for name in arms}}
+            ends = time.perf_counter() + {visit_s} * len(arms)
+            while time.perf_counter() < ends or not all(samples.values()):
+                for name, call in arms.items():
+                    started = time.perf_counter(); call(*args)
+                    samples[name].append(time.perf_counter() - started)
+        medians = {{name: statistics.median(own) for name, own in samples.items()}}
+        print(json.dumps(medians), flush=True)
 """
+VISIT_S = 0.2
+REST_S = 0.1
+"""Until the threads of the process that was visited have stopped spinning."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +91,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--scale", default="full")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", action="append", metavar="MODEL")
+    parser.add_argument("--scale", default="small")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--visits", type=int, default=10, help="of each process of a round")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    found = [_measure(model, options) for model in MODELS]
-    text = _page(found)
+    found = []
+    for model in options.only or MODELS:
+        found.append(_measure(model, options))
+        print(_row(found[-1]), flush=True)
+    text = _page(found, options)
     print(text)
     if options.output:
         options.output.write_text(text)
@@ -95,16 +114,32 @@ def _measure(model: str, options: argparse.Namespace) -> Finding:
     alone, in_turn = [], []
     for index in range(options.rounds):
         records += _report(model, options.scale, index)
-        single = {arm: _probe(model, options.scale, (arm,))[arm] for arm in ("baseline", ARM)}
-        both = _probe(model, options.scale, ("baseline", ARM))
-        alone.append(math.log(single["baseline"] / single[ARM]))
-        in_turn.append(math.log(both["baseline"] / both[ARM]))
+        alone.append(_ratio_of(model, options, [("baseline",), (ARM,)]))
+        in_turn.append(_ratio_of(model, options, [("baseline", ARM)]))
     (case,) = summarize_cases(records)
     return Finding(model, case, _ratio(alone), _ratio(in_turn))
 
 
+def _ratio_of(model: str, options: argparse.Namespace, groups: list[tuple[str, ...]]) -> float:
+    """Start a process for each group of arms, visit them in turn, and give the log speedup."""
+    probes = [_start(model, options.scale, arms) for arms in groups]
+    logs = []
+    for _ in range(options.visits):
+        medians: dict[str, float] = {}
+        for probe in probes:
+            medians |= _ask(probe)
+            time.sleep(REST_S)
+        logs.append(math.log(medians["baseline"] / medians[ARM]))
+        probes.reverse()
+    for probe in probes:
+        probe.communicate()
+    return statistics.median(logs)
+
+
 def _ratio(logs: list[float]) -> Ratio:
-    return ratio(*moderated(logs, ASSUMED_SPREAD), len(logs))
+    """Give the interval these processes show by themselves, with nothing assumed of others."""
+    error = statistics.stdev(logs) / math.sqrt(len(logs))
+    return ratio(statistics.fmean(logs), error, len(logs) - 1, len(logs))
 
 
 def _report(model: str, scale: str, index: int) -> list[Record]:
@@ -117,13 +152,25 @@ def _report(model: str, scale: str, index: int) -> list[Record]:
         return list(store.read_records(directory))
 
 
-def _probe(model: str, scale: str, arms: tuple[str, ...]) -> dict[str, float]:
-    code = PROBE.format(root=str(ROOT), model=model, scale=scale, arms=arms)
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True,
+def _start(model: str, scale: str, arms: tuple[str, ...]) -> subprocess.Popen[str]:
+    code = PROBE.format(root=str(ROOT), model=model, scale=scale, arms=arms, visit_s=VISIT_S)
+    probe = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=_environment(),
     )  # fmt: skip
-    medians: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    assert probe.stdout is not None
+    while probe.stdout.readline() != "ready\n":  # an exporter may print
+        if probe.poll() is not None:
+            msg = f"{model}: the process that holds {', '.join(arms)} ended"
+            raise SystemExit(msg)
+    return probe
+
+
+def _ask(probe: subprocess.Popen[str]) -> dict[str, float]:
+    assert probe.stdin is not None
+    assert probe.stdout is not None
+    print("go", file=probe.stdin, flush=True)
+    medians: dict[str, float] = json.loads(probe.stdout.readline())
     return medians
 
 
@@ -132,40 +179,51 @@ def _environment() -> dict[str, str]:
 
 
 def _agrees(found: Finding) -> bool:
-    """Tell whether the reported interval and that of the arms alone have a value in common."""
+    """Tell whether the report and the arms alone differ by no more than their intervals allow.
+
+    The half-width of a difference of two independent estimates is the root of the sum of squares.
+    """
     reported = found.case.arms[0].speedup
-    return (
-        reported is not None
-        and reported.low <= found.alone.high
-        and found.alone.low <= reported.high
-    )
+    if reported is None:
+        return False
+    half_widths = [math.log(each.high / each.low) / 2 for each in (reported, found.alone)]
+    return abs(math.log(reported.value / found.alone.value)) <= math.hypot(*half_widths)
 
 
-def _page(found: list[Finding]) -> str:
+def _page(found: list[Finding], options: argparse.Namespace) -> str:
     lines = [
         "# Arms that disturb each other",
         "",
-        "ONNX Runtime over eager, float32 inference, on",
+        f"ONNX Runtime over eager, float32 inference, {options.scale} scale, on",
         f"{os.cpu_count()} cores ({processor_name()}). Its idle threads spin on the cores eager",
-        "needs. *Alone*: each in processes of its own, the truth wanted. *Reported*: by replicates",
-        "of a run, in which arms that disturb each other are timed apart. *Call by call*: in turn",
-        "in one process. Five of each, in turn. Made by `bench/interference.py`.",
+        "needs, for 35 ms after each call. *Alone*: each in a process of its own, visited in turn",
+        "with a rest in between until nothing spins: the truth wanted.",
+        "*Reported*: by a run, which sees that each arm has threads of its own, and has them rest",
+        f"between visits. *Call by call*: alternating in one process. {options.rounds} of each,",
+        "in turn; 95 % intervals (t). Two agree where they differ by no more than both intervals",
+        "allow. Made by `bench/interference.py`.",
         "",
         "| model | alone | reported | timed apart | agree | call by call | off by |",
         "|---|---|---|---|---|---|---|",
+        *map(_row, found),
     ]
-    for each in found:
-        (arm,) = each.case.arms
-        if arm.speedup is None:
-            lines.append(f"| {each.model} | {_text(each.alone)} | {arm.outcome.reason} | | | | |")
-            continue
-        off = each.in_turn.value / each.alone.value
-        lines.append(
-            f"| {each.model} | {_text(each.alone)} | {_text(arm.speedup)}"
-            f" | {'yes' if each.case.is_apart else 'no'} | {'yes' if _agrees(each) else '**no**'}"
-            f" | {_text(each.in_turn)} | {max(off, 1 / off):.2f}x |"
-        )
     return "\n".join(lines) + "\n"
+
+
+def _row(found: Finding) -> str:
+    (arm,) = found.case.arms
+    if arm.speedup is None:
+        return f"| {found.model} | {_text(found.alone)} | {arm.outcome.reason} | | | | |"
+    off = found.in_turn.value / found.alone.value
+    return (
+        f"| {found.model} | {_text(found.alone)} | {_text(arm.speedup)}{_mark(found.case)}"
+        f" | {'yes' if found.case.is_apart else 'no'} | {'yes' if _agrees(found) else '**no**'}"
+        f" | {_text(found.in_turn)} | {max(off, 1 / off):.2f}x |"
+    )
+
+
+def _mark(case: CaseSummary) -> str:
+    return "" if case.is_conclusive else " (left open)"
 
 
 def _text(found: Ratio) -> str:

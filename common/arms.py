@@ -18,6 +18,7 @@ from dynamometer.common.outcome import (
     is_out_of_memory,
 )
 from dynamometer.common.steps import Step, in_float64, make_step
+from dynamometer.common.threads import busy_threads
 from dynamometer.common.timing import Stopwatch, WarmUp, settle
 from dynamometer.dynamo import accuracy, capture
 from dynamometer.dynamo.backends import DynamoBackend, FunctionBackend, as_backend
@@ -91,10 +92,12 @@ class SettledArm:
     Attributes:
         compiled: the arm.
         warm_up: the steps that were taken until its latency had settled.
+        threads: that its steps keep busy besides the calling one, on a CPU.
     """
 
     compiled: CompiledArm
     warm_up: WarmUp
+    threads: frozenset[int]
 
     @property
     def compile_s(self) -> float | None:
@@ -229,9 +232,15 @@ def _captured(backend: Backend, seen: CaptureStats) -> CaptureStats | None:
 
 
 def settle_arm(context: Context, arm: CompiledArm) -> SettledArm:
-    """Take steps until the arm's latency has settled."""
+    """Take steps until the arm's latency has settled, and see which threads they need."""
     with context.stages.at(Stage.RUN, arm.name):
-        return SettledArm(arm, settle(stopwatch(context), arm.step.call, capture.frames_seen))
+        warm_up = settle(stopwatch(context), arm.step.call, capture.frames_seen)
+        return SettledArm(arm, warm_up, threads_of(context, arm.step.call))
+
+
+def threads_of(context: Context, call: Callable[[], object]) -> frozenset[int]:
+    """Say which threads a step keeps busy; none on an accelerator, where they don't decide."""
+    return busy_threads(call) if context.job.case.device == "cpu" else frozenset()
 
 
 def compiled_step(

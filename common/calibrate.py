@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dynamometer.common import planning, registry, request
+from dynamometer.common import planning, refusals, registry, request
 from dynamometer.common.errors import UsageError
 from dynamometer.common.plan import Selection, Workload, build_cases, select
 from dynamometer.common.session import Reporting, Session
@@ -53,7 +53,7 @@ def run(program: str, words: Sequence[str], options: dict[str, Any]) -> int:
             return code
         directories = (directory,)
     page: Path = options["page"] or directories[0] / "calibration.md"
-    with planning.store_errors_as_usage():
+    with refusals.store_errors_as_usage():
         found = [_read(each) for each in directories]
     try:
         write_page(page, found)

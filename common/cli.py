@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import dynamometer
-from dynamometer.common import planning, registry, request
+from dynamometer.common import planning, refusals, registry, request
 from dynamometer.common.errors import (
     DynamometerError,
     UnfitEnvironmentError,
@@ -228,7 +228,7 @@ def _resume(directory: Path, options: dict[str, Any]) -> int:
     Raises:
         UnfitEnvironmentError: machine or software are not those of the run; says what differs.
     """
-    planning.check_reporting(options)
+    refusals.check_reporting(options)
     manifest = store.read_manifest(directory)
     from dynamometer.common.environment import differences, read_environment, require_device
 

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynamometer.common.openmp import is_runtime
 from dynamometer.common.surroundings import FOREIGN_CPUS, compare, read_counters
 from dynamometer.results.records import Diagnosis, Level
 
@@ -231,6 +232,7 @@ def _openmp(folders: Iterable[Path]) -> Diagnosis:
         for folder in folders
         for pattern in patterns
         for path in folder.glob(pattern)
+        if is_runtime(str(path))
     )
     if len(found) < _SEVERAL:
         return _fine("OpenMP", f"one runtime at most: {', '.join(found) or 'none found'}")

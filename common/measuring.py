@@ -17,7 +17,15 @@ from dynamometer.common.messages import Findings
 from dynamometer.common.outcome import attempt, worst
 from dynamometer.common.speedup import absences
 from dynamometer.common.surroundings import Machine, read_counters
-from dynamometer.common.timing import Blocks, alone, in_longer_runs, measure_blocks, settle
+from dynamometer.common.threads import Pools
+from dynamometer.common.timing import (
+    Blocks,
+    after_a_rest,
+    alone,
+    in_longer_runs,
+    measure_blocks,
+    settle,
+)
 from dynamometer.dynamo import capture
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.interference import (
@@ -39,7 +47,7 @@ from dynamometer.results.metrics import (
 from dynamometer.results.records import PASSED, ArmResult, Measurement, Outcome, Stage, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dynamometer.common.arms import Reference
     from dynamometer.common.experiment import Context
@@ -218,34 +226,36 @@ def _measure_together(
 ) -> Blocks:
     """Visit the arms for short times, or for longer ones where arms don't bear short ones.
 
-    The shorter visits are the more alike is what else goes on during those of two arms.
+    The shorter visits are the more alike is what else goes on during those of two arms. Where each
+    has threads of its own, the others' have to come to rest before a visit.
     """
     protocol = context.job.protocol
-    short = _measure(context, settled, protocol, rng)
+    calls = {name: settled[name].compiled.step.call for name in context.job.arms if name in settled}
+    latencies_s = {name: settled[name].warm_up.latency_s for name in calls}
+    pools = Pools({name: settled[name].threads for name in calls})
+    short = visit_in_turn(context, calls, latencies_s, pools, protocol, rng)
     alone_found = latencies(LATENCY_ALONE, by_itself)
     found = [*alone_found, *latencies(LATENCY, short.visits)]
-    if not seems_to_interfere(found, short.disturbed):
+    if pools.clash or not seems_to_interfere(found, short.disturbed):
         return short
-    long = _measure(context, settled, in_longer_runs(protocol), rng)
+    long = visit_in_turn(context, calls, latencies_s, pools, in_longer_runs(protocol), rng)
     same = agree(latencies(LATENCY, short.calm), latencies(LATENCY, long.calm))
     return short if same else long
 
 
-def _measure(
+def visit_in_turn(
     context: Context,
-    settled: dict[str, SettledArm],
+    calls: Mapping[str, Callable[[], object]],
+    latencies_s: Mapping[str, float],
+    pools: Pools,
     protocol: Protocol,
     rng: random.Random,
 ) -> Blocks:
-    names = [name for name in context.job.arms if name in settled]
-    return measure_blocks(
-        arms.stopwatch(context),
-        {name: settled[name].compiled.step.call for name in names},
-        {name: settled[name].warm_up.latency_s for name in names},
-        protocol,
-        rng,
-        machine(context),
-    )
+    """Visit arms in blocks, with rests in between where each has threads of its own."""
+    watch = arms.stopwatch(context)
+    if pools.clash:
+        watch, protocol = replace(watch, rest=pools.rest), after_a_rest(protocol)
+    return measure_blocks(watch, calls, latencies_s, protocol, rng, machine(context))
 
 
 def machine(context: Context) -> Machine:

@@ -9,6 +9,11 @@ _MAPS = Path("/proc/self/maps")
 _RUNTIME = re.compile(r"\S*/(lib(?:g|i|)omp5?[-.\w]*\.so[.\d]*)$", re.MULTILINE)
 
 
+def is_runtime(path: str) -> bool:
+    """Tell an OpenMP runtime by its path."""
+    return _RUNTIME.fullmatch(path) is not None
+
+
 def note_on_runtimes(maps: str | None = None) -> str | None:
     """Say for the record which runtimes are loaded, if they are several.
 

@@ -333,7 +333,8 @@ _CALIBRATE_OPTIONS = (
     ),
     _option(
         "--page", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", group="Output",
-        help="Where the page goes, and its picture beside it.  [default: the run's directory]",
+        help="Where the page goes; its picture and all results (CSV) beside it."
+        "  [default: the run's directory]",
     ),
 )  # fmt: skip
 

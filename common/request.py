@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import dynamometer
-from dynamometer.common import planning
+from dynamometer.common import refusals
 from dynamometer.results import store
 from dynamometer.results.records import Level, Manifest
 
@@ -38,7 +38,7 @@ def begin(plan: RunPlan, program: str, command: str, runs: Path) -> tuple[Manife
 
     require_device(plan.cases[0].device)
     require_allocator(plan.protocol.allocator)
-    with planning.store_errors_as_usage():
+    with refusals.store_errors_as_usage():
         store.make_home(runs)
     # Refusals come first: what these import, and a look at the machine, take longer.
     from dynamometer.common.doctor import examine
@@ -58,6 +58,6 @@ def begin(plan: RunPlan, program: str, command: str, runs: Path) -> tuple[Manife
         diagnoses=tuple(each for each in examine() if each.level is not Level.FINE),
     )
     directory = runs / manifest.run_id
-    with planning.store_errors_as_usage():
+    with refusals.store_errors_as_usage():
         store.create(directory, manifest)
     return manifest, directory

@@ -11,11 +11,12 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from dynamometer.common import arms, shapes
-from dynamometer.common.measuring import arm_result, latencies, load, machine, pad_heap
+from dynamometer.common.measuring import arm_result, latencies, load, pad_heap, visit_in_turn
 from dynamometer.common.messages import Findings
 from dynamometer.common.outcome import attempt
 from dynamometer.common.steps import make_step
-from dynamometer.common.timing import measure_blocks, settle
+from dynamometer.common.threads import Pools
+from dynamometer.common.timing import settle
 from dynamometer.dynamo import capture, sizes
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.interference import LONGEST_DISTURBANCE
@@ -101,4 +102,5 @@ def _measure(context: Context, calls: Calls, rng: random.Random) -> Blocks:
     settled_s = {
         name: settle(watch, call, capture.frames_seen).latency_s for name, call in calls.items()
     }
-    return measure_blocks(watch, calls, settled_s, context.job.protocol, rng, machine(context))
+    pools = Pools({name: arms.threads_of(context, call) for name, call in calls.items()})
+    return visit_in_turn(context, calls, settled_s, pools, context.job.protocol, rng)

@@ -43,6 +43,10 @@ _MAX_WINDOWS = 12
 _SETTLING_CAP_S = 2.0
 
 
+def _at_once(arm: str) -> None:
+    """Let an arm be visited whatever others left behind."""
+
+
 @dataclass(frozen=True)
 class Stopwatch:
     """Times calls on a device.
@@ -50,10 +54,12 @@ class Stopwatch:
     Attributes:
         now: seconds from any fixed point.
         synchronize: returns when the device has done everything it was given.
+        rest: returns when an arm may be visited: what others left behind has come to rest.
     """
 
     now: Callable[[], float]
     synchronize: Callable[[], None]
+    rest: Callable[[str], None] = _at_once
 
     def mean_s(self, call: Callable[[], object], calls: int) -> float:
         """Time a number of calls, the wait for the device included, in seconds per call."""
@@ -284,6 +290,7 @@ class _Stretches:
 
     def _visit(self, arm: str, block: int) -> Visit:
         call, pace = self._calls[arm], self._paces[arm]
+        self._watch.rest(arm)
         return _visit(self._watch, arm, block, call, pace, self._protocol.visit_s)
 
 
@@ -306,6 +313,17 @@ def in_longer_runs(protocol: Protocol) -> Protocol:
     """
     return msgspec.structs.replace(
         protocol, lead_in_s=0.010, lead_in_calls=2, visit_s=0.030, visit_calls=3
+    )
+
+
+def after_a_rest(protocol: Protocol) -> Protocol:
+    """Lengthen visits that begin with cold caches and threads asleep.
+
+    Eager beside ONNX Runtime is then what it is in a process of its own; with a lead-in of one call
+    it is up to 1.4 times as slow (docs/decisions/0007-error-bars.md).
+    """
+    return msgspec.structs.replace(
+        protocol, lead_in_s=0.030, lead_in_calls=2, visit_s=0.030, visit_calls=3
     )
 
 

@@ -1,7 +1,8 @@
-"""The page a calibration comes to: figures as Markdown, and a picture where matplotlib is there."""
+"""The page a calibration comes to, each result as CSV, and a picture where matplotlib is there."""
 
 from __future__ import annotations
 
+import csv
 import math
 import statistics
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ on the same models, in the same run. In brackets: 95 % intervals (Wilson 1927).
 
 
 def write_page(path: Path, runs: Sequence[Calibration]) -> None:
-    """Write a page, and beside it a picture of the same name.
+    """Write a page, and beside it a picture and a CSV of the same name.
 
     Raises:
         OSError: one can't be written.
@@ -58,6 +59,7 @@ def write_page(path: Path, runs: Sequence[Calibration]) -> None:
     picture = path.with_suffix(".png")
     drawn = _draw(picture, groups[0].found, groups[0].naive)
     path.write_text(_page(runs, groups, picture.name if drawn else None), encoding="utf-8")
+    _write_results(path.with_suffix(".csv"), groups)
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,34 @@ def _draw(path: Path, found: Sequence[Series], naive: Sequence[NaiveTest]) -> bo
         axes.set_ylim(-6, 6)
     figure.savefig(path, dpi=150)
     return True
+
+
+_COLUMNS = (
+    "protocol", "processes_by", "model", "baseline", "arm", "truth", "speedup", "low", "high",
+    "p_value", "replicates", "is_conclusive",
+)  # fmt: skip
+
+
+def _write_results(path: Path, groups: Sequence[_Results]) -> None:
+    """Write every result that rates are counted from, so that they can be counted again."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(_COLUMNS)
+        for group in groups:
+            for each in group.found:
+                of_pair = ["ours", group.start_method, each.model, *map(_short, each.pair)]
+                found = (each.truth, each.ratio.value, each.ratio.low, each.ratio.high)
+                texts = [f"{value:.6g}" for value in (*found, each.ratio.p_value)]
+                rows.writerow([*of_pair, *texts, each.replicates, each.is_conclusive])
+            for test in group.naive:
+                of_pair = ["usual", group.start_method, test.model, *map(_short, test.pair)]
+                texts = [f"{value:.6g}" for value in (PAIRS[test.pair], test.value, test.p_value)]
+                rows.writerow([*of_pair, *texts[:2], "", "", texts[2], 1, True])
+
+
+def _short(arm: str) -> str:
+    """Leave out the module an arm of known effect is in."""
+    return arm.rpartition(":")[2]
 
 
 def _percent(ratio: float) -> float:

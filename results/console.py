@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynamometer.results.batch_sizes import BatchSizeSummary
+    from dynamometer.results.breakeven import Breakeven
     from dynamometer.results.coverage_report import CoverageSummary
     from dynamometer.results.records import Estimate, Record
     from dynamometer.results.summary import ArmSummary, SuiteSummary
@@ -215,12 +216,17 @@ def _fallbacks(arm: ArmSummary) -> str:
 
 def _pays(case: CaseSummary, arm: ArmSummary) -> str:
     """Say after how many calls compiling has paid, where it surely does."""
-    found = case.breakeven(arm)
+    found = _calls(case.breakeven(arm), "{} calls {}")
+    warm = _calls(case.warm_breakeven(arm), "{} {}") if arm.compiled_cold else ""
+    return (found and f", pays after {found}") + (warm and f" (caches filled: {warm})")
+
+
+def _calls(found: Breakeven | None, form: str) -> str:
     if found is None or found.calls is None or found.low is None or found.high is None:
         return ""
     calls, low, high = (f"{float(f'{each:.3g}'):,.0f}" for each in
                         (found.calls, found.low, found.high))  # fmt: skip
-    return f", pays after {calls} calls [{low}, {high}]"
+    return form.format(calls, f"[{low}, {high}]")
 
 
 def _rate(arm: SuiteSummary) -> str:

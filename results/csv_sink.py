@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dynamometer.results.batch_sizes import BatchSizeSummary
+    from dynamometer.results.breakeven import Breakeven
     from dynamometer.results.cases import Case
     from dynamometer.results.records import Record
     from dynamometer.results.summary import ArmSummary, CaseSummary
@@ -62,6 +63,10 @@ OUR_COLUMNS = (
     "breakeven_calls",
     "breakeven_low",
     "breakeven_high",
+    "compile_warm",
+    "breakeven_warm_calls",
+    "breakeven_warm_low",
+    "breakeven_warm_high",
     "eager_latency",
     "frames_ok",
     "frames",
@@ -279,7 +284,9 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
         "compile_dynamo": arm.phases_s.get("dynamo"),
         "compile_aot_autograd": arm.phases_s.get("aot_autograd"),
         "compile_backend": arm.phases_s.get("backend"),
-        **_breakeven_row(case, arm),
+        **_breakeven_row("breakeven", case.breakeven(arm)),
+        "compile_warm": arm.warm_compile_s,
+        **_breakeven_row("breakeven_warm", case.warm_breakeven(arm)),
         "eager_latency": _scaled(case.baseline.latency_s, 1e3),
         "frames_ok": capture.frames_ok if capture else None,
         "frames": capture.frames if capture else None,
@@ -298,12 +305,11 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
     }
 
 
-def _breakeven_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
-    found = case.breakeven(arm)
+def _breakeven_row(name: str, found: Breakeven | None) -> dict[str, object]:
     return {
-        "breakeven_calls": found.calls if found else None,
-        "breakeven_low": found.low if found else None,
-        "breakeven_high": found.high if found else None,
+        f"{name}_calls": found.calls if found else None,
+        f"{name}_low": found.low if found else None,
+        f"{name}_high": found.high if found else None,
     }
 
 

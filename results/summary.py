@@ -45,6 +45,7 @@ class ArmSummary:
         compile_times_s: one for each replicate that compiled from empty caches; if none did, for
             each that found them filled.
         compiled_cold: which of the two it is; `None` without compile times.
+        warm_compile_times_s: one for each replicate that found the caches filled.
         phases_s: what the first of them was spent in, where torch reports it.
         peak_bytes: memory of the loaded model and of what its calls take at the peak.
         capture: what Dynamo captured, from the first replicate.
@@ -59,6 +60,7 @@ class ArmSummary:
     latency_s: float | None
     compile_times_s: tuple[float, ...]
     compiled_cold: bool | None
+    warm_compile_times_s: tuple[float, ...]
     phases_s: dict[str, float]
     peak_bytes: float | None
     capture: CaptureStats | None
@@ -69,7 +71,12 @@ class ArmSummary:
     @property
     def compile_s(self) -> float | None:
         """Median of its compile times."""
-        return statistics.median(self.compile_times_s) if self.compile_times_s else None
+        return _median(self.compile_times_s)
+
+    @property
+    def warm_compile_s(self) -> float | None:
+        """Median of its compile times from filled caches."""
+        return _median(self.warm_compile_times_s)
 
     @property
     def faults_show(self) -> bool:
@@ -133,9 +140,16 @@ class CaseSummary:
 
     def breakeven(self, arm: ArmSummary) -> Breakeven | None:
         """Say after how many calls compiling an arm has paid; `None` unless all was measured."""
-        if arm.compile_s is None or self.baseline.latency_s is None or arm.speedup is None:
+        return self._breakeven(arm, arm.compile_s)
+
+    def warm_breakeven(self, arm: ArmSummary) -> Breakeven | None:
+        """Say the same of compiling from filled caches, as in a program's later processes."""
+        return self._breakeven(arm, arm.warm_compile_s)
+
+    def _breakeven(self, arm: ArmSummary, compile_s: float | None) -> Breakeven | None:
+        if compile_s is None or self.baseline.latency_s is None or arm.speedup is None:
             return None
-        return breakeven(arm.compile_s, self.baseline.latency_s, arm.speedup)
+        return breakeven(compile_s, self.baseline.latency_s, arm.speedup)
 
     @property
     def is_timed(self) -> bool:
@@ -247,6 +261,7 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
         ),
         compile_times_s=cold or warm,
         compiled_cold=bool(cold) if cold or warm else None,
+        warm_compile_times_s=warm,
         phases_s=_phases(name, records),
         peak_bytes=_peak_bytes(name, records),
         capture=next((result.capture for result in results if result.capture), None),
@@ -286,8 +301,11 @@ def _peak_bytes(name: str, records: Sequence[Record]) -> float | None:
 
 
 def _median_of_medians(measurements: list[Measurement]) -> float | None:
-    medians = [statistics.median(each.samples) for each in measurements if each.samples]
-    return statistics.median(medians) if medians else None
+    return _median([statistics.median(each.samples) for each in measurements if each.samples])
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return statistics.median(values) if values else None
 
 
 def _samples(measurements: list[Measurement]) -> tuple[float, ...]:

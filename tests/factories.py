@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from dynamometer.results.cases import BASELINE, Case, ModelSpec, Protocol, RunPlan, Skip
 from dynamometer.results.records import (
     PASSED,
@@ -162,3 +164,11 @@ def measured_record(
         for arm in of.arms
     )
     return record(of, replicate=replicate, arms=arms, measurements=tuple(measurements))
+
+
+def cold_and_warm(*, warm_s: float) -> tuple[Record, Record]:
+    """Make a case's first two replicates: the second compiles from the caches the first filled."""
+    first, second = (measured_record(replicate=each) for each in range(2))
+    others = [each for each in second.measurements if each.metric != "compile_time"]
+    warm = measurement("compile_time_warm", "inductor", (warm_s,))
+    return first, msgspec.structs.replace(second, measurements=(*others, warm))

@@ -270,6 +270,21 @@ class EndsWithAPrint(nn.Module):
         return x
 
 
+class Chooses(nn.Module):
+    """A word decides which of two graphs is needed: one that is given, or one that is held."""
+
+    def __init__(self) -> None:
+        """Hold a word."""
+        super().__init__()
+        self.held = "sin"
+
+    def forward(self, x: torch.Tensor, given: str | None = None) -> torch.Tensor:
+        """Compute."""
+        if (given or self.held) == "sin":
+            return x.sin()
+        return x.cos().neg()
+
+
 class Nothing(nn.Module):
     """Nothing to capture."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import random
 from typing import TYPE_CHECKING
@@ -199,6 +200,12 @@ def test_a_page_is_written(tmp_path: Path) -> None:
         assert words in text
     for name in MODELS:
         assert f"| {name} " in text
+    with (tmp_path / "page.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["protocol"] == "ours"]
+    same = [row for row in rows if row["truth"] == "1" and row["is_conclusive"] == "True"]
+    alarms = sum(float(row["p_value"]) <= 0.05 for row in same)
+    assert f"| {alarms / len(same):.1%} [" in text
+    assert f" of {len(same)} " in text
     drawn = (tmp_path / "page.png").exists()
     assert drawn == ("page.png" in text)
 

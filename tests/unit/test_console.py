@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import factories
 import pytest
@@ -23,3 +24,13 @@ def test_nothing_is_printed_of_nothing() -> None:
     stream = io.StringIO()
     Console(stream).close()
     assert stream.getvalue() == ""
+
+
+def test_a_line_says_when_compiling_has_paid() -> None:
+    """From empty caches and from filled ones: 12.5 s and 0.5 s, of which a call saves 2 ms."""
+    stream = io.StringIO()
+    Console(stream).write(factories.cold_and_warm(warm_s=0.5))
+    assert re.search(
+        r", pays after 6,250 calls \[[\d,]+, [\d,]+\] \(caches filled: 250 \[\d+, \d+\]\)$",
+        stream.getvalue().rstrip(),
+    )

@@ -196,6 +196,69 @@ def test_a_step_of_several_calls_is_whole_if_each_is() -> None:
     assert found.is_full_graph
 
 
+def by_shape(model: nn.Module, call: Callable[..., Any], x: torch.Tensor) -> list[torch.Tensor]:
+    """Call a model at two sizes."""
+    del model
+    return [call(x), call(torch.cat((x, x[:1])))]
+
+
+def by_constant(model: nn.Module, call: Callable[..., Any], x: torch.Tensor) -> list[torch.Tensor]:
+    """Call a model with two words."""
+    del model
+    return [call(x, "sin"), call(x, "cos")]
+
+
+def by_attribute(model: nn.Module, call: Callable[..., Any], x: torch.Tensor) -> list[torch.Tensor]:
+    """Call a model that holds one word, then another."""
+    found = []
+    for word in ("sin", "cos"):
+        model.held = word  # type: ignore[assignment]  # a module's attributes are tensors to mypy
+        found.append(call(x))
+    return found
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize(
+    ("make", "calls", "guard", "graphs", "ops"),
+    [
+        # a sine, an addition and a cosine in each graph, with five operators of backward
+        (models.Straight, by_shape, "size mismatch at index 0", [3, 3], (6, 16)),
+        # a sine with two of backward; a cosine and a negation with four
+        (models.Chooses, by_constant, "given == 'sin'", [1, 2], (3, 9)),
+        (models.Chooses, by_attribute, "held == 'sin'", [1, 2], (3, 9)),
+    ],
+)
+def test_a_recompile_has_its_guard_and_loses_nothing(
+    make: Callable[[], nn.Module],
+    calls: Callable[..., list[torch.Tensor]],
+    guard: str,
+    graphs: list[int],
+    ops: tuple[int, int],
+    *,
+    training: bool,
+) -> None:
+    """By shape, by constant and by a module's attribute: one each, at the function it is of."""
+    model = make()
+    capture = coverage.Capture.of(model, lambda: None)
+    x = torch.randn(2, 4, requires_grad=training)
+
+    def step() -> None:
+        with torch.set_grad_enabled(training):
+            for found in calls(model, capture.compiled, x):
+                if training:
+                    found.sum().backward()
+
+    found = coverage.measure(capture, step)
+    (again,) = found.recompiles
+    assert guard in again.guard.replace('"', "'")
+    assert (again.function, again.file) == ("forward", models.__file__)
+    assert again.line == inspect.getsourcelines(make.forward)[1]
+    assert [graph.ops for graph in found.graphs] == graphs
+    assert (found.model_calls, found.graph_calls, found.frames_again) == (2, 2, 0)
+    assert (found.captured_ops, found.total_ops) == (ops[training], ops[training])
+    assert found.is_full_graph
+
+
 class Growing(nn.Module):
     """Compiled anew at each call."""
 

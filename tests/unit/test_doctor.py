@@ -81,6 +81,7 @@ def test_a_machine_that_tells_nothing_is_not_blamed(tmp_path: Path) -> None:
 def test_several_openmp_runtimes_are_noted(tmp_path: Path) -> None:
     """Those that packages bring, wherever they keep them."""
     files = {"packages/torch/lib/libgomp.so.1": "", "packages/some.libs/libiomp5.so": ""}
+    files["packages/torch/lib/libbackend_with_compiler.so"] = ""  # is none
     found = examine(tmp_path, files)["OpenMP"]
     assert found.level is Level.NOTE
     assert "some.libs/libiomp5.so, torch/lib/libgomp.so.1" in found.finding

@@ -58,6 +58,23 @@ def test_cold_compile_times_hide_warm_ones() -> None:
     assert (arm.compile_s, arm.compile_times_s, arm.compiled_cold) == (None, (), None)
 
 
+def test_compiling_pays_sooner_from_filled_caches() -> None:
+    """Each call saves 2 ms of 10; without a warm compile time nothing is said of it."""
+    first, second = factories.cold_and_warm(warm_s=0.5)
+    case = summarize_case([first, second])
+    (arm,) = case.arms
+    cold, filled = case.breakeven(arm), case.warm_breakeven(arm)
+    assert cold is not None
+    assert filled is not None
+    assert cold.calls == pytest.approx(12.5 / 0.002, rel=0.01)
+    assert filled.calls == pytest.approx(0.5 / 0.002, rel=0.01)
+    assert filled.low is not None
+    assert filled.high is not None
+    assert filled.low < filled.calls < filled.high
+    alone = summarize_case([first])
+    assert alone.warm_breakeven(alone.arms[0]) is None
+
+
 def test_compile_times_of_several_replicates_are_kept() -> None:
     """Where each compiled from empty caches, the median is reported, and all can be seen."""
     records = []
