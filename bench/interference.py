@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from dynamometer.dynamo.processor import processor_name  # noqa: E402  once the path is set
+from dynamometer.common.measuring import RESTED  # noqa: E402  once the path is set
+from dynamometer.dynamo.processor import processor_name  # noqa: E402  likewise
 from dynamometer.results import store  # noqa: E402  likewise
 from dynamometer.results.inference import ratio  # noqa: E402  likewise
 from dynamometer.results.summary import CaseSummary, summarize_cases  # noqa: E402  likewise
@@ -71,6 +72,7 @@ with torch.no_grad():
         medians = {{name: statistics.median(own) for name, own in samples.items()}}
         print(json.dumps(medians), flush=True)
 """
+FEWEST_ROUNDS = 2
 VISIT_S = 0.2
 REST_S = 0.1
 """Until the threads of the process that was visited have stopped spinning."""
@@ -97,6 +99,8 @@ def main() -> int:
     parser.add_argument("--visits", type=int, default=10, help="of each process of a round")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
+    if options.rounds < FEWEST_ROUNDS:
+        parser.error(f"--rounds {options.rounds}: an interval takes {FEWEST_ROUNDS}")
     found = []
     for model in options.only or MODELS:
         found.append(_measure(model, options))
@@ -170,7 +174,11 @@ def _ask(probe: subprocess.Popen[str]) -> dict[str, float]:
     assert probe.stdin is not None
     assert probe.stdout is not None
     print("go", file=probe.stdin, flush=True)
-    medians: dict[str, float] = json.loads(probe.stdout.readline())
+    line = probe.stdout.readline()
+    if not line:
+        msg = "a process that holds an arm has died while it was visited"
+        raise SystemExit(msg)
+    medians: dict[str, float] = json.loads(line)
     return medians
 
 
@@ -203,7 +211,7 @@ def _page(found: list[Finding], options: argparse.Namespace) -> str:
         "in turn; 95 % intervals (t). Two agree where they differ by no more than both intervals",
         "allow. Made by `bench/interference.py`.",
         "",
-        "| model | alone | reported | timed apart | agree | call by call | off by |",
+        "| model | alone | reported | how | agree | call by call | off by |",
         "|---|---|---|---|---|---|---|",
         *map(_row, found),
     ]
@@ -217,9 +225,16 @@ def _row(found: Finding) -> str:
     off = found.in_turn.value / found.alone.value
     return (
         f"| {found.model} | {_text(found.alone)} | {_text(arm.speedup)}{_mark(found.case)}"
-        f" | {'yes' if found.case.is_apart else 'no'} | {'yes' if _agrees(found) else '**no**'}"
+        f" | {_how(found.case)} | {'yes' if _agrees(found) else '**no**'}"
         f" | {_text(found.in_turn)} | {max(off, 1 / off):.2f}x |"
     )
+
+
+def _how(case: CaseSummary) -> str:
+    if case.is_apart:
+        return "apart"
+    rested = sum(RESTED in record.notes for record in case.records)
+    return f"rests in {rested} of {len(case.records)}"
 
 
 def _mark(case: CaseSummary) -> str:

@@ -17,7 +17,7 @@ from dynamometer.common.messages import Findings
 from dynamometer.common.outcome import attempt, worst
 from dynamometer.common.speedup import absences
 from dynamometer.common.surroundings import Machine, read_counters
-from dynamometer.common.threads import Pools
+from dynamometer.common.threads import ArmThreads
 from dynamometer.common.timing import (
     Blocks,
     after_a_rest,
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from dynamometer.results.cases import Protocol
 
 _UNCHECKED = "whether the arms disturb each other is not known: their calls alone were disturbed"
+RESTED = "arms' threads don't fit on the processors together: visits began when others' were asleep"
 _PADDING_BLOCKS = 64
 _PADDING_BYTES = (16, 65_536)
 
@@ -108,9 +109,10 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
     )
     findings = _findings(context, loaded, results, order)
     looked = job.case.device != "cpu" or was_checked(found)
+    notes = [note for note, holds in ((_UNCHECKED, not looked), (RESTED, blocks.rested)) if holds]
     return msgspec.structs.replace(
         findings,
-        notes=findings.notes if looked else (*findings.notes, _UNCHECKED),
+        notes=(*findings.notes, *notes),
         measurements=found,
         absent=absences(findings.arms, found),
         disturbed_blocks=blocks.disturbed,
@@ -226,36 +228,36 @@ def _measure_together(
 ) -> Blocks:
     """Visit the arms for short times, or for longer ones where arms don't bear short ones.
 
-    The shorter visits are the more alike is what else goes on during those of two arms. Where each
-    has threads of its own, the others' have to come to rest before a visit.
+    The shorter visits are the more alike is what else goes on during those of two arms.
     """
     protocol = context.job.protocol
     calls = {name: settled[name].compiled.step.call for name in context.job.arms if name in settled}
     latencies_s = {name: settled[name].warm_up.latency_s for name in calls}
-    pools = Pools({name: settled[name].threads for name in calls})
-    short = visit_in_turn(context, calls, latencies_s, pools, protocol, rng)
+    threads = ArmThreads.now({name: settled[name].threads for name in calls})
+    usual = visit_in_turn(context, calls, latencies_s, threads, protocol, rng)
     alone_found = latencies(LATENCY_ALONE, by_itself)
-    found = [*alone_found, *latencies(LATENCY, short.visits)]
-    if pools.clash or not seems_to_interfere(found, short.disturbed):
-        return short
-    long = visit_in_turn(context, calls, latencies_s, pools, in_longer_runs(protocol), rng)
-    same = agree(latencies(LATENCY, short.calm), latencies(LATENCY, long.calm))
-    return short if same else long
+    found = [*alone_found, *latencies(LATENCY, usual.visits)]
+    if usual.rested or not seems_to_interfere(found, usual.disturbed):
+        return usual
+    long = visit_in_turn(context, calls, latencies_s, threads, in_longer_runs(protocol), rng)
+    same = agree(latencies(LATENCY, usual.calm), latencies(LATENCY, long.calm))
+    return usual if same else long
 
 
 def visit_in_turn(
     context: Context,
     calls: Mapping[str, Callable[[], object]],
     latencies_s: Mapping[str, float],
-    pools: Pools,
+    threads: ArmThreads,
     protocol: Protocol,
     rng: random.Random,
 ) -> Blocks:
-    """Visit arms in blocks, with rests in between where each has threads of its own."""
+    """Visit arms in blocks, with rests in between where their threads don't fit together."""
     watch = arms.stopwatch(context)
-    if pools.clash:
-        watch, protocol = replace(watch, rest=pools.rest), after_a_rest(protocol)
-    return measure_blocks(watch, calls, latencies_s, protocol, rng, machine(context))
+    if threads.clash:
+        watch, protocol = replace(watch, rest=threads.rest), after_a_rest(protocol)
+    blocks = measure_blocks(watch, calls, latencies_s, protocol, rng, machine(context))
+    return replace(blocks, rested=threads.clash)
 
 
 def machine(context: Context) -> Machine:

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 _MAPS = Path("/proc/self/maps")
-_RUNTIME = re.compile(r"\S*/(lib(?:g|i|)omp5?[-.\w]*\.so[.\d]*)$", re.MULTILINE)
+_RUNTIME = re.compile(r"/(lib(?:g|i|)omp5?[-.\w]*\.so[.\d]*)$", re.MULTILINE)
 
 
 def is_runtime(path: str) -> bool:
     """Tell an OpenMP runtime by its path."""
-    return _RUNTIME.fullmatch(path) is not None
+    return _RUNTIME.search(path) is not None
 
 
 def note_on_runtimes(maps: str | None = None) -> str | None:

@@ -144,7 +144,7 @@ class Machine:
 
 def read_counters() -> Reading | None:
     """Read the kernel's counters, or `None` where it has none."""
-    usable = _usable()
+    usable = usable_processors()
     try:
         lines = [line.split() for line in _STAT.read_text(encoding="ascii").splitlines()]
     except OSError:
@@ -169,7 +169,7 @@ def read_counters() -> Reading | None:
     )
 
 
-def _usable() -> set[int]:
+def usable_processors() -> set[int]:
     """Name the processors of all threads; OpenMP may have bound each to one."""
     found = os.sched_getaffinity(0)
     for thread in Path("/proc/self/task").iterdir():

@@ -15,7 +15,7 @@ from dynamometer.common.measuring import arm_result, latencies, load, pad_heap, 
 from dynamometer.common.messages import Findings
 from dynamometer.common.outcome import attempt
 from dynamometer.common.steps import make_step
-from dynamometer.common.threads import Pools
+from dynamometer.common.threads import ArmThreads
 from dynamometer.common.timing import settle
 from dynamometer.dynamo import capture, sizes
 from dynamometer.results.cases import BASELINE
@@ -102,5 +102,7 @@ def _measure(context: Context, calls: Calls, rng: random.Random) -> Blocks:
     settled_s = {
         name: settle(watch, call, capture.frames_seen).latency_s for name, call in calls.items()
     }
-    pools = Pools({name: arms.threads_of(context, call) for name, call in calls.items()})
-    return visit_in_turn(context, calls, settled_s, pools, context.job.protocol, rng)
+    threads = {name: arms.threads_of(context, call) for name, call in calls.items()}
+    return visit_in_turn(
+        context, calls, settled_s, ArmThreads.now(threads), context.job.protocol, rng
+    )

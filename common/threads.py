@@ -12,10 +12,12 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+from dynamometer.common.surroundings import usable_processors
 
 _TASKS = Path("/proc/self/task")
 
@@ -23,27 +25,46 @@ _WATCHED_S = 0.030
 _BUSY_SHARE = 0.1
 """Of the time calls take: what a thread computes meanwhile to be counted as theirs."""
 
-_LONGEST_REST_S = 0.2
-"""Some threads spin for ever; where that shows, arms are timed in processes of their own."""
+_LONGEST_REST_S = 0.3
+"""Longer than Intel's OpenMP spins (KMP_BLOCKTIME, 0.2 s). Some threads do so for ever; where that
+shows, arms are timed in processes of their own."""
 
 _NAP_S = 0.0005
 
 
 @dataclass(frozen=True)
-class Pools:
-    """The threads that each arm keeps busy, by their numbers."""
+class ArmThreads:
+    """The threads that each arm keeps busy, by their numbers, besides the one that calls them all.
 
-    own: Mapping[str, frozenset[int]]
+    Attributes:
+        of: each arm's.
+        processors: for all of them.
+    """
+
+    of: Mapping[str, frozenset[int]]
+    processors: int
+
+    @classmethod
+    def now(cls, of: Mapping[str, frozenset[int]]) -> Self:
+        """Leave out threads that have ended, as some do where a pool shrinks."""
+        alive = frozenset(_others())
+        present = {arm: threads & alive for arm, threads in of.items()}
+        return cls(present, len(usable_processors()))
 
     @property
     def clash(self) -> bool:
-        """Whether two arms have threads that the other doesn't use."""
-        pairs = itertools.combinations(self.own.values(), 2)
-        return any(one - other and other - one for one, other in pairs)
+        """Whether two arms' differ, and don't fit on the processors together.
+
+        The threads of one runtime fit, be it that one arm needs less of them than another.
+        """
+        return any(
+            one != other and 1 + len(one | other) > self.processors
+            for one, other in itertools.combinations(self.of.values(), 2)
+        )
 
     def rest(self, arm: str) -> None:
         """Wait until no thread runs but the calling one and the arm's own."""
-        wait_for_rest(self.own[arm])
+        wait_for_rest(self.of[arm])
 
 
 def busy_threads(call: Callable[[], object]) -> frozenset[int]:
@@ -66,7 +87,7 @@ def busy_threads(call: Callable[[], object]) -> frozenset[int]:
 
 
 def wait_for_rest(but: frozenset[int] = frozenset()) -> None:
-    """Wait until no thread runs but the calling one and some others, 0.2 s at most."""
+    """Wait until no thread runs but the calling one and some others, 0.3 s at most."""
     ends = time.perf_counter() + _LONGEST_REST_S
     while time.perf_counter() < ends and any(_runs(each) for each in _others() if each not in but):
         time.sleep(_NAP_S)
@@ -80,7 +101,8 @@ def _others() -> Iterator[int]:
 
 def _runs(thread: int) -> bool:
     with suppress(OSError):  # it has just ended
-        return (_TASKS / str(thread) / "stat").read_text().rpartition(")")[2].split()[0] == "R"
+        after_name = (_TASKS / str(thread) / "stat").read_bytes().rpartition(b")")[2]
+        return after_name.split()[0] == b"R"
     return False
 
 

@@ -49,7 +49,7 @@ def _at_once(arm: str) -> None:
 
 @dataclass(frozen=True)
 class Stopwatch:
-    """Times calls on a device.
+    """Times calls on a device, arm after arm.
 
     Attributes:
         now: seconds from any fixed point.
@@ -161,11 +161,13 @@ class Blocks:
         visits: those of every block's last measuring, in their order.
         disturbed: the blocks that were disturbed whenever they were measured.
         repeats: how often a block was measured again.
+        rested: whether visits began when other arms' threads had come to rest.
     """
 
     visits: tuple[Visit, ...] = ()
     disturbed: tuple[int, ...] = ()
     repeats: int = 0
+    rested: bool = False
 
     @property
     def calm(self) -> list[Visit]:
@@ -179,6 +181,7 @@ class Blocks:
             (*self.visits, *(replace(each, block=first + each.block) for each in later.visits)),
             (*self.disturbed, *(first + block for block in later.disturbed)),
             self.repeats + later.repeats,
+            self.rested or later.rested,
         )
 
 
@@ -306,11 +309,7 @@ def alone(latency_s: float, protocol: Protocol) -> Protocol:
 
 
 def in_longer_runs(protocol: Protocol) -> Protocol:
-    """Lengthen visits to what keeps arms apart whose runtimes' idle threads spin.
-
-    Eager beside ONNX Runtime took 2.3 times as long call by call, and 12 % longer in runs of ten
-    calls all of which counted (docs/measuring.md).
-    """
+    """Lengthen visits to what keeps arms apart that disturb each other's first calls."""
     return msgspec.structs.replace(
         protocol, lead_in_s=0.010, lead_in_calls=2, visit_s=0.030, visit_calls=3
     )
@@ -322,9 +321,7 @@ def after_a_rest(protocol: Protocol) -> Protocol:
     Eager beside ONNX Runtime is then what it is in a process of its own; with a lead-in of one call
     it is up to 1.4 times as slow (docs/decisions/0007-error-bars.md).
     """
-    return msgspec.structs.replace(
-        protocol, lead_in_s=0.030, lead_in_calls=2, visit_s=0.030, visit_calls=3
-    )
+    return msgspec.structs.replace(protocol, lead_in_s=0.030, visit_s=0.030)
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,7 @@ _COLUMNS = (
 
 
 def _write_results(path: Path, groups: Sequence[_Results]) -> None:
-    """Write every result that rates are counted from, so that they can be counted again."""
+    """Write every result of the default protocol and of the usual one, to be counted again."""
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(_COLUMNS)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import torch
 
-from dynamometer.common.threads import Pools, busy_threads, wait_for_rest
+from dynamometer.common import threads
+from dynamometer.common.threads import ArmThreads, busy_threads, wait_for_rest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class Spinner:
-    """A thread that computes while it is told to."""
+    """One thread that computes while it is told to."""
 
     def __init__(self) -> None:
         """Start it."""
@@ -36,10 +37,10 @@ class Spinner:
         return self.thread.native_id
 
     def _run(self) -> None:
-        numbers = torch.ones(200_000)
+        data = bytes(1_000_000)
         while not self.ends.is_set():
             self.spins.wait()
-            numbers.sum()  # without Python's lock
+            hashlib.sha256(data)  # without Python's lock
 
 
 @pytest.fixture
@@ -64,36 +65,49 @@ def test_a_thread_that_computes_meanwhile_is_a_steps_own(spinner: Spinner) -> No
     assert spinner.number not in busy_threads(lambda: time.sleep(0.001))
 
 
-def test_what_others_left_spinning_is_not(spinner: Spinner) -> None:
-    """They come to rest first."""
+def test_a_rest_ends_when_others_sleep(spinner: Spinner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An arm's own threads may run on."""
+    monkeypatch.setattr(threads, "_LONGEST_REST_S", 30.0)
+    arms = ArmThreads({"own": frozenset({spinner.number}), "other": frozenset()}, processors=2)
     spinner.spins.set()
-    threading.Timer(0.05, spinner.spins.clear).start()
-    assert spinner.number not in busy_threads(lambda: time.sleep(0.001))
-
-
-def test_a_rest_ends_when_others_sleep(spinner: Spinner) -> None:
-    """An arm's own threads may run, and one that never stops is not waited for for ever."""
-    spinner.spins.set()
-    pools = Pools({"a": frozenset({spinner.number}), "b": frozenset()})
-    pools.rest("a")
+    arms.rest("own")
     assert spinner.spins.is_set()
-    pools.rest("b")
-    threading.Timer(0.01, spinner.spins.clear).start()
+    threading.Timer(0.05, spinner.spins.clear).start()
+    arms.rest("other")
+    assert not spinner.spins.is_set()
+
+
+def test_what_never_sleeps_is_not_waited_for_for_ever(spinner: Spinner) -> None:
+    """Nor does an arm wait for itself."""
+    spinner.spins.set()
     wait_for_rest()
-    spinner.spins.clear()
+    assert spinner.spins.is_set()
+
+
+def test_threads_that_have_ended_are_nobodys(spinner: Spinner) -> None:
+    """A pool that grew again has others."""
+    found = ArmThreads.now({"a": frozenset({spinner.number, 2**30})})
+    assert found.of == {"a": {spinner.number}}
+    assert found.processors >= 1
 
 
 @pytest.mark.parametrize(
-    ("own", "clash"),
+    ("of", "processors", "clash"),
     [
-        ([{1}, {1}], False),
-        ([{1, 2, 3}, {1}], False),
-        ([{1}, set()], False),
-        ([{1}, {2}], True),
-        ([{1}, {1}, {1, 2}, {1, 3}], True),
-        ([set()], False),
+        ([{1}, {1}], 2, False),
+        ([{1}, set()], 2, False),
+        ([{1}, {2}], 2, True),
+        ([{1}, {1, 2}], 2, True),
+        ([{1}, {1}, {2}], 2, True),
+        ([{1, 2}, {2, 3}], 4, False),  # of one pool of three
+        ([{1, 2, 3}, {4, 5, 6}], 8, False),
+        ([{1, 2, 3}, {4, 5, 6}], 6, True),
+        ([{1, 2, 3}, {1, 2, 3}], 2, False),
     ],
 )
-def test_arms_clash_where_each_has_threads_of_its_own(own: list[set[int]], *, clash: bool) -> None:
-    """Arms of one pool don't, though one may need less of it."""
-    assert Pools({str(i): frozenset(each) for i, each in enumerate(own)}).clash is clash
+def test_arms_clash_where_their_threads_do_not_fit(
+    of: list[set[int]], processors: int, *, clash: bool
+) -> None:
+    """Those of one pool do, and so do arms that need exactly the same."""
+    arms = {str(index): frozenset(each) for index, each in enumerate(of)}
+    assert ArmThreads(arms, processors).clash is clash

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import mmap
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -421,6 +422,18 @@ def test_repeating_ends_with_the_time(clock: FakeClock, watch: Stopwatch) -> Non
     rules = protocol(min_blocks=6, arm_budget_s=1.0)
     found = measure_blocks(watch, calls, {"A": SLOW_S}, rules, random.Random(0), surroundings)
     assert (found.disturbed, found.repeats) == (tuple(range(6)), 0)
+
+
+def test_every_visit_begins_with_a_rest(clock: FakeClock, watch: Stopwatch) -> None:
+    """Of the arm that is visited next."""
+    calls = {arm: clock.step(lambda index: FAST_S) for arm in "AB"}
+    rested: list[tuple[str, int]] = []
+    watch = replace(watch, rest=lambda arm: rested.append((arm, clock.calls)))
+    rules = protocol(min_blocks=6, arm_budget_s=0.1)
+    latencies = dict.fromkeys(calls, FAST_S)
+    found = measure_blocks(watch, calls, latencies, rules, random.Random(0), FakeSurroundings())
+    assert [arm for arm, _ in rested] == [visit.arm for visit in found.visits]
+    assert len({made for _, made in rested}) == len(rested)
 
 
 @pytest.mark.parametrize(("latency_s", "blocks"), [(FAST_S, 4), (SLOW_S, 2)])
