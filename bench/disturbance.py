@@ -86,29 +86,35 @@ def main() -> int:
 
 def _measure(rhythm: tuple[float, float], scale: str) -> list[CaseSummary]:
     stop = threading.Event()
-    disturber = threading.Thread(target=_disturb, args=(*rhythm, stop))
-    disturber.start()
-    try:
-        with tempfile.TemporaryDirectory() as runs:
+    with tempfile.TemporaryDirectory() as runs:
+        disturber = threading.Thread(target=_disturb, args=(*rhythm, Path(runs), stop))
+        disturber.start()
+        try:
             command = [sys.executable, str(ROOT / "torchbench.py"), "--scale", scale]
             command += ["--backend", "dynamometer.dynamo.known:eager_again", "--output-dir", runs]
             command += [word for model in MODELS for word in ("--only", model)]
             subprocess.run(command, check=True, capture_output=True)
             (directory,) = Path(runs).iterdir()
             return summarize_cases(store.read_records(directory))
-    finally:
-        stop.set()
-        disturber.join()
+        finally:
+            stop.set()
+            disturber.join()
 
 
-def _disturb(busy_s: float, rest_s: float, stop: threading.Event) -> None:
+def _disturb(busy_s: float, rest_s: float, runs: Path, stop: threading.Event) -> None:
+    """Compute now and then, beginning in the middle: once each model has had a replicate."""
+    while not stop.wait(0.1) and _records(runs) < len(MODELS):
+        pass
     while busy_s and not stop.is_set():
         process = subprocess.Popen([sys.executable, "-c", BUSY])
         stop.wait(busy_s)
         process.kill()
         process.wait()
         stop.wait(rest_s)
-    stop.wait()
+
+
+def _records(runs: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in runs.glob("*/events.jsonl"))
 
 
 def _verdict(found: Finding) -> Verdict:
@@ -121,9 +127,10 @@ def _page(found: list[Finding]) -> str:
         "# A busy process beside a run",
         "",
         f"Identical arms (eager beside eager), default protocol, on {os.cpu_count()} cores",
-        f"({processor_name()}), while another process computes: never, for 0.3 s every 1.8 s, or",
-        "all the time. Blocks it disturbs are measured again, at most twice, then marked; from a",
-        "case with too many of those nothing is concluded. Made by `bench/disturbance.py`.",
+        f"({processor_name()}). When each model has had its first replicate another process",
+        "begins to compute: never, for 0.3 s every 1.8 s, or all the time. Blocks it disturbs are",
+        "measured again, at most twice, then marked; from a case with too many of those nothing is",
+        "concluded. Made by `bench/disturbance.py`.",
         "",
         "| disturbance | model | blocks | measured again | marked | speedup | verdict |",
         "|---|---|---|---|---|---|---|",

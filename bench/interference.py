@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from dynamometer.common.measuring import RESTED  # noqa: E402  once the path is set
-from dynamometer.dynamo.processor import processor_name  # noqa: E402  likewise
+from dynamometer.dynamo.processor import processor_name  # noqa: E402  once the path is set
 from dynamometer.results import store  # noqa: E402  likewise
 from dynamometer.results.inference import ratio  # noqa: E402  likewise
 from dynamometer.results.summary import CaseSummary, summarize_cases  # noqa: E402  likewise
@@ -233,7 +232,7 @@ def _row(found: Finding) -> str:
 def _how(case: CaseSummary) -> str:
     if case.is_apart:
         return "apart"
-    rested = sum(RESTED in record.notes for record in case.records)
+    rested = sum(record.rested for record in case.records)
     return f"rests in {rested} of {len(case.records)}"
 
 

@@ -314,6 +314,7 @@ class LocalExecutor:
             disturbed_blocks=first.disturbed_blocks,
             disturbed_turns=any(part.disturbed_blocks for part in parts[1:]),
             repeated_blocks=sum(part.repeated_blocks for part in parts),
+            rested=any(part.rested for part in parts),
             spread=self._manifest.spread,
             notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
             varies=tuple(self._plan.spec_of(case).varies),

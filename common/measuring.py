@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from dynamometer.results.cases import Protocol
 
 _UNCHECKED = "whether the arms disturb each other is not known: their calls alone were disturbed"
-RESTED = "arms' threads don't fit on the processors together: visits began when others' were asleep"
+_RESTED = "threads of several arms don't fit on the processors: each rested before others' visits"
 _PADDING_BLOCKS = 64
 _PADDING_BYTES = (16, 65_536)
 
@@ -109,7 +109,7 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
     )
     findings = _findings(context, loaded, results, order)
     looked = job.case.device != "cpu" or was_checked(found)
-    notes = [note for note, holds in ((_UNCHECKED, not looked), (RESTED, blocks.rested)) if holds]
+    notes = [note for note, holds in ((_UNCHECKED, not looked), (_RESTED, blocks.rested)) if holds]
     return msgspec.structs.replace(
         findings,
         notes=(*findings.notes, *notes),
@@ -117,6 +117,7 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
         absent=absences(findings.arms, found),
         disturbed_blocks=blocks.disturbed,
         repeated_blocks=blocks.repeats,
+        rested=blocks.rested,
     )
 
 

@@ -49,6 +49,7 @@ class Findings(Value, frozen=True, kw_only=True):
     build_order: tuple[str, ...] = ()
     disturbed_blocks: tuple[int, ...] = ()
     repeated_blocks: int = 0
+    rested: bool = False
     notes: tuple[str, ...] = ()
     device_name: str | None = None
 

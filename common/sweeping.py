@@ -58,6 +58,7 @@ def sweep(context: Context) -> Findings:
     eager = make_step(loaded.module, loaded, job.case.mode, job.seed)
     found: list[Measurement] = []
     absent: list[Absence] = []
+    rested = False
     for index in range(len(names)):
         padding += pad_heap(rng)
         with stages.at(Stage.COMPILE, arm):
@@ -65,6 +66,7 @@ def sweep(context: Context) -> Findings:
         at_size = {BASELINE: eager.calls[index], arm: compiled.step.calls[index], STATIC: static}
         with stages.at(Stage.MEASURE):
             blocks = _measure(context, at_size, rng)
+        rested |= blocks.rested
         visits, metric = blocks.calm, metric_at(index)
         if len(visits) < (1 - LONGEST_DISTURBANCE) * len(blocks.visits):
             absent += [Absence(metric=metric, arm=each, reason=_BUSY) for each in at_size]
@@ -76,6 +78,7 @@ def sweep(context: Context) -> Findings:
         arms=results,
         measurements=tuple(found),
         absent=tuple(absent),
+        rested=rested,
         sizes=seen,
         notes=loaded.notes,
         device_name=context.device.name,

@@ -15,7 +15,7 @@ import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -24,14 +24,27 @@ from dynamometer.dynamo import internals, state
 from dynamometer.results.coverage import CapturedGraph, Coverage, GraphBreak
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import FrameType
 
     import torch
 
-Site = tuple[str, int, bool]
-"""Where operators are lost: a file, and a line in it at which a graph ends, or, where that is true,
-the first line of a function that Dynamo left as it is."""
+    from dynamometer.results.coverage import SkippedFrame
+
+
+class Site(NamedTuple):
+    """Where something is lost: a line at which a graph ends, or a function Dynamo left as it is.
+
+    Attributes:
+        file: of the source.
+        line: at which the graph ends, or the function begins.
+        is_function: which of the two it is.
+    """
+
+    file: str
+    line: int
+    is_function: bool = False
+
 
 _TIMED_STEPS = 5
 
@@ -59,12 +72,14 @@ class Probe:
     Attributes:
         synchronize: waits for the device.
         ops: of each captured graph, in the order of capture.
-        calls: how often each ran since `restart`.
+        ends: of each the line at which it had to end; `None` where all of a frame is in it.
+        calls: the graphs that ran since `restart`, in order.
     """
 
     synchronize: Callable[[], None]
     ops: list[int] = field(default_factory=list)
-    calls: Counter[int] = field(default_factory=Counter)
+    ends: list[Site | None] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
     inside: int | None = None
     in_model: bool = False
     model_calls: int = 0
@@ -72,16 +87,19 @@ class Probe:
     total_s: float = 0.0
     gaps_s: list[float] = field(default_factory=list)
     """Seconds outside graphs: before the first, after it, after the second, and so on."""
+    gap_ends: list[Site | None] = field(default_factory=list)
+    """Of each gap the line at which the graph before it ended."""
     inside_nodes: _Intervals = field(default_factory=_Intervals)
     model_nodes: _Intervals = field(default_factory=_Intervals)
     _since_s: float = 0.0
+    _ended: Site | None = None
 
     def restart(self) -> None:
         """Forget what ran so far, but not the graphs."""
-        self.calls = Counter()
+        self.calls = []
         self.captured_s = self.total_s = 0.0
         self.model_calls = 0
-        self.gaps_s = []
+        self.gaps_s, self.gap_ends = [], []
         self.inside_nodes, self.model_nodes = _Intervals(), _Intervals()
 
     def backend(self, graph: torch.fx.GraphModule, example_inputs: object) -> Callable[..., Any]:
@@ -89,12 +107,14 @@ class Probe:
         del example_inputs
         index = len(self.ops)
         self.ops.append(sum(node.op.startswith("call_") for node in graph.graph.nodes))
+        ended = internals.break_after(graph)
+        self.ends.append(Site(ended.file, ended.line) if ended else None)
 
         def run(*args: Any) -> Any:
             if self.inside is not None:  # a graph within a graph is part of it
                 return graph.forward(*args)
             started_s = self._mark()
-            self.gaps_s.append(started_s - self._since_s)
+            self._end_gap(started_s)
             first = internals.autograd_sequence_number()
             self.inside = index
             try:
@@ -102,8 +122,9 @@ class Probe:
             finally:
                 self.inside = None
                 self.inside_nodes.add(first, internals.autograd_sequence_number())
-                self.calls[index] += 1
+                self.calls.append(index)
                 self._since_s = self._mark()
+                self._ended = self.ends[index]
                 self.captured_s += self._since_s - started_s
 
         return run
@@ -113,7 +134,7 @@ class Probe:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             first = internals.autograd_sequence_number()
-            self.in_model = True
+            self.in_model, self._ended = True, None
             started_s = self._since_s = self._mark()
             try:
                 return compiled(*args, **kwargs)
@@ -121,12 +142,16 @@ class Probe:
                 ended_s = self._mark()
                 self.in_model = False
                 self.model_calls += 1
-                self.gaps_s.append(ended_s - self._since_s)
+                self._end_gap(ended_s)
                 self.total_s += ended_s - started_s
                 self.model_nodes.add(first, internals.autograd_sequence_number())
 
         # Dynamo is to look at the model alone, as it does where nobody counts.
         return internals.leave_alone(call)
+
+    def _end_gap(self, now_s: float) -> None:
+        self.gaps_s.append(now_s - self._since_s)
+        self.gap_ends.append(self._ended)
 
     def _mark(self) -> float:
         self.synchronize()
@@ -210,8 +235,8 @@ class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         while frame is not None:
             code = frame.f_code
             for site in (
-                (code.co_filename, frame.f_lineno, False),
-                (code.co_filename, code.co_firstlineno, True),
+                Site(code.co_filename, frame.f_lineno),
+                Site(code.co_filename, code.co_firstlineno, is_function=True),
             ):
                 if site in self._sites:
                     return site
@@ -247,38 +272,33 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
     step()
     first = log.read()
     step()
-    again = log.read().frames_ok - first.frames_ok
-    sites = {(each.file, each.line, False) for each in first.breaks}
-    sites |= {(each.file, each.line, True) for each in first.skipped}
+    seen = log.read()
+    sites = {Site(each.file, each.line) for each in seen.breaks}
+    sites |= {Site(each.file, each.line, is_function=True) for each in seen.skipped}
     probe.restart()
     with OpCounter(probe, frozenset(sites)) as counter:
         step()
-    calls, model_calls = dict(probe.calls), probe.model_calls
-    graphs = [
-        CapturedGraph(ops=ops, calls=calls.get(index, 0)) for index, ops in enumerate(probe.ops)
-    ]
+    calls, model_calls = Counter(probe.calls), probe.model_calls
+    graphs = [CapturedGraph(ops=ops, calls=calls[index]) for index, ops in enumerate(probe.ops)]
     captured_s, total_s, gaps_s = _time(probe, step)
     settled = len(probe.ops) == len(graphs)  # else compiling is among what was timed
-    lost_s = _lost_s(counter, gaps_s) if settled else {}
+    lost_s = _lost_s(counter, gaps_s, probe.gap_ends) if settled else {}
     return Coverage(
         frames=first.frames,
         frames_ok=first.frames_ok,
-        frames_again=again,
+        frames_again=seen.frames_ok - first.frames_ok,
         model_calls=model_calls,
         graphs=tuple(graphs),
         captured_ops=counter.captured,
         total_ops=counter.captured + counter.lost.total(),
         captured_s=captured_s if settled else None,
         total_s=total_s if settled else None,
-        breaks=_breaks(first.breaks, counter, lost_s),
-        skipped=tuple(
-            msgspec.structs.replace(each, lost_ops=counter.lost[each.file, each.line, True])
-            for each in first.skipped
-        ),
-        recompiles=first.recompiles,
-        guards=first.guards,
-        guards_s=first.guards_s,
-        recompile_limit_hits=first.recompile_limit_hits,
+        breaks=_breaks(seen.breaks, counter, lost_s),
+        skipped=tuple(_with_losses(each, counter, lost_s) for each in seen.skipped),
+        recompiles=seen.recompiles,
+        guards=seen.guards,
+        guards_s=seen.guards_s,
+        recompile_limit_hits=seen.recompile_limit_hits,
     )
 
 
@@ -297,21 +317,38 @@ def _time(probe: Probe, step: Callable[[], object]) -> tuple[float, float, list[
     )
 
 
-def _lost_s(counter: OpCounter, gaps_s: list[float]) -> Counter[Site | None]:
-    """Share the seconds of each gap among the lines whose operators ran in it."""
-    lost_s: Counter[Site | None] = Counter()
-    for index, sites in counter.gaps.items():
-        if index < len(gaps_s):
-            for site, ops in sites.items():
-                lost_s[site] += gaps_s[index] * ops / sites.total()  # type: ignore[assignment]  # seconds, not counts
+def _lost_s(
+    counter: OpCounter, gaps_s: Sequence[float], ends: Sequence[Site | None]
+) -> dict[Site, float]:
+    """Put the seconds of each gap down to the lines whose operators ran in it.
+
+    Where none did, as where a library computes something else, to the line before the gap.
+    """
+    lost_s: defaultdict[Site, float] = defaultdict(float)
+    for index, (gap_s, ended) in enumerate(zip(gaps_s, ends, strict=False)):
+        sites = {site: ops for site, ops in counter.gaps[index].items() if site is not None}
+        if not sites and ended is not None:
+            sites = {ended: 1}
+        for site, ops in sites.items():
+            lost_s[site] += gap_s * ops / sum(sites.values())
     return lost_s
 
 
+def _with_losses(
+    frame: SkippedFrame, counter: OpCounter, lost_s: Mapping[Site, float]
+) -> SkippedFrame:
+    site = Site(frame.file, frame.line, is_function=True)
+    return msgspec.structs.replace(
+        frame, lost_ops=counter.lost[site], lost_s=lost_s.get(site, 0.0) if lost_s else None
+    )
+
+
 def _breaks(
-    found: tuple[internals.Break, ...], counter: OpCounter, lost_s: Mapping[Site | None, float]
+    found: tuple[internals.Break, ...], counter: OpCounter, lost_s: Mapping[Site, float]
 ) -> tuple[GraphBreak, ...]:
     breaks = []
     for (file, line), (first, times) in internals.by_line(found).items():
+        site = Site(file, line)
         breaks.append(
             GraphBreak(
                 reason=first.reason,
@@ -321,8 +358,8 @@ def _breaks(
                 function=first.function,
                 code=linecache.getline(file, line).strip() or None,
                 times=times,
-                lost_ops=counter.lost[file, line, False],
-                lost_s=lost_s.get((file, line, False), 0.0),
+                lost_ops=counter.lost[site],
+                lost_s=lost_s.get(site, 0.0),
             )
         )
     return tuple(sorted(breaks, key=lambda each: (-each.lost_ops, each.file, each.line)))

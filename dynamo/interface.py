@@ -8,6 +8,7 @@ A backend is any callable from an FX graph module and example inputs to a callab
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from torch import fx
 from torch.compiler import allow_in_graph, disable, substitute_in_graph
 
 from dynamometer.dynamo import internals, state
+from dynamometer.dynamo.internals import mark_dynamic
 from dynamometer.dynamo.state import forget_compiled as reset
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ __all__ = [
     "Optimize",
     "allow_in_graph",
     "disable",
+    "mark_dynamic",
     "optimize",
     "reset",
     "run",
@@ -48,7 +51,9 @@ class Fallback:
     failures: list[Exception] = field(default_factory=list)
 
     def __call__(self, graph: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-        """Compile a graph, or give it back as it is."""
+        """Compile a graph, or give it back as it was."""
+        # A backend may have changed what it was given when it raises.
+        as_it_was = fx.GraphModule(graph, copy.deepcopy(graph.graph))
         try:
             return self.backend(graph, example_inputs)
         except internals.CONTROL_FLOW:
@@ -63,8 +68,8 @@ class Fallback:
                     RuntimeWarning,
                     stacklevel=2,
                 )
-            run_as_is: Callable[..., Any] = graph.forward
-            return run_as_is
+            forward: Callable[..., Any] = as_it_was.forward
+            return forward
 
 
 class _Entered:
@@ -92,8 +97,8 @@ class Optimize(_Entered):
     def __init__(
         self,
         backend: str | Compiler,
+        nopython: bool = False,  # noqa: FBT001, FBT002  as in the original
         *,
-        nopython: bool = False,
         dynamic: bool | None = None,
         raise_backend_errors: bool = False,
     ) -> None:
@@ -103,15 +108,17 @@ class Optimize(_Entered):
             backend: a name PyTorch knows, or a callable.
             nopython: raise where what is called can't be captured in one graph.
             dynamic: whether sizes are symbols from the start; `None` for once they vary.
-            raise_backend_errors: whether a backend's failures are raised.
+            raise_backend_errors: whether a user's backend's failures are raised, as those of
+                PyTorch's own always are.
 
         Raises:
             Exception: PyTorch knows no backend of that name; says which it knows.
         """
         compiler = internals.compiler_of(backend)
         self._fallback = Fallback(compiler)
+        raises = raise_backend_errors or isinstance(backend, str)
         self._dynamo = internals.optimize(
-            compiler if raise_backend_errors else self._fallback,
+            compiler if raises else self._fallback,
             nopython=nopython,
             dynamic=dynamic,
         )

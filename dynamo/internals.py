@@ -112,7 +112,12 @@ class CompileLog:
             frames_ok=utils.counters["frames"]["ok"] - self.frames_ok,
             breaks=tuple(map(_break, utils.graph_break_reasons[self.breaks :])),
             skipped=tuple(
-                SkippedFrame(**_place(each), reason=headline(each.fail_reason or ""))
+                SkippedFrame(
+                    **_place(each),
+                    reason=headline(each.fail_reason or ""),
+                    stopped_file=each.fail_user_frame_filename,
+                    stopped_line=each.fail_user_frame_lineno,
+                )
                 for each in failed
             ),
             recompiles=tuple(
@@ -151,6 +156,12 @@ def _break(found: GraphCompileReason) -> Break:
         line=line,
         function=function,
     )
+
+
+def break_after(graph: fx.GraphModule) -> Break | None:
+    """Say why a graph that a backend is given had to end; `None` where all of a frame is in it."""
+    reason: GraphCompileReason | None = getattr(graph, "compile_subgraph_reason", None)
+    return _break(reason) if reason is not None and reason.graph_break else None
 
 
 def by_line(breaks: Iterable[Break]) -> dict[tuple[str, int], tuple[Break, int]]:

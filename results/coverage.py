@@ -43,6 +43,11 @@ class SkippedFrame(Value, frozen=True, kw_only=True):
     reason: str
     lost_ops: int = 0
     """Operators one step runs in it, beyond those lost at a line."""
+    lost_s: float | None = None
+    """Seconds one step spends outside graphs because of it."""
+    stopped_file: str | None = None
+    stopped_line: int | None = None
+    """Where Dynamo could not follow it any further, which may be in a function it calls."""
 
 
 class Recompile(Value, frozen=True, kw_only=True):
@@ -109,6 +114,16 @@ class Coverage(Value, frozen=True, kw_only=True):
         """Whether one graph is all of it, in every call."""
         whole = self.captured_ops == self.total_ops and not self.breaks
         return whole and self.graph_calls == self.model_calls
+
+    @property
+    def unexplained_ops(self) -> int:
+        """Operators outside graphs that are put down to no line and to no function."""
+        return self.total_ops - self.captured_ops - sum(each.lost_ops for each in self.losses)
+
+    @property
+    def losses(self) -> tuple[GraphBreak | SkippedFrame, ...]:
+        """The lines and functions that operators and time outside graphs are put down to."""
+        return (*self.breaks, *self.skipped)
 
     @property
     def largest_graph(self) -> int:

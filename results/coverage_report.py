@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+import msgspec
 from tabulate import tabulate
 
 from dynamometer.results.cases import COVERAGE
+from dynamometer.results.coverage import GraphBreak
 from dynamometer.results.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dynamometer.results.cases import Case
-    from dynamometer.results.coverage import Coverage
+    from dynamometer.results.coverage import Coverage, SkippedFrame
     from dynamometer.results.records import Outcome, Record
 
 COLUMNS = (
@@ -46,11 +48,29 @@ OUR_COLUMNS = (
     "recompiles",
     "recompile_limit_hits",
     "skipped_frames",
+    "unexplained_ops",
     "status",
     "stage",
     "reason",
     "scale",
 )
+
+LOSS_COLUMNS = (
+    "dev",
+    "name",
+    "batch_size",
+    "kind",
+    "file",
+    "line",
+    "function",
+    "code",
+    "times",
+    "lost_ops",
+    "lost_s",
+    "reason",
+    "hint",
+)
+"""One row for each graph break, each function that was left as it is, and each recompile."""
 
 _SHOWN = 10
 _NAME_WIDTH = 30
@@ -125,6 +145,7 @@ def row(found: CoverageSummary) -> dict[str, object]:
             "recompiles": len(seen.recompiles),
             "recompile_limit_hits": seen.recompile_limit_hits,
             "skipped_frames": len(seen.skipped),
+            "unexplained_ops": seen.unexplained_ops,
         }
     return {
         **dict.fromkeys(COLUMNS + OUR_COLUMNS),
@@ -137,6 +158,32 @@ def row(found: CoverageSummary) -> dict[str, object]:
         "reason": found.outcome.reason,
         "scale": case.scale,
     }
+
+
+def loss_rows(found: CoverageSummary) -> list[dict[str, object]]:
+    """Give the values of `LOSS_COLUMNS` for everything that cost a model something."""
+    seen, case = found.coverage, found.case
+    if seen is None:
+        return []
+    model = {"dev": case.device, "name": case.label, "batch_size": case.batch_size}
+    return [
+        {**dict.fromkeys(LOSS_COLUMNS), **model, **each}
+        for each in (
+            *({"kind": "break", **msgspec.structs.asdict(each)} for each in seen.breaks),
+            *(_skipped_row(each) for each in seen.skipped),
+            *(
+                {"kind": "recompile", **msgspec.structs.asdict(each), "reason": each.guard}
+                for each in seen.recompiles
+            ),
+        )
+    ]
+
+
+def _skipped_row(frame: SkippedFrame) -> dict[str, object]:
+    own = msgspec.structs.asdict(frame)
+    if frame.stopped_line is not None:
+        own |= {"file": frame.stopped_file, "line": frame.stopped_line}
+    return {"kind": "left alone", **own}
 
 
 def line(found: CoverageSummary) -> str:
@@ -185,7 +232,7 @@ def reasons(seen: Iterable[Coverage]) -> list[Reason]:
         for each in coverage.breaks:
             groups[each.reason].append((index, each.times, each.lost_ops, each.lost_s or 0.0))
         for frame in coverage.skipped:
-            groups[frame.reason].append((index, 1, frame.lost_ops, 0.0))
+            groups[frame.reason].append((index, 1, frame.lost_ops, frame.lost_s or 0.0))
     found = [
         Reason(
             text=text,
@@ -218,30 +265,43 @@ def _reasons(seen: Sequence[Coverage]) -> list[str]:
 
 
 def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
-    """List the lines that cost most: the share of its model's operators, then of its time."""
-    rows = []
-    for name, coverage in counted:
-        for each in coverage.breaks:
-            share = each.lost_ops / coverage.total_ops if coverage.total_ops else 0.0
-            time = (each.lost_s or 0.0) / coverage.total_s if coverage.total_s else 0.0
-            if each.lost_ops:
-                place = f"{PurePath(each.file).name}:{each.line}"
-                rows.append((share, time, [name, place, each.code or "", each.hint or each.reason]))
-        for frame in coverage.skipped:
-            if frame.lost_ops:
-                share = frame.lost_ops / coverage.total_ops
-                place = f"{PurePath(frame.file).name}:{frame.line}"
-                text = f"def {frame.function}, left as it is"
-                rows.append((share, 0.0, [name, place, text, frame.reason]))
-    rows.sort(key=lambda entry: (-entry[0], -entry[1]))
+    """List what costs most: the share of its model's operators, then of its time."""
+    rows = [
+        (each.lost_ops / (seen.total_ops or 1), (each.lost_s or 0.0) / (seen.total_s or 1), name,
+         each)
+        for name, seen in counted
+        for each in seen.losses
+    ]  # fmt: skip
+    worth = [entry for entry in rows if entry[0] or entry[1] > _VISIBLE]
+    worth.sort(key=lambda entry: (-entry[0], -entry[1]))
     return _table(
         "fix these first",
         [
-            [name, place, code[:40], f"{share:.1%}", f"{time:.1%}", advice[:60]]
-            for share, time, (name, place, code, advice) in rows[:_SHOWN]
+            [name, *_place(each), f"{share:.1%}", f"{time:.1%}", _advice(each)[:60]]
+            for share, time, name, each in worth[:_SHOWN]
         ],
         ["model", "where", "line", "ops", "time", "what Dynamo says"],
     )
+
+
+_VISIBLE = 0.01
+"""Of a forward's time: less is not worth a line where no operator is lost."""
+
+
+def _place(lost: GraphBreak | SkippedFrame) -> tuple[str, str]:
+    """Say where something is lost: the file and line, and what is there."""
+    if isinstance(lost, GraphBreak):
+        return f"{PurePath(lost.file).name}:{lost.line}", (lost.code or "")[:_CODE_WIDTH]
+    file, line = lost.stopped_file or lost.file, lost.stopped_line or lost.line
+    text = f"{lost.function}() is left as it is"
+    return f"{PurePath(file).name}:{line}", text[:_CODE_WIDTH]
+
+
+_CODE_WIDTH = 40
+
+
+def _advice(lost: GraphBreak | SkippedFrame) -> str:
+    return (isinstance(lost, GraphBreak) and lost.hint) or lost.reason
 
 
 def _table(title: str, rows: list[list[str]], headers: list[str]) -> list[str]:

@@ -134,7 +134,7 @@ class CsvFiles:
         """Write to `<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv` in a directory.
 
         The kind is `performance`, `accuracy` for cases that were not timed, `batch_sizes`,
-        `coverage` or `sizes`.
+        `coverage` (and `coverage_losses`, a row for each thing that is lost) or `sizes`.
 
         Args:
             directory: where the files go.
@@ -175,6 +175,9 @@ class CsvFiles:
         theirs, ours = coverage_report.COLUMNS, coverage_report.OUR_COLUMNS
         name = file_name(found.case, "dynamo", "coverage")
         self._add(name, theirs if self._compatible else theirs + ours, coverage_report.row(found))
+        losses = file_name(found.case, "dynamo", "coverage_losses")
+        for row in () if self._compatible else coverage_report.loss_rows(found):
+            self._add(losses, coverage_report.LOSS_COLUMNS, row)
 
     def _write_sweep(self, found: sizes_report.SweepSummary) -> None:
         name = file_name(found.case, found.case.arms[-1], "sizes")

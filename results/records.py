@@ -176,9 +176,9 @@ ASSUMED_SPREAD = Spread(sd_log=0.006, df=8.0)
 (docs/measuring.md)."""
 
 
-APART_SPREAD = Spread(sd_log=0.02, df=3.0)
-"""Of arms in processes of their own: these share neither layout nor moment, so they scatter more,
-and too few cases are measured so to learn by how much. A guess that is soon outweighed."""
+FOREIGN_SPREAD = Spread(sd_log=0.02, df=3.0)
+"""Of arms with threads of their own, or in processes of their own: they share less, so they scatter
+more, and too few cases are measured so to learn by how much. A guess that is soon outweighed."""
 
 
 class Level(StrEnum):
@@ -225,6 +225,9 @@ class Record(Value, frozen=True, kw_only=True):
     """Whether something disturbed most of an arm's turn apart to the last."""
     repeated_blocks: int = 0
     """How often a block was measured again because something had disturbed it."""
+    rested: bool = False
+    """Whether arms' threads don't fit on the processors together, so that others' had to be asleep
+    before an arm was visited."""
     notes: tuple[str, ...] = ()
     stopped: StopReason | None = None
     """Why this is the case's last replicate; `None` if it isn't."""

@@ -9,13 +9,13 @@ import msgspec
 
 from dynamometer.results import metrics
 from dynamometer.results.interference import is_confirmed, is_refuted, seems_to_interfere
-from dynamometer.results.records import APART_SPREAD
+from dynamometer.results.records import FOREIGN_SPREAD
 from dynamometer.results.statistics import log_speedup, speedup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dynamometer.results.records import Measurement, Ratio, Record
+    from dynamometer.results.records import Measurement, Ratio, Record, Spread
 
 
 def log_speedups(base: str, arm: str, records: Iterable[Record]) -> list[tuple[float, float]]:
@@ -37,9 +37,13 @@ def log_speedups(base: str, arm: str, records: Iterable[Record]) -> list[tuple[f
 def speedup_over(base: str, arm: str, records: Sequence[Record]) -> Ratio | None:
     """Estimate the speedup of one arm over another, measured in the same blocks."""
     replicates = log_speedups(base, arm, records)
-    apart = any(is_apart(record) for record in records)
-    spread = APART_SPREAD if apart else records[0].spread
-    return speedup(replicates, spread) if replicates else None
+    return speedup(replicates, spread_of(records)) if replicates else None
+
+
+def spread_of(records: Sequence[Record]) -> Spread:
+    """Say what is to be assumed of the spread between replicates of a case."""
+    foreign = any(record.rested or is_apart(record) for record in records)
+    return FOREIGN_SPREAD if foreign else records[0].spread
 
 
 def of_pair(record: Record, pair: tuple[str, str]) -> Record:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results.cases import BASELINE, SIZES
 from dynamometer.results.records import Status
+from dynamometer.results.replicates import spread_of
 from dynamometer.results.sizes import STATIC, metric_at
 from dynamometer.results.statistics import log_speedup, speedup
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynamometer.results.cases import Case
-    from dynamometer.results.records import Measurement, Outcome, Ratio, Record
+    from dynamometer.results.records import Measurement, Outcome, Ratio, Record, Spread
     from dynamometer.results.sizes import SizeSweep, Specialization
 
 _NAME_WIDTH = 30
@@ -98,15 +99,15 @@ def _one_size(records: Sequence[Record], index: int, label: str, arm: str) -> On
         eager_s=eager_s,
         compiled_s=compiled_s,
         static_s=static_s,
-        over_eager=_ratio(replicates, BASELINE, arm, records[0]),
-        over_static=_ratio(replicates, STATIC, arm, records[0]),
+        over_eager=_ratio(replicates, BASELINE, arm, spread_of(records)),
+        over_static=_ratio(replicates, STATIC, arm, spread_of(records)),
     )
 
 
 def _ratio(
-    replicates: Sequence[dict[str, Measurement]], base: str, arm: str, record: Record
+    replicates: Sequence[dict[str, Measurement]], base: str, arm: str, spread: Spread
 ) -> Ratio:
-    return speedup([log_speedup(found[base], found[arm]) for found in replicates], record.spread)
+    return speedup([log_speedup(found[base], found[arm]) for found in replicates], spread)
 
 
 def rows(found: SweepSummary) -> list[dict[str, object]]:
@@ -162,8 +163,15 @@ def lines(found: SweepSummary) -> list[str]:
     return [
         f"{name} {'; '.join([', '.join(counts), *remarks])}",
         *(_size_line(each) for each in found.sizes),
+        *(f"     compiled again: {each.guard}" for each in seen.recompiles),
+        *(f"     symbolic: {each}" for each in seen.guards[:_SHOWN]),
+        *[f"     and {len(seen.guards) - _SHOWN} more"] * (len(seen.guards) > _SHOWN),
         *(f"     a number for good: {_specialization(each)}" for each in seen.specializations),
     ]
+
+
+_SHOWN = 5
+"""Guards of a model; all of them are in its record."""
 
 
 def _size_line(found: OneSize) -> str:

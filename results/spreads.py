@@ -51,4 +51,4 @@ def _calm_log_speedups(records: Iterable[Record], arm: str) -> list[float]:
 
 def _tells(record: Record) -> bool:
     found = summarize_case([record])
-    return not found.is_disturbed and not found.is_apart
+    return not (found.is_disturbed or found.is_apart or record.rested)

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 
 class EagerCount(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
-    """Counts every operator there is."""
+    """Counts every operator there is, but for adding up the gradients of parameters and inputs."""
 
     total = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Count one."""
-        self.total += 1
+        node = torch._C._current_autograd_node()
+        self.total += node is None or "AccumulateGrad" not in node.name()
         return func(*args, **(kwargs or {}))
 
 

@@ -65,6 +65,24 @@ def test_counts_are_those_of_tracing_and_of_eager(suite: str, model: str) -> Non
     assert found.is_full_graph
 
 
+@pytest.mark.parametrize(
+    ("suite", "model"),
+    [("torchbench", "dcgan"), ("torchbench", "alexnet"), ("timm_models", "lcnet_050")],
+)
+def test_counts_of_training_are_those_of_eager(suite: str, model: str) -> None:
+    """Forward and backward, without a loss, and without adding up the parameters' gradients."""
+    loaded = load(suite, model)
+    module, args = loaded.module.train(), loaded.args
+    gradient = torch.ones_like(module(*args))
+    with EagerCount() as eager:  # type: ignore[no-untyped-call]  # torch's
+        module(*args).backward(gradient)
+    capture = coverage.Capture.of(module, lambda: None)
+    found = coverage.measure(capture, lambda: capture.compiled(*args).backward(gradient))
+    state.forget_compiled()
+    assert (found.captured_ops, found.total_ops) == (eager.total, eager.total)
+    assert found.is_full_graph
+
+
 def test_a_run_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,7 +94,7 @@ def test_a_run_counts(
     out = capsys.readouterr().out
     assert "1/  1 frames (+ 0),   1 graphs    1 calls" in out
     assert "models: 2 of 2 counted" in out
-    assert "microbench.py:27" in out
+    assert "microbench.py:30" in out
     (directory,) = (tmp_path / "runs").iterdir()
     records = {each.case.model: each for each in store.read_records(directory)}
     found = records["resnet18"].coverage

@@ -161,7 +161,15 @@ graph_breaks = st.builds(
     code=st.none() | texts, times=counts, lost_ops=counts, lost_s=st.none() | finite,
 )  # fmt: skip
 skipped_frames = st.builds(
-    SkippedFrame, function=texts, file=texts, line=counts, reason=texts, lost_ops=counts
+    SkippedFrame,
+    function=texts,
+    file=texts,
+    line=counts,
+    reason=texts,
+    lost_ops=counts,
+    lost_s=st.none() | finite,
+    stopped_file=st.none() | texts,
+    stopped_line=st.none() | counts,
 )
 recompiles = st.builds(Recompile, function=texts, file=texts, line=counts, guard=texts)
 coverages = st.builds(
@@ -196,6 +204,7 @@ records = st.builds(
     sizes=st.none() | sweeps,
     build_order=st.lists(texts, max_size=2).map(tuple),
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
+    rested=st.booleans(),
     disturbed_turns=st.booleans(),
     stopped=st.none() | st.sampled_from(StopReason), spread=spreads,
     notes=st.lists(texts, max_size=2).map(tuple), varies=st.lists(texts, max_size=2).map(tuple),
@@ -228,6 +237,7 @@ findings = st.builds(
     sizes=st.none() | sweeps,
     build_order=st.lists(texts, max_size=2).map(tuple),
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
+    rested=st.booleans(),
     notes=st.lists(texts, max_size=2).map(tuple), device_name=st.none() | texts,
 )  # fmt: skip
 reports = st.builds(

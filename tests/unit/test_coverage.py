@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -128,14 +129,18 @@ def test_graphs_end_at_the_lines_that_say_so(known: Known) -> None:
     assert len(found.breaks) == len(known.lost[0])
 
 
+@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.make.__name__)
-def test_the_total_is_what_eager_runs(known: Known) -> None:
+def test_the_total_is_what_eager_runs(known: Known, *, training: bool) -> None:
     """Whatever Dynamo does with it, a model runs the operators it runs without."""
     model = known.make()
-    step = step_of(model, training=False)
-    with models.EagerCount() as eager:  # type: ignore[no-untyped-call]  # torch's
-        step()
-    assert count(model, training=False).total_ops == eager.total
+    x = torch.randn(2, 4, requires_grad=training)
+    gradient = torch.ones_like(model(x))  # there is no loss here, nor in what is counted
+    with torch.set_grad_enabled(training), models.EagerCount() as eager:  # type: ignore[no-untyped-call]  # torch's
+        output = model(x)
+        if training:
+            output.backward(gradient)
+    assert count(model, training=training).total_ops == eager.total
 
 
 def test_an_autograd_function_has_its_backward_in_the_graph() -> None:
@@ -146,12 +151,49 @@ def test_an_autograd_function_has_its_backward_in_the_graph() -> None:
         assert found.is_full_graph
 
 
+def line_of(model: type[nn.Module], text: str) -> int:
+    """Find the line of a model that begins so."""
+    lines, first = inspect.getsourcelines(model)
+    (index,) = [number for number, each in enumerate(lines) if each.strip().startswith(text)]
+    return first + index
+
+
+@torch._dynamo.disable  # type: ignore[untyped-decorator]  # torch's
+def nap() -> None:
+    """Compute nothing."""
+    time.sleep(0.02)
+
+
+class Waits(nn.Module):
+    """Loses time at a line, and no operator."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        x = x.sin()
+        nap()
+        return x.cos()
+
+
+def test_time_is_lost_where_no_operator_is() -> None:
+    """At the line at which the graph before it ends."""
+    found = count(Waits(), training=False)
+    (line,) = found.breaks
+    assert (line.lost_ops, line.code) == (0, "nap()")
+    assert line.lost_s is not None
+    assert found.total_s is not None
+    assert 0.02 <= line.lost_s < found.total_s
+
+
 def test_a_function_that_is_left_as_it_is_says_what_it_loses() -> None:
     """No line ends a graph where there is none."""
     found = count(models.LoopBreaks(), training=False)
     assert (found.captured_ops, found.total_ops, found.breaks) == (0, 3, ())
     (frame, *_) = [each for each in found.skipped if each.lost_ops]
     assert (frame.function, frame.file, frame.lost_ops) == ("forward", models.__file__, 3)
+    assert frame.stopped_file == models.__file__
+    assert frame.stopped_line == line_of(models.LoopBreaks, "print(end")
+    assert frame.lost_s
+    assert found.unexplained_ops == 0
 
 
 def test_a_backward_in_the_forward_is_part_of_it() -> None:
@@ -274,6 +316,8 @@ def test_a_model_that_never_rests_is_not_timed() -> None:
     """Compiling would be in it; its graphs are those up to the step that is counted."""
     found = count(Growing(), training=False)
     assert found.frames_again == 1
+    (again,) = found.recompiles
+    assert "name" in again.guard
     assert len(found.graphs) == 3
     assert (found.captured_s, found.total_s, found.share_of_time) == (None, None, None)
 
@@ -284,7 +328,9 @@ def test_times_add_up() -> None:
     assert found.captured_s is not None
     assert found.total_s is not None
     assert 0 < found.captured_s < found.total_s
-    assert [bool(each.lost_s) for each in found.breaks] == [True, False, False]
+    assert all(each.lost_s for each in found.breaks)
+    lost_s = sum(each.lost_s or 0.0 for each in found.breaks)
+    assert lost_s < found.total_s - found.captured_s
     assert found.share_of_time is not None
     assert 0 < found.share_of_time < 1
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from dynamometer.dynamo.interface import allow_in_graph, disable, optimize, reset, run
+from dynamometer.dynamo.interface import (
+    allow_in_graph,
+    disable,
+    mark_dynamic,
+    optimize,
+    reset,
+    run,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -182,3 +189,52 @@ def test_controls() -> None:
     compiled = optimize(backend)(lambda x: opaque(x.sin()).cos())
     assert torch.equal(compiled(X), (X.sin() - 1).cos())
     assert seen == [1, 1, 3]
+
+
+def test_a_graph_that_a_backend_spoilt_runs_as_it_was() -> None:
+    """A compiler may have changed it when it raises."""
+
+    def spoils(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        for node in graph.graph.nodes:
+            if node.target == "sin":
+                node.target = "cos"
+        graph.recompile()
+        msg = "too late"
+        raise ValueError(msg)
+
+    with pytest.warns(RuntimeWarning, match="too late"):
+        assert torch.equal(optimize(spoils)(twice)(X), twice(X))
+
+
+def test_it_takes_what_the_original_took_in_its_order() -> None:
+    """The second is whether one graph has to be all of it."""
+
+    def breaks(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x.sin()
+
+    with pytest.raises(Exception, match="graph_break"):
+        optimize(Counting(), True)(breaks)(X)  # noqa: FBT003  as it was called
+
+
+def test_errors_of_pytorchs_own_backends_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are named, and no user's."""
+
+    def fails(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        msg = "not today"
+        raise ValueError(msg)
+
+    monkeypatch.setattr("dynamometer.dynamo.internals.compiler_of", lambda name: fails)
+    with pytest.raises(Exception, match="not today"):
+        optimize("eager")(twice)(X)
+
+
+def test_marked_sizes_are_symbols() -> None:
+    """From the start, so that the next size needs no other graph."""
+    backend = Counting()
+    compiled = optimize(backend)(twice)
+    for size in (4, 5, 6):
+        x = torch.arange(float(size))
+        mark_dynamic(x, 0)
+        assert torch.equal(compiled(x), twice(x))
+    assert backend.graphs == 1

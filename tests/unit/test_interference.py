@@ -7,6 +7,7 @@ import pytest
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.interference import seems_to_interfere
 from dynamometer.results.records import Absence, Measurement, Record
+from dynamometer.results.spreads import learn
 from dynamometer.results.summary import summarize_case
 
 ALONE, BESIDE, APART = "latency_alone", "latency", "latency_apart"
@@ -243,3 +244,21 @@ def test_disturbed_blocks_are_left_out() -> None:
     assert summarize_case([worse]).is_disturbed
     worst = msgspec.structs.replace(record, disturbed_blocks=(0, 1, 2, 3))
     assert summarize_case([worst]).baseline.latency_s == summarize_case([worse]).baseline.latency_s
+
+
+def test_arms_that_rested_start_from_a_wider_assumption() -> None:
+    """One that rested is enough, as they are of one case; and they teach nothing about others."""
+    usual = [factories.measured_record(replicate=each) for each in range(3)]
+    rested = [msgspec.structs.replace(record, rested=record.replicate == 1) for record in usual]
+    widths = []
+    for records in (usual, rested):
+        speedup = summarize_case(records).arms[0].speedup
+        assert speedup is not None
+        widths.append(speedup.high / speedup.low)
+    assert widths[1] > 2 * widths[0]
+    cases = [
+        msgspec.structs.replace(record, case=factories.case(name))
+        for name in ("a", "b", "c", "d")
+        for record in rested
+    ]
+    assert learn([[each for each in cases if each.rested]]) is None
