@@ -45,9 +45,12 @@ def main() -> int:
     )
     parser.add_argument("--scale", default="small")
     parser.add_argument("--replicates", type=int, default=3)
+    parser.add_argument("--policy", action="append", choices=list(Allocator), type=Allocator)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    policies = [each for each in Allocator if not each.is_preloaded or find_library(each)]
+    policies = options.policy or [
+        each for each in Allocator if not each.is_preloaded or find_library(each)
+    ]
     found: dict[tuple[str, Allocator], CaseSummary] = {}
     for script, models in MODELS.items():
         for model in models:

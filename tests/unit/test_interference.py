@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import factories
 import msgspec
 import pytest
@@ -254,7 +256,7 @@ def test_arms_that_rested_start_from_a_wider_assumption() -> None:
     for records in (usual, rested):
         speedup = summarize_case(records).arms[0].speedup
         assert speedup is not None
-        widths.append(speedup.high / speedup.low)
+        widths.append(math.log(speedup.high / speedup.low))
     assert widths[1] > 2 * widths[0]
     cases = [
         msgspec.structs.replace(record, case=factories.case(name))
