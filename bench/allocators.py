@@ -135,10 +135,11 @@ def _draw(found: dict[tuple[str, Allocator], CaseSummary], path: Path) -> bool:
     for index, policy in enumerate(policies):
         _draw_policy(axes, [found[model, policy] for model in models], policy, 0.18 * index)
     axes.axvline(1, color="0.6", linewidth=0.8)
-    axes.set_yticks([each + 0.27 for each in range(len(models))], models)
+    axes.set_yticks([each + 0.09 * (len(policies) - 1) for each in range(len(models))], models)
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_xticks([0.5, 0.7, 1, 1.4, 2, 3], ["0.5", "0.7", "1", "1.4", "2", "3"])
+    axes.minorticks_off()
     axes.set_xlabel("speedup of Inductor over eager, with 95 % interval")
     axes.legend()
     figure.savefig(path, dpi=150)

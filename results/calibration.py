@@ -78,6 +78,11 @@ class Series:
         """The speedup that is known."""
         return PAIRS[self.pair]
 
+    def seconds_to(self, target: float) -> float:
+        """Say how much timing would make half its interval this share: that goes by the square."""
+        half_width = math.log(self.ratio.high / self.ratio.low) / 2
+        return self.measured_s * (half_width / math.log1p(target)) ** 2
+
     @property
     def is_significant(self) -> bool:
         """Whether it is called different."""

@@ -18,7 +18,7 @@ from dynamometer.results.calibration import ARMS, PAIRS
 from dynamometer.results.calibration_page import Calibration, write_page
 from dynamometer.results.cases import BASELINE, Protocol
 from dynamometer.results.metrics import KERNEL_TIME, LATENCY
-from dynamometer.results.records import ASSUMED_SPREAD, Measurement, Record, Spread
+from dynamometer.results.records import ASSUMED_SPREAD, Measurement, Ratio, Record, Spread
 from dynamometer.results.spreads import learn
 
 if TYPE_CHECKING:
@@ -217,6 +217,14 @@ def test_a_case_of_a_calibration_can_be_repeated() -> None:
     command = single_case_command(manifest, case)
     assert command.startswith("dynamometer run torchbench --only alexnet")
     assert all(f"--backend {arm}" in command for arm in ARMS if arm != BASELINE)
+
+
+def test_a_tenth_of_the_width_takes_a_hundred_times_the_seconds() -> None:
+    """Of a result whose interval is 10 % to either side."""
+    ratio = Ratio(value=1.0, low=1 / 1.1, high=1.1, n=3, p_value=1.0)
+    found = calibration.Series("a", (BASELINE, "b"), ratio, 3, 2.0, False, True)
+    assert found.seconds_to(0.10) == pytest.approx(2.0)
+    assert found.seconds_to(1.1**0.1 - 1) == pytest.approx(200.0)
 
 
 def test_too_little_to_count_is_no_fault(tmp_path: Path) -> None:

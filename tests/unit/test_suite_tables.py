@@ -13,7 +13,7 @@ import pytest
 from dynamometer.common.errors import DynamometerError
 from dynamometer.models import tables
 from dynamometer.models.tables import TableSuite
-from dynamometer.results.cases import Scale
+from dynamometer.results.cases import Controls, Scale
 
 if TYPE_CHECKING:
     from dynamometer.results.cases import ModelSpec
@@ -74,6 +74,23 @@ def test_a_damaged_table_is_named(
     monkeypatch.setattr(tables, "_HERE", tmp_path)
     with pytest.raises(DynamometerError, match=f"{re.escape(str(file))}.*{fault}"):
         TableSuite("suite").specs()
+
+
+def test_a_table_says_how_dynamo_is_to_treat_functions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the words docs/capture.md has."""
+    page = (ROOT / "docs" / "capture.md").read_text()
+    example = page[page.index("    [some_model.controls]") :].partition("\n\n")[0]
+    fields = 'task = "a"\norigin = "b"\nbuild = "c:d"\nbatch_size = { cpu = 1 }'
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite" / "some.toml").write_text(f"[some_model]\n{fields}\n{example}\n")
+    monkeypatch.setattr(tables, "_HERE", tmp_path)
+    (spec,) = TableSuite("suite").specs()
+    assert spec.controls == Controls(
+        allow_in_graph=("my_package.ops:fused",),
+        substitute=(("my_package.layers:noisy", "my_package.layers:quiet"),),
+    )
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
