@@ -28,13 +28,14 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--checkout", type=Path, required=True)
+    parser.add_argument("--only", action="append", choices=MODELS, metavar="MODEL")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     options.batch_size, options.repeat = 1, 30
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
         (Path(scratch) / "sitecustomize.py").write_text(STUB.format(root=str(ROOT)))
-        for model in MODELS:
+        for model in options.only or MODELS:
             own, own_s = _ours(model)
             runs = [_their_run(model, options, Path(scratch), "--performance") for _ in range(RUNS)]
             rows.append(_row(model, own, own_s, runs))

@@ -222,7 +222,9 @@ def test_a_case_of_a_calibration_can_be_repeated() -> None:
 def test_a_tenth_of_the_width_takes_a_hundred_times_the_seconds() -> None:
     """Of a result whose interval is 10 % to either side."""
     ratio = Ratio(value=1.0, low=1 / 1.1, high=1.1, n=3, p_value=1.0)
-    found = calibration.Series("a", (BASELINE, "b"), ratio, 3, 2.0, False, True)
+    found = calibration.Series(
+        "a", (BASELINE, "b"), ratio, 3, 2.0, within_target=False, is_conclusive=True
+    )
     assert found.seconds_to(0.10) == pytest.approx(2.0)
     assert found.seconds_to(1.1**0.1 - 1) == pytest.approx(200.0)
 
