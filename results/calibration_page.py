@@ -46,8 +46,8 @@ Results that something disturbed conclude nothing, in a run as here, and are lef
 rates. Seconds are those of visits, without building and settling the arms; to +-1 % is the median
 of what each result would take. For identical arms coverage is what false alarms leave of 100 %;
 that of slowed arms is a figure of its own. *Usual* is one process, 30 pairs of calls that
-alternate, and an unpaired t test, on the same models, in the same run. In brackets: 95 % intervals (Wilson
-1927).
+alternate, and an unpaired t test, on the same models, in the same run. In brackets: 95 %
+intervals (Wilson 1927).
 """
 
 
