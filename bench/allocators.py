@@ -17,20 +17,20 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-from dynamometer.common.allocator import find_library  # noqa: E402  once the path is set
-from dynamometer.dynamo.processor import processor_name  # noqa: E402  likewise
-from dynamometer.results import store  # noqa: E402  likewise
-from dynamometer.results.cases import BASELINE, Allocator  # noqa: E402  likewise
-from dynamometer.results.metrics import MINOR_FAULTS  # noqa: E402  likewise
-from dynamometer.results.summary import CaseSummary, summarize_cases  # noqa: E402  likewise
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
+from dynamometer.common.allocator import find_library
+from dynamometer.dynamo.processor import processor_name
+from dynamometer.results import store
+from dynamometer.results.cases import BASELINE, Allocator
+from dynamometer.results.metrics import MINOR_FAULTS
+from dynamometer.results.summary import CaseSummary, summarize_cases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
+ROOT = Path(__file__).resolve().parent.parent
 MODELS = {
     "torchbench.py": ("dcgan", "mobilenet_v3_large", "resnet18", "squeezenet1_1"),
     "timm_models.py": ("lcnet_050", "regnety_002", "tinynet_a"),

@@ -24,12 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import dynamometer  # noqa: F401  found through the path that the next line clears
+import dynamometer  # noqa: F401  found while its folder is on the path, for the imports below
 
-del sys.path[:2]  # and this folder: a model's own imports must not find ours
+sys.path.pop(0)
+sys.path.pop(0)  # and this folder: a model's own imports must not find ours
 
-from dynamometer.models.torchbench_checkout import TorchBenchCheckout  # noqa: E402  once the path is cleared
-from dynamometer.results.cases import BASELINE, Case  # noqa: E402  once the path is cleared
+from dynamometer.models.torchbench_checkout import TorchBenchCheckout
+from dynamometer.results.cases import BASELINE, Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,16 +18,16 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-from dynamometer.dynamo.processor import processor_name  # noqa: E402  once the path is set
-from dynamometer.results import store  # noqa: E402  likewise
-from dynamometer.results.cases import BASELINE  # noqa: E402  likewise
-from dynamometer.results.inference import Verdict  # noqa: E402  likewise
-from dynamometer.results.metrics import LATENCY  # noqa: E402  likewise
-from dynamometer.results.summary import CaseSummary, summarize_cases  # noqa: E402  likewise
-from dynamometer.results.verdicts import judge  # noqa: E402  likewise
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
+from dynamometer.dynamo.processor import processor_name
+from dynamometer.results import store
+from dynamometer.results.cases import BASELINE
+from dynamometer.results.inference import Verdict
+from dynamometer.results.metrics import LATENCY
+from dynamometer.results.summary import CaseSummary, summarize_cases
+from dynamometer.results.verdicts import judge
 
+ROOT = Path(__file__).resolve().parent.parent
 MODELS = ("resnet18", "mobilenet_v2", "hf_DistilBert")
 BUSY = "while True: pass"
 KINDS = {"none": (0.0, 1.0), "comes and goes": (0.3, 1.5), "stays": (1.0, 0.0)}

@@ -24,16 +24,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-from dynamometer.dynamo.processor import processor_name  # noqa: E402  once the path is set
-from dynamometer.results import store  # noqa: E402  likewise
-from dynamometer.results.inference import ratio  # noqa: E402  likewise
-from dynamometer.results.summary import CaseSummary, summarize_cases  # noqa: E402  likewise
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
+from dynamometer.dynamo.processor import processor_name
+from dynamometer.results import store
+from dynamometer.results.inference import moderated, ratio
+from dynamometer.results.records import Spread
+from dynamometer.results.summary import CaseSummary, summarize_cases
 
 if TYPE_CHECKING:
     from dynamometer.results.records import Ratio, Record
 
+ROOT = Path(__file__).resolve().parent.parent
 MODELS = ("resnet18", "squeezenet1_1", "mobilenet_v2")
 ARM = "ort_arm:onnx_runtime"
 
@@ -141,8 +142,7 @@ def _ratio_of(model: str, options: argparse.Namespace, groups: list[tuple[str, .
 
 def _ratio(logs: list[float]) -> Ratio:
     """Give the interval these processes show by themselves, with nothing assumed of others."""
-    error = statistics.stdev(logs) / math.sqrt(len(logs))
-    return ratio(statistics.fmean(logs), error, len(logs) - 1, len(logs))
+    return ratio(*moderated(logs, Spread(sd_log=0.0, df=0.0)), len(logs))
 
 
 def _report(model: str, scale: str, index: int) -> list[Record]:

@@ -318,8 +318,8 @@ def in_longer_runs(protocol: Protocol) -> Protocol:
 def after_a_rest(protocol: Protocol) -> Protocol:
     """Lengthen visits that begin with cold caches and threads asleep.
 
-    Eager beside ONNX Runtime is then what it is in a process of its own; with a lead-in of one call
-    it is up to 1.4 times as slow (docs/decisions/0007-error-bars.md).
+    Eager beside ONNX Runtime is then within 10 % of what it is in a process of its own; with a
+    lead-in of one call it is up to 1.4 times as slow (docs/decisions/0007-error-bars.md).
     """
     return msgspec.structs.replace(protocol, lead_in_s=0.030, visit_s=0.030)
 

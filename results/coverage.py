@@ -49,6 +49,13 @@ class SkippedFrame(Value, frozen=True, kw_only=True):
     stopped_line: int | None = None
     """Where Dynamo could not follow it any further, which may be in a function it calls."""
 
+    @property
+    def cause(self) -> tuple[str, int]:
+        """File and line to look at: where Dynamo stopped, or the function, where it doesn't say."""
+        if self.stopped_file is None or self.stopped_line is None:
+            return self.file, self.line
+        return self.stopped_file, self.stopped_line
+
 
 class Recompile(Value, frozen=True, kw_only=True):
     """A frame that was compiled again, because a guard failed."""

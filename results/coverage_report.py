@@ -170,20 +170,21 @@ def loss_rows(found: CoverageSummary) -> list[dict[str, object]]:
         {**dict.fromkeys(LOSS_COLUMNS), **model, **each}
         for each in (
             *({"kind": "break", **msgspec.structs.asdict(each)} for each in seen.breaks),
-            *(_skipped_row(each) for each in seen.skipped),
+            *(
+                {
+                    "kind": "left alone",
+                    **msgspec.structs.asdict(each),
+                    "file": each.cause[0],
+                    "line": each.cause[1],
+                }
+                for each in seen.skipped
+            ),
             *(
                 {"kind": "recompile", **msgspec.structs.asdict(each), "reason": each.guard}
                 for each in seen.recompiles
             ),
         )
     ]
-
-
-def _skipped_row(frame: SkippedFrame) -> dict[str, object]:
-    own = msgspec.structs.asdict(frame)
-    if frame.stopped_line is not None:
-        own |= {"file": frame.stopped_file, "line": frame.stopped_line}
-    return {"kind": "left alone", **own}
 
 
 def line(found: CoverageSummary) -> str:
@@ -292,7 +293,7 @@ def _place(lost: GraphBreak | SkippedFrame) -> tuple[str, str]:
     """Say where something is lost: the file and line, and what is there."""
     if isinstance(lost, GraphBreak):
         return f"{PurePath(lost.file).name}:{lost.line}", (lost.code or "")[:_CODE_WIDTH]
-    file, line = lost.stopped_file or lost.file, lost.stopped_line or lost.line
+    file, line = lost.cause
     text = f"{lost.function}() is left as it is"
     return f"{PurePath(file).name}:{line}", text[:_CODE_WIDTH]
 
