@@ -20,7 +20,7 @@ from dynamometer.common.outcome import (
 from dynamometer.common.steps import Step, in_float64, make_step
 from dynamometer.common.threads import busy_threads
 from dynamometer.common.timing import Stopwatch, WarmUp, settle
-from dynamometer.dynamo import accuracy, capture
+from dynamometer.dynamo import accuracy, capture, internals
 from dynamometer.dynamo.backends import DynamoBackend, FunctionBackend, as_backend
 from dynamometer.dynamo.interface import Fallback
 from dynamometer.dynamo.phases import Phases
@@ -61,6 +61,7 @@ class CompiledArm:
         capture: what Dynamo captured; `None` where Dynamo is not involved.
         max_error: largest relative deviation from eager.
         phases_s: what compiling was spent in (`Phases.until`).
+        cached_graphs: how many of its graphs the compiler found in its caches.
     """
 
     name: str
@@ -70,6 +71,7 @@ class CompiledArm:
     capture: CaptureStats | None
     max_error: float
     phases_s: dict[str, float]
+    cached_graphs: int
 
     @property
     def outcome(self) -> Outcome:
@@ -182,6 +184,7 @@ def compile_arm(
     """
     stages, watch = context.stages, stopwatch(context)
     snapshots, began = [capture.Snapshot.take()], Phases.now()
+    cached = internals.graphs_from_caches()
     calls_s: list[float] = []
 
     def take(call: Callable[[], object]) -> object:
@@ -216,6 +219,7 @@ def compile_arm(
         capture=_captured(backend, before.stats_since(after_first_call)),
         max_error=comparison.max_error,
         phases_s=phases_s,
+        cached_graphs=internals.graphs_from_caches() - cached,
     )
 
 

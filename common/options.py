@@ -215,8 +215,8 @@ _OPTIONS = (
     ),
     _option(
         "-r", "--replicates", type=click.IntRange(1), metavar="N", group="Measurement",
-        help="Worker processes each case is measured in.  [default: 3, and up to 5 until --target;"
-        " with --quick or --accuracy 1]",
+        help="Worker processes each case is measured in, whatever --target.  [default: 3, and up to"
+        " 5 until --target; with --quick or --accuracy 1]",
     ),
     _option(
         "--rigorous", is_flag=True, group="Measurement",

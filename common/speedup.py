@@ -49,12 +49,16 @@ def absences(
         missing = [] if LATENCY in found else [LATENCY]
         if result.arm != BASELINE and not found & _COMPILE_TIMES:
             missing.append(COMPILE_TIME)
-        reason = _why_missing(result.outcome)
-        absent += [Absence(metric=each, arm=result.arm, reason=reason) for each in missing]
+        absent += [
+            Absence(metric=each, arm=result.arm, reason=_why_missing(each, result.outcome))
+            for each in missing
+        ]
     return tuple(absent)
 
 
-def _why_missing(outcome: Outcome) -> str:
-    if outcome.status is Status.PASS:
-        return "there was no other arm to compare it with"
-    return outcome.reason or str(outcome.status)
+def _why_missing(metric: str, outcome: Outcome) -> str:
+    if outcome.status is not Status.PASS:
+        return outcome.reason or str(outcome.status)
+    if metric == COMPILE_TIME:
+        return "its graphs were in the caches, which another arm had filled"
+    return "there was no other arm to compare it with"

@@ -196,6 +196,14 @@ def counters(group: str) -> Counter[str]:
     return Counter(utils.counters[group])
 
 
+def graphs_from_caches() -> int:
+    """Count the graphs Inductor and AOTAutograd have found in their caches so far."""
+    return (
+        utils.counters["inductor"]["fxgraph_cache_hit"]
+        + utils.counters["aot_autograd"]["autograd_cache_hit"]
+    )
+
+
 def seconds_spent() -> dict[str, float]:
     """Copy torch's timers of what it does to compile."""
     return dict(utils.calculate_time_spent())

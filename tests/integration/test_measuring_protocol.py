@@ -84,6 +84,19 @@ def test_compile_times_are_cold_or_warm_as_asked(
     assert phases <= metrics(records[0], "inductor")
 
 
+def test_of_two_arms_with_the_same_graphs_one_is_cold(tmp_path: Path) -> None:
+    """The one that is built second finds them compiled, and says so."""
+    arms = ["inductor", "dynamometer.dynamo.known:inductor_again"]
+    (record,) = run_replicates(hostile_manifest(["behaves"], arms), tmp_path / "run")
+    assert record.outcome.status is Status.PASS, record.outcome
+    first, second = (name for name in record.build_order if name != BASELINE)
+    assert "compile_time" in metrics(record, first)
+    assert not metrics(record, second) & {"compile_time", "compile_time_warm"}
+    (absent,) = [each for each in record.absent if each.metric == "compile_time"]
+    assert absent.arm == second
+    assert "another arm" in absent.reason
+
+
 def test_replicates_go_on_until_the_target(tmp_path: Path) -> None:
     """A target that any machine meets is met at once, one that none meets is not."""
     for target, count, reason in ((0.99, 2, StopReason.TARGET), (1e-9, 3, StopReason.REPLICATES)):

@@ -31,6 +31,7 @@ class Known:
         captured: operators inside graphs.
         total: all of them.
         lost: at each line that ends a graph, in the order of lines.
+        reasons: for which each of these does, as Dynamo begins to say it.
     """
 
     make: Callable[[], nn.Module]
@@ -38,21 +39,37 @@ class Known:
     captured: tuple[int, int]
     total: tuple[int, int]
     lost: tuple[list[int], list[int]] = ([], [])
+    reasons: tuple[str, ...] = ()
 
 
+PRINT = "Failed to trace builtin operator"
 KNOWN = (
     # sin, add, cos; backward of cos: sin, neg, mul; of sin: cos, mul
     Known(models.Straight, [3], (3, 8), (3, 8)),
-    Known(models.Prints, [2, 2], (4, 15), (4, 15), ([0], [0])),
+    Known(models.Prints, [2, 2], (4, 15), (4, 15), ([0], [0]), (PRINT,)),
     # outside: the conversion of the comparison to a bool
-    Known(models.Branches, [3, 1], (4, 9), (5, 10), ([1], [1])),
+    Known(models.Branches, [3, 1], (4, 9), (5, 10), ([1], [1]), ("generic_jump",)),
     # outside: the number's way out of the tensor
-    Known(models.Items, [2, 2], (4, 8), (5, 9), ([1], [1])),
+    Known(models.Items, [2, 2], (4, 8), (5, 9), ([1], [1]), ("Unsupported Tensor.item()",)),
     # outside: add, relu; in training what relu keeps for its backward, twice, and that
-    Known(models.Breaks, [1, 1, 1, 1], (4, 15), (6, 20), ([0, 2, 0], [0, 5, 0])),
-    Known(models.CallsALibrary, [1, 2], (3, 8), (3, 8), ([0], [0])),
+    Known(
+        models.Breaks,
+        [1, 1, 1, 1],
+        (4, 15),
+        (6, 20),
+        ([0, 2, 0], [0, 5, 0]),
+        ("Call to `torch._dynamo.graph_break()`", "Skip calling `torch.compiler.disable()`", PRINT),
+    ),
+    Known(
+        models.CallsALibrary,
+        [1, 2],
+        (3, 8),
+        (3, 8),
+        ([0], [0]),
+        ("Unsupported method call",),
+    ),
     Known(models.Nested, [6], (9, 42), (9, 42)),
-    Known(models.InnerBreak, [1, 2, 2, 1], (6, 20), (6, 20), ([0], [0])),
+    Known(models.InnerBreak, [1, 2, 2, 1], (6, 20), (6, 20), ([0], [0]), (PRINT,)),
     Known(models.Loops, [100], (100, 300), (100, 300)),
     Known(models.Generates, [6], (6, 17), (6, 17)),
     Known(models.Hooked, [2], (3, 14), (3, 14)),
@@ -113,20 +130,23 @@ def test_counts_are_exact(known: Known, *, training: bool) -> None:
     assert found.frames_again == 0
 
 
+@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.make.__name__)
-def test_graphs_end_at_the_lines_that_say_so(known: Known) -> None:
-    """Each break is at a line that is marked, in the file it is written in, and has a reason."""
-    found = count(known.make(), training=False)
-    marked = [
-        text.strip()
-        for text in inspect.getsource(models).splitlines()
-        if text.strip().partition("# ")[2].startswith("ends a graph")
+def test_graphs_end_at_the_lines_that_say_so(known: Known, *, training: bool) -> None:
+    """Each break is at a line that is marked, for its reason; a module may hold another's line."""
+    found = count(known.make(), training=training)
+    module = models.Prints if known.make is models.InnerBreak else known.make
+    assert inspect.isclass(module)
+    lines, first = inspect.getsourcelines(module)
+    marked = [first + index for index, text in enumerate(lines) if "# ends a graph" in text]
+    by_line = sorted(found.breaks, key=lambda each: each.line)
+    assert [(each.file, each.line) for each in by_line] == [
+        (models.__file__, line) for line in marked
     ]
-    for each in found.breaks:
-        assert each.file == models.__file__
-        assert each.code in marked
-        assert each.reason
-    assert len(found.breaks) == len(known.lost[0])
+    assert len(by_line) == len(known.reasons)
+    for each, reason in zip(by_line, known.reasons, strict=True):
+        assert each.reason.startswith(reason)
+        assert each.hint
 
 
 @pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])

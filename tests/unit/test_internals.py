@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from torch._dynamo import exc
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dynamometer.dynamo import capture, internals, state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from types import CodeType
     from typing import Any
 
 ROOT = Path(internals.__file__).resolve().parent.parent
@@ -189,3 +191,157 @@ def test_compilations_are_counted_where_all_must_be_one_graph() -> None:
         compiled(inputs)
         seen.append(capture.frames_seen())
     assert seen[0] < seen[1] < seen[2] == seen[3]
+
+
+def times_two(x: torch.Tensor, times: int) -> torch.Tensor:
+    """Compute."""
+    if times == 2:
+        return x.sin()
+    return x.cos()
+
+
+def test_bytecode_is_seen_with_its_guards() -> None:
+    """Before and after, while one watches; a guard names the line it is there for."""
+    pairs: list[tuple[CodeType, CodeType]] = []
+    with internals.watching(lambda *codes: pairs.append(codes)):
+        internals.optimize("eager")(times_two)(torch.ones(3), 2)
+    internals.optimize("eager")(lambda x: x.cos())(torch.ones(3))
+    (pair,) = pairs
+    assert pair[0] is times_two.__code__
+    assert pair[1] is not times_two.__code__
+    guards = dict(internals.guards_of(*pair))
+    (place,) = [place for text, place in guards.items() if text == "L['times'] == 2"]
+    assert place is not None
+    assert place.endswith(f"test_internals.py:{times_two.__code__.co_firstlineno + 2} in times_two")
+    assert any("size=[3]" in text for text in guards)
+    state.forget_compiled()
+    assert internals.guards_of(*pair) == ()
+
+
+def graphs_of(
+    function: Callable[..., Any], look: Callable[[torch.fx.GraphModule], object]
+) -> list[Any]:
+    """Compile a function for three numbers, and give what is seen of each of its graphs."""
+    found: list[Any] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: object) -> Callable[..., Any]:
+        found.append(look(graph))
+        forward: Callable[..., Any] = graph.forward
+        return forward
+
+    internals.optimize(backend, dynamic=True)(function)(torch.ones(3))
+    return found
+
+
+def test_a_graph_knows_why_it_ended() -> None:
+    """With the line, unless it holds all there is."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        x = x.sin()
+        torch._dynamo.graph_break()  # the line
+        return x.cos()
+
+    first, last = graphs_of(function, internals.break_after)
+    assert (first.file, first.function) == (__file__, "function")
+    assert Path(__file__).read_text().splitlines()[first.line - 1].endswith("# the line")
+    assert "graph_break" in first.reason
+    assert last is None
+
+
+def test_inputs_of_graphs_have_sources() -> None:
+    """As Python would write them."""
+    (found,) = graphs_of(
+        lambda x: x.sin(),
+        lambda graph: {
+            internals.input_source(node) for node in graph.graph.nodes if node.op == "placeholder"
+        },
+    )
+    assert "L['x']" in found
+
+
+def test_a_size_that_became_a_number_has_a_line() -> None:
+    """Known while it is compiled, and nothing is outside."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        for each in range(x.shape[0]):  # needs the number
+            x = x + each
+        return x
+
+    (found,) = graphs_of(function, lambda graph: internals.specializations())
+    ((size, place),) = found.items()
+    assert size == ("L['x'].size()[0]", 3)
+    assert place is not None
+    assert (place[0], place[2]) == (__file__, "function")
+    assert Path(__file__).read_text().splitlines()[place[1] - 1].endswith("# needs the number")
+    assert internals.specializations() == {}
+
+
+def test_marked_sizes_are_symbols_from_the_start() -> None:
+    """A second one needs no second compilation."""
+    log = internals.CompileLog.start()
+    compiled = internals.optimize("eager")(lambda x: x.sin())
+    for size in (3, 4):
+        x = torch.ones(size)
+        internals.mark_dynamic(x, 0)
+        compiled(x)
+    assert log.read().frames == 1
+
+
+def test_what_is_compiled_can_run_alone() -> None:
+    """And what isn't runs as it is, with nothing compiled."""
+    compiled = internals.optimize("eager")(lambda x: x.sin())
+    compiled(torch.ones(3))
+    seen = capture.frames_seen()
+    x = torch.ones(3, dtype=torch.float64)
+    assert torch.equal(internals.run_only(compiled)(x), x.sin())
+    assert capture.frames_seen() == seen
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")  # Inductor's own, at import
+def test_torch_times_what_compiling_is_spent_in() -> None:
+    """Frames, and within them the backend; Inductor by itself."""
+    before = internals.seconds_spent()
+    internals.optimize("inductor")(lambda x: x.sin())(torch.ones(3))
+    spent = {
+        name: total_s - before.get(name, 0.0) for name, total_s in internals.seconds_spent().items()
+    }
+    nested = ("entire_frame_compile", "backend_compile", "inductor_compile")
+    assert spent[nested[0]] > spent[nested[1]] > spent[nested[2]] > 0
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")  # Inductor's own, at import
+def test_graphs_that_come_from_caches_are_counted() -> None:
+    """What was compiled before Dynamo forgot it is still in files."""
+    counts = [internals.graphs_from_caches()]
+    for _ in range(2):
+        state.forget_compiled()
+        internals.optimize("inductor")(lambda x: x.sin() + 0.1234)(torch.ones(3))
+        counts.append(internals.graphs_from_caches())
+    assert counts[0] <= counts[1] < counts[2]
+
+
+def test_dynamo_speaks_to_itself_through_backends() -> None:
+    """A backend may not take this for a failure of its own: Dynamo begins again."""
+    tried = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: object) -> Callable[..., Any]:
+        tried.append(1)
+        if len(tried) == 1:
+            raise exc.TensorifyScalarRestartAnalysis
+        forward: Callable[..., Any] = graph.forward
+        return forward
+
+    log = internals.CompileLog.start()
+    internals.optimize(backend)(lambda x: x.sin())(torch.ones(3))
+    assert issubclass(exc.TensorifyScalarRestartAnalysis, internals.CONTROL_FLOW)
+    assert (len(tried), log.read().frames_ok) == (2, 1)
+
+
+def test_backends_are_found_by_name() -> None:
+    """And a callable is one."""
+
+    def backend(graph: torch.fx.GraphModule, inputs: object) -> Callable[..., Any]:
+        raise NotImplementedError
+
+    assert callable(internals.compiler_of("eager"))
+    assert internals.compiler_of(backend) is backend

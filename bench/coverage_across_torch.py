@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Set what Dynamo captures under one torch beside what it captures under another.
+
+    python bench/coverage_across_torch.py --before RUN ... --after RUN ... --output FILE
+
+Each RUN is the directory of a run with `--coverage`, one for each suite and mode; those of one
+torch stand together. Everything that is counted is compared, model by model; time and guards are
+not, as the one is measured and the other a matter of how torch writes them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
+from dynamometer.results import store
+from dynamometer.results.coverage_report import row, summarize
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+COUNTED = (
+    "status", "graphs", "graph_calls", "captured_ops", "total_ops", "frames_ok", "frames",
+    "frames_again", "full_graph", "largest_graph", "breaks", "unique_breaks", "recompiles",
+    "recompile_limit_hits", "skipped_frames", "unexplained_ops",
+)  # fmt: skip
+"""Columns of the coverage CSV in which two versions are compared."""
+
+Key = tuple[str, str, str]
+"""Suite, mode, and model."""
+
+
+def main() -> int:
+    """Read the runs and write the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--before", type=Path, nargs="+", required=True, metavar="RUN")
+    parser.add_argument("--after", type=Path, nargs="+", required=True, metavar="RUN")
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    text = _page(*map(_versions, (options.before, options.after)))
+    print(text)
+    if options.output:
+        options.output.write_text(text)
+    return 0
+
+
+def _versions(runs: Sequence[Path]) -> tuple[str, dict[Key, dict[str, object]]]:
+    """Give the torch runs were made with, and what was counted of each model."""
+    manifests = [store.read_manifest(run) for run in runs]
+    torches = {manifest.environment.packages["torch"] for manifest in manifests}
+    if len(torches) != 1:
+        sys.exit(f"{', '.join(map(str, runs))}: made with several versions of torch: {torches}")
+    rows = {
+        (manifest.plan.suite, str(record.case.mode), record.case.label): row(summarize([record]))
+        for run, manifest in zip(runs, manifests, strict=True)
+        for record in store.read_records(run)
+    }
+    return torches.pop(), rows
+
+
+def _page(
+    before: tuple[str, Mapping[Key, Mapping[str, object]]],
+    after: tuple[str, Mapping[Key, Mapping[str, object]]],
+) -> str:
+    (old, old_rows), (new, new_rows) = before, after
+    both = sorted(old_rows.keys() & new_rows.keys())
+    different = {key: _differences(old_rows[key], new_rows[key]) for key in both}
+    lines = [
+        "# What is captured, by version of torch",
+        "",
+        f"torch {old} beside {new}: what `--coverage` counts, {len(COUNTED)} numbers a model, at",
+        "the same scale. Made by `bench/coverage_across_torch.py`.",
+        "",
+        "| suite | mode | models | all equal | different |",
+        "|---|---|---|---|---|",
+    ]
+    models, equal = Counter(key[:2] for key in both), Counter[tuple[str, str]]()
+    equal.update(key[:2] for key in both if not different[key])
+    lines += [
+        f"| {suite} | {mode} | {count} | {equal[suite, mode]} | {count - equal[suite, mode]} |"
+        for (suite, mode), count in sorted(models.items())
+    ]
+    lines += ["", f"Every difference, {old} first:", "", "| suite | mode | model | what |"]
+    lines += ["|---|---|---|---|"]
+    lines += [
+        f"| {' | '.join(key)} | {'; '.join(found)} |" for key, found in different.items() if found
+    ]
+    alone = sorted(old_rows.keys() ^ new_rows.keys())
+    if alone:
+        lines += ["", "Under one of the two alone: " + ", ".join("/".join(key) for key in alone)]
+    return "\n".join(lines) + "\n"
+
+
+def _differences(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    return [
+        f"{name} {_shown(old[name])} → {_shown(new[name])}"
+        for name in COUNTED
+        if old[name] != new[name]
+    ]
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
