@@ -80,14 +80,19 @@ def _page(
         "| suite | mode | models | all equal | different |",
         "|---|---|---|---|---|",
     ]
-    models, equal = Counter(key[:2] for key in both), Counter[tuple[str, str]]()
-    equal.update(key[:2] for key in both if not different[key])
+    models = Counter(key[:2] for key in both)
+    equal = Counter(key[:2] for key in both if not different[key])
     lines += [
         f"| {suite} | {mode} | {count} | {equal[suite, mode]} | {count - equal[suite, mode]} |"
         for (suite, mode), count in sorted(models.items())
     ]
-    lines += ["", f"Every difference, {old} first:", "", "| suite | mode | model | what |"]
-    lines += ["|---|---|---|---|"]
+    lines += [
+        "",
+        f"Every difference, {old} first:",
+        "",
+        "| suite | mode | model | what |",
+        "|---|---|---|---|",
+    ]
     lines += [
         f"| {' | '.join(key)} | {'; '.join(found)} |" for key, found in different.items() if found
     ]
@@ -98,15 +103,7 @@ def _page(
 
 
 def _differences(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    return [
-        f"{name} {_shown(old[name])} → {_shown(new[name])}"
-        for name in COUNTED
-        if old[name] != new[name]
-    ]
-
-
-def _shown(value: object) -> str:
-    return "none" if value is None else str(value)
+    return [f"{name} {old[name]} → {new[name]}" for name in COUNTED if old[name] != new[name]]
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common.experiment import Process, only_missing
+from dynamometer.common.orders import drawn_from
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.interference import LONGEST_DISTURBANCE, seems_to_interfere
 from dynamometer.results.metrics import LATENCY, LATENCY_APART
@@ -41,7 +41,7 @@ class Apart:
         if BASELINE not in latencies or not _disturb_each_other(found):
             return ()
         fastest_s = min(statistics.median(each.samples) for each in latencies.values())
-        rng = random.Random(f"{plan.seed}/{replicate}/{case.id}")  # noqa: S311  no secret
+        rng = drawn_from(plan.seed, replicate, case.id)
         order = rng.sample(sorted(latencies), len(latencies))
         turns = [order if turn % 2 == 0 else order[::-1] for turn in range(TURNS)]
         return tuple(

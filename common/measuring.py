@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from dynamometer.common import arms
 from dynamometer.common.apart import TURNS
 from dynamometer.common.arms import CompiledArm, SettledArm
 from dynamometer.common.messages import Findings
+from dynamometer.common.orders import drawn_from
 from dynamometer.common.outcome import attempt, worst
 from dynamometer.common.speedup import absences
 from dynamometer.common.surroundings import Machine, read_counters
@@ -47,6 +47,7 @@ from dynamometer.results.metrics import (
 from dynamometer.results.records import PASSED, ArmResult, Measurement, Outcome, Stage, Status
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable, Mapping, Sequence
 
     from dynamometer.common.arms import Reference
@@ -71,7 +72,7 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
     job, stages = context.job, context.stages
     cold = not any(Path(job.cache_dir).iterdir())
     loaded, reference = load(context)
-    rng = random.Random(f"{job.seed}/{job.replicate}/{job.case.id}")  # noqa: S311  no secret
+    rng = drawn_from(job.seed, job.replicate, job.case.id)
     order = rng.sample(job.arms, len(job.arms))
     padding: list[bytearray] = []
     settled: dict[str, SettledArm] = {}
@@ -100,9 +101,12 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
     compiled_late |= capture.frames_seen() > frames
     results = _unsettle(results) if compiled_late else results
     del padding
-    built = (COMPILE_TIME, _built_cold(settled, order)) if cold else (COMPILE_TIME_WARM, settled)
+    if cold:
+        compile_times = _compile_times(COMPILE_TIME, _built_cold(settled, order))
+    else:
+        compile_times = _compile_times(COMPILE_TIME_WARM, settled)
     found = (
-        *_compile_times(*built),
+        *compile_times,
         *latencies(LATENCY_ALONE, by_itself),
         *latencies(LATENCY, blocks.visits),
         *_kernel_work(blocks.visits),
@@ -125,7 +129,7 @@ def measure_apart(context: Context) -> Findings:
     """Time the one arm of this process, which takes its turn; its results were compared before."""
     job, stages = context.job, context.stages
     (name,) = job.arms
-    rng = random.Random(f"{job.seed}/{job.replicate}/{job.turn}/{job.case.id}")  # noqa: S311  no secret
+    rng = drawn_from(job.seed, job.replicate, job.turn, job.case.id)
     with stages.at(Stage.LOAD):
         loaded = context.load()
     padding = pad_heap(rng)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import signal
 import sys
 from collections import defaultdict
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import msgspec
 
+from dynamometer.common.orders import drawn_from
 from dynamometer.common.repro import single_case_command
 from dynamometer.results.cases import BATCH_SIZES
 from dynamometer.results.records import ArmResult, Outcome, Record, Stage, Status
@@ -145,7 +145,7 @@ def _shuffled(cases: Sequence[Case], plan: RunPlan, round_: int) -> list[Case]:
     """Draw the order of one round; where there is but one, it stays the plan's."""
     if plan.protocol.most_replicates == 1:
         return list(cases)
-    rng = random.Random(f"{plan.seed}/{round_}/{cases[0].id if cases else ''}")  # noqa: S311  no secret
+    rng = drawn_from(plan.seed, round_, cases[0].id if cases else "")
     return rng.sample(list(cases), len(cases))
 
 

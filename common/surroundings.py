@@ -136,9 +136,8 @@ class Machine:
 
     def load(self) -> Load:
         """Read them again, and compare."""
-        after = self.read()
-        known = self._before is not None and after is not None
-        seen = compare(self._before, after) if known else Load(0.0, 0.0)  # type: ignore[arg-type]  # both are known then
+        before, after = self._before, self.read()
+        seen = Load(0.0, 0.0) if before is None or after is None else compare(before, after)
         return total([seen, Load(0.0, 0.0, is_slowed=self.accelerator())])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from torch.utils._pytree import tree_map_only
 from dynamometer.common import arms, shapes
 from dynamometer.common.measuring import arm_result, latencies, load, pad_heap, visit_in_turn
 from dynamometer.common.messages import Findings
+from dynamometer.common.orders import drawn_from
 from dynamometer.common.outcome import attempt
 from dynamometer.common.steps import make_step
 from dynamometer.common.threads import ArmThreads
@@ -24,6 +24,7 @@ from dynamometer.results.records import PASSED, Absence, ArmResult, Stage
 from dynamometer.results.sizes import STATIC, metric_at
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable
 
     from dynamometer.common.experiment import Context
@@ -44,7 +45,7 @@ def sweep(context: Context) -> Findings:
     """
     job, stages = context.job, context.stages
     arm = job.arms[-1]
-    rng = random.Random(f"{job.seed}/{job.replicate}/{job.case.id}")  # noqa: S311  no secret
+    rng = drawn_from(job.seed, job.replicate, job.case.id)
     loaded, reference = load(context)
     names = shapes.names(job.spec, job.case)
     with stages.at(Stage.COMPILE, arm):

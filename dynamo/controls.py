@@ -36,7 +36,7 @@ def _disable(owner: Any, attribute: str) -> None:
         left: Any = disable(found.__func__)  # type: ignore[no-untyped-call]  # torch's
         setattr(owner, attribute, type(found)(left))
     else:
-        left = disable(getattr(owner, attribute))  # type: ignore[no-untyped-call]  # likewise
+        left = disable(getattr(owner, attribute))  # type: ignore[no-untyped-call]  # torch's
         setattr(owner, attribute, left)
 
 

@@ -198,10 +198,8 @@ def counters(group: str) -> Counter[str]:
 
 def graphs_from_caches() -> int:
     """Count the graphs Inductor and AOTAutograd have found in their caches so far."""
-    return (
-        utils.counters["inductor"]["fxgraph_cache_hit"]
-        + utils.counters["aot_autograd"]["autograd_cache_hit"]
-    )
+    of_inductor, of_aot_autograd = counters("inductor"), counters("aot_autograd")
+    return of_inductor["fxgraph_cache_hit"] + of_aot_autograd["autograd_cache_hit"]
 
 
 def seconds_spent() -> dict[str, float]:
@@ -337,5 +335,5 @@ def autograd_sequence_number() -> int:
 
 def running_node_number() -> int | None:
     """Give the number of the autograd node whose backward runs; `None` in a forward."""
-    node: Any = torch._C._current_autograd_node()  # noqa: SLF001  likewise
-    return None if node is None else int(node._sequence_nr())  # noqa: SLF001  likewise
+    node: Any = torch._C._current_autograd_node()  # noqa: SLF001  this module is the place
+    return None if node is None else int(node._sequence_nr())  # noqa: SLF001  this module is the place

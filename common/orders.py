@@ -1,0 +1,14 @@
+"""Where everything random in a run is drawn from."""
+
+from __future__ import annotations
+
+import random
+
+
+def drawn_from(*parts: object) -> random.Random:
+    """Give a source of random orders, the same wherever it is asked for with the same parts.
+
+    Args:
+        parts: the run's seed, then what tells this source from the run's others.
+    """
+    return random.Random("/".join(map(str, parts)))  # noqa: S311  an order is no secret
