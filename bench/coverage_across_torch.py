@@ -23,6 +23,8 @@ from dynamometer.results.coverage_report import row, summarize
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dynamometer.results.cases import Case
+
 COUNTED = (
     "status", "graphs", "graph_calls", "captured_ops", "total_ops", "frames_ok", "frames",
     "frames_again", "full_graph", "largest_graph", "breaks", "unique_breaks", "recompiles",
@@ -30,8 +32,8 @@ COUNTED = (
 )  # fmt: skip
 """Columns of the coverage CSV in which two versions are compared."""
 
-Key = tuple[str, str, str]
-"""Suite, mode, and model."""
+Key = tuple[str, str, str, str]
+"""Suite, mode, scale, and model."""
 
 
 def main() -> int:
@@ -57,11 +59,15 @@ def _versions(runs: Sequence[Path]) -> tuple[str, dict[Key, dict[str, object]]]:
     if len(torches) != 1:
         sys.exit(f"{', '.join(map(str, runs))}: made with several versions of torch: {torches}")
     rows = {
-        (manifest.plan.suite, str(record.case.mode), record.case.label): row(summarize([record]))
+        _key(manifest.plan.suite, record.case): row(summarize([record]))
         for run, manifest in zip(runs, manifests, strict=True)
         for record in store.read_records(run)
     }
     return torches.pop(), rows
+
+
+def _key(suite: str, case: Case) -> Key:
+    return suite, str(case.mode), str(case.scale), case.label
 
 
 def _page(
@@ -74,24 +80,24 @@ def _page(
     lines = [
         "# What is captured, by version of torch",
         "",
-        f"torch {old} beside {new}: what `--coverage` counts, {len(COUNTED)} numbers a model, at",
-        "the same scale. Made by `bench/coverage_across_torch.py`.",
+        f"torch {old} beside {new}: what `--coverage` counts, {len(COUNTED)} numbers a model.",
+        "Made by `bench/coverage_across_torch.py`.",
         "",
-        "| suite | mode | models | all equal | different |",
-        "|---|---|---|---|---|",
+        "| suite | mode | scale | models | all equal | different |",
+        "|---|---|---|---|---|---|",
     ]
-    models = Counter(key[:2] for key in both)
-    equal = Counter(key[:2] for key in both if not different[key])
+    models = Counter(key[:3] for key in both)
+    equal = Counter(key[:3] for key in both if not different[key])
     lines += [
-        f"| {suite} | {mode} | {count} | {equal[suite, mode]} | {count - equal[suite, mode]} |"
-        for (suite, mode), count in sorted(models.items())
+        f"| {' | '.join(group)} | {count} | {equal[group]} | {count - equal[group]} |"
+        for group, count in sorted(models.items())
     ]
     lines += [
         "",
         f"Every difference, {old} first:",
         "",
-        "| suite | mode | model | what |",
-        "|---|---|---|---|",
+        "| suite | mode | scale | model | what |",
+        "|---|---|---|---|---|",
     ]
     lines += [
         f"| {' | '.join(key)} | {'; '.join(found)} |" for key, found in different.items() if found

@@ -230,10 +230,8 @@ def _row(found: Finding) -> str:
 
 
 def _how(case: CaseSummary) -> str:
-    if case.is_apart:
-        return "apart"
     rested = sum(record.rested for record in case.records)
-    return f"rests in {rested} of {len(case.records)}"
+    return f"rests in {rested} of {len(case.records)}" + (", apart" if case.is_apart else "")
 
 
 def _mark(case: CaseSummary) -> str:

@@ -57,7 +57,7 @@ def write_page(path: Path, runs: Sequence[Calibration]) -> None:
     Raises:
         OSError: one can't be written.
     """
-    groups = [_results(each) for each in _by_start_method(runs)]
+    groups = [_results(*each) for each in _by_start_method(runs).items()]
     picture = path.with_suffix(".png")
     drawn = _draw(picture, groups[0].found, groups[0].naive)
     path.write_text(_page(runs, groups, picture.name if drawn else None), encoding="utf-8")
@@ -74,18 +74,18 @@ class _Results:
     naive: list[NaiveTest]
 
 
-def _by_start_method(runs: Sequence[Calibration]) -> list[list[Calibration]]:
+def _by_start_method(runs: Sequence[Calibration]) -> dict[StartMethod, list[Calibration]]:
     """Group runs; the kind of the first comes first."""
     groups: dict[StartMethod, list[Calibration]] = {}
     for run in runs:
         groups.setdefault(run.manifest.plan.protocol.start_method, []).append(run)
-    return list(groups.values())
+    return groups
 
 
-def _results(runs: Sequence[Calibration]) -> _Results:
+def _results(start_method: StartMethod, runs: Sequence[Calibration]) -> _Results:
     usual = Protocol()
     return _Results(
-        start_method=runs[0].manifest.plan.protocol.start_method,
+        start_method=start_method,
         found=[one for run in runs for one in calibration.series(run.records, usual, None)],
         assumed=[
             one for run in runs for one in calibration.series(run.records, usual, ASSUMED_SPREAD)
@@ -143,21 +143,19 @@ def _rate_rows(group: _Results) -> list[list[str]]:
 
 
 def _drift_lines(runs: Sequence[Calibration]) -> list[str]:
-    rows = []
-    for run in runs:
-        start = run.manifest.plan.protocol.start_method
-        rows += [
-            [
-                drift.model,
-                "inductor" if "inductor" in drift.pair[0] else "eager",
-                str(start),
-                f"{drift.mean:+.2%}",
-                f"{drift.t:+.1f}",
-                f"{drift.sd:.2%}",
-                str(drift.n),
-            ]
-            for drift in calibration.drifts(run.records)
+    rows = [
+        [
+            drift.model,
+            "inductor" if "inductor" in drift.pair[0] else "eager",
+            str(start),
+            f"{drift.mean:+.2%}",
+            f"{drift.t:+.1f}",
+            f"{drift.sd:.2%}",
+            str(drift.n),
         ]
+        for start, alike in _by_start_method(runs).items()
+        for drift in calibration.drifts([record for run in alike for record in run.records])
+    ]
     rows.sort()
     headers = ["model", "arms", "processes by", "mean difference", "t", "sd between", "n"]
     return _table(rows, headers)
@@ -165,9 +163,8 @@ def _drift_lines(runs: Sequence[Calibration]) -> list[str]:
 
 def _learnt_lines(runs: Sequence[Calibration]) -> list[str]:
     lines = []
-    for run in runs:
-        spread = learn([run.records])
-        start = run.manifest.plan.protocol.start_method
+    for start, alike in _by_start_method(runs).items():
+        spread = learn(run.records for run in alike)
         if spread is not None:
             lines.append(
                 f"Learnt of processes by {start}: they differ by {spread.sd_log:.2%}, which is"
@@ -206,7 +203,10 @@ def _draw(path: Path, found: Sequence[Series], naive: Sequence[NaiveTest]) -> bo
     for axes in (left, right):
         axes.axhline(0, color="0.6", linewidth=0.8, zorder=0)
         axes.set_xlabel("results, sorted")
-        axes.set_ylim(-6, 6)
+    shown = [each.ratio.low for each in same] + [each.ratio.high for each in same]
+    shown += [test.value for test in other]
+    most = max((abs(_percent(value)) for value in shown), default=1.0)
+    left.set_ylim(-1.05 * most, 1.05 * most)
     figure.savefig(path, dpi=150)
     return True
 
