@@ -84,6 +84,9 @@ def apply(allocator: Allocator) -> str | None:
     """Make this process's allocator follow a policy; if it can't, say so for the record."""
     if allocator.is_preloaded and not _is_loaded(allocator):
         return f"{allocator} could not be preloaded: glibc's stock policy was in force"
+    others = [each for each in _LIBRARIES if each is not allocator and _is_loaded(each)]
+    if others and not allocator.is_preloaded:
+        return f"LD_PRELOAD put {others[0]} in the place of malloc: {allocator} was not in force"
     if allocator is not Allocator.KEEP:
         return None
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -41,7 +41,7 @@ class Apart:
         if BASELINE not in latencies or not _disturb_each_other(found):
             return ()
         fastest_s = min(statistics.median(each.samples) for each in latencies.values())
-        rng = drawn_from(plan.seed, replicate, case.id)
+        rng = drawn_from(plan.seed, replicate, case.id, "turns")
         order = rng.sample(sorted(latencies), len(latencies))
         turns = [order if turn % 2 == 0 else order[::-1] for turn in range(TURNS)]
         return tuple(

@@ -18,7 +18,9 @@ from dynamometer.results.calibration_page import Calibration, write_page
 from dynamometer.results.cases import IN_PAIRS, Protocol, RunPlan, Scale, StartMethod
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from dynamometer.results.records import Manifest
 
 MODELS = (
     "alexnet",
@@ -42,7 +44,8 @@ def run(program: str, words: Sequence[str], options: dict[str, Any]) -> int:
     """Measure, unless runs to evaluate are named, and write the page.
 
     Raises:
-        UsageError: a named run is no calibration, or the page can't be written.
+        UsageError: a named run is no calibration, or not of the first one's kind, or the page
+            can't be written.
         DynamometerError: the run can't be started.
     """
     directories: tuple[Path, ...] = options["evaluated"]
@@ -55,6 +58,7 @@ def run(program: str, words: Sequence[str], options: dict[str, Any]) -> int:
     page: Path = options["page"] or directories[0] / "calibration.md"
     with refusals.store_errors_as_usage():
         found = [_read(each) for each in directories]
+        _require_one_kind(dict(zip(directories, found, strict=True)))
     try:
         write_page(page, found)
     except OSError as error:
@@ -101,3 +105,29 @@ def _read(directory: Path) -> Calibration:
         msg = f"{directory} is no calibration; `dynamometer calibrate` makes one"
         raise UsageError(msg)
     return Calibration(manifest, tuple(store.read_records(directory)))
+
+
+def _require_one_kind(runs: Mapping[Path, Calibration]) -> None:
+    """Check that runs may be evaluated as one: how processes are started is all that may differ.
+
+    Raises:
+        UsageError: one was measured otherwise than the first.
+    """
+    (first, known), *others = ((each, _traits(run.manifest)) for each, run in runs.items())
+    for each, traits in others:
+        for name, value in traits.items():
+            if value != known[name]:
+                msg = f"{each} is of {name} {value}, {first} of {known[name]}: evaluate each alone"
+                raise UsageError(msg)
+
+
+def _traits(manifest: Manifest) -> dict[str, object]:
+    plan, environment = manifest.plan, manifest.environment
+    return {
+        "scale": plan.cases[0].scale,
+        "processor": environment.cpu,
+        "processors": environment.cpus,
+        "torch": environment.packages.get("torch"),
+        "threads": plan.threads,
+        "allocator": plan.protocol.allocator,
+    }

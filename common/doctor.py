@@ -12,7 +12,9 @@ import shutil
 import site
 import statistics
 import subprocess
+import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +38,10 @@ _STEAL_SHARE = 0.01
 _FEWEST_STOLEN_S = 0.03
 _GOOD_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"}
 _ALLOCATOR_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_CONF", "MALLOC_TRIM_THRESHOLD_", "LD_PRELOAD")
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OMP_PROC_BIND", "KMP_AFFINITY")
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
+    "KMP_AFFINITY",
+)  # fmt: skip
 _SPIN_VARIABLES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")
 
 
@@ -53,7 +58,7 @@ def examine(
         *_settings(root),
         *_processors(root),
         *_variables(environment),
-        _openmp(map(Path, site.getsitepackages()) if folders is None else folders),
+        _openmp(_library_folders() if folders is None else folders),
         *_others(read, pause),
         _steadiness(piece_s or _work),
         *_graphics_cards(),
@@ -168,14 +173,17 @@ def _others(read: Callable[[], Reading | None], pause: Callable[[float], None]) 
         ))  # fmt: skip
     else:
         found.append(_fine("load", "nobody else is busy"))
-    if stolen > max(_STEAL_SHARE, _FEWEST_STOLEN_S / wall_s):
+    least = max(_STEAL_SHARE, _FEWEST_STOLEN_S / wall_s)
+    if stolen > least:
         found.append(Diagnosis(
             subject="steal", level=Level.UNFIT,
             finding=f"the hypervisor gives {stolen:.1%} of a processor to other guests",
             remedy="use a dedicated host, or another hour",
         ))  # fmt: skip
     else:
-        found.append(_fine("steal", "none"))
+        found.append(
+            _fine("steal", f"less than {least:.1%} of a processor, which is what shows here")
+        )
     return found
 
 
@@ -221,7 +229,16 @@ def _graphics_cards() -> list[Diagnosis]:
         case _:
             return []
     clock = "the GPU's clock depends on heat and power unless it is locked"
-    return [persistence, _note("GPU clock", clock, "nvidia-smi -lgc MHZ, with one it can hold")]
+    found = [persistence, _note("GPU clock", clock, "nvidia-smi -lgc MHZ, with one it can hold")]
+    if find_spec("pynvml") is None:
+        unseen = "other processes on the GPU, and heat, go unnoticed"
+        found.append(_note("GPU neighbours", unseen, "pip install nvidia-ml-py"))
+    return found
+
+
+def _library_folders() -> list[Path]:
+    """Name the folders packages put libraries into: beside their code, or into the prefix."""
+    return [*map(Path, site.getsitepackages()), Path(sys.prefix) / "lib"]
 
 
 def _openmp(folders: Iterable[Path]) -> Diagnosis:

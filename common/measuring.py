@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -14,7 +14,7 @@ from dynamometer.common.apart import TURNS
 from dynamometer.common.arms import CompiledArm, SettledArm
 from dynamometer.common.messages import Findings
 from dynamometer.common.orders import drawn_from
-from dynamometer.common.outcome import attempt, worst
+from dynamometer.common.outcome import VisitError, attempt, classify, worst
 from dynamometer.common.speedup import absences
 from dynamometer.common.surroundings import Machine, read_counters
 from dynamometer.common.threads import ArmThreads
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from dynamometer.common.timing import Visit
     from dynamometer.results.cases import Protocol
 
+T = TypeVar("T")
+
 _UNCHECKED = "whether the arms disturb each other is not known: their calls alone were disturbed"
 _RESTED = "threads of several arms don't fit on the processors: each rested before others' visits"
 _PADDING_BLOCKS = 64
@@ -69,48 +71,21 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
         context: the job and what it is done with.
         groups: arms that share blocks, where these are not all of them.
     """
-    job, stages = context.job, context.stages
-    cold = not any(Path(job.cache_dir).iterdir())
+    job = context.job
+    bench = _Bench(context)
     loaded, reference = load(context)
-    rng = drawn_from(job.seed, job.replicate, job.case.id)
-    order = rng.sample(job.arms, len(job.arms))
-    padding: list[bytearray] = []
-    settled: dict[str, SettledArm] = {}
-    results: dict[str, ArmResult] = {}
-    by_itself: list[Visit] = []
-    compiled_late = False
+    order = bench.rng.sample(job.arms, len(job.arms))
     for name in order:
-        padding.extend(pad_heap(rng))
-        arm = attempt(stages, partial(_build, context, loaded, name, reference))
-        results[name] = arm_result(name, arm)
-        if isinstance(arm, SettledArm) and results[name].outcome == PASSED:
-            settled[name] = arm
-            frames = capture.frames_seen()
-            with stages.at(Stage.MEASURE, name):
-                visits = _visit_alone(context, arm, rng)
-            compiled_late |= capture.frames_seen() > frames
-            by_itself += [] if capture.frames_seen() > frames else visits
+        bench.build(name, loaded, reference)
     del reference  # and with it whatever was computed in float64
-    blocks = Blocks()
-    frames = capture.frames_seen()
-    with stages.at(Stage.MEASURE):
-        for group in groups or (job.arms,):
-            present = {name: settled[name] for name in group if name in settled}
-            if BASELINE in settled and len(present) > 1:
-                blocks = blocks.then(_measure_together(context, present, by_itself, rng))
-    compiled_late |= capture.frames_seen() > frames
-    results = _unsettle(results) if compiled_late else results
-    del padding
-    if cold:
-        compile_times = _compile_times(COMPILE_TIME, _built_cold(settled, order))
-    else:
-        compile_times = _compile_times(COMPILE_TIME_WARM, settled)
+    blocks = bench.visit_together(groups or (job.arms,))
     found = (
-        *compile_times,
-        *latencies(LATENCY_ALONE, by_itself),
+        *bench.compile_times(),
+        *latencies(LATENCY_ALONE, bench.alone),
         *latencies(LATENCY, blocks.visits),
         *_kernel_work(blocks.visits),
     )
+    results = _unsettle(bench.results) if bench.compiled_late else bench.results
     findings = _findings(context, loaded, results, order)
     looked = job.case.device != "cpu" or was_checked(found)
     notes = [note for note, holds in ((_UNCHECKED, not looked), (_RESTED, blocks.rested)) if holds]
@@ -123,6 +98,92 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
         repeated_blocks=blocks.repeats,
         rested=blocks.rested,
     )
+
+
+class _Bench:
+    """The arms of one process: built one after the other, then visited together.
+
+    Attributes:
+        rng: what is random here is drawn from.
+        results: how building each arm ended, and timing it.
+        alone: visits to each arm before the next was built.
+        compiled_late: whether something was compiled while an arm was being timed.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.rng = drawn_from(context.job.seed, context.job.replicate, context.job.case.id)
+        self.results: dict[str, ArmResult] = {}
+        self.alone: list[Visit] = []
+        self.compiled_late = False
+        self._context = context
+        self._caches = self._cached()
+        self._settled: dict[str, SettledArm] = {}
+        self._found_cached: set[str] = set()
+        self._padding: list[bytearray] = []
+
+    def build(self, name: str, loaded: LoadedModel, reference: Reference) -> None:
+        """Build an arm on a padded heap; if it does what eager does, time it alone."""
+        self._padding.extend(pad_heap(self.rng))
+        untouched = self._cached() == self._caches
+        action = partial(_build, self._context, loaded, name, reference)
+        arm = attempt(self._context.stages, action)
+        self.results[name] = arm_result(name, arm)
+        if not isinstance(arm, SettledArm) or self.results[name].outcome != PASSED:
+            return
+        self._settled[name] = arm
+        if arm.compiled.cached_graphs and not untouched:
+            self._found_cached.add(name)
+        with self._context.stages.at(Stage.MEASURE, name):
+            frames = capture.frames_seen()
+            visits = self._time(partial(_visit_alone, self._context, arm, self.rng))
+            self.alone += visits if visits and capture.frames_seen() == frames else ()
+
+    def visit_together(self, groups: Sequence[Sequence[str]]) -> Blocks:
+        """Visit the arms of each group in blocks; without one that fails, if others are left."""
+        blocks = Blocks()
+        with self._context.stages.at(Stage.MEASURE):
+            for group in groups:
+                found = None
+                while found is None and (present := self._present(group)):
+                    action = partial(
+                        _measure_together, self._context, present, self.alone, self.rng
+                    )
+                    found = self._time(action)
+                blocks = blocks.then(found or Blocks())
+        self._padding.clear()
+        return blocks
+
+    def compile_times(self) -> list[Measurement]:
+        """Give compile times, but for arms that found in the caches what another had compiled."""
+        metric = COMPILE_TIME_WARM if self._caches else COMPILE_TIME
+        left_out = set() if self._caches else self._found_cached
+        return _compile_times(
+            metric, {name: arm for name, arm in self._settled.items() if name not in left_out}
+        )
+
+    def _cached(self) -> frozenset[str]:
+        """Name what is in the compilers' caches."""
+        return frozenset(path.name for path in Path(self._context.job.cache_dir).iterdir())
+
+    def _present(self, group: Sequence[str]) -> dict[str, SettledArm]:
+        """Give the arms of a group that can be timed together, if there are two."""
+        present = {name: self._settled[name] for name in group if name in self._settled}
+        return present if BASELINE in self._settled and len(present) > 1 else {}
+
+    def _time(self, action: Callable[[], T]) -> T | None:
+        """Time arms; one that fails is out."""
+        frames = capture.frames_seen()
+        found: T | None = None
+        try:
+            found = action()
+        except VisitError as failure:
+            outcome = classify(failure, Stage.MEASURE)
+            self._settled.pop(failure.arm)
+            self.alone = [visit for visit in self.alone if visit.arm != failure.arm]
+            result = self.results[failure.arm]
+            self.results[failure.arm] = msgspec.structs.replace(result, outcome=outcome)
+        self.compiled_late |= capture.frames_seen() > frames
+        return found
 
 
 def measure_apart(context: Context) -> Findings:
@@ -294,16 +355,6 @@ def _findings(
         notes=loaded.notes,
         device_name=context.device.name,
     )
-
-
-def _built_cold(settled: dict[str, SettledArm], order: Sequence[str]) -> dict[str, SettledArm]:
-    """Leave out arms that found graphs in caches which an arm built before them had filled."""
-    first = next((name for name in order if name != BASELINE), None)
-    return {
-        name: arm
-        for name, arm in settled.items()
-        if name == first or not arm.compiled.cached_graphs
-    }
 
 
 def _compile_times(metric: str, settled: dict[str, SettledArm]) -> list[Measurement]:

@@ -9,6 +9,6 @@ def drawn_from(*parts: object) -> random.Random:
     """Give a source of random orders, the same wherever it is asked for with the same parts.
 
     Args:
-        parts: the run's seed, then what tells this source from the run's others.
+        parts: the run's seed, then what the orders are of.
     """
     return random.Random("/".join(map(str, parts)))  # noqa: S311  an order is no secret

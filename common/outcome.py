@@ -43,6 +43,15 @@ class NondeterministicError(Exception):
     """Raised in a worker where eager disagrees with itself."""
 
 
+class VisitError(Exception):
+    """Raised in a worker where an arm fails while it is timed; its cause says how."""
+
+    def __init__(self, arm: str) -> None:
+        """Name the arm."""
+        super().__init__(f"{arm} failed while it was timed")
+        self.arm = arm
+
+
 def attempt(stages: StageClock, action: Callable[[], T]) -> T | Outcome:
     """Do what may fail in any way a model can, and turn a failure into an outcome."""
     try:
@@ -53,6 +62,8 @@ def attempt(stages: StageClock, action: Callable[[], T]) -> T | Outcome:
 
 def classify(error: BaseException, stage: Stage) -> Outcome:
     """Name what an exception means for the case it was raised in."""
+    if isinstance(error, VisitError) and error.__cause__ is not None:
+        error = error.__cause__
     kind = type(error).__name__
     detail = _encodable("".join(traceback.format_exception(error)))[-_DETAIL_CHARACTERS:]
     text = _first_line(error)

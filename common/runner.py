@@ -145,7 +145,7 @@ def _shuffled(cases: Sequence[Case], plan: RunPlan, round_: int) -> list[Case]:
     """Draw the order of one round; where there is but one, it stays the plan's."""
     if plan.protocol.most_replicates == 1:
         return list(cases)
-    rng = drawn_from(plan.seed, round_, cases[0].id if cases else "")
+    rng = drawn_from(plan.seed, round_, cases[0].id if cases else "", "cases")
     return rng.sample(list(cases), len(cases))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dynamometer.results import store
 from dynamometer.results.cases import TIMING
+from dynamometer.results.inference import pool
 from dynamometer.results.records import ASSUMED_SPREAD
-from dynamometer.results.spreads import learn
+from dynamometer.results.spreads import variances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +20,9 @@ if TYPE_CHECKING:
     from dynamometer.results.records import Environment, Record, Spread
 
 _RUNS_LOOKED_AT = 100
-_RUNS_READ = 5
-"""All samples of a run are read to learn from it, which takes a while for large ones."""
+_ENOUGH_DF = 100.0
+"""Of variances that were learnt from. All samples of a run are read for that, so no more than a
+calibration or a suite teaches; runs that teach little don't take the place of one that does."""
 
 
 def known_spread(plan: RunPlan, environment: Environment, runs: Path) -> Spread:
@@ -29,21 +32,23 @@ def known_spread(plan: RunPlan, environment: Environment, runs: Path) -> Spread:
     processor and device, with the same torch, measured by the same protocol but for how often.
     Scale and dtype may differ: what differs between processes is mostly layout.
     """
-    return learn(_comparable(plan, environment, runs)) or ASSUMED_SPREAD
+    found: list[tuple[float, float]] = []
+    for records in _comparable(plan, environment, runs):
+        found += variances(records)
+        if math.fsum(df for _, df in found) >= _ENOUGH_DF:
+            break
+    return pool(found) or ASSUMED_SPREAD
 
 
 def _comparable(plan: RunPlan, environment: Environment, runs: Path) -> Iterator[list[Record]]:
     directories = sorted((path for path in runs.iterdir() if path.is_dir()), reverse=True)
-    wanted, taken = _traits(plan, environment), 0
+    wanted = _traits(plan, environment)
     for directory in directories[:_RUNS_LOOKED_AT]:
         with suppress(store.StoreError):
             manifest = store.read_manifest(directory)
             several = manifest.plan.protocol.most_replicates > 1
             if several and _traits(manifest.plan, manifest.environment) == wanted:
                 yield store.read_records(directory)
-                taken += 1
-        if taken == _RUNS_READ:
-            return
 
 
 def _traits(plan: RunPlan, environment: Environment) -> tuple[object, ...]:

@@ -1,6 +1,6 @@
 """What else goes on on the machine while something is timed.
 
-Read from the kernel's counters before and after each block, never during one.
+Read from the kernel's counters before and after each stretch of blocks, never during one.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def prepare(preparation: Preparation) -> None:
     open_suite = registry.resolve("suites", preparation.suite)
     open_suite(preparation.suite_options).preload(preparation.specs)
     # What was imported is here to stay: collections in workers, of which there is one before
-    # each block, need not look through it, nor copy its pages by touching them.
+    # each stretch of blocks, need not look through it, nor copy its pages by touching them.
     gc.collect()
     gc.freeze()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dynamometer.common.outcome import VisitError
 from dynamometer.common.surroundings import total
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ _MAX_REPEATS = 2
 """How often disturbed blocks are measured again (DESIGN section 5, point 5)."""
 
 _LONGEST_REPEATING = 2.0
-"""Blocks are repeated until this many times the budget is spent, or slow calls take for ever."""
+"""Blocks are repeated until this many times the budget is spent, or slow calls take for ever; where
+calls are counted there is no budget."""
 
 _STRETCH_S = 0.25
 """Blocks that are watched together: the counters go by ticks of 10 ms."""
@@ -204,6 +206,9 @@ def measure_blocks(
         rng: draws the order of the visits.
         surroundings: tells what else went on during a stretch of blocks, which is repeated if that
             disturbed.
+
+    Raises:
+        VisitError: an arm failed.
     """
     fastest_s = min(latencies_s.values())
     paces = {arm: pace(latencies_s[arm], fastest_s, protocol) for arm in calls}
@@ -236,8 +241,7 @@ def _measure_calmly(
         surroundings.begin()
         own = stretches.measure(first)
         load = surroundings.load()
-        late = stretches.spent_s() > _LONGEST_REPEATING * stretches.budget_s
-        if not load.disturbs or late or repeats == _MAX_REPEATS:
+        if not load.disturbs or stretches.are_late() or repeats == _MAX_REPEATS:
             return own, load, repeats
         repeats += 1
 
@@ -253,13 +257,17 @@ class _Stretches:
         protocol: Protocol,
         rng: random.Random,
     ) -> None:
-        self.budget_s = protocol.arm_budget_s * len(calls)
+        self._budget_s = protocol.arm_budget_s * len(calls)
         self._watch, self._calls, self._paces = watch, calls, paces
         self._protocol, self._rng = protocol, rng
         self._started = watch.now()
 
-    def spent_s(self) -> float:
-        """Give the seconds since the beginning."""
+    def are_late(self) -> bool:
+        """Tell whether there is no time left to measure any of them again."""
+        counted = self._protocol.calls is not None
+        return not counted and self._spent_s() > _LONGEST_REPEATING * self._budget_s
+
+    def _spent_s(self) -> float:
         return self._watch.now() - self._started
 
     def enough(self, visits: Sequence[Visit]) -> bool:
@@ -268,7 +276,7 @@ class _Stretches:
         if blocks < rules.min_blocks:
             return False
         if rules.calls is None:
-            return blocks >= rules.max_blocks or self.spent_s() > self.budget_s
+            return blocks >= rules.max_blocks or self._spent_s() > self._budget_s
         counted = dict.fromkeys(self._calls, 0)
         for visit in visits:
             counted[visit.arm] += visit.calls
@@ -281,11 +289,11 @@ class _Stretches:
         gc.collect()
         gc.disable()
         try:
-            began_s = self.spent_s()
+            began_s = self._spent_s()
             for start in itertools.count(first, 2):
                 for block, order in enumerate(visit_orders(list(self._calls), self._rng), start):
                     found += [self._visit(arm, block) for arm in order]
-                if self.spent_s() - began_s >= _STRETCH_S or start + 2 >= most:
+                if self._spent_s() - began_s >= _STRETCH_S or start + 2 >= most:
                     return found
         finally:
             gc.enable()
@@ -294,7 +302,10 @@ class _Stretches:
     def _visit(self, arm: str, block: int) -> Visit:
         call, pace = self._calls[arm], self._paces[arm]
         self._watch.rest(arm)
-        return _visit(self._watch, arm, block, call, pace, self._protocol.visit_s)
+        try:
+            return _visit(self._watch, arm, block, call, pace, self._protocol.visit_s)
+        except BaseException as error:
+            raise VisitError(arm) from error
 
 
 def alone(latency_s: float, protocol: Protocol) -> Protocol:

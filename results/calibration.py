@@ -62,7 +62,9 @@ class Series:
         replicates: how many it took.
         measured_s: seconds of timing that these two arms took in them.
         within_target: whether it is known as well as was asked.
-        is_conclusive: whether a run would have concluded anything from it: nothing disturbed it.
+        is_disturbed: whether something else kept the machine busy.
+        is_conclusive: whether a run would have concluded anything from it: that it was not, nor
+            seemed the arms to disturb each other.
     """
 
     model: str
@@ -71,6 +73,7 @@ class Series:
     replicates: int
     measured_s: float
     within_target: bool
+    is_disturbed: bool
     is_conclusive: bool
 
     @property
@@ -191,6 +194,7 @@ def series(records: Sequence[Record], protocol: Protocol, spread: Spread | None)
         for pair in PAIRS:
             of_two = [of_pair(record, pair) for record in own]
             for taken, ratio in _cut(of_two, pair, protocol):
+                summary = summarize_case(taken)
                 seconds = [record.seconds.get("measure", 0.0) / len(PAIRS) for record in taken]
                 found.append(
                     Series(
@@ -200,7 +204,8 @@ def series(records: Sequence[Record], protocol: Protocol, spread: Spread | None)
                         replicates=len(taken),
                         measured_s=math.fsum(seconds),
                         within_target=is_precise(ratio, protocol.target),
-                        is_conclusive=summarize_case(taken).is_conclusive,
+                        is_disturbed=summary.is_disturbed,
+                        is_conclusive=summary.is_conclusive,
                     )
                 )
     return found

@@ -102,7 +102,7 @@ def _marks(case: CaseSummary) -> list[str]:
         "APART": case.is_apart,
         "INTERFERENCE": case.interferes,
         "DISTURBED": case.is_disturbed,
-        "KERNEL": any(arm.faults_show for arm in (case.baseline, *case.arms)),
+        "KERNEL": any(arm.kernel_shows for arm in (case.baseline, *case.arms)),
     }
     return [mark for mark, holds in found.items() if holds]
 

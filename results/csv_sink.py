@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dynamometer.results.batch_sizes import BatchSizeSummary
     from dynamometer.results.breakeven import Breakeven
     from dynamometer.results.cases import Case
-    from dynamometer.results.records import Record
+    from dynamometer.results.records import Ratio, Record
     from dynamometer.results.summary import ArmSummary, CaseSummary
     from dynamometer.results.verdicts import Judgement
 
@@ -53,6 +53,7 @@ OUR_COLUMNS = (
     "interference",
     "disturbed",
     "kernel_share",
+    "minor_faults",
     "compile_low",
     "compile_high",
     "compile_n",
@@ -111,6 +112,24 @@ OUR_ACCURACY_COLUMNS = (
 )
 
 
+PAIR_COLUMNS = (
+    "dev",
+    "name",
+    "batch_size",
+    "base",
+    "arm",
+    "speedup",
+    "speedup_low",
+    "speedup_high",
+    "p_value",
+    "adjusted_p_value",
+    "verdict",
+    "replicates",
+    "scale",
+)
+"""Of backends against each other; each against eager stands in its own file."""
+
+
 SEARCH_COLUMNS = ("dev", "name", "batch_size")
 
 OUR_SEARCH_COLUMNS = (
@@ -134,7 +153,8 @@ class CsvFiles:
         """Write to `<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv` in a directory.
 
         The kind is `performance`, `accuracy` for cases that were not timed, `batch_sizes`,
-        `coverage` (and `coverage_losses`, a row for each thing that is lost) or `sizes`.
+        `coverage` (and `coverage_losses`, a row for each thing that is lost) or `sizes`. Backends
+        against each other stand in `backends_..._pairs.csv`.
 
         Args:
             directory: where the files go.
@@ -199,16 +219,19 @@ class CsvFiles:
             file.close()
 
     def _rewrite(self) -> None:
-        judged = {
-            (each.case.case.id, each.arm): each
-            for each in judge(controls_report.without_controls(self._timed))
-            if each.base == BASELINE
+        judged = judge(controls_report.without_controls(self._timed))
+        over_eager = {
+            (each.case.case.id, each.arm): each for each in judged if each.base == BASELINE
         }
-        pairs = [(case, arm) for case in self._timed for arm in case.arms]
-        for name in dict.fromkeys(_arm_file(case, arm) for case, arm in pairs):
+        of_backends = [each for each in judged if each.base != BASELINE]
+        arms = [(case, arm) for case in self._timed for arm in case.arms]
+        again = {_arm_file(*each) for each in arms} | {_pairs_file(each) for each in of_backends}
+        for name in again & self._files.keys():
             self._files.pop(name).close()
-        for case, arm in pairs:
-            self._write_arm(case, arm, judged.get((case.case.id, arm.name)))
+        for case, arm in arms:
+            self._write_arm(case, arm, over_eager.get((case.case.id, arm.name)))
+        for each in of_backends:
+            self._add(_pairs_file(each), PAIR_COLUMNS, _pair_row(each))
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -230,6 +253,10 @@ class CsvFiles:
 
 def _arm_file(case: CaseSummary, arm: ArmSummary) -> str:
     return file_name(case.case, arm.name, "performance" if case.is_timed else "accuracy")
+
+
+def _pairs_file(judged: Judgement) -> str:
+    return file_name(judged.case.case, "backends", "pairs")
 
 
 def file_name(case: Case, arm: str, kind: str) -> str:
@@ -265,21 +292,43 @@ def _judged_row(judged: Judgement | None) -> dict[str, object]:
     }
 
 
+def _pair_row(judged: Judgement) -> dict[str, object]:
+    case = judged.case.case
+    return {
+        "dev": case.device,
+        "name": case.label,
+        "batch_size": case.batch_size,
+        "base": judged.base,
+        "arm": judged.arm,
+        "speedup": judged.ratio.value,
+        **_ratio_row(judged.ratio),
+        **_judged_row(judged),
+        "scale": case.scale,
+    }
+
+
+def _ratio_row(ratio: Ratio | None) -> dict[str, object]:
+    return {
+        "speedup_low": ratio.low if ratio else None,
+        "speedup_high": ratio.high if ratio else None,
+        "p_value": ratio.p_value if ratio else None,
+        "replicates": ratio.n if ratio else None,
+    }
+
+
 _CACHES = {True: "cold", False: "warm", None: None}
 
 
 def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
     ratio, capture, compile_times_s = arm.speedup, arm.capture, arm.compile_times_s
     return {
-        "speedup_low": ratio.low if ratio else None,
-        "speedup_high": ratio.high if ratio else None,
-        "p_value": ratio.p_value if ratio else None,
-        "replicates": ratio.n if ratio else None,
+        **_ratio_row(ratio),
         "stopped": case.stopped,
         "apart": case.is_apart if ratio else None,
         "interference": case.interferes if ratio else None,
         "disturbed": case.is_disturbed if ratio else None,
         "kernel_share": arm.kernel_share,
+        "minor_faults": arm.minor_faults,
         "compile_low": min(compile_times_s, default=None),
         "compile_high": max(compile_times_s, default=None),
         "compile_n": len(compile_times_s) or None,

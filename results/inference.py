@@ -174,8 +174,8 @@ def wilson(hits: int, trials: int) -> Estimate:
     )
 
 
-def verdict(found: Ratio, adjusted_p: float, floor: float = LATENCY_FLOOR) -> Verdict:
-    """Decide what a ratio of baseline over arm says.
+def verdict(found: Ratio, adjusted_p: float) -> Verdict:
+    """Decide what a ratio of baseline's latency over an arm's says.
 
     FASTER and SLOWER need a significant change beyond the practical floor; SAME an interval that
     lies within the floor, which is a test of equivalence (D. J. Schuirmann, J. Pharmacokinet.
@@ -184,9 +184,8 @@ def verdict(found: Ratio, adjusted_p: float, floor: float = LATENCY_FLOOR) -> Ve
     Args:
         found: with its interval.
         adjusted_p: its p-value among all that are shown together (`adjusted`).
-        floor: the least change of interest, as a share.
     """
-    least = math.log1p(floor)
+    least = math.log1p(LATENCY_FLOOR)
     if adjusted_p <= SIGNIFICANT_P and abs(math.log(found.value)) > least:
         return Verdict.FASTER if found.value > 1 else Verdict.SLOWER
     if max(abs(math.log(found.low)), abs(math.log(found.high))) < least:

@@ -26,10 +26,10 @@ def learn(runs: Iterable[Iterable[Record]]) -> Spread | None:
     Returns:
         `None` where there is too little to learn from.
     """
-    return pool(each for records in runs for each in _variances(records))
+    return pool(each for records in runs for each in variances(records))
 
 
-def _variances(records: Iterable[Record]) -> Iterator[tuple[float, float]]:
+def variances(records: Iterable[Record]) -> Iterator[tuple[float, float]]:
     """Give of each case that was timed twice or more the variance and its degrees of freedom.
 
     The mean over its arms, as these share the baseline's processes and don't vary apart. Of

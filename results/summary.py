@@ -42,8 +42,8 @@ class ArmSummary:
         outcome: the first that was not a pass, else a pass.
         speedup: over the baseline.
         latency_s: median over replicates of the median sample.
-        compile_times_s: one for each replicate that compiled from empty caches; if none did, for
-            each that found them filled.
+        compile_times_s: one for each replicate that compiled from empty caches; if no arm of the
+            case did, for each that found them filled.
         compiled_cold: which of the two it is; `None` without compile times.
         warm_compile_times_s: one for each replicate that found the caches filled.
         phases_s: what the first of them was spent in, where torch reports it.
@@ -52,6 +52,7 @@ class ArmSummary:
         steady: whether every replicate had settled before it was measured.
         max_error: largest relative deviation from eager, of all replicates.
         kernel_share: share of its latency that the kernel took, at most, of all replicates.
+        minor_faults: page faults served without I/O, per call; median over replicates.
     """
 
     name: str
@@ -67,6 +68,7 @@ class ArmSummary:
     steady: bool | None
     max_error: float | None
     kernel_share: float | None
+    minor_faults: float | None
 
     @property
     def compile_s(self) -> float | None:
@@ -79,8 +81,8 @@ class ArmSummary:
         return _median(self.warm_compile_times_s)
 
     @property
-    def faults_show(self) -> bool:
-        """Whether the kernel's work is a visible share of its latency."""
+    def kernel_shows(self) -> bool:
+        """Whether the kernel's work, page faults above all, is a visible share of its latency."""
         return self.kernel_share is not None and self.kernel_share > KERNEL_SHARE
 
 
@@ -120,10 +122,14 @@ class CaseSummary:
         """Whether arms may have disturbed each other where that could not be helped.
 
         Most replicates have to say so, as a single one may have met a machine whose speed varied.
-        One in which nobody looked is taken for the others.
+        One in which not all arms were looked at, but those that were agree, goes with the others.
         """
         together = [record for record in self.records if not is_apart(record)]
-        looked = [record for record in together if was_checked(record.measurements)]
+        looked = [
+            record
+            for record in together
+            if was_checked(record.measurements) or may_interfere(record)
+        ]
         if self.is_apart and len(looked) < len(together):
             return True
         return 2 * sum(map(may_interfere, looked)) > len(looked)
@@ -250,8 +256,12 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
     whole = [record.outcome for record in records if not record.arms]
     settled = [result.steady for result in results if result.steady is not None]
     errors = [result.max_error for result in results if result.max_error is not None]
-    cold = _samples(find(records, metrics.COMPILE_TIME, name))
+    faults = find(records, metrics.MINOR_FAULTS, name)
     warm = _samples(find(records, metrics.COMPILE_TIME_WARM, name))
+    is_cold = any(
+        each.metric == metrics.COMPILE_TIME for record in records for each in record.measurements
+    )
+    compiled = _samples(find(records, metrics.COMPILE_TIME, name)) if is_cold else warm
     return ArmSummary(
         name=name,
         outcome=_first_failure([*whole, *(result.outcome for result in results)]),
@@ -259,15 +269,16 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
         latency_s=_median_of_medians(
             [each for record in records for each in latencies(record, name)]
         ),
-        compile_times_s=cold or warm,
-        compiled_cold=bool(cold) if cold or warm else None,
+        compile_times_s=compiled,
+        compiled_cold=is_cold if compiled else None,
         warm_compile_times_s=warm,
-        phases_s=_phases(name, records),
+        phases_s=_phases(name, records) if compiled else {},
         peak_bytes=_peak_bytes(name, records),
         capture=next((result.capture for result in results if result.capture), None),
         steady=all(settled) if settled else None,
         max_error=max(errors) if errors else None,
         kernel_share=_kernel_share(name, records),
+        minor_faults=_median([statistics.fmean(each.samples) for each in faults]),
     )
 
 

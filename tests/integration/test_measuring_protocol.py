@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import hostile_manifest, run_replicates, with_protocol
 
-from dynamometer.results.cases import BASELINE, Caches
+from dynamometer.results.calibration import ARMS, PAIRS, naive_tests
+from dynamometer.results.cases import BASELINE, IN_PAIRS, Caches
 from dynamometer.results.interference import was_checked
 from dynamometer.results.records import Status, StopReason
+from dynamometer.results.replicates import log_speedups, of_pair
 from dynamometer.results.summary import summarize_case
 
 if TYPE_CHECKING:
@@ -106,3 +108,20 @@ def test_replicates_go_on_until_the_target(tmp_path: Path) -> None:
         records = run_replicates(manifest, tmp_path / reason)
         assert [record.replicate for record in records] == list(range(count))
         assert [record.stopped for record in records] == [None] * (count - 1) + [reason]
+
+
+def test_a_calibration_measures_every_pair_both_ways(tmp_path: Path) -> None:
+    """Each pair in blocks of its own and, under stock malloc, call by call."""
+    manifest = hostile_manifest(["behaves"], ARMS[1:], experiments=(IN_PAIRS, "naive"))
+    (record,) = run_replicates(manifest, tmp_path / "run")
+    assert record.outcome.status is Status.PASS, record.outcome
+    assert {(each.model, each.pair) for each in naive_tests([record])} == {
+        ("behaves", pair) for pair in PAIRS
+    }
+    blocks: set[int] = set()
+    for pair in PAIRS:
+        of_two = of_pair(record, pair)
+        assert len(log_speedups(*pair, [of_two])) == 1
+        (own,) = {each.blocks for each in of_two.measurements if each.metric == "minor_faults"}
+        assert blocks.isdisjoint(own)
+        blocks.update(own)

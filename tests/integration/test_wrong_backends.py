@@ -8,7 +8,7 @@ import pytest
 from conftest import hostile_manifest, run_manifest
 
 from dynamometer.results.cases import BASELINE, Mode
-from dynamometer.results.records import ArmResult, Status
+from dynamometer.results.records import ArmResult, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,3 +90,20 @@ def test_a_backend_that_fails_on_some_graphs(tmp_path: Path, *, raises: bool) ->
         assert some.capture is not None
         assert (some.capture.graphs, some.capture.fallbacks) == (2, 1)
         assert some.capture.fallback_reason == "NotImplementedError: no such operator: exp"
+
+
+@pytest.mark.parametrize("name", ["tires_alone", "tires_together"])
+def test_an_arm_that_fails_while_it_is_timed_takes_no_other_along(
+    name: str, tmp_path: Path
+) -> None:
+    """It is out, and says how; the others are timed without it."""
+    arms = [f"wrong_backends:{name}", "eager"]
+    record = run_manifest(hostile_manifest(["two_outputs"], arms), tmp_path / "run")["two_outputs"]
+    outcomes = {result.arm: result.outcome for result in record.arms}
+    tired = outcomes[f"wrong_backends:{name}"]
+    assert (tired.status, tired.stage) == (Status.FAIL, Stage.MEASURE)
+    assert (tired.reason or "").startswith("RuntimeError: tired")
+    assert outcomes[BASELINE].status is outcomes["eager"].status is Status.PASS
+    measured = {(each.arm, each.metric) for each in record.measurements}
+    assert {(BASELINE, "latency"), ("eager", "latency"), ("eager", "compile_time")} <= measured
+    assert (f"wrong_backends:{name}", "latency") not in measured

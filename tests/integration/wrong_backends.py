@@ -6,6 +6,8 @@ graph module and example inputs, as any backend of Dynamo does.
 
 from __future__ import annotations
 
+import gc
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -132,6 +134,30 @@ def fails(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
     """Know no operator at all."""
     msg = "not today"
     raise NotImplementedError(msg)
+
+
+def tires_alone(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Compute rightly until timed by itself, when garbage isn't collected."""
+    return _tiring(graph, together=False)
+
+
+def tires_together(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Compute rightly until timed beside other arms."""
+    return _tiring(graph, together=True)
+
+
+def _tiring(graph: torch.fx.GraphModule, *, together: bool) -> Compiled:
+    def call(*args: Any) -> Any:
+        if not gc.isenabled() and together == _is_called_by("visit_together"):
+            msg = "tired"
+            raise RuntimeError(msg)
+        return graph(*args)
+
+    return call
+
+
+def _is_called_by(name: str) -> bool:
+    return any(frame.f_code.co_name == name for frame, _ in traceback.walk_stack(None))
 
 
 def _is_input(value: object) -> bool:

@@ -58,3 +58,15 @@ def test_a_library_that_cannot_is_noted(library: object, monkeypatch: pytest.Mon
     """Whether `mallopt` refuses or is not there, the record says what was in force."""
     monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
     assert "stock policy was in force" in (allocator.apply(Allocator.KEEP) or "")
+
+
+@pytest.mark.parametrize("asked", [Allocator.KEEP, Allocator.STOCK])
+def test_a_library_nobody_asked_for_is_noted(
+    asked: Allocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`LD_PRELOAD` is the user's own; what it puts in the place of malloc was in force."""
+    monkeypatch.setattr(allocator, "_is_loaded", lambda each: each is Allocator.JEMALLOC)
+    assert allocator.apply(asked) == (
+        f"LD_PRELOAD put jemalloc in the place of malloc: {asked} was not in force"
+    )
+    assert allocator.apply(Allocator.JEMALLOC) is None

@@ -16,7 +16,7 @@ from dynamometer.common.repro import single_case_command
 from dynamometer.results import calibration, replicates, store, summary
 from dynamometer.results.calibration import ARMS, PAIRS
 from dynamometer.results.calibration_page import Calibration, write_page
-from dynamometer.results.cases import BASELINE, Protocol
+from dynamometer.results.cases import BASELINE, Protocol, StartMethod
 from dynamometer.results.metrics import KERNEL_TIME, LATENCY
 from dynamometer.results.records import ASSUMED_SPREAD, Measurement, Ratio, Record, Spread
 from dynamometer.results.spreads import learn
@@ -223,7 +223,14 @@ def test_a_tenth_of_the_width_takes_a_hundred_times_the_seconds() -> None:
     """Of a result whose interval is 10 % to either side."""
     ratio = Ratio(value=1.0, low=1 / 1.1, high=1.1, n=3, p_value=1.0)
     found = calibration.Series(
-        "a", (BASELINE, "b"), ratio, 3, 2.0, within_target=False, is_conclusive=True
+        "a",
+        (BASELINE, "b"),
+        ratio,
+        3,
+        2.0,
+        within_target=False,
+        is_disturbed=False,
+        is_conclusive=True,
     )
     assert found.seconds_to(0.10) == pytest.approx(2.0)
     assert found.seconds_to(1.1**0.1 - 1) == pytest.approx(200.0)
@@ -259,3 +266,25 @@ def test_runs_are_evaluated_by_the_command(
     words = ["calibrate", "--from", str(tmp_path / "run"), "--page", "/no/where/page.md"]
     assert cli.main(None, words) == 2
     assert "/no/where/page.md can't be written" in capsys.readouterr().err
+
+
+def test_runs_of_another_kind_are_not_evaluated_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What differs is named; how processes are started may."""
+    usual = factories.manifest(factories.plan(arms=ARMS))
+    protocol = msgspec.structs.replace(usual.plan.protocol, start_method=StartMethod.SPAWN)
+    others = {
+        "first": usual,
+        "fresh": factories.manifest(factories.plan(arms=ARMS, protocol=protocol)),
+        "elsewhere": factories.manifest(
+            factories.plan(arms=ARMS), environment=factories.environment(cpu="Another CPU")
+        ),
+    }
+    for name, manifest in others.items():
+        store.create(tmp_path / name, manifest)
+    first, fresh, elsewhere = (["--from", str(tmp_path / name)] for name in others)
+    words = ["calibrate", "--page", str(tmp_path / "page.md"), *first]
+    assert cli.main(None, [*words, *fresh]) == 0
+    assert cli.main(None, [*words, *elsewhere]) == 2
+    assert "elsewhere is of processor Another CPU" in capsys.readouterr().err

@@ -151,3 +151,18 @@ def test_the_command_prints_and_judges(
     out = capsys.readouterr().out
     assert f"{level.upper():5} governor: powersave" in out
     assert "cpupower" in out
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_card_nobody_watches_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, watched: bool
+) -> None:
+    """Without NVIDIA's package for Python other processes on it, and heat, go unnoticed."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho Enabled\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(doctor, "find_spec", lambda name: object() if watched else None)
+    found = examine(tmp_path)
+    assert found["persistence mode"].level is Level.FINE
+    assert ("GPU neighbours" in found) is not watched

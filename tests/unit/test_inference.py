@@ -124,13 +124,6 @@ def test_verdicts(found: Ratio, adjusted_p: float, wanted: Verdict) -> None:
     assert verdict(found, adjusted_p) is wanted
 
 
-def test_other_metrics_have_other_floors() -> None:
-    """A compile time that is 5 % off interests nobody."""
-    found = ratio(1.05, 0.01, 0.0)
-    assert verdict(found, 0.0) is Verdict.FASTER
-    assert verdict(found, 0.0, 0.10) is Verdict.SAME
-
-
 def test_averaging_ratios() -> None:
     """A doubling and a halving cancel, errors average out, and nothing has no average."""
     average = inference.geometric_mean([ratio(2.0, 0.01, 0.0), ratio(0.5, 0.01, 0.0)])

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from dynamometer.results.cases import BASELINE
-from dynamometer.results.interference import seems_to_interfere
+from dynamometer.results.interference import agree, seems_to_interfere
 from dynamometer.results.records import Absence, Measurement, Record
 from dynamometer.results.spreads import learn
 from dynamometer.results.summary import summarize_case
@@ -264,3 +264,31 @@ def test_arms_that_rested_start_from_a_wider_assumption() -> None:
         for record in rested
     ]
     assert learn([[each for each in cases if each.rested]]) is None
+
+
+def test_arms_that_were_looked_at_tell_though_one_was_not() -> None:
+    """That another arm's calls alone were disturbed takes nothing from what two others say."""
+    arms = (BASELINE, "onnxrt", "inductor")
+    found = [
+        visits(ALONE, 1.0, 1.0), visits(ALONE, 0.5, 0.5, arm="onnxrt"),
+        visits(BESIDE, 1.5, 1.5), visits(BESIDE, 0.5, 0.5, arm="onnxrt"),
+        visits(BESIDE, 0.5, 0.5, arm="inductor"),
+    ]  # fmt: skip
+    record = factories.record(factories.case(arms=arms), measurements=tuple(found))
+    assert summarize_case([record]).interferes
+    calm = msgspec.structs.replace(record, measurements=(*found[:2], *found[3:]))
+    assert not summarize_case([calm]).interferes
+
+
+@pytest.mark.parametrize(("ratio", "alike"), [(1.0, True), (1.01, True), (1.1, False)])
+def test_two_measurements_agree_within_their_scatter(ratio: float, *, alike: bool) -> None:
+    """Of the ratio of the arms: what slows both alike is no difference."""
+    seconds = [1.0, 1.001, 0.999, 1.0, 1.001, 0.999]
+    one = [visits(BESIDE, *seconds), visits(BESIDE, *seconds, arm="ts")]
+    other = [
+        visits(BESIDE, *[1.3 * each for each in seconds]),
+        visits(BESIDE, *[1.3 * ratio * each for each in seconds], arm="ts"),
+    ]
+    assert agree(one, other) is alike
+    wild = [visits(BESIDE, 0.5, 2.0, 1.0, 0.6, 1.7, 1.0), other[1]]
+    assert agree(one, wild)

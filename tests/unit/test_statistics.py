@@ -8,7 +8,9 @@ import factories
 import pytest
 from scipy import stats
 
+from dynamometer.results.cases import BASELINE
 from dynamometer.results.records import ASSUMED_SPREAD, Measurement, Ratio, Spread
+from dynamometer.results.replicates import speedup_over
 from dynamometer.results.statistics import log_speedup, speedup
 
 SPREAD = Spread(sd_log=0.004, df=11.0)
@@ -137,16 +139,17 @@ def test_identical_arms_are_seldom_called_different(offset: float) -> None:
     rng = random.Random(0)
     trials, alarms, pooled = 400, 0, 0
     for _ in range(trials):
-        replicates, blocks = [], []
-        for _ in range(3):
-            center = rng.gauss(0.0, offset)
-            before, after = simulated_arms(rng, center)
-            replicates.append(log_speedup(before, after))
+        records, blocks = [], []
+        for replicate in range(3):
+            before, after = simulated_arms(rng, rng.gauss(0.0, offset))
+            records.append(factories.record(replicate=replicate, measurements=(before, after)))
             blocks += [
                 math.log(one / other)
                 for one, other in zip(before.samples, after.samples, strict=True)
             ]
-        alarms += speedup(replicates, ASSUMED_SPREAD).p_value < 0.05
+        found = speedup_over(BASELINE, "inductor", records)
+        assert found is not None
+        alarms += found.p_value < 0.05
         pooled += float(stats.ttest_1samp(blocks, 0.0).pvalue) < 0.05
     assert alarms / trials < 0.09
     assert pooled / trials > 0.25

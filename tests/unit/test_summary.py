@@ -58,6 +58,28 @@ def test_cold_compile_times_hide_warm_ones() -> None:
     assert (arm.compile_s, arm.compile_times_s, arm.compiled_cold) == (None, (), None)
 
 
+def test_an_arm_without_a_cold_compile_time_has_none() -> None:
+    """Where another arm's is cold, a warm one doesn't stand in for it."""
+    records = [
+        factories.record(
+            factories.case(arms=(BASELINE, "inductor", "ts")),
+            replicate=replicate,
+            measurements=tuple(factories.measurement(metric, arm, (1.0,)) for metric, arm in found),
+        )
+        for replicate, found in enumerate(
+            (
+                [("compile_time", "inductor"), ("compile_backend_time", "inductor")],
+                [("compile_time_warm", "inductor"), ("compile_time_warm", "ts"),
+                 ("compile_backend_time", "ts")],
+            )
+        )
+    ]  # fmt: skip
+    inductor, other = summarize_case(records).arms
+    assert (inductor.compile_s, inductor.compiled_cold) == (1.0, True)
+    assert (other.compile_s, other.compiled_cold, other.phases_s) == (None, None, {})
+    assert other.warm_compile_s == 1.0
+
+
 def test_compiling_pays_sooner_from_filled_caches() -> None:
     """Each call saves 2 ms of 10; without a warm compile time nothing is said of it."""
     first, second = factories.cold_and_warm(warm_s=0.5)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from fakes import FakeClock, FakeSurroundings
 
+from dynamometer.common.outcome import VisitError
 from dynamometer.common.surroundings import Load
 from dynamometer.common.timing import (
     Blocks,
@@ -422,6 +423,33 @@ def test_repeating_ends_with_the_time(clock: FakeClock, watch: Stopwatch) -> Non
     rules = protocol(min_blocks=6, arm_budget_s=1.0)
     found = measure_blocks(watch, calls, {"A": SLOW_S}, rules, random.Random(0), surroundings)
     assert (found.disturbed, found.repeats) == (tuple(range(6)), 0)
+
+
+def test_where_calls_are_counted_there_is_time_to_repeat(
+    clock: FakeClock, watch: Stopwatch
+) -> None:
+    """However long they take."""
+    calls = {"A": clock.step(lambda index: SLOW_S)}
+    rules = protocol(min_blocks=6, arm_budget_s=1.0, calls=6)
+    surroundings = FakeSurroundings([BUSY])
+    found = measure_blocks(watch, calls, {"A": SLOW_S}, rules, random.Random(0), surroundings)
+    assert (found.disturbed, found.repeats) == ((), 2)
+
+
+@pytest.mark.parametrize("error", [ValueError("no more"), SystemExit(3)])
+def test_an_arm_that_fails_is_named(
+    error: BaseException, clock: FakeClock, watch: Stopwatch
+) -> None:
+    """And what it raised; garbage is collected again."""
+
+    def fails() -> None:
+        raise error
+
+    calls = {"A": clock.step(lambda index: FAST_S), "B": fails}
+    with pytest.raises(VisitError) as raised:
+        measure(watch, calls, dict.fromkeys(calls, FAST_S), protocol())
+    assert (raised.value.arm, raised.value.__cause__) == ("B", error)
+    assert gc.isenabled()
 
 
 def test_every_visit_begins_with_a_rest(clock: FakeClock, watch: Stopwatch) -> None:
