@@ -206,13 +206,16 @@ def _draw(path: Path, found: Sequence[Series], naive: Sequence[NaiveTest]) -> bo
     for axes in (left, right):
         axes.axhline(0, color="0.6", linewidth=0.8, zorder=0)
         axes.set_xlabel("results, sorted")
-    shown = [each.ratio.low for each in same] + [each.ratio.high for each in same]
-    shown += [test.value for test in other]
-    most = max((abs(_percent(value)) for value in shown), default=1.0)
-    left.set_ylim(-1.05 * most, 1.05 * most)
+    left.set_yscale("symlog", linthresh=_LINEAR, linscale=2)  # the usual way can be far off
+    left.set_yticks(_TICKS, [f"{tick:+d}" if tick else "0" for tick in _TICKS])
+    left.set_ylim(_TICKS[0], _TICKS[-1])
     figure.savefig(path, dpi=150)
     return True
 
+
+_LINEAR = 3.0
+_TICKS = (-100, -30, -10, -3, -2, -1, 0, 1, 2, 3, 10, 30, 100)
+"""Of the picture, in percent."""
 
 _COLUMNS = (
     "protocol", "processes_by", "model", "baseline", "arm", "truth", "speedup", "low", "high",

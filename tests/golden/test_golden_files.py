@@ -139,13 +139,15 @@ def test_console_with_a_single_arm(golden: Callable[[str, str], None]) -> None:
 
 @pytest.mark.parametrize("compatible", [False, True], ids=["ours", "compatible"])
 def test_csv(golden: Callable[[str, str], None], tmp_path: Path, *, compatible: bool) -> None:
-    """One file for each arm, with our columns or the dashboards' alone."""
+    """One file for each arm, with our columns or the dashboards' alone; ours, one for pairs."""
     sink = CsvFiles(tmp_path, compatible=compatible)
     for records in screening():
         sink.write(records)
     sink.close()
+    kinds = ["inductor_{}_performance.csv", "ts_{}_performance.csv", "backends_{}_pairs.csv"]
     assert [path.name for path in sink.paths] == [
-        f"{arm}_torchbench_float32_inference_cpu_performance.csv" for arm in ("inductor", "ts")
+        each.format("torchbench_float32_inference_cpu")
+        for each in (kinds[:2] if compatible else kinds)
     ]
     for path in sink.paths:
         form = "compatible" if compatible else "ours"

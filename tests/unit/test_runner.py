@@ -52,11 +52,12 @@ def manifest() -> Manifest:
     return factories.manifest(factories.plan(*SPECS))
 
 
-def test_cases_take_turns(tmp_path: Path, manifest: Manifest) -> None:
+def test_cases_take_turns(tmp_path: Path) -> None:
     """Every round has one replicate of every case, in an order that differs from round to round."""
+    manifest = factories.manifest(factories.plan(*SPECS, replicates=6))
     directory, executor = start(tmp_path, manifest), FakeExecutor()
     assert go(manifest, directory, executor)
-    rounds = [executor.executed[each : each + 3] for each in (0, 3, 6)]
+    rounds = [executor.executed[each : each + 3] for each in range(0, 18, 3)]
     for index, done in enumerate(rounds):
         assert sorted(done) == [(name, index) for name in "abc"]
     assert len({tuple(name for name, _ in done) for done in rounds}) > 1

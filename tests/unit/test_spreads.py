@@ -48,7 +48,7 @@ def test_runs_that_teach_little_take_no_place(tmp_path: Path) -> None:
     """However many came after one that taught much, interrupted ones among them."""
     add_run(tmp_path, "1", 60, 0.05)
     taught = known(tmp_path)
-    assert taught.sd_log == pytest.approx(0.05, rel=0.3)
+    assert taught.sd_log == pytest.approx(0.05, rel=0.5)
     for later in range(2, 10):
         add_run(tmp_path, str(later), later % 2, 0.05)
     assert known(tmp_path).sd_log == pytest.approx(taught.sd_log, rel=0.1)
@@ -59,4 +59,4 @@ def test_the_newest_come_first(tmp_path: Path) -> None:
     """What a machine was like before they have taught enough counts no more."""
     add_run(tmp_path, "1", 60, 0.2)
     add_run(tmp_path, "2", 60, 0.01)
-    assert known(tmp_path).sd_log == pytest.approx(0.01, rel=0.3)
+    assert known(tmp_path).sd_log == pytest.approx(0.01, rel=0.5)

@@ -353,18 +353,6 @@ def test_no_collection_within_a_block(clock: FakeClock, watch: Stopwatch) -> Non
     assert gc.isenabled()
 
 
-def test_collection_is_on_again_after_an_exception(watch: Stopwatch) -> None:
-    """A model that fails while being timed leaves the collector as it was."""
-
-    def call() -> None:
-        msg = "no more"
-        raise RuntimeError(msg)
-
-    with pytest.raises(RuntimeError, match="no more"):
-        visit(watch, {"A": call}, protocol())
-    assert gc.isenabled()
-
-
 def test_visits_carry_what_the_kernel_counted(clock: FakeClock, watch: Stopwatch) -> None:
     """Touching fresh pages shows as faults per call; kernel time is never negative."""
     kept = []
