@@ -24,6 +24,7 @@ from dynamometer.results import store
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import Verdict
 from dynamometer.results.metrics import LATENCY
+from dynamometer.results.spreads import shared
 from dynamometer.results.summary import CaseSummary, summarize_cases
 from dynamometer.results.verdicts import judge
 
@@ -95,7 +96,7 @@ def _measure(rhythm: tuple[float, float], scale: str) -> list[CaseSummary]:
             command += [word for model in MODELS for word in ("--only", model)]
             subprocess.run(command, check=True, capture_output=True)
             (directory,) = Path(runs).iterdir()
-            return summarize_cases(store.read_records(directory))
+            return shared(summarize_cases(store.read_records(directory)))
         finally:
             stop.set()
             disturber.join()

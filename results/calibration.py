@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
 from scipy import stats
 
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import SIGNIFICANT_P, wilson
 from dynamometer.results.records import ASSUMED_SPREAD, Status
 from dynamometer.results.replicates import log_speedups, of_pair, speedup_over
-from dynamometer.results.spreads import learn
+from dynamometer.results.spreads import by_others, learn, pair_variance, with_spread
 from dynamometer.results.stopping import is_precise
 from dynamometer.results.summary import summarize_case, summarize_cases
 
@@ -184,36 +184,58 @@ def series(records: Sequence[Record], protocol: Protocol, spread: Spread | None)
     Args:
         records: of the run; whatever didn't pass is left out.
         protocol: how often a run would measure.
-        spread: assumed of every model; `None` for what all other models teach.
+        spread: assumed of every model when a run begins, to which its models add when it ends
+            (`spreads.shared`): the n-th results of all models are one run's. `None` for what all
+            other models teach: a machine that is known.
     """
     passed = [record for record in records if record.outcome.status is Status.PASS]
-    found = []
+    runs: defaultdict[tuple[tuple[str, str], int], list[Sequence[Record]]] = defaultdict(list)
     for case in summarize_cases(passed):
         known = spread or learnt_without(passed, case.case.model)
-        own = [msgspec.structs.replace(record, spread=known) for record in case.records]
+        own = [with_spread(record, known) for record in case.records]
         for pair in PAIRS:
             of_two = [of_pair(record, pair) for record in own]
-            for taken, ratio in _cut(of_two, pair, protocol):
-                summary = summarize_case(taken)
-                seconds = [record.seconds.get("measure", 0.0) / len(PAIRS) for record in taken]
-                found.append(
-                    Series(
-                        model=case.case.model,
-                        pair=pair,
-                        ratio=ratio,
-                        replicates=len(taken),
-                        measured_s=math.fsum(seconds),
-                        within_target=is_precise(ratio, protocol.target),
-                        is_disturbed=summary.is_disturbed,
-                        is_conclusive=summary.is_conclusive,
-                    )
-                )
-    return found
+            for index, taken in enumerate(_cut(of_two, pair, protocol)):
+                runs[pair, index].append(taken)
+    return [
+        one
+        for (pair, _), run in runs.items()
+        for taken in (run if spread is None else _at_the_end(run, pair, spread))
+        if (one := _series(taken, pair, protocol))
+    ]
+
+
+def _at_the_end(
+    run: Sequence[Sequence[Record]], pair: tuple[str, str], assumed: Spread
+) -> list[Sequence[Record]]:
+    """Have each case of a run judged by what the others have taught by then."""
+    spreads = by_others(assumed, [pair_variance(taken, pair) for taken in run])
+    return [
+        [with_spread(record, spread) for record in taken]
+        for taken, spread in zip(run, spreads, strict=True)
+    ]
+
+
+def _series(taken: Sequence[Record], pair: tuple[str, str], protocol: Protocol) -> Series | None:
+    ratio, summary = speedup_over(*pair, taken), summarize_case(taken)
+    if ratio is None:
+        return None
+    seconds = [record.seconds.get("measure", 0.0) / len(PAIRS) for record in taken]
+    return Series(
+        model=summary.case.model,
+        pair=pair,
+        ratio=ratio,
+        replicates=len(taken),
+        measured_s=math.fsum(seconds),
+        within_target=is_precise(ratio, protocol.target),
+        is_disturbed=summary.is_disturbed,
+        is_conclusive=summary.is_conclusive,
+    )
 
 
 def _cut(
     records: Sequence[Record], pair: tuple[str, str], protocol: Protocol
-) -> Iterator[tuple[Sequence[Record], Ratio]]:
+) -> Iterator[Sequence[Record]]:
     # A result is begun only if it can be finished: to keep the narrow ones of those that can't
     # would choose among them.
     start, n = 0, protocol.replicates
@@ -221,8 +243,7 @@ def _cut(
         taken = records[start : start + n]
         ratio = speedup_over(*pair, taken)
         if n >= protocol.most_replicates or (ratio and is_precise(ratio, protocol.target)):
-            if ratio:
-                yield taken, ratio
+            yield taken
             start, n = start + n, protocol.replicates
         else:
             n += 1

@@ -41,7 +41,8 @@ and 5 %.
 
 _LEGEND = f"""
 *Ours* is the default protocol: 3 to 5 processes until the interval is within 1 %, its variance
-moderated by what all other models teach; *nothing learnt* assumes {ASSUMED_SPREAD.sd_log:.1%}.
+moderated by what all other models teach. *In a first run* {ASSUMED_SPREAD.sd_log:.1%} is assumed as
+long as it goes on; when it ends its own other models have taught as well.
 Results that something disturbed conclude nothing, in a run as here, and are left out of the
 rates. So are those whose arms seem to interfere with each other; a run times such arms in processes
 of their own, which is not done here, so how often that is wrong is not known. Seconds are those of
@@ -109,7 +110,7 @@ def _page(runs: Sequence[Calibration], groups: Sequence[_Results], picture: str 
         scale=runs[0].manifest.plan.cases[0].scale,
         replicates=len(passed),
     )
-    headers = ["", "ours", "ours, nothing learnt", "usual"]
+    headers = ["", "ours", "ours, in a first run", "usual"]
     lines = [text, *_table(_rate_rows(groups[0]), headers), _LEGEND]
     if picture:
         lines += [f"![Each result of identical arms]({picture})", ""]

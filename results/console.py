@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from typing import TYPE_CHECKING, TextIO
 
@@ -12,6 +13,7 @@ from dynamometer.results.batch_sizes import is_search, summarize_search
 from dynamometer.results.cases import BASELINE, NO_BACKEND
 from dynamometer.results.inference import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.records import PASSED, Status
+from dynamometer.results.spreads import shared
 from dynamometer.results.summary import CaseSummary, summarize_case, summarize_suite
 from dynamometer.results.verdicts import judge
 
@@ -58,8 +60,10 @@ class Console:
     def close(self) -> None:
         """Print what the cases come to."""
         if self._cases:
+            known, self._cases = self._cases, shared(self._cases)
             usual = controls_report.without_controls(self._cases)
-            print("\n".join(suite_lines(usual)), file=self._stream, flush=True)
+            lines = [*suite_lines(usual), *_spread_lines(known, self._cases)]
+            print("\n".join(lines), file=self._stream, flush=True)
         for text in (
             *controls_report.lines(self._cases),
             *coverage_report.lines(controls_report.without_controls(self._coverages)),
@@ -130,6 +134,16 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
     marks = {mark for case in cases for mark in _marks(case)}
     explained = [f"{mark}: {text}" for mark, text in _MEANINGS.items() if mark in marks]
     return lines + (["", *explained] if explained else []) + _problems(cases)
+
+
+def _spread_lines(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> list[str]:
+    """Say what the cases have taught of the machine, if nothing was known of it."""
+    old, new = ([case.records[0].spread.sd_log for case in cases] for cases in (before, after))
+    if old == new:
+        return []
+    found, assumed = statistics.median(new), statistics.median(old)
+    text = f"from process to process speedups differ by {found:.1%}, as these cases show;"
+    return ["", f"{text} their lines assume {assumed:.1%}, tables and CSV don't"]
 
 
 def _overhead_lines(cases: Sequence[CaseSummary]) -> list[str]:

@@ -10,6 +10,7 @@ from dynamometer.results.batch_sizes import is_search, summarize_search
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.dashboard_status import accuracy_string
 from dynamometer.results.records import Status
+from dynamometer.results.spreads import shared
 from dynamometer.results.summary import compression_ratio, summarize_case
 from dynamometer.results.verdicts import judge
 
@@ -146,7 +147,7 @@ class CsvFiles:
     """Writes a row as each case ends; what is missing is empty, never 0.
 
     What can be said only of all cases together, verdicts and adjusted p-values, is filled in at
-    the end.
+    the end; intervals are then those that all cases together give.
     """
 
     def __init__(self, directory: Path, *, compatible: bool = False) -> None:
@@ -219,12 +220,13 @@ class CsvFiles:
             file.close()
 
     def _rewrite(self) -> None:
-        judged = judge(controls_report.without_controls(self._timed))
+        timed = shared(self._timed)
+        judged = judge(controls_report.without_controls(timed))
         over_eager = {
             (each.case.case.id, each.arm): each for each in judged if each.base == BASELINE
         }
         of_backends = [each for each in judged if each.base != BASELINE]
-        arms = [(case, arm) for case in self._timed for arm in case.arms]
+        arms = [(case, arm) for case in timed for arm in case.arms]
         again = {_arm_file(*each) for each in arms} | {_pairs_file(each) for each in of_backends}
         for name in again & self._files.keys():
             self._files.pop(name).close()

@@ -105,17 +105,43 @@ def pool(variances: Iterable[tuple[float, float]]) -> Spread | None:
     found = [(variance, df) for variance, df in variances if variance > 0 and df > 0]
     if len(found) < _FEWEST_SERIES:
         return None
-    centred = [
-        math.log(variance) - special.digamma(df / 2) + math.log(df / 2) for variance, df in found
-    ]
+    centred = [math.log(variance) + _log_bias(df) for variance, df in found]
     mean = statistics.fmean(centred)
     by_chance = statistics.fmean(special.polygamma(1, df / 2) for _, df in found)
     excess = statistics.variance(centred) - by_chance
     df = 2 * _inverse_trigamma(excess) if excess > 0 else math.inf
     if math.isfinite(df):
-        mean += special.digamma(df / 2) - math.log(df / 2)
+        mean -= _log_bias(df)
     most = min(MOST_DF, math.fsum(own_df for _, own_df in found))
     return Spread(sd_log=math.sqrt(math.exp(mean)), df=min(df, most))
+
+
+def updated(assumed: Spread, variances: Iterable[tuple[float, float]]) -> Spread:
+    """Learn from however few series, beside what is assumed, which counts as one more of them.
+
+    The mean of the variances' logarithms, weighted by degrees of freedom; each is corrected by what
+    it is expected to be off, given the assumption's degrees of freedom, which stay.
+
+    Args:
+        assumed: where nothing is known.
+        variances: of each series its variance and the degrees of freedom of that.
+
+    Source:
+        The expectation in Smyth 2004 (see `pool`), with d0 given.
+    """
+    logs = [(2 * math.log(assumed.sd_log), assumed.df)]
+    logs += [
+        (math.log(variance) + _log_bias(df) - _log_bias(assumed.df), df)
+        for variance, df in variances
+        if variance > 0 and df > 0
+    ]
+    mean = math.fsum(log * df for log, df in logs) / math.fsum(df for _, df in logs)
+    return Spread(sd_log=math.sqrt(math.exp(mean)), df=assumed.df)
+
+
+def _log_bias(df: float) -> float:
+    """Say by how much the logarithm of a variance is too small on average."""
+    return math.log(df / 2) - float(special.digamma(df / 2))
 
 
 _FEWEST_SERIES = 3

@@ -10,7 +10,7 @@ from scipy import stats
 
 from dynamometer.results import inference
 from dynamometer.results.inference import Verdict, adjusted, pool, verdict, wilson
-from dynamometer.results.records import Ratio
+from dynamometer.results.records import Ratio, Spread
 
 # Benjamini and Hochberg 1995, section 4: fifteen p-values, of which four are significant at 5 %.
 PUBLISHED = (
@@ -131,3 +131,18 @@ def test_averaging_ratios() -> None:
     assert average.value == pytest.approx(1.0)
     assert math.log(average.high) == pytest.approx(0.01 / math.sqrt(2))
     assert inference.geometric_mean([]) is None
+
+
+def test_an_assumption_is_one_series_among_others() -> None:
+    """Without others it stands; with many that are as expected it is outweighed."""
+    assumed = Spread(sd_log=0.006, df=8.0)
+    assert inference.updated(assumed, []).sd_log == pytest.approx(0.006)
+    assert inference.updated(assumed, [(0.0, 2.0), (1.0, 0.0)]).sd_log == pytest.approx(0.006)
+    rng = np.random.default_rng(0)
+    # Variances whose prior has the assumption's degrees of freedom, as is the model.
+    truths = 0.012**2 * 8.0 / rng.chisquare(8.0, 2_000)
+    drawn = [(float(truth * rng.chisquare(2.0) / 2.0), 2.0) for truth in truths]
+    found = inference.updated(assumed, drawn)
+    assert found.sd_log == pytest.approx(0.012, rel=0.03)
+    assert found.df == 8.0
+    assert 0.006 < inference.updated(assumed, drawn[:4]).sd_log < 0.012

@@ -1,7 +1,10 @@
-"""What is learnt from earlier runs, and from which."""
+"""What is learnt from earlier runs, from which, and from a run itself."""
 
 from __future__ import annotations
 
+import math
+import random
+import statistics
 from typing import TYPE_CHECKING
 
 import factories
@@ -10,12 +13,12 @@ import pytest
 from dynamometer.common.spreads import known_spread
 from dynamometer.results import store
 from dynamometer.results.cases import BASELINE
-from dynamometer.results.records import ASSUMED_SPREAD
+from dynamometer.results.records import ASSUMED_SPREAD, Spread
+from dynamometer.results.spreads import shared, with_spread
+from dynamometer.results.summary import CaseSummary, summarize_case
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from dynamometer.results.records import Spread
 
 PLAN = factories.plan(experiments=("speedup",))
 
@@ -60,3 +63,58 @@ def test_the_newest_come_first(tmp_path: Path) -> None:
     add_run(tmp_path, "1", 60, 0.2)
     add_run(tmp_path, "2", 60, 0.01)
     assert known(tmp_path).sd_log == pytest.approx(0.01, rel=0.5)
+
+
+def run_of(models: int, sd: float, rng: random.Random, spread: Spread) -> list[CaseSummary]:
+    """Make a run of identical arms, three processes each, whose log speedups differ so much."""
+    return [
+        summarize_case(
+            [
+                with_spread(
+                    factories.measured_record(
+                        factories.case(f"m{model}"),
+                        replicate=replicate,
+                        seconds={BASELINE: 0.010, "inductor": 0.010 * math.exp(rng.gauss(0.0, sd))},
+                    ),
+                    spread,
+                )
+                for replicate in range(3)
+            ]
+        )
+        for model in range(models)
+    ]
+
+
+def alarms(cases: list[CaseSummary]) -> list[bool]:
+    """Say of each case whether its arms are called different."""
+    return [arm.speedup is not None and arm.speedup.p_value < 0.05
+            for case in cases for arm in case.arms]  # fmt: skip
+
+
+def test_a_first_run_learns_from_itself() -> None:
+    """Where processes differ by twice what is assumed, few identical arms are called different."""
+    rng = random.Random(0)
+    runs = [run_of(12, 2 * ASSUMED_SPREAD.sd_log, rng, ASSUMED_SPREAD) for _ in range(30)]
+    before = [each for run in runs for each in alarms(run)]
+    after = [each for run in runs for each in alarms(shared(run))]
+    assert statistics.fmean(before) > 0.12
+    assert statistics.fmean(after) < 0.08
+
+
+def test_what_is_known_or_alone_stays() -> None:
+    """Where earlier runs have taught, or there is no other case, nothing changes."""
+    rng = random.Random(0)
+    known = run_of(3, 0.05, rng, Spread(sd_log=0.004, df=11.0))
+    assert shared(known) == known
+    alone = run_of(1, 0.05, rng, ASSUMED_SPREAD)
+    (same,) = shared(alone)
+    assert same.records[0].spread.sd_log == pytest.approx(ASSUMED_SPREAD.sd_log)
+    assert shared([]) == []
+
+
+def test_a_case_is_not_its_own_teacher() -> None:
+    """One that varies more than all others widens theirs, not its own."""
+    rng = random.Random(0)
+    wild, *calm = [*run_of(1, 0.3, rng, ASSUMED_SPREAD), *run_of(5, 0.006, rng, ASSUMED_SPREAD)]
+    own, *others = [case.records[0].spread.sd_log for case in shared([wild, *calm])]
+    assert own < min(others)
