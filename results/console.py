@@ -138,12 +138,14 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
 
 def _spread_lines(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> list[str]:
     """Say what the cases have taught of the machine, if nothing was known of it."""
-    old, new = ([case.records[0].spread.sd_log for case in cases] for cases in (before, after))
-    if old == new:
+    assumed, found = (
+        f"{statistics.median(case.records[0].spread.sd_log for case in cases):.1%}"
+        for cases in (before, after)
+    )
+    if assumed == found:
         return []
-    found, assumed = statistics.median(new), statistics.median(old)
-    text = f"from process to process speedups differ by {found:.1%}, as these cases show;"
-    return ["", f"{text} their lines assume {assumed:.1%}, tables and CSV don't"]
+    text = f"from process to process speedups differ by {found}, as these cases show;"
+    return ["", f"{text} their lines assume {assumed}, tables and CSV don't"]
 
 
 def _overhead_lines(cases: Sequence[CaseSummary]) -> list[str]:

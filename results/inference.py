@@ -129,12 +129,14 @@ def updated(assumed: Spread, variances: Iterable[tuple[float, float]]) -> Spread
     Source:
         The expectation in Smyth 2004 (see `pool`), with d0 given.
     """
-    logs = [(2 * math.log(assumed.sd_log), assumed.df)]
-    logs += [
+    logs = [
         (math.log(variance) + _log_bias(df) - _log_bias(assumed.df), df)
         for variance, df in variances
         if variance > 0 and df > 0
     ]
+    if not logs:
+        return assumed
+    logs.append((2 * math.log(assumed.sd_log), assumed.df))
     mean = math.fsum(log * df for log, df in logs) / math.fsum(df for _, df in logs)
     return Spread(sd_log=math.sqrt(math.exp(mean)), df=assumed.df)
 

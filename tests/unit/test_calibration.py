@@ -95,7 +95,7 @@ def test_series_take_what_the_protocol_would() -> None:
     noisy = calibration.series(made_up(0.05), protocol, ASSUMED_SPREAD)
     wide = [each for each in noisy if not each.within_target]
     assert len(wide) > 0.9 * len(noisy)
-    assert {each.replicates for each in wide} == {5}
+    assert sum(each.replicates == 5 for each in wide) > 0.9 * len(wide)
 
 
 def test_results_that_were_disturbed_conclude_nothing() -> None:
