@@ -130,7 +130,7 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
             "",
             "screening: one replicate; intervals rest on the spread of other runs (-r 3 for more)",
         ]
-    lines += _overhead_lines(cases)
+    lines += _overhead_lines(cases) + _reasons_against_one_graph(cases)
     marks = {mark for case in cases for mark in _marks(case)}
     explained = [f"{mark}: {text}" for mark, text in _MEANINGS.items() if mark in marks]
     return lines + (["", *explained] if explained else []) + _problems(cases)
@@ -148,6 +148,17 @@ def _spread_lines(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -
     return ["", f"{text} their lines assume {assumed}, tables and CSV don't"]
 
 
+def _reasons_against_one_graph(cases: Sequence[CaseSummary]) -> list[str]:
+    """Say in full why models that had to be one graph are not, with what Dynamo advises."""
+    found = [
+        f"  {case.case.model}: {' '.join((arm.outcome.reason or str(arm.outcome.status)).split())}"
+        for case in cases
+        for arm in case.arms
+        if case.case.nopython and arm.outcome.status is Status.FAIL
+    ]
+    return ["", "not one graph:", *found] if found else []
+
+
 def _overhead_lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Say what Dynamo costs where it runs graphs as they are: on average, and at worst."""
     found = [
@@ -161,11 +172,16 @@ def _overhead_lines(cases: Sequence[CaseSummary]) -> list[str]:
         return []
     ratio, arm, case = min(found, key=lambda each: each[0].value)
     text = f"worst {_cost(ratio)} ({case.case.model})"
-    extra_s = (arm.latency_s or 0.0) - (case.baseline.latency_s or 0.0)
-    if arm.capture and arm.capture.guards_s and extra_s > 0:
-        share = min(1.0, arm.capture.guards_s / extra_s)
-        text += f", of which {arm.capture.guards} guards are {share:.0%}"
+    if arm.latency_s and case.baseline.latency_s:
+        text += f": {_microseconds(arm.latency_s - case.baseline.latency_s)} a step"
+    if arm.capture and arm.capture.guards_s:
+        guards = f"{arm.capture.guards} guards"
+        text += f"; to check its {guards} takes {_microseconds(arm.capture.guards_s)}"
     return ["", f"Dynamo without a backend costs {_cost(average)} on average; {text}"]
+
+
+def _microseconds(seconds: float) -> str:
+    return f"{1e6 * seconds:.0f} us"
 
 
 def _cost(speedup: Estimate) -> str:

@@ -71,7 +71,7 @@ def _of_coverage(found: CoverageSummary) -> list[str]:
     of_time = "-" if seen.share_of_time is None else f"{seen.share_of_time:.0%}"
     return [
         str(len(seen.graphs)),
-        str(len(seen.breaks)),
+        str(sum(each.times for each in seen.breaks)),
         f"{seen.captured_ops}/{seen.total_ops}",
         of_time,
         str(found.outcome.status),

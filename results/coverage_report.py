@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
@@ -100,14 +101,14 @@ class Reason:
         models: that have it.
         times: graphs that end for it.
         lost_ops: operators lost for it, of one step of every model.
-        lost_s: seconds, likewise.
+        lost_s: seconds, likewise; `None` where time tells nothing of any model.
     """
 
     text: str
     models: int
     times: int
     lost_ops: int
-    lost_s: float
+    lost_s: float | None
 
 
 def is_coverage(records: Sequence[Record]) -> bool:
@@ -228,23 +229,23 @@ def _means(seen: Sequence[Coverage]) -> str:
 
 def reasons(seen: Iterable[Coverage]) -> list[Reason]:
     """Rank the reasons graphs had to end for by the operators they cost."""
-    groups: defaultdict[str, list[tuple[int, int, int, float]]] = defaultdict(list)
+    groups: defaultdict[str, list[tuple[int, GraphBreak | SkippedFrame]]] = defaultdict(list)
     for index, coverage in enumerate(seen):
-        for each in coverage.breaks:
-            groups[each.reason].append((index, each.times, each.lost_ops, each.lost_s or 0.0))
-        for frame in coverage.skipped:
-            groups[frame.reason].append((index, 1, frame.lost_ops, frame.lost_s or 0.0))
+        for each in coverage.losses:
+            groups[each.reason].append((index, each))
     found = [
         Reason(
             text=text,
-            models=len({index for index, *_ in group}),
-            times=sum(times for _, times, _, _ in group),
-            lost_ops=sum(ops for _, _, ops, _ in group),
-            lost_s=sum(seconds for *_, seconds in group),
+            models=len({index for index, _ in group}),
+            times=sum(each.times if isinstance(each, GraphBreak) else 1 for _, each in group),
+            lost_ops=sum(each.lost_ops for _, each in group),
+            lost_s=_sum(each.lost_s for _, each in group),
         )
         for text, group in groups.items()
     ]
-    return sorted(found, key=lambda each: (-each.lost_ops, -each.lost_s, -each.times, each.text))
+    return sorted(
+        found, key=lambda each: (-each.lost_ops, -(each.lost_s or 0.0), -each.times, each.text)
+    )
 
 
 def _most_graphs(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
@@ -268,21 +269,30 @@ def _reasons(seen: Sequence[Coverage]) -> list[str]:
 def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
     """List what costs most: the share of its model's operators, then of its time."""
     rows = [
-        (each.lost_ops / (seen.total_ops or 1), (each.lost_s or 0.0) / (seen.total_s or 1), name,
-         each)
+        (each.lost_ops / (seen.total_ops or 1), _share_of_time(each, seen), name, each)
         for name, seen in counted
         for each in seen.losses
-    ]  # fmt: skip
-    worth = [entry for entry in rows if entry[0] or entry[1] > _VISIBLE]
-    worth.sort(key=lambda entry: (-entry[0], -entry[1]))
+    ]
+    worth = [entry for entry in rows if entry[0] or (entry[1] or 0.0) > _VISIBLE]
+    worth.sort(key=lambda entry: (-entry[0], -(entry[1] or 0.0)))
     return _table(
         "fix these first",
         [
-            [name, *_place(each), f"{share:.1%}", f"{time:.1%}", _advice(each)[:60]]
+            [
+                name,
+                *_place(each),
+                f"{share:.1%}",
+                "-" if time is None else f"{time:.1%}",
+                _advice(each)[:60],
+            ]
             for share, time, name, each in worth[:_SHOWN]
         ],
         ["model", "where", "line", "ops", "time", "what Dynamo says"],
     )
+
+
+def _share_of_time(lost: GraphBreak | SkippedFrame, seen: Coverage) -> float | None:
+    return lost.lost_s / seen.total_s if lost.lost_s is not None and seen.total_s else None
 
 
 _VISIBLE = 0.01
@@ -320,9 +330,14 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return statistics.fmean(known) if known else None
 
 
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) if known else None
+
+
 def _percent(share: float | None) -> str:
     return "   -" if share is None else f"{share:4.0%}"
 
 
-def _milliseconds(seconds: float) -> str:
-    return f"{1e3 * seconds:.2f} ms"
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{1e3 * seconds:.2f} ms"
