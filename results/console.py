@@ -15,6 +15,7 @@ from dynamometer.results.inference import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.records import PASSED, Status
 from dynamometer.results.spreads import shared
 from dynamometer.results.summary import CaseSummary, summarize_case, summarize_suite
+from dynamometer.results.texts import name_columns, speedup_text
 from dynamometer.results.verdicts import judge
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from dynamometer.results.records import Estimate, Record
     from dynamometer.results.summary import ArmSummary, SuiteSummary
     from dynamometer.results.verdicts import Judgement
-
-_NAME_WIDTH = 30
 
 
 class Console:
@@ -74,7 +73,7 @@ class Console:
 
 def search_line(search: BatchSizeSummary) -> str:
     """Render one search: the largest batch, the fastest, and what ended it."""
-    name = f"{search.case.device:4} {search.case.model:<{_NAME_WIDTH}}"
+    name = name_columns(search.case)
     passed = search.end.status is Status.PASS
     end = search.end.reason if passed else f"then {search.end.line}"
     if search.largest is None or search.fastest is None:
@@ -94,10 +93,9 @@ def case_line(case: CaseSummary) -> str:
         arms = case.outcome.line  # no arm has anything of its own to say
     else:
         arms = "  ".join(_arm_text(case, arm) for arm in case.arms)
-    name = f"{case.case.label:<{_NAME_WIDTH}}"
     again = f", {captures[0].recompiles} recompiles" if captures and case.case.dynamic else ""
     marks = "".join(f" {mark}" for mark in _marks(case))
-    return f"{case.case.device:4} {name} {ok:3}/{total:3} frames{again}, {arms}{marks}"
+    return f"{name_columns(case.case)} {ok:3}/{total:3} frames{again}, {arms}{marks}"
 
 
 def _marks(case: CaseSummary) -> list[str]:
@@ -211,7 +209,7 @@ def _verdict_lines(judged: Sequence[Judgement]) -> list[str]:
         own = [each for each in judged if (each.base, each.arm) == (base, arm)]
         counts = Counter(each.verdict for each in own)
         average = geometric_mean([each.ratio for each in own if each.case.is_conclusive])
-        rows.append([f"{arm} against {base}", _estimate(average),
+        rows.append([f"{arm} against {base}", speedup_text(average),
                      *(str(counts[verdict]) for verdict in Verdict)])  # fmt: skip
     return _table(rows, ["pair", "geomean speedup", *(str(verdict) for verdict in Verdict)])
 
@@ -270,7 +268,7 @@ def _timed_row(arm: SuiteSummary) -> list[str]:
     return [
         arm.name,
         _rate(arm),
-        _estimate(arm.geomean),
+        speedup_text(arm.geomean),
         str(len(arm.speedups)),
         _number(sum(times) / len(times) if times else None, "{:.1f} s"),
         _number(sum(ratios) / len(ratios) if ratios else None, "{:.2f}x"),
@@ -284,10 +282,6 @@ def _problems(cases: Sequence[CaseSummary]) -> list[str]:
     if not counts:
         return []
     return ["", "not passed: " + ", ".join(f"{n} {status}" for status, n in counts.items())]
-
-
-def _estimate(found: Estimate | None) -> str:
-    return f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}]" if found else "-"
 
 
 def _number(value: float | None, form: str) -> str:

@@ -6,7 +6,6 @@ import math
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +14,7 @@ from tabulate import tabulate
 from dynamometer.results.cases import COVERAGE
 from dynamometer.results.coverage import GraphBreak
 from dynamometer.results.records import Status
+from dynamometer.results.texts import name_columns, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -74,7 +74,6 @@ LOSS_COLUMNS = (
 """One row for each graph break, each function that was left as it is, and each recompile."""
 
 _SHOWN = 10
-_NAME_WIDTH = 30
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ def loss_rows(found: CoverageSummary) -> list[dict[str, object]]:
 def line(found: CoverageSummary) -> str:
     """Render one model: frames, graphs, and the shares of operators and time inside them."""
     case, seen = found.case, found.coverage
-    name = f"{case.device:4} {case.label:<{_NAME_WIDTH}}"
+    name = name_columns(case)
     if seen is None:
         return f"{name} {found.outcome.line}"
     return (
@@ -302,10 +301,10 @@ _VISIBLE = 0.01
 def _place(lost: GraphBreak | SkippedFrame) -> tuple[str, str]:
     """Say where something is lost: the file and line, and what is there."""
     if isinstance(lost, GraphBreak):
-        return f"{PurePath(lost.file).name}:{lost.line}", (lost.code or "")[:_CODE_WIDTH]
+        return place(lost.file, lost.line), (lost.code or "")[:_CODE_WIDTH]
     file, line = lost.cause
     text = f"{lost.function}() is left as it is"
-    return f"{PurePath(file).name}:{line}", text[:_CODE_WIDTH]
+    return place(file, line), text[:_CODE_WIDTH]
 
 
 _CODE_WIDTH = 40

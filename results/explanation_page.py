@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import jinja2
 from tabulate import tabulate
 
 from dynamometer.results.guard_words import failed_in_words
+from dynamometer.results.texts import place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,11 +78,6 @@ def title(frame: Frame) -> str:
 def in_source(text: str) -> str:
     """Say of functions Dynamo has made what they are."""
     return _RESUMED.sub(r"the rest of \1, from line \2", text)
-
-
-def place(file: str, line: int) -> str:
-    """Name a line briefly."""
-    return f"{PurePath(file).name}:{line}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from dynamometer.results.cases import BASELINE, SIZES
@@ -12,6 +11,7 @@ from dynamometer.results.records import Status
 from dynamometer.results.replicates import spread_of
 from dynamometer.results.sizes import STATIC, metric_at
 from dynamometer.results.statistics import log_speedup, speedup
+from dynamometer.results.texts import name_columns, place, speedup_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from dynamometer.results.cases import Case
     from dynamometer.results.records import Measurement, Outcome, Ratio, Record, Spread
     from dynamometer.results.sizes import SizeSweep, Specialization
-
-_NAME_WIDTH = 30
 
 COLUMNS = (
     "dev", "name", "batch_size", "size", "eager_latency", "abs_latency", "static_latency",
@@ -167,7 +165,7 @@ def _row(found: OneSize) -> dict[str, object]:
 
 def lines(found: SweepSummary) -> list[str]:
     """Render one model: what varies, each size, and what was made a number where."""
-    name = f"{found.case.device:4} {found.case.label:<{_NAME_WIDTH}}"
+    name = name_columns(found.case)
     seen = found.sweep
     if seen is None or found.outcome.status is not Status.PASS:
         return [f"{name} {found.outcome.line}"]
@@ -196,21 +194,16 @@ _SHOWN = 5
 
 
 def _size_line(found: OneSize) -> str:
-    over_static = _ratio_text(found.over_static) if found.over_static else "-"
     return (
         f"     {found.size:<24} eager {1e3 * found.eager_s:8.2f} ms,"
-        f" {_ratio_text(found.over_eager)} over eager,"
-        f" {over_static} over compiled for it alone"
+        f" {speedup_text(found.over_eager)} over eager,"
+        f" {speedup_text(found.over_static)} over compiled for it alone"
     )
-
-
-def _ratio_text(found: Ratio) -> str:
-    return f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}]"
 
 
 def _specialization(found: Specialization) -> str:
     text = f"{found.size} == {found.number}"
-    if found.file is None:
+    if found.file is None or found.line is None:
         return text
     code = f": {found.code}" if found.code else ""
-    return f"{text}, {PurePath(found.file).name}:{found.line} in {found.function}{code}"
+    return f"{text}, {place(found.file, found.line)} in {found.function}{code}"
