@@ -65,7 +65,7 @@ def summary(found: Explanation) -> list[str]:
         _count(found.graphs, "graph"),
         _count(len(found.breaks), "graph break"),
         _count(len(found.recompiles), "recompile"),
-        *[f"{_count(len(found.left_alone), 'function')} left as it is"] * bool(found.left_alone),
+        *[f"{_count(len(found.left_alone), 'function')} left alone"] * bool(found.left_alone),
     )
     return [f"{found.target}, as torch {found.torch} compiles it", ", ".join(counts)]
 
