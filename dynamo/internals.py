@@ -164,7 +164,9 @@ class CompileLog:
         """
         everything = utils.get_compilation_metrics()[self.compilations :]
         metrics = [each for each in everything if each.co_name]
-        failed = [each for each in metrics if each.fail_reason]
+        # One that is refused, as it was compiled too often, has only the number of its frame.
+        places = {_frame_number(each): _place(each) for each in metrics}
+        failed = [each for each in everything if each.fail_reason and _frame_number(each) in places]
         return Compilations(
             frames=utils.counters["frames"]["total"] - self.frames,
             frames_ok=utils.counters["frames"]["ok"] - self.frames_ok,
@@ -175,7 +177,7 @@ class CompileLog:
             ),
             skipped=tuple(
                 SkippedFrame(
-                    **_place(each),
+                    **places[_frame_number(each)],
                     reason=headline(each.fail_reason or ""),
                     stopped_file=each.fail_user_frame_filename,
                     stopped_line=each.fail_user_frame_lineno,
@@ -189,10 +191,14 @@ class CompileLog:
             ),
             guards=sum(each.guard_count or 0 for each in metrics),
             recompile_limit_hits=sum(
-                "recompile limit exceeded" in (each.fail_reason or "")
-                for each in everything  # refused before torch notes the frame's name
+                "recompile limit exceeded" in (each.fail_reason or "") for each in everything
             ),
         )
+
+
+def _frame_number(found: utils.CompilationMetrics) -> str:
+    """Give what all compilations of a function have in common: the first part of `3/8`."""
+    return str(found.compile_id).rpartition("/")[0]
 
 
 def _place(found: utils.CompilationMetrics) -> dict[str, Any]:

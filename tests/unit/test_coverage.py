@@ -374,6 +374,31 @@ def test_a_model_that_never_rests_is_not_timed() -> None:
     assert line.lost_s is None
 
 
+class Refused(nn.Module):
+    """Calls a function with more words than it may be compiled for."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        for index in range(torch._dynamo.config.recompile_limit + 2):
+            x = worded(x, str(index))
+        return x
+
+
+def worded(x: torch.Tensor, word: str) -> torch.Tensor:
+    """Compute, by a constant."""
+    torch._dynamo.graph_break()
+    return x.sin() * len(word)
+
+
+def test_a_function_that_was_compiled_too_often_is_named() -> None:
+    """With what it runs uncompiled."""
+    found = count(Refused(), training=False)
+    assert found.recompile_limit_hits == 1
+    assert found.unexplained_ops == 0
+    assert "worded" in {each.function for each in found.skipped if each.lost_ops}
+    assert found.captured_ops < found.total_ops
+
+
 def test_times_add_up() -> None:
     """What is spent inside graphs is part of the forward, and what is lost is none of that."""
     found = count(models.Breaks(), training=False)
