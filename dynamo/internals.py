@@ -101,7 +101,7 @@ def noting_breaks() -> Iterator[list[BreakNote]]:
 
     def log_graph_break(self: Any, code_options: Any, **said: Any) -> None:
         error = said["exc"]
-        if not error.logged:
+        if not getattr(error, "logged", False):
             stack = getattr(error, "real_stack", None) or TracingContext.extract_stack()
             place = (code_options[f"co_{each}"] for each in ("filename", "firstlineno", "name"))
             text = getattr(error, "msg", str(error))
