@@ -26,7 +26,7 @@ from dynamometer.common.timing import (
     measure_blocks,
     settle,
 )
-from dynamometer.dynamo import capture
+from dynamometer.dynamo import capture, internals
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.interference import (
     LONGEST_DISTURBANCE,
@@ -79,6 +79,7 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
         bench.build(name, loaded, reference)
     del reference  # and with it whatever was computed in float64
     blocks = bench.visit_together(groups or (job.arms,))
+    bench.time_guards()
     found = (
         *bench.compile_times(),
         *latencies(LATENCY_ALONE, bench.alone),
@@ -152,6 +153,17 @@ class _Bench:
                 blocks = blocks.then(found or Blocks())
         self._padding.clear()
         return blocks
+
+    def time_guards(self) -> None:
+        """Add to what was captured of an arm how long its steps take to check guards."""
+        for name, arm in self._settled.items():
+            seen = self.results[name].capture
+            with self._context.stages.at(Stage.MEASURE, name):
+                action = partial(internals.lookup_s, arm.compiled.step.call)
+                spent_s = attempt(self._context.stages, action) if seen else None
+            if seen is not None and isinstance(spent_s, float):
+                timed = msgspec.structs.replace(seen, guards_s=spent_s)
+                self.results[name] = msgspec.structs.replace(self.results[name], capture=timed)
 
     def compile_times(self) -> list[Measurement]:
         """Give compile times, but for arms that found in the caches what another had compiled."""

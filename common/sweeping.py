@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
 import torch
 from torch.utils._pytree import tree_map_only
 
@@ -20,7 +21,7 @@ from dynamometer.common.timing import settle
 from dynamometer.dynamo import capture, sizes
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.interference import LONGEST_DISTURBANCE
-from dynamometer.results.records import PASSED, Absence, ArmResult, Stage
+from dynamometer.results.records import PASSED, Absence, ArmResult, Outcome, Stage
 from dynamometer.results.sizes import STATIC, metric_at
 
 if TYPE_CHECKING:
@@ -62,17 +63,21 @@ def sweep(context: Context) -> Findings:
     rested = False
     for index in range(len(names)):
         padding += pad_heap(rng)
-        with stages.at(Stage.COMPILE, arm):
-            static = _static(context, loaded, index, arm)
-        at_size = {BASELINE: eager.calls[index], arm: compiled.step.calls[index], STATIC: static}
-        with stages.at(Stage.MEASURE):
-            blocks = _measure(context, at_size, rng)
-        rested |= blocks.rested
-        visits, metric = blocks.calm, metric_at(index)
-        if len(visits) < (1 - LONGEST_DISTURBANCE) * len(blocks.visits):
-            absent += [Absence(metric=metric, arm=each, reason=_BUSY) for each in at_size]
+        at_size = {BASELINE: eager.calls[index], arm: compiled.step.calls[index]}
+        static = attempt(stages, partial(_static, context, loaded, index, arm))
+        if isinstance(static, Outcome):
+            absent.append(_absence(index, STATIC, static.reason))
         else:
-            found += latencies(metric, visits)
+            at_size[STATIC] = static
+        blocks = attempt(stages, partial(_measure, context, at_size, rng))
+        if isinstance(blocks, Outcome):
+            absent += [_absence(index, each, blocks.reason) for each in at_size]
+            continue
+        rested |= blocks.rested
+        if len(blocks.calm) < (1 - LONGEST_DISTURBANCE) * len(blocks.visits):
+            absent += [_absence(index, each, _BUSY) for each in at_size]
+        else:
+            found += latencies(metric_at(index), blocks.calm)
     del padding
     return Findings(
         outcome=PASSED,
@@ -91,22 +96,30 @@ def _observe(own: LoadedModel, names: tuple[str, ...]) -> SizeSweep:
     return sizes.observe(own.module, calls, names)
 
 
+def _absence(index: int, arm: str, reason: str | None) -> Absence:
+    return Absence(metric=metric_at(index), arm=arm, reason=reason or "it failed")
+
+
 def _static(context: Context, loaded: LoadedModel, index: int, arm: str) -> Callable[[], object]:
-    """Compile for one size alone, which is then the only one there is."""
+    """Compile for one size alone, which is then the only one there is; all of it, or fail."""
     inputs = loaded.calls[index]
     own = replace(loaded, args=inputs.args, kwargs=inputs.kwargs, others=()).copy()
     own = own.with_inputs(partial(tree_map_only, torch.Tensor, torch.clone))  # without marks
-    (call,) = arms.compiled_step(context, own, arm, dynamic=False).calls
-    call()
+    strictly = msgspec.structs.replace(context.job, raise_backend_errors=True)
+    with context.stages.at(Stage.COMPILE, arm):
+        step = arms.compiled_step(replace(context, job=strictly), own, arm, dynamic=False)
+        (call,) = step.calls
+        call()
     return call
 
 
 def _measure(context: Context, calls: Calls, rng: random.Random) -> Blocks:
     watch = arms.stopwatch(context)
-    settled_s = {
-        name: settle(watch, call, capture.frames_seen).latency_s for name, call in calls.items()
-    }
-    threads = {name: arms.threads_of(context, call) for name, call in calls.items()}
-    return visit_in_turn(
-        context, calls, settled_s, ArmThreads.now(threads), context.job.protocol, rng
-    )
+    with context.stages.at(Stage.MEASURE):
+        settled_s = {
+            name: settle(watch, call, capture.frames_seen).latency_s for name, call in calls.items()
+        }
+        threads = {name: arms.threads_of(context, call) for name, call in calls.items()}
+        return visit_in_turn(
+            context, calls, settled_s, ArmThreads.now(threads), context.job.protocol, rng
+        )

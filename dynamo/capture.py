@@ -53,7 +53,6 @@ class Snapshot:
             ops=now.ops - self.ops,
             breaks=dict(breaks),
             guards=log.guards,
-            guards_s=log.guards_s,
             recompiles=sum(
                 times
                 for frame, times in (now.compilations - first_call.compilations).items()

@@ -24,7 +24,7 @@ from dynamometer.dynamo import internals, state
 from dynamometer.results.coverage import CapturedGraph, Coverage, GraphBreak
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import FrameType
 
     import torch
@@ -38,12 +38,12 @@ class Site(NamedTuple):
     Attributes:
         file: of the source.
         line: at which the graph ends, or the function begins.
-        is_function: which of the two it is.
+        function: its name; `None` for the line alone.
     """
 
     file: str
     line: int
-    is_function: bool = False
+    function: str | None = None
 
 
 _TIMED_STEPS = 5
@@ -81,6 +81,8 @@ class Probe:
     ends: list[Site | None] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
     inside: int | None = None
+    notes: Sequence[internals.BreakNote] = ()
+    """What Dynamo could not follow so far."""
     in_model: bool = False
     model_calls: int = 0
     captured_s: float = 0.0
@@ -107,7 +109,7 @@ class Probe:
         del example_inputs
         index = len(self.ops)
         self.ops.append(sum(node.op.startswith("call_") for node in graph.graph.nodes))
-        ended = internals.break_after(graph)
+        ended = internals.break_after(graph, self.notes)
         self.ends.append(Site(ended.file, ended.line) if ended else None)
 
         def run(*args: Any) -> Any:
@@ -175,6 +177,9 @@ class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         gaps: between which graph calls they ran, by index of `Probe.gaps_s`; of forwards alone.
     """
 
+    supports_higher_order_operators = True
+    """Each, such as `torch.cond`, counts as one, whatever it runs."""
+
     def __init__(self, probe: Probe, sites: frozenset[Site]) -> None:
         """Count for a probe, operators outside graphs by these places."""
         super().__init__()  # type: ignore[no-untyped-call]  # torch's
@@ -236,7 +241,7 @@ class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
             code = frame.f_code
             for site in (
                 Site(code.co_filename, frame.f_lineno),
-                Site(code.co_filename, code.co_firstlineno, is_function=True),
+                Site(code.co_filename, code.co_firstlineno, code.co_name),
             ):
                 if site in self._sites:
                     return site
@@ -269,20 +274,21 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
         step: one step, which calls `capture.compiled`; compiles at its first call.
     """
     probe, log = capture.probe, capture.log
-    step()
-    first = log.read()
-    step()
-    seen = log.read()
-    sites = {Site(each.file, each.line) for each in seen.breaks}
-    sites |= {Site(each.file, each.line, is_function=True) for each in seen.skipped}
-    probe.restart()
-    with OpCounter(probe, frozenset(sites)) as counter:
+    with internals.noting_breaks() as probe.notes:
         step()
-    calls, model_calls = Counter(probe.calls), probe.model_calls
-    graphs = [CapturedGraph(ops=ops, calls=calls[index]) for index, ops in enumerate(probe.ops)]
-    captured_s, total_s, gaps_s = _time(probe, step)
+        first = log.read()
+        step()
+        seen = log.read(probe.notes)
+        probe.restart()
+        with OpCounter(probe, _sites(seen)) as counter:
+            step()
+        calls, model_calls = Counter(probe.calls), probe.model_calls
+        graphs = [CapturedGraph(ops=ops, calls=calls[index]) for index, ops in enumerate(probe.ops)]
+        captured_s, total_s, gaps_s = _time(probe, step)
+        guards_s = internals.lookup_s(step)
     settled = len(probe.ops) == len(graphs)  # else compiling is among what was timed
-    lost_s = _lost_s(counter, gaps_s, probe.gap_ends) if settled else {}
+    lost_s = _lost_s(counter, gaps_s, probe.gap_ends) if settled else None
+    losses = _Losses(dict(counter.lost), lost_s)
     return Coverage(
         frames=first.frames,
         frames_ok=first.frames_ok,
@@ -293,11 +299,11 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
         total_ops=counter.captured + counter.lost.total(),
         captured_s=captured_s if settled else None,
         total_s=total_s if settled else None,
-        breaks=_breaks(seen.breaks, counter, lost_s),
-        skipped=tuple(_with_losses(each, counter, lost_s) for each in seen.skipped),
+        breaks=_breaks(seen.breaks, losses),
+        skipped=_skipped(seen.skipped, losses),
         recompiles=seen.recompiles,
         guards=seen.guards,
-        guards_s=seen.guards_s,
+        guards_s=guards_s if settled else None,
         recompile_limit_hits=seen.recompile_limit_hits,
     )
 
@@ -317,38 +323,69 @@ def _time(probe: Probe, step: Callable[[], object]) -> tuple[float, float, list[
     )
 
 
+def _sites(seen: internals.Compilations) -> frozenset[Site]:
+    """Name every place that may lose operators."""
+    return frozenset(
+        (
+            *(Site(each.file, each.line) for each in seen.breaks),
+            *(Site(*each.left) for each in seen.breaks if each.left),
+            *(Site(each.file, each.line, each.function) for each in seen.skipped),
+        )
+    )
+
+
 def _lost_s(
     counter: OpCounter, gaps_s: Sequence[float], ends: Sequence[Site | None]
-) -> dict[Site, float]:
+) -> dict[Site | None, float]:
     """Put the seconds of each gap down to the lines whose operators ran in it.
 
     Where none did, as where a library computes something else, to the line before the gap.
     """
-    lost_s: defaultdict[Site, float] = defaultdict(float)
+    lost_s: defaultdict[Site | None, float] = defaultdict(float)
     for index, (gap_s, ended) in enumerate(zip(gaps_s, ends, strict=False)):
-        sites = {site: ops for site, ops in counter.gaps[index].items() if site is not None}
-        if not sites and ended is not None:
-            sites = {ended: 1}
+        sites = counter.gaps[index] or Counter((ended,))
         for site, ops in sites.items():
-            lost_s[site] += gap_s * ops / sum(sites.values())
+            lost_s[site] += gap_s * ops / sites.total()
     return lost_s
 
 
-def _with_losses(
-    frame: SkippedFrame, counter: OpCounter, lost_s: Mapping[Site, float]
-) -> SkippedFrame:
-    site = Site(frame.file, frame.line, is_function=True)
-    return msgspec.structs.replace(
-        frame, lost_ops=counter.lost[site], lost_s=lost_s.get(site, 0.0) if lost_s else None
+@dataclass
+class _Losses:
+    """What is lost at each place; whoever takes it first has it.
+
+    Attributes:
+        ops: operators.
+        seconds: `None` where time tells nothing.
+    """
+
+    ops: dict[Site | None, int]
+    seconds: dict[Site | None, float] | None
+
+    def take(self, sites: Iterable[Site]) -> dict[str, Any]:
+        """Give what is lost at some places, as fields."""
+        ops, seconds = 0, 0.0
+        for site in sites:
+            ops += self.ops.pop(site, 0)
+            seconds += self.seconds.pop(site, 0.0) if self.seconds is not None else 0.0
+        return {"lost_ops": ops, "lost_s": None if self.seconds is None else seconds}
+
+
+def _skipped(found: Iterable[SkippedFrame], losses: _Losses) -> tuple[SkippedFrame, ...]:
+    """Give each function once, however often Dynamo gave it up."""
+    functions = {Site(each.file, each.line, each.function): each for each in found}
+    return tuple(
+        msgspec.structs.replace(each, **losses.take((site,))) for site, each in functions.items()
     )
 
 
-def _breaks(
-    found: tuple[internals.Break, ...], counter: OpCounter, lost_s: Mapping[Site, float]
-) -> tuple[GraphBreak, ...]:
+def _breaks(found: Sequence[internals.Break], losses: _Losses) -> tuple[GraphBreak, ...]:
     breaks = []
     for (file, line), (first, times) in internals.by_line(found).items():
-        site = Site(file, line)
+        left = {
+            Site(*each.left)
+            for each in found
+            if (each.file, each.line) == (file, line) and each.left
+        }
         breaks.append(
             GraphBreak(
                 reason=first.reason,
@@ -358,8 +395,7 @@ def _breaks(
                 function=first.function,
                 code=linecache.getline(file, line).strip() or None,
                 times=times,
-                lost_ops=counter.lost[site],
-                lost_s=lost_s.get(site, 0.0),
+                **losses.take((Site(file, line), *sorted(left))),
             )
         )
     return tuple(sorted(breaks, key=lambda each: (-each.lost_ops, each.file, each.line)))

@@ -18,6 +18,7 @@ from dynamometer.results.explanation import (
     Frame,
     Guard,
     Instruction,
+    LeftAlone,
     Operation,
 )
 from dynamometer.results.guard_words import in_words, readable
@@ -52,18 +53,20 @@ def explain(name: str, function: Callable[..., Any], calls: Sequence[Call]) -> E
         function = function.function
     state.forget_compiled()
     log, recorder = internals.CompileLog.start(), _Recorder()
-    with internals.watching(recorder.rewritten):
+    with internals.watching(recorder.rewritten), internals.noting_breaks() as notes:
         compiled = internals.optimize(recorder.backend)(function)
         for args, kwargs in calls:
             compiled(*args, **kwargs)
-    done = log.read()
+    done = log.read(notes)
     return Explanation(
         target=name,
         torch=str(torch.__version__).partition("+")[0],
         calls=len(calls),
         frames=tuple(map(_frame, recorder.frames)),
         breaks=tuple(_break(each) for each, _ in internals.by_line(done.breaks).values()),
-        skipped=done.skipped,
+        left_alone=tuple(
+            LeftAlone(frame=each, excerpt=_excerpt(*each.cause)) for each in done.skipped
+        ),
         recompiles=done.recompiles,
     )
 
@@ -163,8 +166,6 @@ def _instructions(code: CodeType) -> Iterator[Instruction]:
 
 
 def _break(found: internals.Break) -> ExplainedBreak:
-    first, last = found.line - _CONTEXT_LINES, found.line + _CONTEXT_LINES
-    numbered = ((line, linecache.getline(found.file, line)) for line in range(first, last + 1))
     return ExplainedBreak(
         reason=found.reason,
         explanation=found.explanation,
@@ -172,5 +173,11 @@ def _break(found: internals.Break) -> ExplainedBreak:
         file=found.file,
         line=found.line,
         function=found.function,
-        excerpt=tuple((line, text.rstrip()) for line, text in numbered if line > 0 and text),
+        excerpt=_excerpt(found.file, found.line),
     )
+
+
+def _excerpt(file: str, around: int) -> tuple[tuple[int, str], ...]:
+    first, last = around - _CONTEXT_LINES, around + _CONTEXT_LINES
+    numbered = ((line, linecache.getline(file, line)) for line in range(first, last + 1))
+    return tuple((line, text.rstrip()) for line, text in numbered if line > 0 and text)

@@ -15,10 +15,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from torch import fx
-from torch.compiler import allow_in_graph, disable, substitute_in_graph
+from torch.compiler import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    set_stance,
+    substitute_in_graph,
+)
 
 from dynamometer.dynamo import internals, state
-from dynamometer.dynamo.internals import mark_dynamic
+from dynamometer.dynamo.internals import (
+    graph_break,
+    mark_dynamic,
+    mark_static,
+    maybe_mark_dynamic,
+)
 from dynamometer.dynamo.state import forget_compiled as reset
 
 if TYPE_CHECKING:
@@ -27,11 +38,16 @@ if TYPE_CHECKING:
 __all__ = [
     "Optimize",
     "allow_in_graph",
+    "assume_constant_result",
     "disable",
+    "graph_break",
     "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
     "optimize",
     "reset",
     "run",
+    "set_stance",
     "substitute_in_graph",
 ]
 
@@ -72,10 +88,14 @@ class Fallback:
             return forward
 
 
-class _Entered:
-    """One of Dynamo's own contexts, which it refuses to be entered as unless told."""
+class _Context:
+    """One of Dynamo's own decorators, which it refuses to be entered as a context unless told."""
 
     _dynamo: Any
+
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        """Apply it to a function, or a module, for when that is called."""
+        return self._dynamo(function)
 
     def __enter__(self) -> Self:
         with state.context_managers():
@@ -91,7 +111,7 @@ class _Entered:
         self._dynamo.__exit__(kind, error, trace)
 
 
-class Optimize(_Entered):
+class Optimize(_Context):
     """Compiles what it is applied to, or what is called while it is entered."""
 
     def __init__(
@@ -128,15 +148,11 @@ class Optimize(_Entered):
         """What the backend raised on graphs that run in eager instead, one for each."""
         return tuple(self._fallback.failures)
 
-    def __call__(self, function: Callable[..., Any]) -> Any:
-        """Give a function, or a module, that is compiled when it is called."""
-        return self._dynamo(function)
-
 
 optimize = Optimize
 
 
-class _Run(_Entered):
+class _Run(_Context):
     """Runs what is compiled, and compiles nothing new."""
 
     def __init__(self) -> None:
@@ -145,6 +161,8 @@ class _Run(_Entered):
 
 def run(function: Callable[..., Any] | None = None) -> Any:
     """Use what is compiled, in a function or in a `with`, and compile nothing new.
+
+    Without a function what it gives is a context, and a decorator as well.
 
     What was compiled for other inputs than these runs in eager.
     """

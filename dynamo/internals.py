@@ -9,14 +9,24 @@ import re
 import sysconfig
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import _dynamo
 from torch._C._dynamo.guards import DictGuardManager, RootGuardManager
-from torch._dynamo import convert_frame, eval_frame, exc, utils
+from torch._dynamo import (
+    convert_frame,
+    eval_frame,
+    exc,
+    graph_break,
+    mark_dynamic,
+    mark_static,
+    maybe_mark_dynamic,
+    symbolic_convert,
+    utils,
+)
 from torch._guards import TracingContext
 
 from dynamometer.results.coverage import Recompile, SkippedFrame
@@ -28,6 +38,9 @@ if TYPE_CHECKING:
 
     from torch import fx
     from torch._dynamo.output_graph import GraphCompileReason
+
+__all__ = ["graph_break", "mark_dynamic", "mark_static", "maybe_mark_dynamic"]
+"""What is given on as it is."""
 
 _GAVE_UP = "step_unsupported"
 _JUMP = "generic_jump"
@@ -58,6 +71,49 @@ class Break:
     file: str
     line: int
     function: str
+    left: tuple[str, int, str] | None = None
+    """File, first line and name of a function of which Dynamo leaves the rest as it is."""
+
+
+@dataclass(frozen=True)
+class BreakNote:
+    """What Dynamo could not follow, as it says when it finds out.
+
+    Attributes:
+        before: how many graphs had ended by then.
+        found: what it was.
+    """
+
+    before: int
+    found: Break
+
+
+@contextmanager
+def noting_breaks() -> Iterator[list[BreakNote]]:
+    """Note what ends graphs; where Dynamo can't go on after it, it says no more of it later on.
+
+    Such is a break within `try` or `with`: of the graph's end it only says `step_unsupported`, at
+    the line before.
+    """
+    notes: list[BreakNote] = []
+    translator: Any = symbolic_convert.InstructionTranslatorBase
+    original = translator.log_graph_break
+
+    def log_graph_break(self: Any, code_options: Any, **said: Any) -> None:
+        error = said["exc"]
+        if not getattr(error, "logged", False):
+            stack = getattr(error, "real_stack", None) or TracingContext.extract_stack()
+            place = (code_options[f"co_{each}"] for each in ("filename", "firstlineno", "name"))
+            text = getattr(error, "msg", str(error))
+            found = replace(_break(text, stack), left=tuple(place))
+            notes.append(BreakNote(len(utils.graph_break_reasons), found))
+        original(self, code_options, **said)
+
+    translator.log_graph_break = log_graph_break
+    try:
+        yield notes
+    finally:
+        translator.log_graph_break = original
 
 
 @dataclass(frozen=True)
@@ -70,7 +126,6 @@ class Compilations:
     skipped: tuple[SkippedFrame, ...]
     recompiles: tuple[Recompile, ...]
     guards: int
-    guards_s: float | None
     recompile_limit_hits: int
 
 
@@ -101,19 +156,28 @@ class CompileLog:
             compilations=len(utils.get_compilation_metrics()),
         )
 
-    def read(self) -> Compilations:
-        """Give what was done since."""
+    def read(self, notes: Sequence[BreakNote] = ()) -> Compilations:
+        """Give what was done since.
+
+        Args:
+            notes: taken meanwhile, to name the causes of graphs' ends that don't name their own.
+        """
         everything = utils.get_compilation_metrics()[self.compilations :]
         metrics = [each for each in everything if each.co_name]
-        failed = [each for each in metrics if each.fail_reason]
-        latencies_us = [each.guard_latency_us for each in metrics if each.guard_latency_us]
+        # One that is refused, as it was compiled too often, has only the number of its frame.
+        places = {_frame_number(each): _place(each) for each in metrics}
+        failed = [each for each in everything if each.fail_reason and _frame_number(each) in places]
         return Compilations(
             frames=utils.counters["frames"]["total"] - self.frames,
             frames_ok=utils.counters["frames"]["ok"] - self.frames_ok,
-            breaks=tuple(map(_break, utils.graph_break_reasons[self.breaks :])),
+            breaks=tuple(
+                _end_of_graph(reason, [each.found for each in notes if each.before <= index])
+                for index, reason in enumerate(utils.graph_break_reasons)
+                if index >= self.breaks
+            ),
             skipped=tuple(
                 SkippedFrame(
-                    **_place(each),
+                    **places[_frame_number(each)],
                     reason=headline(each.fail_reason or ""),
                     stopped_file=each.fail_user_frame_filename,
                     stopped_line=each.fail_user_frame_lineno,
@@ -126,12 +190,15 @@ class CompileLog:
                 if each.recompile_reason
             ),
             guards=sum(each.guard_count or 0 for each in metrics),
-            guards_s=sum(latencies_us) / 1e6 if latencies_us else None,
             recompile_limit_hits=sum(
-                "recompile limit exceeded" in (each.fail_reason or "")
-                for each in everything  # refused before torch notes the frame's name
+                "recompile limit exceeded" in (each.fail_reason or "") for each in everything
             ),
         )
+
+
+def _frame_number(found: utils.CompilationMetrics) -> str:
+    """Give what all compilations of a function have in common: the first part of `3/8`."""
+    return str(found.compile_id).rpartition("/")[0]
 
 
 def _place(found: utils.CompilationMetrics) -> dict[str, Any]:
@@ -143,25 +210,39 @@ def _place(found: utils.CompilationMetrics) -> dict[str, Any]:
     }
 
 
-def _break(found: GraphCompileReason) -> Break:
-    file, line, function = _innermost(found.user_stack)
-    explanation = _EXPLANATION.search(found.reason)
-    if found.reason.startswith(_JUMP):
-        return Break(headline(found.reason), *_OF_JUMPS, file, line, function)
+def _end_of_graph(reason: GraphCompileReason, noted: Sequence[Break]) -> Break:
+    """Say why a graph had to end: in Dynamo's words then, or in those it found for it before."""
+    if reason.reason == _GAVE_UP and noted:
+        return noted[-1]
+    return _break(reason.reason, reason.user_stack)
+
+
+def _break(text: str, stack: Sequence[FrameSummary]) -> Break:
+    file, line, function = _innermost(stack)
+    explanation = _EXPLANATION.search(text)
+    if text.startswith(_JUMP):
+        return Break(headline(text), *_OF_JUMPS, file, line, function)
     return Break(
-        reason=headline(found.reason),
+        reason=headline(text),
         explanation=explanation[1] if explanation else None,
-        hints=tuple(_HINT.findall(found.reason)),
+        hints=tuple(_HINT.findall(text)),
         file=file,
         line=line,
         function=function,
     )
 
 
-def break_after(graph: fx.GraphModule) -> Break | None:
-    """Say why a graph that a backend is given had to end; `None` where all of a frame is in it."""
+def break_after(graph: fx.GraphModule, notes: Sequence[BreakNote] = ()) -> Break | None:
+    """Say why a graph that a backend is given had to end; `None` where all of a frame is in it.
+
+    Args:
+        graph: as Dynamo gives it.
+        notes: taken until now.
+    """
     reason: GraphCompileReason | None = getattr(graph, "compile_subgraph_reason", None)
-    return _break(reason) if reason is not None and reason.graph_break else None
+    if reason is None or not reason.graph_break:
+        return None
+    return _end_of_graph(reason, [each.found for each in notes])
 
 
 def by_line(breaks: Iterable[Break]) -> dict[tuple[str, int], tuple[Break, int]]:
@@ -205,6 +286,27 @@ def graphs_from_caches() -> int:
 def seconds_spent() -> dict[str, float]:
     """Copy torch's timers of what it does to compile."""
     return dict(utils.calculate_time_spent())
+
+
+_LOOKUP = "TorchDynamo Cache Lookup"
+
+
+_PROFILED_STEPS = 3
+
+
+def lookup_s(step: Callable[[], object]) -> float | None:
+    """Give the seconds of a step in which Dynamo looks for what it has compiled: checks guards.
+
+    Of every frame that is entered, by an event of torch's profiler; `None` if there was none.
+    """
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        for _ in range(_PROFILED_STEPS):
+            step()
+    results: Any = profile.profiler
+    found = [
+        each.duration_ns() for each in results.kineto_results.events() if each.name() == _LOOKUP
+    ]
+    return sum(found) / 1e9 / _PROFILED_STEPS if found else None
 
 
 def compilations_by_frame() -> Counter[object]:
@@ -298,11 +400,6 @@ def _innermost(stack: Sequence[FrameSummary]) -> tuple[str, int, str]:
     own = [frame for frame in stack if not _is_foreign(frame.filename)]
     place = (own or stack)[-1]
     return place.filename, place.lineno or 0, place.name
-
-
-def mark_dynamic(tensor: torch.Tensor, dimension: int) -> None:
-    """Have Dynamo take a size for a symbol from the start, unless the code makes it a number."""
-    _dynamo.maybe_mark_dynamic(tensor, dimension)
 
 
 def input_source(node: fx.Node) -> str | None:

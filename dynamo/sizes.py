@@ -28,7 +28,7 @@ def mark_varying(calls: Sequence[Call]) -> None:
         for dimension, sizes in enumerate(zip(*(each.shape for each in same), strict=False)):
             if len(set(sizes)) > 1:
                 for tensor in same:
-                    internals.mark_dynamic(tensor, dimension)
+                    internals.maybe_mark_dynamic(tensor, dimension)
 
 
 def _is_tensor(value: object) -> bool:

@@ -15,6 +15,7 @@ from dynamometer.results.inference import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.records import PASSED, Status
 from dynamometer.results.spreads import shared
 from dynamometer.results.summary import CaseSummary, summarize_case, summarize_suite
+from dynamometer.results.texts import name_columns, speedup_text
 from dynamometer.results.verdicts import judge
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from dynamometer.results.records import Estimate, Record
     from dynamometer.results.summary import ArmSummary, SuiteSummary
     from dynamometer.results.verdicts import Judgement
-
-_NAME_WIDTH = 30
 
 
 class Console:
@@ -74,7 +73,7 @@ class Console:
 
 def search_line(search: BatchSizeSummary) -> str:
     """Render one search: the largest batch, the fastest, and what ended it."""
-    name = f"{search.case.device:4} {search.case.model:<{_NAME_WIDTH}}"
+    name = name_columns(search.case)
     passed = search.end.status is Status.PASS
     end = search.end.reason if passed else f"then {search.end.line}"
     if search.largest is None or search.fastest is None:
@@ -94,10 +93,9 @@ def case_line(case: CaseSummary) -> str:
         arms = case.outcome.line  # no arm has anything of its own to say
     else:
         arms = "  ".join(_arm_text(case, arm) for arm in case.arms)
-    name = f"{case.case.label:<{_NAME_WIDTH}}"
     again = f", {captures[0].recompiles} recompiles" if captures and case.case.dynamic else ""
     marks = "".join(f" {mark}" for mark in _marks(case))
-    return f"{case.case.device:4} {name} {ok:3}/{total:3} frames{again}, {arms}{marks}"
+    return f"{name_columns(case.case)} {ok:3}/{total:3} frames{again}, {arms}{marks}"
 
 
 def _marks(case: CaseSummary) -> list[str]:
@@ -130,7 +128,7 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
             "",
             "screening: one replicate; intervals rest on the spread of other runs (-r 3 for more)",
         ]
-    lines += _overhead_lines(cases)
+    lines += _overhead_lines(cases) + _reasons_against_one_graph(cases)
     marks = {mark for case in cases for mark in _marks(case)}
     explained = [f"{mark}: {text}" for mark, text in _MEANINGS.items() if mark in marks]
     return lines + (["", *explained] if explained else []) + _problems(cases)
@@ -148,6 +146,17 @@ def _spread_lines(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -
     return ["", f"{text} their lines assume {assumed}, tables and CSV don't"]
 
 
+def _reasons_against_one_graph(cases: Sequence[CaseSummary]) -> list[str]:
+    """Say in full why models that had to be one graph are not, with what Dynamo advises."""
+    found = [
+        f"  {case.case.model}: {' '.join((arm.outcome.reason or str(arm.outcome.status)).split())}"
+        for case in cases
+        for arm in case.arms
+        if case.case.nopython and arm.outcome.status is Status.FAIL
+    ]
+    return ["", "not one graph:", *found] if found else []
+
+
 def _overhead_lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Say what Dynamo costs where it runs graphs as they are: on average, and at worst."""
     found = [
@@ -161,11 +170,16 @@ def _overhead_lines(cases: Sequence[CaseSummary]) -> list[str]:
         return []
     ratio, arm, case = min(found, key=lambda each: each[0].value)
     text = f"worst {_cost(ratio)} ({case.case.model})"
-    extra_s = (arm.latency_s or 0.0) - (case.baseline.latency_s or 0.0)
-    if arm.capture and arm.capture.guards_s and extra_s > 0:
-        share = min(1.0, arm.capture.guards_s / extra_s)
-        text += f", of which {arm.capture.guards} guards are {share:.0%}"
+    if arm.latency_s and case.baseline.latency_s:
+        text += f": {_microseconds(arm.latency_s - case.baseline.latency_s)} a step"
+    if arm.capture and arm.capture.guards_s:
+        guards = f"{arm.capture.guards} guards"
+        text += f"; to check its {guards} takes {_microseconds(arm.capture.guards_s)}"
     return ["", f"Dynamo without a backend costs {_cost(average)} on average; {text}"]
+
+
+def _microseconds(seconds: float) -> str:
+    return f"{1e6 * seconds:.0f} us"
 
 
 def _cost(speedup: Estimate) -> str:
@@ -195,7 +209,7 @@ def _verdict_lines(judged: Sequence[Judgement]) -> list[str]:
         own = [each for each in judged if (each.base, each.arm) == (base, arm)]
         counts = Counter(each.verdict for each in own)
         average = geometric_mean([each.ratio for each in own if each.case.is_conclusive])
-        rows.append([f"{arm} against {base}", _estimate(average),
+        rows.append([f"{arm} against {base}", speedup_text(average),
                      *(str(counts[verdict]) for verdict in Verdict)])  # fmt: skip
     return _table(rows, ["pair", "geomean speedup", *(str(verdict) for verdict in Verdict)])
 
@@ -254,7 +268,7 @@ def _timed_row(arm: SuiteSummary) -> list[str]:
     return [
         arm.name,
         _rate(arm),
-        _estimate(arm.geomean),
+        speedup_text(arm.geomean),
         str(len(arm.speedups)),
         _number(sum(times) / len(times) if times else None, "{:.1f} s"),
         _number(sum(ratios) / len(ratios) if ratios else None, "{:.2f}x"),
@@ -268,10 +282,6 @@ def _problems(cases: Sequence[CaseSummary]) -> list[str]:
     if not counts:
         return []
     return ["", "not passed: " + ", ".join(f"{n} {status}" for status, n in counts.items())]
-
-
-def _estimate(found: Estimate | None) -> str:
-    return f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}]" if found else "-"
 
 
 def _number(value: float | None, form: str) -> str:

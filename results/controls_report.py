@@ -8,6 +8,7 @@ import msgspec
 from tabulate import tabulate
 
 from dynamometer.results.cases import NO_CONTROLS
+from dynamometer.results.texts import speedup_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,13 +54,12 @@ def _pairs(found: Sequence[Found]) -> Iterator[tuple[Found, Found]]:
 
 
 def _of_arm(arm: ArmSummary) -> list[str]:
-    seen, ratio = arm.capture, arm.speedup
-    interval = f"{ratio.value:.3f}x [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "-"
+    seen = arm.capture
     return [
         str(seen.graphs) if seen else "-",
         str(sum(seen.breaks.values())) if seen else "-",
         str(seen.ops) if seen else "-",
-        interval,
+        speedup_text(arm.speedup),
         str(arm.outcome.status),
     ]
 
@@ -71,7 +71,7 @@ def _of_coverage(found: CoverageSummary) -> list[str]:
     of_time = "-" if seen.share_of_time is None else f"{seen.share_of_time:.0%}"
     return [
         str(len(seen.graphs)),
-        str(len(seen.breaks)),
+        str(sum(each.times for each in seen.breaks)),
         f"{seen.captured_ops}/{seen.total_ops}",
         of_time,
         str(found.outcome.status),

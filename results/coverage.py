@@ -27,11 +27,11 @@ class GraphBreak(Value, frozen=True, kw_only=True):
     code: str | None = None
     """The line itself."""
     times: int
-    """How many graphs end there."""
+    """How often Dynamo ended a graph there as it compiled."""
     lost_ops: int
     """Operators one step runs outside graphs because of it."""
     lost_s: float | None = None
-    """Seconds one step spends outside graphs because of it."""
+    """Seconds one step spends outside graphs because of it; `None` where time tells nothing."""
 
 
 class SkippedFrame(Value, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class SkippedFrame(Value, frozen=True, kw_only=True):
     lost_ops: int = 0
     """Operators one step runs in it, beyond those lost at a line."""
     lost_s: float | None = None
-    """Seconds one step spends outside graphs because of it."""
+    """Seconds one step spends outside graphs because of it; `None` where time tells nothing."""
     stopped_file: str | None = None
     stopped_line: int | None = None
     """Where Dynamo could not follow it any further, which may be in a function it calls."""
@@ -77,7 +77,7 @@ class Coverage(Value, frozen=True, kw_only=True):
     frames: int
     """Frames Dynamo looked at."""
     frames_ok: int
-    """Of these, the ones it compiled."""
+    """Of these, the ones it didn't fail on; there may have been nothing to compile."""
     frames_again: int
     """Frames it compiled in a second step with the same inputs: 0, unless it comes to no rest."""
     model_calls: int = 1
@@ -95,7 +95,7 @@ class Coverage(Value, frozen=True, kw_only=True):
     guards: int = 0
     """Over all frames."""
     guards_s: float | None = None
-    """Seconds of checking them once."""
+    """Seconds of a step in which they are checked, to find what was compiled."""
     recompile_limit_hits: int = 0
     """Frames Dynamo gave up on, as they were compiled too often."""
 
@@ -118,9 +118,9 @@ class Coverage(Value, frozen=True, kw_only=True):
 
     @property
     def is_full_graph(self) -> bool:
-        """Whether one graph is all of it, in every call."""
-        whole = self.captured_ops == self.total_ops and not self.breaks
-        return whole and self.graph_calls == self.model_calls
+        """Whether one graph is all of it, in every call; no function is left to Python."""
+        whole = self.captured_ops == self.total_ops and not self.losses
+        return whole and self.graph_calls == self.model_calls and not self.recompile_limit_hits
 
     @property
     def unexplained_ops(self) -> int:

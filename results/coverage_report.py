@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +14,7 @@ from tabulate import tabulate
 from dynamometer.results.cases import COVERAGE
 from dynamometer.results.coverage import GraphBreak
 from dynamometer.results.records import Status
+from dynamometer.results.texts import name_columns, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,7 +74,6 @@ LOSS_COLUMNS = (
 """One row for each graph break, each function that was left as it is, and each recompile."""
 
 _SHOWN = 10
-_NAME_WIDTH = 30
 
 
 @dataclass(frozen=True)
@@ -100,14 +100,14 @@ class Reason:
         models: that have it.
         times: graphs that end for it.
         lost_ops: operators lost for it, of one step of every model.
-        lost_s: seconds, likewise.
+        lost_s: seconds, likewise; `None` where time tells nothing of any model.
     """
 
     text: str
     models: int
     times: int
     lost_ops: int
-    lost_s: float
+    lost_s: float | None
 
 
 def is_coverage(records: Sequence[Record]) -> bool:
@@ -190,7 +190,7 @@ def loss_rows(found: CoverageSummary) -> list[dict[str, object]]:
 def line(found: CoverageSummary) -> str:
     """Render one model: frames, graphs, and the shares of operators and time inside them."""
     case, seen = found.case, found.coverage
-    name = f"{case.device:4} {case.label:<{_NAME_WIDTH}}"
+    name = name_columns(case)
     if seen is None:
         return f"{name} {found.outcome.line}"
     return (
@@ -228,23 +228,23 @@ def _means(seen: Sequence[Coverage]) -> str:
 
 def reasons(seen: Iterable[Coverage]) -> list[Reason]:
     """Rank the reasons graphs had to end for by the operators they cost."""
-    groups: defaultdict[str, list[tuple[int, int, int, float]]] = defaultdict(list)
+    groups: defaultdict[str, list[tuple[int, GraphBreak | SkippedFrame]]] = defaultdict(list)
     for index, coverage in enumerate(seen):
-        for each in coverage.breaks:
-            groups[each.reason].append((index, each.times, each.lost_ops, each.lost_s or 0.0))
-        for frame in coverage.skipped:
-            groups[frame.reason].append((index, 1, frame.lost_ops, frame.lost_s or 0.0))
+        for each in coverage.losses:
+            groups[each.reason].append((index, each))
     found = [
         Reason(
             text=text,
-            models=len({index for index, *_ in group}),
-            times=sum(times for _, times, _, _ in group),
-            lost_ops=sum(ops for _, _, ops, _ in group),
-            lost_s=sum(seconds for *_, seconds in group),
+            models=len({index for index, _ in group}),
+            times=sum(each.times if isinstance(each, GraphBreak) else 1 for _, each in group),
+            lost_ops=sum(each.lost_ops for _, each in group),
+            lost_s=_sum(each.lost_s for _, each in group),
         )
         for text, group in groups.items()
     ]
-    return sorted(found, key=lambda each: (-each.lost_ops, -each.lost_s, -each.times, each.text))
+    return sorted(
+        found, key=lambda each: (-each.lost_ops, -(each.lost_s or 0.0), -each.times, each.text)
+    )
 
 
 def _most_graphs(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
@@ -268,21 +268,30 @@ def _reasons(seen: Sequence[Coverage]) -> list[str]:
 def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
     """List what costs most: the share of its model's operators, then of its time."""
     rows = [
-        (each.lost_ops / (seen.total_ops or 1), (each.lost_s or 0.0) / (seen.total_s or 1), name,
-         each)
+        (each.lost_ops / (seen.total_ops or 1), _share_of_time(each, seen), name, each)
         for name, seen in counted
         for each in seen.losses
-    ]  # fmt: skip
-    worth = [entry for entry in rows if entry[0] or entry[1] > _VISIBLE]
-    worth.sort(key=lambda entry: (-entry[0], -entry[1]))
+    ]
+    worth = [entry for entry in rows if entry[0] or (entry[1] or 0.0) > _VISIBLE]
+    worth.sort(key=lambda entry: (-entry[0], -(entry[1] or 0.0)))
     return _table(
         "fix these first",
         [
-            [name, *_place(each), f"{share:.1%}", f"{time:.1%}", _advice(each)[:60]]
+            [
+                name,
+                *_place(each),
+                f"{share:.1%}",
+                "-" if time is None else f"{time:.1%}",
+                _advice(each)[:60],
+            ]
             for share, time, name, each in worth[:_SHOWN]
         ],
         ["model", "where", "line", "ops", "time", "what Dynamo says"],
     )
+
+
+def _share_of_time(lost: GraphBreak | SkippedFrame, seen: Coverage) -> float | None:
+    return lost.lost_s / seen.total_s if lost.lost_s is not None and seen.total_s else None
 
 
 _VISIBLE = 0.01
@@ -292,10 +301,10 @@ _VISIBLE = 0.01
 def _place(lost: GraphBreak | SkippedFrame) -> tuple[str, str]:
     """Say where something is lost: the file and line, and what is there."""
     if isinstance(lost, GraphBreak):
-        return f"{PurePath(lost.file).name}:{lost.line}", (lost.code or "")[:_CODE_WIDTH]
+        return place(lost.file, lost.line), (lost.code or "")[:_CODE_WIDTH]
     file, line = lost.cause
     text = f"{lost.function}() is left as it is"
-    return f"{PurePath(file).name}:{line}", text[:_CODE_WIDTH]
+    return place(file, line), text[:_CODE_WIDTH]
 
 
 _CODE_WIDTH = 40
@@ -320,9 +329,14 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return statistics.fmean(known) if known else None
 
 
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) if known else None
+
+
 def _percent(share: float | None) -> str:
     return "   -" if share is None else f"{share:4.0%}"
 
 
-def _milliseconds(seconds: float) -> str:
-    return f"{1e3 * seconds:.2f} ms"
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{1e3 * seconds:.2f} ms"

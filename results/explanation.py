@@ -66,6 +66,14 @@ class ExplainedBreak(Value, frozen=True, kw_only=True):
     """Numbered lines of the source around it."""
 
 
+class LeftAlone(Value, frozen=True, kw_only=True):
+    """A function Dynamo left as it is."""
+
+    frame: SkippedFrame
+    excerpt: tuple[tuple[int, str], ...]
+    """Numbered lines of the source around that at which Dynamo stopped."""
+
+
 class Explanation(Value, frozen=True, kw_only=True):
     """What Dynamo makes of a callable over some calls."""
 
@@ -75,7 +83,7 @@ class Explanation(Value, frozen=True, kw_only=True):
     calls: int
     frames: tuple[Frame, ...]
     breaks: tuple[ExplainedBreak, ...]
-    skipped: tuple[SkippedFrame, ...]
+    left_alone: tuple[LeftAlone, ...]
     recompiles: tuple[Recompile, ...]
 
     @property

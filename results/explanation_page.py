@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import jinja2
 from tabulate import tabulate
+
+from dynamometer.results.guard_words import failed_in_words
+from dynamometer.results.texts import place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
         Explanation,
         Frame,
         Instruction,
+        LeftAlone,
         Operation,
     )
 
@@ -31,8 +34,8 @@ def text(found: Explanation) -> str:
     blocks = [
         summary(found),
         *itertools.starmap(_break_lines, enumerate(found.breaks, 1)),
+        *map(_left_alone_lines, found.left_alone),
         *itertools.starmap(_frame_lines, enumerate(found.frames, 1)),
-        _left_alone(found),
         _compiled_again(found),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -47,7 +50,9 @@ def page(found: Explanation) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters.update(title=title, in_source=in_source, place=place, listing=_listing)
+    environment.filters.update(
+        title=title, in_source=in_source, place=place, listing=_listing, in_words=failed_in_words
+    )
     template = environment.get_template("explanation.html.j2")
     return template.render(found=found, summary=summary(found), headers=_HEADERS)
 
@@ -60,6 +65,7 @@ def summary(found: Explanation) -> list[str]:
         _count(found.graphs, "graph"),
         _count(len(found.breaks), "graph break"),
         _count(len(found.recompiles), "recompile"),
+        *[f"{_count(len(found.left_alone), 'function')} left alone"] * bool(found.left_alone),
     )
     return [f"{found.target}, as torch {found.torch} compiles it", ", ".join(counts)]
 
@@ -74,11 +80,6 @@ def in_source(text: str) -> str:
     return _RESUMED.sub(r"the rest of \1, from line \2", text)
 
 
-def place(file: str, line: int) -> str:
-    """Name a line briefly."""
-    return f"{PurePath(file).name}:{line}"
-
-
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
@@ -86,11 +87,22 @@ def _count(number: int, noun: str) -> str:
 def _break_lines(number: int, found: ExplainedBreak) -> list[str]:
     where = f"{place(found.file, found.line)} in {found.function}"
     lines = [f"GRAPH BREAK {number}: {found.reason}", f"  {where}"]
-    lines += [
-        f"  {'>' if line == found.line else ' '} {line:5} | {code}" for line, code in found.excerpt
-    ]
+    lines += _excerpt_lines(found.excerpt, found.line)
     lines += [f"  {found.explanation}"] if found.explanation else []
     return lines + [f"  - {advice}" for advice in found.advice]
+
+
+def _left_alone_lines(found: LeftAlone) -> list[str]:
+    frame, (file, line) = found.frame, found.frame.cause
+    return [
+        f"LEFT AS IT IS: {in_source(frame.function)} ({place(frame.file, frame.line)})",
+        f"  {place(file, line)}: {frame.reason}",
+        *_excerpt_lines(found.excerpt, line),
+    ]
+
+
+def _excerpt_lines(excerpt: Sequence[tuple[int, str]], marked: int) -> list[str]:
+    return [f"  {'>' if line == marked else ' '} {line:5} | {code}" for line, code in excerpt]
 
 
 def _frame_lines(number: int, frame: Frame) -> list[str]:
@@ -125,17 +137,10 @@ def _listing(code: Sequence[Instruction]) -> list[str]:
     ]
 
 
-def _left_alone(found: Explanation) -> list[str]:
-    lines = [
-        f"  {each.function} ({place(each.file, each.line)}): {each.reason}"
-        for each in found.skipped
-    ]
-    return ["LEFT AS THEY ARE", *lines] if lines else []
-
-
 def _compiled_again(found: Explanation) -> list[str]:
     lines = [
-        f"  {each.function} ({place(each.file, each.line)}), as this no longer held: {each.guard}"
+        f"  {each.function} ({place(each.file, each.line)}), as this no longer held:"
+        f" {failed_in_words(each.guard)}"
         for each in found.recompiles
     ]
     return ["COMPILED AGAIN", *lines] if lines else []

@@ -65,6 +65,15 @@ def in_words(code: str) -> str:
     return readable(code)
 
 
+_FAILED = re.compile(r"^\d+/\d+: |  # .*$| \(HINT: .*\)$")
+"""What torch puts around a guard that failed: its number, where it comes from, and advice."""
+
+
+def failed_in_words(text: str) -> str:
+    """Say what a guard that failed asked for; torch's own sentences stay as they are."""
+    return in_words(_FAILED.sub("", text))
+
+
 def _of_tensor(found: re.Match[str]) -> str:
     size, stride = (found[part].replace("None", "any") for part in ("size", "stride"))
     kind = "tensor" if found["class"] == "Tensor" else found["class"]

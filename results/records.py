@@ -107,7 +107,7 @@ class CaptureStats(Value, frozen=True, kw_only=True):
     guards: int = 0
     """Over all frames."""
     guards_s: float | None = None
-    """Seconds of checking them once, as Dynamo measured it when it made them."""
+    """Seconds of a step in which they are checked to find what was compiled, where timed."""
     fallbacks: int = 0
     """Graphs the backend failed on, which run in eager."""
     fallback_reason: str | None = None

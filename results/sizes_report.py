@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from dynamometer.results.cases import BASELINE, SIZES
@@ -12,6 +11,7 @@ from dynamometer.results.records import Status
 from dynamometer.results.replicates import spread_of
 from dynamometer.results.sizes import STATIC, metric_at
 from dynamometer.results.statistics import log_speedup, speedup
+from dynamometer.results.texts import name_columns, place, speedup_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from dynamometer.results.records import Measurement, Outcome, Ratio, Record, Spread
     from dynamometer.results.sizes import SizeSweep, Specialization
 
-_NAME_WIDTH = 30
-
 COLUMNS = (
     "dev", "name", "batch_size", "size", "eager_latency", "abs_latency", "static_latency",
     "speedup", "speedup_low", "speedup_high", "over_static", "over_static_low", "over_static_high",
-    "replicates", "recompiles", "symbolic_guards", "specializations", "shapes", "status", "stage",
-    "reason", "scale",
+    "replicates", "fallbacks", "recompiles", "symbolic_guards", "specializations", "shapes",
+    "status", "stage", "reason", "scale",
 )  # fmt: skip
 """One row for each size; latency in ms."""
 
@@ -39,7 +37,7 @@ class OneSize:
         size: what it is called.
         eager_s: seconds per call, median over all samples.
         compiled_s: likewise, of what was compiled for all sizes.
-        static_s: likewise, of what was compiled for this size.
+        static_s: likewise, of what was compiled for this size; `None` where that failed.
         over_eager: speedup of what was compiled for all sizes.
         over_static: its speedup over what was compiled for this size; below 1 what it costs to
             be right for all.
@@ -48,19 +46,30 @@ class OneSize:
     size: str
     eager_s: float
     compiled_s: float
-    static_s: float
+    static_s: float | None
     over_eager: Ratio
-    over_static: Ratio
+    over_static: Ratio | None
 
 
 @dataclass(frozen=True)
 class SweepSummary:
-    """One model's sweep."""
+    """One model's sweep.
+
+    Attributes:
+        case: what was run.
+        outcome: how that ended.
+        sweep: what Dynamo made of the sizes; `None` unless it passed.
+        sizes: those that were timed.
+        fallbacks: graphs the backend failed on, which run in eager.
+        missing: why something was not timed, each reason once.
+    """
 
     case: Case
     outcome: Outcome
     sweep: SizeSweep | None
     sizes: tuple[OneSize, ...]
+    fallbacks: int
+    missing: tuple[str, ...]
 
 
 def is_sweep(records: Sequence[Record]) -> bool:
@@ -80,6 +89,11 @@ def summarize_sweep(records: Sequence[Record]) -> SweepSummary:
         outcome=failed[0] if failed else records[0].outcome,
         sweep=sweep,
         sizes=tuple(each for each in found if each),
+        fallbacks=max(
+            (each.capture.fallbacks for record in records for each in record.arms if each.capture),
+            default=0,
+        ),
+        missing=tuple(dict.fromkeys(each.reason for record in records for each in record.absent)),
     )
 
 
@@ -88,20 +102,21 @@ def _one_size(records: Sequence[Record], index: int, label: str, arm: str) -> On
         {each.arm: each for each in record.measurements if each.metric == metric_at(index)}
         for record in records
     ]
-    if not all(found.keys() >= {BASELINE, arm, STATIC} for found in replicates):
+    if not all(found.keys() >= {BASELINE, arm} for found in replicates):
         return None
-    eager_s, compiled_s, static_s = (
-        statistics.median(sample for found in replicates for sample in found[name].samples)
-        for name in (BASELINE, arm, STATIC)
-    )
+    alone = all(STATIC in found for found in replicates)
     return OneSize(
         size=label,
-        eager_s=eager_s,
-        compiled_s=compiled_s,
-        static_s=static_s,
+        eager_s=_median_s(replicates, BASELINE),
+        compiled_s=_median_s(replicates, arm),
+        static_s=_median_s(replicates, STATIC) if alone else None,
         over_eager=_ratio(replicates, BASELINE, arm, spread_of(records)),
-        over_static=_ratio(replicates, STATIC, arm, spread_of(records)),
+        over_static=_ratio(replicates, STATIC, arm, spread_of(records)) if alone else None,
     )
+
+
+def _median_s(replicates: Sequence[dict[str, Measurement]], arm: str) -> float:
+    return statistics.median(sample for found in replicates for sample in found[arm].samples)
 
 
 def _ratio(
@@ -118,6 +133,7 @@ def rows(found: SweepSummary) -> list[dict[str, object]]:
         "dev": case.device,
         "name": case.label,
         "batch_size": case.batch_size,
+        "fallbacks": found.fallbacks if seen else None,
         "recompiles": len(seen.recompiles) if seen else None,
         "symbolic_guards": len(seen.guards) if seen else None,
         "specializations": len(seen.specializations) if seen else None,
@@ -131,24 +147,25 @@ def rows(found: SweepSummary) -> list[dict[str, object]]:
 
 
 def _row(found: OneSize) -> dict[str, object]:
+    over_static = found.over_static
     return {
         "size": found.size,
         "eager_latency": 1e3 * found.eager_s,
         "abs_latency": 1e3 * found.compiled_s,
-        "static_latency": 1e3 * found.static_s,
+        "static_latency": None if found.static_s is None else 1e3 * found.static_s,
         "speedup": found.over_eager.value,
         "speedup_low": found.over_eager.low,
         "speedup_high": found.over_eager.high,
-        "over_static": found.over_static.value,
-        "over_static_low": found.over_static.low,
-        "over_static_high": found.over_static.high,
+        "over_static": over_static.value if over_static else None,
+        "over_static_low": over_static.low if over_static else None,
+        "over_static_high": over_static.high if over_static else None,
         "replicates": found.over_eager.n,
     }
 
 
 def lines(found: SweepSummary) -> list[str]:
     """Render one model: what varies, each size, and what was made a number where."""
-    name = f"{found.case.device:4} {found.case.label:<{_NAME_WIDTH}}"
+    name = name_columns(found.case)
     seen = found.sweep
     if seen is None or found.outcome.status is not Status.PASS:
         return [f"{name} {found.outcome.line}"]
@@ -158,11 +175,13 @@ def lines(found: SweepSummary) -> list[str]:
     )  # fmt: skip
     missing = len(seen.sizes) - len(found.sizes)
     screening = any(each.over_eager.n == 1 for each in found.sizes)
-    remarks = [f"{missing} sizes left out, as something else kept the machine busy"] * bool(missing)
+    remarks = [f"{found.fallbacks} graphs in eager"] * bool(found.fallbacks)
+    remarks += [f"{missing} sizes left out"] * bool(missing)
     remarks += ["screening: one replicate (-r 3 for more)"] * screening
     return [
         f"{name} {'; '.join([', '.join(counts), *remarks])}",
         *(_size_line(each) for each in found.sizes),
+        *(f"     not timed: {each}" for each in found.missing),
         *(f"     compiled again: {each.guard}" for each in seen.recompiles),
         *(f"     symbolic: {each}" for each in seen.guards[:_SHOWN]),
         *[f"     and {len(seen.guards) - _SHOWN} more"] * (len(seen.guards) > _SHOWN),
@@ -177,18 +196,14 @@ _SHOWN = 5
 def _size_line(found: OneSize) -> str:
     return (
         f"     {found.size:<24} eager {1e3 * found.eager_s:8.2f} ms,"
-        f" {_ratio_text(found.over_eager)} over eager,"
-        f" {_ratio_text(found.over_static)} over compiled for it alone"
+        f" {speedup_text(found.over_eager)} over eager,"
+        f" {speedup_text(found.over_static)} over compiled for it alone"
     )
-
-
-def _ratio_text(found: Ratio) -> str:
-    return f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}]"
 
 
 def _specialization(found: Specialization) -> str:
     text = f"{found.size} == {found.number}"
-    if found.file is None:
+    if found.file is None or found.line is None:
         return text
     code = f": {found.code}" if found.code else ""
-    return f"{text}, {PurePath(found.file).name}:{found.line} in {found.function}{code}"
+    return f"{text}, {place(found.file, found.line)} in {found.function}{code}"

@@ -261,6 +261,47 @@ class Checkpoints(nn.Module):
         return x.cos()
 
 
+class Tries(nn.Module):
+    """Dynamo can't go on after a break within `try`, and leaves the rest as it is."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        x = x.sin()
+        x = x.cos()
+        try:
+            x = x.exp()
+            print(end="")  # ends a graph
+            x = x.tanh()
+        finally:
+            x = x.neg()
+        return x.abs()
+
+
+class Conditional(nn.Module):
+    """A branch that is an operator is captured."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        chosen: torch.Tensor = torch.cond(x.sum() > 1e6, torch.sin, torch.cos, (x,))
+        return chosen.neg()
+
+
+class LoopsOnce(nn.Module):
+    """One graph holds every operator, but the function around it is left to Python."""
+
+    def __init__(self) -> None:
+        """Make a part."""
+        super().__init__()
+        self.inner = Straight()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        for _ in range(1):
+            x = self.inner(x)
+            print(end="")
+        return x
+
+
 class EndsWithAPrint(nn.Module):
     """All operators are in one graph, and still it is not the whole."""
 

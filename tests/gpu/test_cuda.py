@@ -7,8 +7,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from dynamometer.dynamo.device import Device
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -77,3 +81,33 @@ def test_out_of_memory_is_an_outcome(tmp_path: Path) -> None:
     words = ("--only", "resnet18", "--backend", "eager", "--batch-size", "4000000")
     (record,) = run_script(tmp_path, *words)
     assert dict(record["outcome"])["status"] == "oom"
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
+def test_as_much_is_captured_as_on_a_cpu(*, training: bool) -> None:
+    """A graph break loses what it loses there; the backward has a thread of its own here."""
+    from dynamometer.dynamo.device import Cpu, Cuda
+
+    assert counts_on(Cuda(), training=training) == counts_on(Cpu(), training=training)
+
+
+def counts_on(device: Device, *, training: bool) -> tuple[int, int, int, list[int]]:
+    """Count operators of a model with known breaks: inside, in all, unexplained, lost by line."""
+    import hand_built
+    import torch
+
+    from dynamometer.dynamo import coverage
+
+    x = torch.ones(2, 4, device=device.torch_device, requires_grad=training)
+    model = hand_built.Breaks().to(device.torch_device)
+    capture = coverage.Capture.of(model, device.synchronize)
+
+    def step() -> None:
+        output = capture.compiled(x)
+        if training:
+            output.sum().backward()
+
+    found = coverage.measure(capture, step)
+    by_line = sorted(found.breaks, key=lambda each: each.line)
+    lost = [each.lost_ops for each in by_line]
+    return found.captured_ops, found.total_ops, found.unexplained_ops, lost

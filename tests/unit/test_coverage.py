@@ -75,6 +75,10 @@ KNOWN = (
     Known(models.Hooked, [2], (3, 14), (3, 14)),
     Known(models.Mutates, [4], (4, 10), (4, 10)),
     Known(models.Nothing, [], (0, 0), (0, 0)),
+    # sum, comparison, the branch, neg
+    Known(models.Conditional, [4], (4, 4), (4, 4)),
+    # outside: exp, tanh, neg, abs, as nothing after the last line before `try` is compiled
+    Known(models.Tries, [2], (2, 2), (6, 6), ([4], [4]), (PRINT,)),
 )
 
 
@@ -216,6 +220,30 @@ def test_a_function_that_is_left_as_it_is_says_what_it_loses() -> None:
     assert found.unexplained_ops == 0
 
 
+def test_a_function_around_the_only_graph_is_not_in_it() -> None:
+    """Every operator is captured, and still one graph is not all."""
+    found = count(models.LoopsOnce(), training=False)
+    assert (found.captured_ops, found.total_ops, found.breaks) == (3, 3, ())
+    assert found.skipped
+    assert not found.is_full_graph
+
+
+def test_what_is_lost_in_one_line_is_lost_once() -> None:
+    """Two functions of one name that begin there can't be told apart, and are one."""
+    found = count(Comprehends(), training=False)
+    assert found.unexplained_ops == 0
+    assert sum(each.lost_ops for each in found.skipped) == found.total_ops - found.captured_ops
+
+
+class Comprehends(nn.Module):
+    """Has functions without a name that begin in one line, one within the other."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        rows = [[print(end="") or x.sin() for _ in range(2)] for _ in range(2)]  # type: ignore[func-returns-value]  # None is the point
+        return rows[0][0] + rows[1][1]
+
+
 def test_a_backward_in_the_forward_is_part_of_it() -> None:
     """Every operator of it is lost at the line that calls it."""
     model = models.Slopes()
@@ -329,6 +357,7 @@ class Growing(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Compute."""
         self.name += "a"
+        print(end="")
         return x.sin()
 
 
@@ -340,6 +369,34 @@ def test_a_model_that_never_rests_is_not_timed() -> None:
     assert "name" in again.guard
     assert len(found.graphs) == 3
     assert (found.captured_s, found.total_s, found.share_of_time) == (None, None, None)
+    assert found.guards_s is None
+    (line,) = found.breaks
+    assert line.lost_s is None
+
+
+class Refused(nn.Module):
+    """Calls a function with more words than it may be compiled for."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        for index in range(torch._dynamo.config.recompile_limit + 2):
+            x = worded(x, str(index))
+        return x
+
+
+def worded(x: torch.Tensor, word: str) -> torch.Tensor:
+    """Compute, by a constant."""
+    torch._dynamo.graph_break()
+    return x.sin() * len(word)
+
+
+def test_a_function_that_was_compiled_too_often_is_named() -> None:
+    """With what it runs uncompiled."""
+    found = count(Refused(), training=False)
+    assert found.recompile_limit_hits == 1
+    assert found.unexplained_ops == 0
+    assert "worded" in {each.function for each in found.skipped if each.lost_ops}
+    assert found.captured_ops < found.total_ops
 
 
 def test_times_add_up() -> None:

@@ -13,6 +13,7 @@ from dynamometer.dynamo.interface import (
     allow_in_graph,
     disable,
     mark_dynamic,
+    maybe_mark_dynamic,
     optimize,
     reset,
     run,
@@ -80,6 +81,21 @@ def test_it_is_a_context() -> None:
     assert backend.runs == 1
 
 
+def test_a_size_that_was_marked_for_good_must_stay_a_symbol() -> None:
+    """Code that makes it a number is refused, unless it was marked if possible."""
+
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        return x * (1 if x.shape[0] == 4 else 2)
+
+    x = torch.arange(4.0)
+    mark_dynamic(x, 0)
+    with pytest.raises(Exception, match="mark"):
+        optimize("eager")(counted)(x)
+    y = torch.arange(4.0)
+    maybe_mark_dynamic(y, 0)
+    assert torch.equal(optimize("eager")(counted)(y), counted(y))
+
+
 def test_names_are_looked_up() -> None:
     """And one that there is not is refused at once."""
     assert torch.equal(optimize("eager")(twice)(X), twice(X))
@@ -95,11 +111,12 @@ def test_running_compiles_nothing_new() -> None:
     with run():
         compiled_again = twice(X)
     assert torch.equal(compiled_again, twice(X))
-    only = run(compiled)
-    assert torch.equal(only(X), twice(X))
-    before = backend.runs
-    assert torch.equal(only(X, 3.0), twice(X, 3.0))
-    assert (backend.graphs, backend.runs) == (1, before)
+    assert backend.runs == 2
+    for runs, only in enumerate((run(compiled), run()(compiled)), 3):
+        assert torch.equal(only(X), twice(X))
+        assert backend.runs == runs
+        assert torch.equal(only(X, 3.0), twice(X, 3.0))
+        assert (backend.graphs, backend.runs) == (1, runs)
 
 
 def failing(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
@@ -229,12 +246,13 @@ def test_errors_of_pytorchs_own_backends_are_raised(monkeypatch: pytest.MonkeyPa
         optimize("eager")(twice)(X)
 
 
-def test_marked_sizes_are_symbols() -> None:
+@pytest.mark.parametrize("mark", [mark_dynamic, maybe_mark_dynamic])
+def test_marked_sizes_are_symbols(mark: Callable[..., None]) -> None:
     """From the start, so that the next size needs no other graph."""
     backend = Counting()
     compiled = optimize(backend)(twice)
     for size in (4, 5, 6):
         x = torch.arange(float(size))
-        mark_dynamic(x, 0)
+        mark(x, 0)
         assert torch.equal(compiled(x), twice(x))
     assert backend.graphs == 1

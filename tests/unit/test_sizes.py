@@ -14,6 +14,7 @@ from dynamometer.common import cli
 from dynamometer.dynamo import sizes, state
 from dynamometer.results import sizes_report
 from dynamometer.results.cases import BASELINE, SIZES, Mode, Symbols
+from dynamometer.results.records import PASSED, Absence, ArmResult, CaptureStats
 from dynamometer.results.sizes import STATIC, SizeSweep, metric_at
 
 if TYPE_CHECKING:
@@ -45,6 +46,11 @@ def counts(x: torch.Tensor) -> torch.Tensor:
     return total
 
 
+def chooses(x: torch.Tensor) -> torch.Tensor:
+    """Ask for no number, but for a bound."""
+    return x.sin() if x.shape[0] > 3 else x.cos()
+
+
 def calls() -> list[sizes.Call]:
     """Make inputs of three sizes."""
     return [((torch.ones(size, 3),), {}) for size in (4, 5, 6)]
@@ -62,6 +68,13 @@ def test_symbols_from_the_start_need_one_compilation() -> None:
     assert (found.sizes, found.frames, found.recompiles) == (NAMES, 1, ())
     assert found.specializations == ()
     assert all("x.size()" in guard or "x.stride()" in guard for guard in found.guards)
+
+
+def test_a_bound_on_a_size_is_a_guard() -> None:
+    """All three sizes are beyond it."""
+    found = observe(chooses, dynamic=True)
+    assert found.frames == 1
+    assert any("x.size()[0]" in guard and "3" in guard for guard in found.guards)
 
 
 def test_untold_a_size_is_a_symbol_once_it_has_changed() -> None:
@@ -120,10 +133,31 @@ def test_each_size_has_its_own_ratios() -> None:
     assert [each.size for each in found.sizes] == ["batch size 8", "batch size 7"]
     for each in found.sizes:
         assert each.over_eager.value == pytest.approx(2.0)
+        assert each.over_static is not None
         assert each.over_static.value == pytest.approx(0.8)
         assert (each.eager_s, each.compiled_s, each.static_s) == (0.010, 0.005, 0.004)
     assert len(sizes_report.rows(found)) == 2
     assert "2.000x" in sizes_report.lines(found)[1]
+
+
+def test_a_size_without_a_static_arm_says_why() -> None:
+    """And keeps its speedup; graphs in eager are counted."""
+    capture = CaptureStats(frames=1, frames_ok=1, graphs=3, ops=4, fallbacks=2)
+    arms = (ArmResult(arm="inductor", outcome=PASSED, capture=capture),)
+    kept = lambda each: (each.arm, each.metric) != (STATIC, metric_at(0))  # noqa: E731  short
+    records = [
+        msgspec.structs.replace(
+            each, arms=arms, measurements=tuple(filter(kept, each.measurements)),
+            absent=(Absence(metric=metric_at(0), arm=STATIC, reason="no eights"),),
+        )
+        for each in sweep_records()
+    ]  # fmt: skip
+    found = sizes_report.summarize_sweep(records)
+    assert [each.over_static is None for each in found.sizes] == [True, False]
+    assert [row["fallbacks"] for row in sizes_report.rows(found)] == [2, 2]
+    text = "\n".join(sizes_report.lines(found))
+    assert "2 graphs in eager" in text
+    assert "not timed: no eights" in text
 
 
 def test_a_sweep_that_failed_is_one_row() -> None:
@@ -206,7 +240,31 @@ def wrong(graph, inputs):
 
 def fails(graph, inputs):
     raise NotImplementedError("not today")
+
+def no_fives(graph, inputs):
+    if any(type(each.shape[0]) is int and each.shape[0] == 5 for each in inputs):
+        raise NotImplementedError("no fives")
+    return graph.forward
 """
+
+
+def test_a_size_that_is_not_compiled_alone_loses_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has its figure against eager, and the reason why it has no other."""
+    (tmp_path / "broken.py").write_text(FILE + BROKEN)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    words = ["run", f"{tmp_path / 'broken.py'}::net", "--sweep-sizes"]
+    words += ["--backend", "broken:no_fives", "--output-dir", str(tmp_path / "runs")]
+    assert cli.main(None, words) == 0
+    assert "not timed: BackendCompilerFailed" in capsys.readouterr().out
+    (table,) = (tmp_path / "runs").glob("*/*_sizes.csv")
+    rows = {row["size"]: row for row in csv.DictReader(table.read_text().splitlines())}
+    alone = {size: bool(row["over_static"]) for size, row in rows.items()}
+    assert alone == {f"batch size {size}": size != 5 for size in (8, 7, 6, 5, 4)}
+    assert all(row["speedup"] for row in rows.values())
+    assert {row["fallbacks"] for row in rows.values()} == {"0"}
 
 
 @pytest.mark.parametrize(

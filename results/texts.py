@@ -1,0 +1,27 @@
+"""How things are written wherever results are shown as text. Pure; no torch."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dynamometer.results.cases import Case
+    from dynamometer.results.records import Estimate
+
+_NAME_WIDTH = 30
+
+
+def name_columns(case: Case) -> str:
+    """Begin a case's line: device and name."""
+    return f"{case.device:4} {case.label:<{_NAME_WIDTH}}"
+
+
+def speedup_text(found: Estimate | None) -> str:
+    """Write a speedup with its interval."""
+    return f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}]" if found else "-"
+
+
+def place(file: str, line: int) -> str:
+    """Name a line of source briefly."""
+    return f"{PurePath(file).name}:{line}"
