@@ -75,10 +75,9 @@ KNOWN = (
     Known(models.Hooked, [2], (3, 14), (3, 14)),
     Known(models.Mutates, [4], (4, 10), (4, 10)),
     Known(models.Nothing, [], (0, 0), (0, 0)),
-    # sum, comparison, the branch, neg
-    Known(models.Conditional, [4], (4, 4), (4, 4)),
     # outside: exp, tanh, neg, abs, as nothing after the last line before `try` is compiled
-    Known(models.Tries, [2], (2, 2), (6, 6), ([4], [4]), (PRINT,)),
+    # in training five of backward, and what exp and tanh keep for it, twice
+    Known(models.Tries, [2], (2, 7), (6, 20), ([4], [13]), (PRINT,)),
 )
 
 
@@ -175,6 +174,14 @@ def test_an_autograd_function_has_its_backward_in_the_graph() -> None:
         assert found.is_full_graph
 
 
+def test_an_operator_that_runs_others_is_one() -> None:
+    """Sum, comparison, branch, negation; in training the backward of the last two."""
+    for training, ops in ((False, 4), (True, 6)):
+        found = count(models.Conditional(), training=training)
+        assert (found.captured_ops, found.total_ops) == (ops, ops)
+        assert found.is_full_graph
+
+
 def line_of(model: type[nn.Module], text: str) -> int:
     """Find the line of a model that begins so."""
     lines, first = inspect.getsourcelines(model)
@@ -229,10 +236,10 @@ def test_a_function_around_the_only_graph_is_not_in_it() -> None:
 
 
 def test_what_is_lost_in_one_line_is_lost_once() -> None:
-    """Two functions of one name that begin there can't be told apart, and are one."""
+    """By whichever function that begins there; a break may be in the same line."""
     found = count(Comprehends(), training=False)
     assert found.unexplained_ops == 0
-    assert sum(each.lost_ops for each in found.skipped) == found.total_ops - found.captured_ops
+    assert sum(each.lost_ops for each in found.losses) == found.total_ops - found.captured_ops
 
 
 class Comprehends(nn.Module):
@@ -357,8 +364,9 @@ class Growing(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Compute."""
         self.name += "a"
+        x = x.sin()
         print(end="")
-        return x.sin()
+        return x
 
 
 def test_a_model_that_never_rests_is_not_timed() -> None:
@@ -395,7 +403,7 @@ def test_a_function_that_was_compiled_too_often_is_named() -> None:
     found = count(Refused(), training=False)
     assert found.recompile_limit_hits == 1
     assert found.unexplained_ops == 0
-    assert "worded" in {each.function for each in found.skipped if each.lost_ops}
+    assert any("worded" in each.function for each in found.skipped if each.lost_ops)
     assert found.captured_ops < found.total_ops
 
 

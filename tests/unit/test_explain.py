@@ -66,7 +66,7 @@ def test_a_graph_is_a_table() -> None:
     assert [each.result for each in graph[:3]] == ["float32[2, 3]"] * 3
     assert graph[2].inputs == "sin, 2"
     assert (frame.function, frame.line) == ("scaled", scaled.__code__.co_firstlineno)
-    assert (found.breaks, found.recompiles, found.skipped) == ((), (), ())
+    assert (found.breaks, found.recompiles, found.left_alone) == ((), (), ())
 
 
 def test_guards_are_those_that_are_checked() -> None:
@@ -145,6 +145,8 @@ MODELS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:.*Function'> should not be instantiated")  # Dynamo does
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")  # of a checkpoint
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 def test_every_hand_built_model_can_be_shown(model: type[nn.Module]) -> None:
     """As text and as a page; every break and every function that is left alone in both."""
@@ -242,7 +244,8 @@ def test_the_walkthrough_is_what_the_command_says(capsys: pytest.CaptureFixture[
     (shown,) = re.findall(r"```text\n(.*?)```", (DOCS / "walkthrough.md").read_text(), re.DOTALL)
     said = capsys.readouterr().out
     if sys.version_info[:2] == (3, 11):
-        assert said == shown
+        number = re.compile(r"_\d+\b *")  # Dynamo's names are numbered on from those before
+        assert number.sub("_", said) == number.sub("_", shown)
     assert without_bytecode(said) == without_bytecode(shown)
 
 

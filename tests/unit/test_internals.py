@@ -68,7 +68,7 @@ def test_private_parts_of_torch_are_in_one_place() -> None:
 
 
 def test_compilations_are_noted() -> None:
-    """Frames, guards, their latency, breaks with a line, skipped frames and recompiles."""
+    """Frames, guards, breaks with a line, skipped frames and recompiles."""
 
     def function(x: torch.Tensor, times: int) -> torch.Tensor:
         x = x.sin() * times
@@ -81,7 +81,6 @@ def test_compilations_are_noted() -> None:
     found = log.read()
     assert (found.frames, found.frames_ok) == (2, 2)
     assert found.guards > 0
-    assert found.guards_s is not None
     (seen,) = found.breaks
     assert (seen.file, seen.function) == (__file__, "function")
     assert linecache.getline(__file__, seen.line).rstrip().endswith("# here")
@@ -232,6 +231,39 @@ def graphs_of(
 
     internals.optimize(backend, dynamic=True)(function)(torch.ones(3))
     return found
+
+
+def test_a_break_that_cannot_be_resumed_has_its_cause() -> None:
+    """Dynamo itself says `step_unsupported`, and that of the line before."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        x = x.sin().cos()
+        try:
+            torch._dynamo.graph_break()  # within
+            return x.exp()
+        finally:
+            x.abs()
+
+    state.forget_compiled()
+    log = internals.CompileLog.start()
+    with internals.noting_breaks() as notes:
+        internals.optimize("eager")(function)(torch.ones(3))
+    (plain,), (told,) = log.read().breaks, log.read(notes).breaks
+    assert plain.reason == "step_unsupported"
+    assert "graph_break" in told.reason
+    assert linecache.getline(__file__, told.line).rstrip().endswith("# within")
+    first = function.__code__.co_firstlineno
+    assert told.left == (__file__, first, "function")
+
+
+def test_looking_for_compiled_code_is_timed() -> None:
+    """Of each frame that is entered; nothing of what Dynamo has no part in."""
+    compiled = internals.optimize("eager")(lambda x: x.sin())
+    compiled(torch.ones(3))
+    seconds = internals.lookup_s(lambda: compiled(torch.ones(3)))
+    assert seconds is not None
+    assert 0 < seconds < 0.1
+    assert internals.lookup_s(lambda: torch.ones(3).sin()) is None
 
 
 def test_a_graph_knows_why_it_ended() -> None:
