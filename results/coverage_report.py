@@ -14,7 +14,7 @@ from tabulate import tabulate
 from dynamometer.results.cases import COVERAGE
 from dynamometer.results.coverage import GraphBreak
 from dynamometer.results.records import Status
-from dynamometer.results.texts import name_columns, place
+from dynamometer.results.texts import in_source, name_columns, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -303,7 +303,7 @@ def _place(lost: GraphBreak | SkippedFrame) -> tuple[str, str]:
     if isinstance(lost, GraphBreak):
         return place(lost.file, lost.line), (lost.code or "")[:_CODE_WIDTH]
     file, line = lost.cause
-    text = f"{lost.function}() is left as it is"
+    text = f"left as it is: {in_source(lost.function)}"
     return place(file, line), text[:_CODE_WIDTH]
 
 

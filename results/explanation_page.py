@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import re
 from typing import TYPE_CHECKING
 
 import jinja2
 from tabulate import tabulate
 
 from dynamometer.results.guard_words import failed_in_words
-from dynamometer.results.texts import place
+from dynamometer.results.texts import in_source, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
         Operation,
     )
 
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(\w+)_at_(\d+)")
 _HEADERS = ("name", "kind", "target", "inputs", "result")
 _ORIGINAL_WIDTH = 48
 
@@ -73,11 +71,6 @@ def summary(found: Explanation) -> list[str]:
 def title(frame: Frame) -> str:
     """Name a frame: a function, or what is left of it after a graph break."""
     return in_source(frame.function)
-
-
-def in_source(text: str) -> str:
-    """Say of functions Dynamo has made what they are."""
-    return _RESUMED.sub(r"the rest of \1, from line \2", text)
 
 
 def _count(number: int, noun: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from dynamometer.results.records import Estimate
 
 _NAME_WIDTH = 30
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(\w+)_at_(\d+)")
 
 
 def name_columns(case: Case) -> str:
@@ -25,3 +27,8 @@ def speedup_text(found: Estimate | None) -> str:
 def place(file: str, line: int) -> str:
     """Name a line of source briefly."""
     return f"{PurePath(file).name}:{line}"
+
+
+def in_source(text: str) -> str:
+    """Say of functions Dynamo has made what they are."""
+    return _RESUMED.sub(r"the rest of \1, from line \2", text)
