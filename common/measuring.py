@@ -158,10 +158,12 @@ class _Bench:
         """Add to what was captured of an arm how long its steps take to check guards."""
         for name, arm in self._settled.items():
             seen = self.results[name].capture
+            if seen is None:
+                continue
             with self._context.stages.at(Stage.MEASURE, name):
                 action = partial(internals.lookup_s, arm.compiled.step.call)
-                spent_s = attempt(self._context.stages, action) if seen else None
-            if seen is not None and isinstance(spent_s, float):
+                spent_s = attempt(self._context.stages, action)
+            if isinstance(spent_s, float):
                 timed = msgspec.structs.replace(seen, guards_s=spent_s)
                 self.results[name] = msgspec.structs.replace(self.results[name], capture=timed)
 

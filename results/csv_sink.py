@@ -42,13 +42,18 @@ DASHBOARD_COLUMNS = (
 )
 """Names and order of `benchmarks/dynamo` in PyTorch; latency in ms, memory in GB."""
 
-OUR_COLUMNS = (
+_RATIO_COLUMNS = (
     "speedup_low",
     "speedup_high",
     "p_value",
     "adjusted_p_value",
     "verdict",
     "replicates",
+)
+"""What stands beside a speedup, over eager or over another backend."""
+
+OUR_COLUMNS = (
+    *_RATIO_COLUMNS,
     "stopped",
     "apart",
     "interference",
@@ -120,12 +125,7 @@ PAIR_COLUMNS = (
     "base",
     "arm",
     "speedup",
-    "speedup_low",
-    "speedup_high",
-    "p_value",
-    "adjusted_p_value",
-    "verdict",
-    "replicates",
+    *_RATIO_COLUMNS,
     "scale",
 )
 """Of backends against each other; each against eager stands in its own file."""

@@ -45,12 +45,12 @@ def shared(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
     where earlier runs have taught something, and where there are no others, nothing changes. A
     case's own replicates count besides (`inference.moderated`), so they are not among the others.
     """
-    taught = [_variance(case) for case in cases]
+    if any(record.spread != ASSUMED_SPREAD for case in cases for record in case.records):
+        return list(cases)  # what was known holds for a whole run, and all samples need not be read
+    spreads = by_others(ASSUMED_SPREAD, [_variance(case) for case in cases])
     return [
-        case
-        if any(record.spread != ASSUMED_SPREAD for record in case.records)
-        else summarize_case([with_spread(record, spread) for record in case.records])
-        for case, spread in zip(cases, by_others(ASSUMED_SPREAD, taught), strict=True)
+        summarize_case([with_spread(record, spread) for record in case.records])
+        for case, spread in zip(cases, spreads, strict=True)
     ]
 
 
