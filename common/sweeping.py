@@ -11,13 +11,15 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from dynamometer.common import arms, shapes
-from dynamometer.common.measuring import arm_result, latencies, load, pad_heap, visit_in_turn
+from dynamometer.common.measurements import latencies
+from dynamometer.common.measuring import load
 from dynamometer.common.messages import Findings
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.outcome import attempt
 from dynamometer.common.steps import make_step
 from dynamometer.common.threads import ArmThreads
 from dynamometer.common.timing import settle
+from dynamometer.common.visiting import arm_result, pad_heap, visit_in_turn
 from dynamometer.dynamo import capture, sizes
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.interference import LONGEST_DISTURBANCE

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from dynamometer.common.measuring import pad_heap, visit_in_turn
 from dynamometer.common.threads import ArmThreads
+from dynamometer.common.visiting import pad_heap, visit_in_turn
 from dynamometer.results.cases import Protocol
 
 NO_SUCH_THREADS = frozenset({2**30}), frozenset({2**30 + 1})
