@@ -51,6 +51,7 @@ class Bench:
     """
 
     def __init__(self, context: Context) -> None:
+        """Take note of what is in the compilers' caches before the first arm is built."""
         self.rng = drawn_from(context.job.seed, context.job.replicate, context.job.case.id)
         self.results: dict[str, ArmResult] = {}
         self.alone: list[Visit] = []
