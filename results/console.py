@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from tabulate import tabulate
 
-from dynamometer.results import controls_report, coverage_report, sizes_report
+from dynamometer.results import controls_report, coverage_report, overhead_report, sizes_report
 from dynamometer.results.batch_sizes import is_search, summarize_search
-from dynamometer.results.cases import BASELINE, NO_BACKEND
+from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.records import PASSED, Status
 from dynamometer.results.spreads import shared
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dynamometer.results.batch_sizes import BatchSizeSummary
     from dynamometer.results.breakeven import Breakeven
     from dynamometer.results.coverage_report import CoverageSummary
-    from dynamometer.results.records import Estimate, Record
+    from dynamometer.results.records import Record
     from dynamometer.results.summary import ArmSummary, SuiteSummary
     from dynamometer.results.verdicts import Judgement
 
@@ -128,7 +128,7 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
             "",
             "screening: one replicate; intervals rest on the spread of other runs (-r 3 for more)",
         ]
-    lines += _overhead_lines(cases) + _reasons_against_one_graph(cases)
+    lines += overhead_report.lines(cases) + _reasons_against_one_graph(cases)
     marks = {mark for case in cases for mark in _marks(case)}
     explained = [f"{mark}: {text}" for mark, text in _MEANINGS.items() if mark in marks]
     return lines + (["", *explained] if explained else []) + _problems(cases)
@@ -155,36 +155,6 @@ def _reasons_against_one_graph(cases: Sequence[CaseSummary]) -> list[str]:
         if case.case.nopython and arm.outcome.status is Status.FAIL
     ]
     return ["", "not one graph:", *found] if found else []
-
-
-def _overhead_lines(cases: Sequence[CaseSummary]) -> list[str]:
-    """Say what Dynamo costs where it runs graphs as they are: on average, and at worst."""
-    found = [
-        (arm.speedup, arm, case)
-        for case in cases
-        for arm in case.arms
-        if arm.name == NO_BACKEND and arm.speedup and case.is_conclusive
-    ]
-    average = geometric_mean([ratio for ratio, _, _ in found])
-    if average is None:
-        return []
-    ratio, arm, case = min(found, key=lambda each: each[0].value)
-    text = f"worst {_cost(ratio)} ({case.case.model})"
-    if arm.latency_s and case.baseline.latency_s:
-        text += f": {_microseconds(arm.latency_s - case.baseline.latency_s)} a step"
-    if arm.capture and arm.capture.guards_s:
-        guards = f"{arm.capture.guards} guards"
-        text += f"; to check its {guards} takes {_microseconds(arm.capture.guards_s)}"
-    return ["", f"Dynamo without a backend costs {_cost(average)} on average; {text}"]
-
-
-def _microseconds(seconds: float) -> str:
-    return f"{1e6 * seconds:.0f} us"
-
-
-def _cost(speedup: Estimate) -> str:
-    cost, low, high = (1 / each - 1 for each in (speedup.value, speedup.high, speedup.low))
-    return f"{cost:+.1%} [{low:+.1%}, {high:+.1%}]"
 
 
 def _timed_lines(suite: Sequence[SuiteSummary], judged: Sequence[Judgement]) -> list[str]:

@@ -7,6 +7,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dynamometer.results import inference, metrics
 from dynamometer.results.breakeven import Breakeven, breakeven
 from dynamometer.results.cases import BASELINE, TIMING, Case
@@ -48,7 +50,7 @@ class ArmSummary:
         warm_compile_times_s: one for each replicate that found the caches filled.
         phases_s: what the first of them was spent in, where torch reports it.
         peak_bytes: memory of the loaded model and of what its calls take at the peak.
-        capture: what Dynamo captured, from the first replicate.
+        capture: what Dynamo captured, from the first replicate; to check guards took the median.
         steady: whether every replicate had settled before it was measured.
         max_error: largest relative deviation from eager, of all replicates.
         kernel_share: share of its latency that the kernel took, at most, of all replicates.
@@ -274,12 +276,19 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
         warm_compile_times_s=warm,
         phases_s=_phases(name, records) if compiled else {},
         peak_bytes=_peak_bytes(name, records),
-        capture=next((result.capture for result in results if result.capture), None),
+        capture=_capture([result.capture for result in results if result.capture]),
         steady=all(settled) if settled else None,
         max_error=max(errors) if errors else None,
         kernel_share=_kernel_share(name, records),
         minor_faults=_median([statistics.fmean(each.samples) for each in faults]),
     )
+
+
+def _capture(replicates: Sequence[CaptureStats]) -> CaptureStats | None:
+    if not replicates:
+        return None
+    timed = [each.guards_s for each in replicates if each.guards_s is not None]
+    return msgspec.structs.replace(replicates[0], guards_s=_median(timed))
 
 
 def _kernel_share(name: str, records: Sequence[Record]) -> float | None:

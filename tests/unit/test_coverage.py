@@ -42,7 +42,11 @@ class Known:
     reasons: tuple[str, ...] = ()
 
 
+TORCH_2_11 = torch.__version__.startswith("2.11.")
 PRINT = "Failed to trace builtin operator"
+LIBRARY = (
+    "Attempted to call function marked as skipped" if TORCH_2_11 else "Unsupported method call"
+)
 KNOWN = (
     # sin, add, cos; backward of cos: sin, neg, mul; of sin: cos, mul
     Known(models.Straight, [3], (3, 8), (3, 8)),
@@ -66,7 +70,7 @@ KNOWN = (
         (3, 8),
         (3, 8),
         ([0], [0]),
-        ("Unsupported method call",),
+        (LIBRARY,),
     ),
     Known(models.Nested, [6], (9, 42), (9, 42)),
     Known(models.InnerBreak, [1, 2, 2, 1], (6, 20), (6, 20), ([0], [0]), (PRINT,)),
@@ -175,8 +179,11 @@ def test_an_autograd_function_has_its_backward_in_the_graph() -> None:
 
 
 def test_an_operator_that_runs_others_is_one() -> None:
-    """Sum, comparison, branch, negation; in training the backward of the last two."""
-    for training, ops in ((False, 4), (True, 6)):
+    """Sum, comparison, branch, negation; in training the backward of the last two.
+
+    To trace each branch torch 2.11 takes memory like its inputs: two, and four in the backward.
+    """
+    for training, ops in ((False, 4), (True, 12 if TORCH_2_11 else 6)):
         found = count(models.Conditional(), training=training)
         assert (found.captured_ops, found.total_ops) == (ops, ops)
         assert found.is_full_graph
