@@ -4,8 +4,9 @@
     python bench/coverage_across_torch.py --before RUN ... --after RUN ... --output FILE
 
 Each RUN is the directory of a run with `--coverage`, one for each suite and mode; those of one
-torch stand together. Everything that is counted is compared, model by model; time and guards are
-not, as the one is measured and the other a matter of how torch writes them.
+torch stand together. What is counted is compared model by model, and so are the lines at which
+graphs end and the functions left as they are, with reasons and operators lost there. Time and
+guards are not, as the one is measured and the other a matter of how torch writes them.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from dynamometer.results import store
 from dynamometer.results.coverage_report import row, summarize
+from dynamometer.results.records import Status
+from dynamometer.results.texts import in_source, place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dynamometer.results.cases import Case
+    from dynamometer.results.coverage import Coverage
 
 COUNTED = (
     "status", "graphs", "graph_calls", "captured_ops", "total_ops", "frames_ok", "frames",
@@ -34,6 +38,9 @@ COUNTED = (
 
 Key = tuple[str, str, str, str]
 """Suite, mode, scale, and model."""
+
+Counted = tuple["Mapping[str, object]", "Mapping[str, str]"]
+"""The numbers of a model, and of each place that loses something what and why."""
 
 
 def main() -> int:
@@ -52,18 +59,28 @@ def main() -> int:
     return 0
 
 
-def _versions(runs: Sequence[Path]) -> tuple[str, dict[Key, dict[str, object]]]:
+def _versions(runs: Sequence[Path]) -> tuple[str, dict[Key, Counted]]:
     """Give the torch runs were made with, and what was counted of each model."""
     manifests = [store.read_manifest(run) for run in runs]
     torches = {manifest.environment.packages["torch"] for manifest in manifests}
     if len(torches) != 1:
         sys.exit(f"{', '.join(map(str, runs))}: made with several versions of torch: {torches}")
     rows = {
-        _key(manifest.plan.suite, record.case): row(summarize([record]))
+        _key(manifest.plan.suite, record.case): (row(summarize([record])), _losses(record.coverage))
         for run, manifest in zip(runs, manifests, strict=True)
         for record in store.read_records(run)
+        if record.outcome.status is not Status.SKIP
     }
     return torches.pop(), rows
+
+
+def _losses(seen: Coverage | None) -> dict[str, str]:
+    """Say of each place that loses something how many operators, and why."""
+    return {
+        f"{place(each.file, each.line)} {in_source(each.function)}":
+            f"{each.lost_ops} lost, {in_source(each.reason)}"
+        for each in (seen.losses if seen else ())
+    }  # fmt: skip
 
 
 def _key(suite: str, case: Case) -> Key:
@@ -71,8 +88,7 @@ def _key(suite: str, case: Case) -> Key:
 
 
 def _page(
-    before: tuple[str, Mapping[Key, Mapping[str, object]]],
-    after: tuple[str, Mapping[Key, Mapping[str, object]]],
+    before: tuple[str, Mapping[Key, Counted]], after: tuple[str, Mapping[Key, Counted]]
 ) -> str:
     (old, old_rows), (new, new_rows) = before, after
     both = sorted(old_rows.keys() & new_rows.keys())
@@ -80,7 +96,8 @@ def _page(
     lines = [
         "# What is captured, by version of torch",
         "",
-        f"torch {old} beside {new}: what `--coverage` counts, {len(COUNTED)} numbers a model.",
+        f"torch {old} beside {new}: what `--coverage` counts, {len(COUNTED)} numbers a model,",
+        "and the lines and functions that lose something, with operators and reason.",
         "Made by `bench/coverage_across_torch.py`.",
         "",
         "| suite | mode | scale | models | all equal | different |",
@@ -108,8 +125,14 @@ def _page(
     return "\n".join(lines) + "\n"
 
 
-def _differences(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    return [f"{name} {old[name]} → {new[name]}" for name in COUNTED if old[name] != new[name]]
+def _differences(old: Counted, new: Counted) -> list[str]:
+    (numbers, losses), (numbers_now, losses_now) = old, new
+    pairs = [(name, numbers[name], numbers_now[name]) for name in COUNTED]
+    pairs += [
+        (f"{where}:", losses.get(where, "nothing"), losses_now.get(where, "nothing"))
+        for where in sorted(losses.keys() | losses_now.keys())
+    ]
+    return [f"{name} {before} → {after}" for name, before, after in pairs if before != after]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,7 +29,9 @@ def run(target: str, options: dict[str, Any]) -> int:
         UsageError: there is no such target, or the file can't be written.
         DynamometerError: the target can't be built or called.
     """
-    found = _written(explain_target(target, Scale(options["scale"])), options["form"])
+    with redirect_stdout(sys.stderr):  # what the target prints is no part of the explanation
+        explained = explain_target(target, Scale(options["scale"]))
+    found = _written(explained, options["form"])
     output: Path | None = options["output"]
     if output is None:
         click.echo(found, nl=False)
@@ -78,8 +82,8 @@ def _find(target: str) -> tuple[Suite, ModelSpec]:
         path, _, name = target.rpartition(":")
     if path.endswith(".py"):
         return _only(target, "user", name, {"target": f"{path}::{name}" if name else path})
-    suite, slash, name = target.partition("/")
-    if not slash:
+    suite, _, name = target.partition("/")
+    if not name:
         msg = f"{target!r} is neither SUITE/MODEL nor FILE.py::NAME"
         raise UsageError(msg)
     return _only(target, suite, name, {})

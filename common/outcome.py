@@ -25,7 +25,6 @@ _TRACED_PLACE = re.compile(r'^ *File "([^"]+)", line (\d+), in ', re.MULTILINE)
 """Of a line that Dynamo traced and didn't run, in the message of its exception."""
 
 _HINT = re.compile(r"^ *Hint: (.+)$", re.MULTILINE)
-_HINT_CHARACTERS = 120
 _DETAIL_CHARACTERS = 8_000
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "bad_alloc")
 """What torch and its libraries write into a plain RuntimeError when an allocation fails."""
@@ -97,7 +96,7 @@ def _place(error: BaseException) -> str:
 def _hint(error: BaseException) -> str:
     """Give the first thing Dynamo advises to do about it, if it does."""
     found = _HINT.search(_text(error))
-    return f". {found[1][:_HINT_CHARACTERS]}" if found else ""
+    return f". {found[1]}" if found else ""
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Calls = dict[str, "Callable[[], object]"]
 
-_BUSY = "something else kept the machine busy"
+_BUSY = "something else kept the machine busy: measure again where nothing else runs"
 
 
 def sweep(context: Context) -> Findings:

@@ -278,10 +278,11 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
         step()
         first = log.read()
         step()
-        seen = log.read(probe.notes)
+        second = log.read(probe.notes)
         probe.restart()
-        with OpCounter(probe, _sites(seen)) as counter:
+        with OpCounter(probe, _sites(second)) as counter:
             step()
+        seen = log.read(probe.notes)  # should that step have compiled anything
         calls, model_calls = Counter(probe.calls), probe.model_calls
         graphs = [CapturedGraph(ops=ops, calls=calls[index]) for index, ops in enumerate(probe.ops)]
         captured_s, total_s, gaps_s = _time(probe, step)
@@ -292,7 +293,7 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
     return Coverage(
         frames=first.frames,
         frames_ok=first.frames_ok,
-        frames_again=seen.frames_ok - first.frames_ok,
+        frames_again=second.frames_ok - first.frames_ok,
         model_calls=model_calls,
         graphs=tuple(graphs),
         captured_ops=counter.captured,
@@ -328,6 +329,9 @@ def _sites(seen: internals.Compilations) -> frozenset[Site]:
     return frozenset(
         (
             *(Site(each.file, each.line) for each in seen.breaks),
+            # Where a function is called through torch or Python, as by `checkpoint`, the graph ends
+            # at the call, and nothing of the function is compiled.
+            *(Site(*caller) for each in seen.breaks for caller in each.callers),
             *(Site(*each.left) for each in seen.breaks if each.left),
             *(Site(each.file, each.line, each.function) for each in seen.skipped),
         )
@@ -380,12 +384,11 @@ def _skipped(found: Iterable[SkippedFrame], losses: _Losses) -> tuple[SkippedFra
 
 def _breaks(found: Sequence[internals.Break], losses: _Losses) -> tuple[GraphBreak, ...]:
     breaks = []
+    places = {(each.file, each.line) for each in found}
     for (file, line), (first, times) in internals.by_line(found).items():
-        left = {
-            Site(*each.left)
-            for each in found
-            if (each.file, each.line) == (file, line) and each.left
-        }
+        here = [each for each in found if (each.file, each.line) == (file, line)]
+        left = {Site(*each.left) for each in here if each.left}
+        callers = {Site(*place) for each in here for place in each.callers if place not in places}
         breaks.append(
             GraphBreak(
                 reason=first.reason,
@@ -395,7 +398,7 @@ def _breaks(found: Sequence[internals.Break], losses: _Losses) -> tuple[GraphBre
                 function=first.function,
                 code=linecache.getline(file, line).strip() or None,
                 times=times,
-                **losses.take((Site(file, line), *sorted(left))),
+                **losses.take((Site(file, line), *sorted(left), *sorted(callers))),
             )
         )
     return tuple(sorted(breaks, key=lambda each: (-each.lost_ops, each.file, each.line)))

@@ -114,7 +114,8 @@ def _target(node: torch.fx.Node) -> str:
     if isinstance(node.target, str):
         return "" if node.op == "output" else node.target
     module = getattr(node.target, "__module__", None) or "torch"
-    return f"{module.removeprefix('_')}.{node.target.__name__}"  # `_operator` is `operator`
+    module = "operator" if module == "_operator" else module
+    return f"{module}.{node.target.__name__}"
 
 
 def _result(value: object) -> str:

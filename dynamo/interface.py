@@ -71,7 +71,7 @@ class Fallback:
         # A backend may have changed what it was given when it raises.
         as_it_was = fx.GraphModule(graph, copy.deepcopy(graph.graph))
         try:
-            return self.backend(graph, example_inputs)
+            return self._compiled(graph, example_inputs)
         except internals.CONTROL_FLOW:
             raise
         except Exception as error:  # noqa: BLE001  whatever a user's compiler raises
@@ -86,6 +86,14 @@ class Fallback:
                 )
             forward: Callable[..., Any] = as_it_was.forward
             return forward
+
+    def _compiled(self, graph: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        compiled: Any = self.backend(graph, example_inputs)
+        if not callable(compiled):
+            msg = f"a backend gives a callable, not {compiled!r}"
+            raise TypeError(msg)
+        found: Callable[..., Any] = compiled
+        return found
 
 
 class _Context:

@@ -48,10 +48,11 @@ __all__ = ["graph_break", "mark_dynamic", "mark_static", "maybe_mark_dynamic"]
 _GAVE_UP = "step_unsupported"
 _JUMP = "generic_jump"
 _OF_JUMPS = (
+    "Data-dependent branching",
     "Which branch is taken depends on a number that is known only once a tensor is computed.",
     ("Compute both and choose with `torch.where`, or give both to `torch.cond`.",),
 )
-"""What Dynamo itself doesn't say of a branch on data."""
+"""What Dynamo itself says of a branch on data elsewhere: here it gives the branch's operand."""
 
 _ALL_COMPILATIONS = 100_000
 """Torch keeps the last 64 unless told."""
@@ -61,7 +62,7 @@ CONTROL_FLOW = (exc.RestartAnalysis, exc.ShortenTraceback)
 
 _HINT = re.compile(r"^\s*Hint: (.*)$", re.MULTILINE)
 _EXPLANATION = re.compile(r"^\s*Explanation: (.*)$", re.MULTILINE)
-_GUARD_HINT = re.compile(r" \(HINT: .*\)$")
+_GUARD_PLACE = re.compile(r"# (\S+:\d+ in \w+)")
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class Break:
     file: str
     line: int
     function: str
+    callers: tuple[tuple[str, int], ...] = ()
+    """Files and lines that led there, innermost last, but for Python's and torch's."""
     left: tuple[str, int, str] | None = None
     """File, first line and name of a function of which Dynamo leaves the rest as it is."""
 
@@ -182,6 +185,7 @@ class CompileLog:
                 SkippedFrame(
                     **places[_frame_number(each)],
                     reason=headline(each.fail_reason or ""),
+                    hint=next(iter(_HINT.findall(each.fail_reason or "")), None),
                     stopped_file=each.fail_user_frame_filename,
                     stopped_line=each.fail_user_frame_lineno,
                 )
@@ -222,9 +226,12 @@ def _end_of_graph(reason: GraphCompileReason, noted: Sequence[Break]) -> Break:
 
 def _break(text: str, stack: Sequence[FrameSummary]) -> Break:
     file, line, function = _innermost(stack)
+    own = tuple(
+        (each.filename, each.lineno or 0) for each in stack if not _is_foreign(each.filename)
+    )
     explanation = _EXPLANATION.search(text)
     if text.startswith(_JUMP):
-        return Break(headline(text), *_OF_JUMPS, file, line, function)
+        return Break(*_OF_JUMPS, file, line, function, own[:-1])
     return Break(
         reason=headline(text),
         explanation=explanation[1] if explanation else None,
@@ -232,6 +239,7 @@ def _break(text: str, stack: Sequence[FrameSummary]) -> Break:
         file=file,
         line=line,
         function=function,
+        callers=own[:-1],
     )
 
 
@@ -317,11 +325,14 @@ def lookup_s(step: Callable[[], object]) -> float | None:
     events = [each for each in results.kineto_results.events() if each.name() == _LOOKUP]
     if not events:
         return None
-    found: list[int] = [
-        each.duration_ns() for each in sorted(events, key=lambda each: each.start_ns())
-    ]
-    ends = [len(found) * each // steps for each in range(steps + 1)]
-    return statistics.median(sum(found[low:high]) for low, high in pairwise(ends)) / 1e9
+    in_order = sorted(events, key=lambda each: each.start_ns())
+    return median_step_s([each.duration_ns() for each in in_order], steps)
+
+
+def median_step_s(durations_ns: Sequence[int], steps: int) -> float:
+    """Give the median step's seconds, of events in order, of which each step has as many."""
+    ends = [len(durations_ns) * each // steps for each in range(steps + 1)]
+    return statistics.median(sum(durations_ns[low:high]) for low, high in pairwise(ends)) / 1e9
 
 
 def compilations_by_frame() -> Counter[object]:
@@ -386,9 +397,9 @@ def _guards_below(manager: Any) -> Iterator[Any]:
 
 
 def _guard(text: str) -> tuple[str, str | None]:
-    code, *remarks = _GUARD_HINT.sub("", text).split("  # ")
-    place = remarks[-1].strip() if remarks else ""
-    return code.strip(), None if not place or place.startswith("_dynamo/") else place
+    code, _, remarks = text.partition("  # ")
+    places = [each for each in _GUARD_PLACE.findall(remarks) if not each.startswith("_dynamo/")]
+    return code.strip(), places[-1] if places else None
 
 
 def specializations() -> dict[tuple[str, int], tuple[str, int, str] | None]:

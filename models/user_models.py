@@ -234,7 +234,10 @@ def _builders(file: ModelFile) -> dict[str, int | None]:
         return tables[table]
     if file.name:
         known = ", ".join(sorted([*functions, *tables])) or "none"
-        msg = f"{file.path} has no model {file.name!r}; it has: {known}"
+        msg = (
+            f"{file.path} has no model {file.name!r}, which is a function that needs no arguments"
+            f" or a dictionary of them; it has: {known}"
+        )
         raise ValueError(msg)
     if not functions:
         msg = f"{file.path} has no function without arguments that could build a model"

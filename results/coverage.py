@@ -41,6 +41,8 @@ class SkippedFrame(Value, frozen=True, kw_only=True):
     file: str
     line: int
     reason: str
+    hint: str | None = None
+    """What Dynamo advises to do about it."""
     lost_ops: int = 0
     """Operators one step runs in it, beyond those lost at a line."""
     lost_s: float | None = None

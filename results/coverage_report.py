@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from tabulate import tabulate
 
-from dynamometer.results.cases import COVERAGE
+from dynamometer.results.cases import COVERAGE, Mode
 from dynamometer.results.coverage import GraphBreak
 from dynamometer.results.records import Status
 from dynamometer.results.texts import in_source, name_columns, place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dynamometer.results.cases import Case
     from dynamometer.results.coverage import Coverage, SkippedFrame
@@ -65,13 +65,19 @@ LOSS_COLUMNS = (
     "line",
     "function",
     "code",
+    "stopped_file",
+    "stopped_line",
     "times",
     "lost_ops",
     "lost_s",
     "reason",
     "hint",
 )
-"""One row for each graph break, each function that was left as it is, and each recompile."""
+"""One row for each graph break, each function that was left as it is, and each recompile.
+
+A function is at its first line; where Dynamo could not follow it is `stopped_file` and
+`stopped_line`.
+"""
 
 _SHOWN = 10
 
@@ -167,18 +173,10 @@ def loss_rows(found: CoverageSummary) -> list[dict[str, object]]:
         return []
     model = {"dev": case.device, "name": case.label, "batch_size": case.batch_size}
     return [
-        {**dict.fromkeys(LOSS_COLUMNS), **model, **each}
+        {**dict.fromkeys(LOSS_COLUMNS), **model, **each, "function": in_source(each["function"])}
         for each in (
             *({"kind": "break", **msgspec.structs.asdict(each)} for each in seen.breaks),
-            *(
-                {
-                    "kind": "left alone",
-                    **msgspec.structs.asdict(each),
-                    "file": each.cause[0],
-                    "line": each.cause[1],
-                }
-                for each in seen.skipped
-            ),
+            *({"kind": "left alone", **msgspec.structs.asdict(each)} for each in seen.skipped),
             *(
                 {"kind": "recompile", **msgspec.structs.asdict(each), "reason": each.guard}
                 for each in seen.recompiles
@@ -197,7 +195,7 @@ def line(found: CoverageSummary) -> str:
         f"{name} {seen.frames_ok:3}/{seen.frames:3} frames (+{seen.frames_again:2}),"
         f" {len(seen.graphs):3} graphs {seen.graph_calls:4} calls,"
         f" {seen.captured_ops:5}/{seen.total_ops:5} = {_percent(seen.share_of_ops)} ops,"
-        f" {_percent(seen.share_of_time)} time"
+        f" {_percent(seen.share_of_time)} time{' of forward' if case.mode is Mode.TRAINING else ''}"
     )
 
 
@@ -215,6 +213,7 @@ def lines(found: Sequence[CoverageSummary]) -> list[str]:
         *_most_graphs(counted),
         *_reasons(seen),
         *_first_to_fix(counted),
+        *_unexplained(seen),
     ]
 
 
@@ -257,12 +256,12 @@ def _most_graphs(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
 
 def _reasons(seen: Sequence[Coverage]) -> list[str]:
     rows = [
-        [each.text[:80], str(each.models), str(each.times), str(each.lost_ops),
+        [each.text, str(each.models), str(each.times), str(each.lost_ops),
          _milliseconds(each.lost_s)]
         for each in reasons(seen)[:_SHOWN]
     ]  # fmt: skip
     headers = ["reason", "models", "breaks", "ops lost", "time lost"]
-    return _table("why graphs end", rows, headers)
+    return _table("why graphs end", rows, headers, {0: _TEXT_WIDTH})
 
 
 def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
@@ -282,12 +281,20 @@ def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
                 *_place(each),
                 f"{share:.1%}",
                 "-" if time is None else f"{time:.1%}",
-                _advice(each)[:60],
+                each.hint or each.reason,
             ]
             for share, time, name, each in worth[:_SHOWN]
         ],
         ["model", "where", "line", "ops", "time", "what Dynamo says"],
+        {2: _CODE_WIDTH, 5: _TEXT_WIDTH},
     )
+
+
+def _unexplained(seen: Sequence[Coverage]) -> list[str]:
+    """Say how much of what is lost is in no table."""
+    ops = sum(each.unexplained_ops for each in seen)
+    text = f"operators outside graphs that are put down to no line and no function: {ops}"
+    return ["", text] if ops else []
 
 
 def _share_of_time(lost: GraphBreak | SkippedFrame, seen: Coverage) -> float | None:
@@ -301,23 +308,24 @@ _VISIBLE = 0.01
 def _place(lost: GraphBreak | SkippedFrame) -> tuple[str, str]:
     """Say where something is lost: the file and line, and what is there."""
     if isinstance(lost, GraphBreak):
-        return place(lost.file, lost.line), (lost.code or "")[:_CODE_WIDTH]
-    file, line = lost.cause
-    text = f"left as it is: {in_source(lost.function)}"
-    return place(file, line), text[:_CODE_WIDTH]
+        return place(lost.file, lost.line), lost.code or ""
+    function = f"{in_source(lost.function)} ({place(lost.file, lost.line)})"
+    return place(*lost.cause), f"left as it is: {function}"
 
 
 _CODE_WIDTH = 40
+_TEXT_WIDTH = 60
 
 
-def _advice(lost: GraphBreak | SkippedFrame) -> str:
-    return (isinstance(lost, GraphBreak) and lost.hint) or lost.reason
-
-
-def _table(title: str, rows: list[list[str]], headers: list[str]) -> list[str]:
+def _table(
+    title: str, rows: list[list[str]], headers: list[str], widths: Mapping[int, int] | None = None
+) -> list[str]:
+    """Render rows below a title; longer text than a column's width goes on in a further line."""
     if not rows:
         return []
-    return ["", f"{title}:", *tabulate(rows, headers=headers, disable_numparse=True).splitlines()]
+    limits = [(widths or {}).get(index) for index in range(len(headers))]
+    table = tabulate(rows, headers=headers, disable_numparse=True, maxcolwidths=limits)
+    return ["", f"{title}:", *table.splitlines()]
 
 
 def _not_skipped(found: Sequence[CoverageSummary]) -> int:

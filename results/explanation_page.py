@@ -78,7 +78,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _break_lines(number: int, found: ExplainedBreak) -> list[str]:
-    where = f"{place(found.file, found.line)} in {found.function}"
+    where = f"{place(found.file, found.line)} in {in_source(found.function)}"
     lines = [f"GRAPH BREAK {number}: {found.reason}", f"  {where}"]
     lines += _excerpt_lines(found.excerpt, found.line)
     lines += [f"  {found.explanation}"] if found.explanation else []
@@ -91,6 +91,7 @@ def _left_alone_lines(found: LeftAlone) -> list[str]:
         f"LEFT AS IT IS: {in_source(frame.function)} ({place(frame.file, frame.line)})",
         f"  {place(file, line)}: {frame.reason}",
         *_excerpt_lines(found.excerpt, line),
+        *([f"  - {frame.hint}"] if frame.hint else []),
     ]
 
 
@@ -132,7 +133,7 @@ def _listing(code: Sequence[Instruction]) -> list[str]:
 
 def _compiled_again(found: Explanation) -> list[str]:
     lines = [
-        f"  {each.function} ({place(each.file, each.line)}), as this no longer held:"
+        f"  {in_source(each.function)} ({place(each.file, each.line)}), because:"
         f" {failed_in_words(each.guard)}"
         for each in found.recompiles
     ]

@@ -10,6 +10,7 @@ from tabulate import tabulate
 
 from dynamometer.results.cases import NO_BACKEND
 from dynamometer.results.inference import geometric_mean
+from dynamometer.results.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,9 +27,9 @@ class Overhead:
 
     Attributes:
         name: the model.
-        speedup: of Dynamo over eager; below 1 where it costs something.
+        speedup: of Dynamo over eager; below 1 where it costs something. What is shown is `cost`.
         eager_s: seconds of a step in eager.
-        guards: how many are checked.
+        guards: how many are checked; `None` if that is not known.
         guards_s: seconds of a step in which Dynamo looks for compiled code, and so checks guards;
             `None` if that is not known.
     """
@@ -36,7 +37,7 @@ class Overhead:
     name: str
     speedup: Ratio
     eager_s: float
-    guards: int
+    guards: int | None
     guards_s: float | None
 
     @property
@@ -62,13 +63,13 @@ def overheads(cases: Sequence[CaseSummary]) -> list[Overhead]:
             name=case.case.label,
             speedup=arm.speedup,
             eager_s=case.baseline.latency_s,
-            guards=arm.capture.guards if arm.capture else 0,
+            guards=arm.capture.guards if arm.capture else None,
             guards_s=arm.capture.guards_s if arm.capture else None,
         )
         for case in cases
         for arm in case.arms
-        if arm.name == NO_BACKEND and arm.speedup and case.baseline.latency_s
-        and case.is_conclusive
+        if arm.name == NO_BACKEND and arm.outcome.status is Status.PASS
+        and arm.speedup and case.baseline.latency_s and case.is_conclusive
     ]  # fmt: skip
     return sorted(found, key=lambda each: each.speedup.value)
 
@@ -76,28 +77,33 @@ def overheads(cases: Sequence[CaseSummary]) -> list[Overhead]:
 def lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Say what Dynamo costs on average, and on the models where it costs most."""
     found = overheads(cases)
+    asked = sum(arm.name == NO_BACKEND for case in cases for arm in case.arms)
     average = geometric_mean([each.speedup for each in found])
     if average is None:
-        return []
+        text = (
+            "what Dynamo costs without a backend is not known: each model failed or was disturbed"
+        )
+        return ["", text] if asked else []
     worst = found[0]
-    text = f"Dynamo without a backend costs {_cost(average)} on average of {len(found)}"
+    text = f"Dynamo without a backend costs {_cost(average)} on average of {len(found)} models"
+    text += f" ({asked - len(found)} left out: failed or disturbed)" * (asked > len(found))
     rows = [
         [each.name, _cost(each.speedup), _microseconds(each.added_s), each.guards,
          _microseconds(each.guards_s), _percent(each.share_of_guards)]
         for each in found[:_SHOWN]
     ]  # fmt: skip
-    headers = ["costliest", "cost", "a step", "guards", "to check them", "of the cost"]
+    headers = ["model", "overhead", "per step", "guards", "guard lookup", "lookup / overhead"]
     align = ("left", *("right" for _ in headers[1:]))
     table = tabulate(rows, headers=headers, disable_numparse=True, colalign=align).splitlines()
     return ["", f"{text}; worst {_cost(worst.speedup)} ({worst.name})", *_guards(found), "", *table]
 
 
 def _guards(found: Sequence[Overhead]) -> list[str]:
-    """Say what guards take of a step, whether or not Dynamo adds to it."""
+    """Say what looking for compiled code takes of a step, whether or not Dynamo adds to it."""
     shares = [each.guards_s / each.eager_s for each in found if each.guards_s is not None]
     if not shares:
         return []
-    text = f"guards take {statistics.fmean(shares):.1%} of an eager step on average"
+    text = f"to check guards takes {statistics.fmean(shares):.1%} of an eager step on average"
     return [f"{text}, {max(shares):.1%} at most"]
 
 

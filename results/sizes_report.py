@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.results.cases import BASELINE, SIZES
+from dynamometer.results.guard_words import failed_in_words
 from dynamometer.results.records import Status
 from dynamometer.results.replicates import spread_of
 from dynamometer.results.sizes import STATIC, metric_at
 from dynamometer.results.statistics import log_speedup, speedup
-from dynamometer.results.texts import name_columns, place, speedup_text
+from dynamometer.results.texts import in_source, name_columns, place, speedup_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,7 +183,10 @@ def lines(found: SweepSummary) -> list[str]:
         f"{name} {'; '.join([', '.join(counts), *remarks])}",
         *(_size_line(each) for each in found.sizes),
         *(f"     not timed: {each}" for each in found.missing),
-        *(f"     compiled again: {each.guard}" for each in seen.recompiles),
+        *(
+            f"     compiled again, because: {failed_in_words(each.guard)}"
+            for each in seen.recompiles
+        ),
         *(f"     symbolic: {each}" for each in seen.guards[:_SHOWN]),
         *[f"     and {len(seen.guards) - _SHOWN} more"] * (len(seen.guards) > _SHOWN),
         *(f"     a number for good: {_specialization(each)}" for each in seen.specializations),
@@ -206,4 +210,4 @@ def _specialization(found: Specialization) -> str:
     if found.file is None or found.line is None:
         return text
     code = f": {found.code}" if found.code else ""
-    return f"{text}, {place(found.file, found.line)} in {found.function}{code}"
+    return f"{text}, {place(found.file, found.line)} in {in_source(found.function or '')}{code}"

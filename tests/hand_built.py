@@ -261,6 +261,31 @@ class Checkpoints(nn.Module):
         return x.cos()
 
 
+def printing(x: torch.Tensor) -> torch.Tensor:
+    """Run an operator before a graph has to end, and one after."""
+    x = x.sin()
+    print(end="")
+    return x.cos()
+
+
+class Maps(nn.Module):
+    """What Python calls is captured in parts; how it adds up what that gives is not."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        found: torch.Tensor = sum(map(printing, [x, x]))  # type: ignore[assignment]  # no int here
+        return found.cos()
+
+
+class ChecksInside(nn.Module):
+    """A graph that has to end in what is computed twice loses all of that."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        again: torch.Tensor = checkpoint(printing, x, use_reentrant=False)  # type: ignore[no-untyped-call]  # torch's
+        return again.cos()
+
+
 class Tries(nn.Module):
     """Dynamo can't go on after a break within `try`, and leaves the rest as it is."""
 

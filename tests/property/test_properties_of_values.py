@@ -166,6 +166,7 @@ skipped_frames = st.builds(
     file=texts,
     line=counts,
     reason=texts,
+    hint=st.none() | texts,
     lost_ops=counts,
     lost_s=st.none() | finite,
     stopped_file=st.none() | texts,

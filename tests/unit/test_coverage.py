@@ -52,7 +52,7 @@ KNOWN = (
     Known(models.Straight, [3], (3, 8), (3, 8)),
     Known(models.Prints, [2, 2], (4, 15), (4, 15), ([0], [0]), (PRINT,)),
     # outside: the conversion of the comparison to a bool
-    Known(models.Branches, [3, 1], (4, 9), (5, 10), ([1], [1]), ("generic_jump",)),
+    Known(models.Branches, [3, 1], (4, 9), (5, 10), ([1], [1]), ("Data-dependent branching",)),
     # outside: the number's way out of the tensor
     Known(models.Items, [2, 2], (4, 8), (5, 9), ([1], [1]), ("Unsupported Tensor.item()",)),
     # outside: add, relu; in training what relu keeps for its backward, twice, and that
@@ -156,18 +156,24 @@ def test_graphs_end_at_the_lines_that_say_so(known: Known, *, training: bool) ->
         assert each.hint
 
 
-@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.make.__name__)
-def test_the_total_is_what_eager_runs(known: Known, *, training: bool) -> None:
-    """Whatever Dynamo does with it, a model runs the operators it runs without."""
-    model = known.make()
+def eager_ops(model: nn.Module, *, training: bool) -> int:
+    """Count what a step runs without Dynamo."""
     x = torch.randn(2, 4, requires_grad=training)
     gradient = torch.ones_like(model(x))  # there is no loss here, nor in what is counted
     with torch.set_grad_enabled(training), models.EagerCount() as eager:  # type: ignore[no-untyped-call]  # torch's
         output = model(x)
         if training:
             output.backward(gradient)
-    assert count(model, training=training).total_ops == eager.total
+    return eager.total
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.make.__name__)
+def test_the_total_is_what_eager_runs(known: Known, *, training: bool) -> None:
+    """Whatever Dynamo does with it, a model runs the operators it runs without."""
+    model = known.make()
+    total = eager_ops(model, training=training)
+    assert count(model, training=training).total_ops == total
 
 
 def test_an_autograd_function_has_its_backward_in_the_graph() -> None:
@@ -187,6 +193,24 @@ def test_an_operator_that_runs_others_is_one() -> None:
         found = count(models.Conditional(), training=training)
         assert (found.captured_ops, found.total_ops) == (ops, ops)
         assert found.is_full_graph
+
+
+@pytest.mark.parametrize(
+    ("model", "captured"), [(models.Maps, (5, 19)), (models.ChecksInside, (1, 4))]
+)
+@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
+def test_what_a_break_loses_around_a_call_is_its_own(
+    model: type[nn.Module], captured: tuple[int, int], *, training: bool
+) -> None:
+    """Where Python or torch calls the function the break is in, and that is not captured."""
+    found = count(model(), training=training)
+    assert found.captured_ops == captured[training]
+    assert found.total_ops == eager_ops(model(), training=training)
+    (one,) = found.breaks
+    assert "print(" in (one.code or "")
+    assert one.lost_ops == found.total_ops - found.captured_ops
+    assert one.lost_s
+    assert found.unexplained_ops == 0
 
 
 def line_of(model: type[nn.Module], text: str) -> int:
@@ -377,11 +401,10 @@ class Growing(nn.Module):
 
 
 def test_a_model_that_never_rests_is_not_timed() -> None:
-    """Compiling would be in it; its graphs are those up to the step that is counted."""
+    """Compiling would be in it; graphs and recompiles are those up to the step that is counted."""
     found = count(Growing(), training=False)
     assert found.frames_again == 1
-    (again,) = found.recompiles
-    assert "name" in again.guard
+    assert ["name" in each.guard for each in found.recompiles] == [True, True]
     assert len(found.graphs) == 3
     assert (found.captured_s, found.total_s, found.share_of_time) == (None, None, None)
     assert found.guards_s is None

@@ -81,10 +81,17 @@ def test_what_to_fix_first_is_the_largest_share() -> None:
     assert "mean:  70% of ops,  60% of time, 2.3 graphs, 2.3 calls of them" in text
     assert "one graph is all of it: 1 of 3" in text
     fixes = text.partition("fix these first:")[2]
-    assert [line.split()[:2] for line in fixes.splitlines()[3:]] == [
+    assert [line.split()[:2] for line in fixes.splitlines()[3:7]] == [
         ["both", "model.py:9"], ["item", "model.py:3"], ["both", "model.py:8"],
         ["item", "model.py:4"],
     ]  # fmt: skip
+
+
+def test_what_no_place_explains_is_said() -> None:
+    """It is in no table, so it would be missed."""
+    assert coverage_report.lines(ALL)[-1].endswith("to no line and no function: 10")
+    explained = [each for each in ALL if each.coverage and not each.coverage.unexplained_ops]
+    assert "no function" not in "\n".join(coverage_report.lines(explained))
 
 
 def test_nothing_counted_says_nothing() -> None:

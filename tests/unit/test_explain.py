@@ -76,6 +76,15 @@ def test_guards_are_those_that_are_checked() -> None:
     assert "x is a float32 tensor of size [2, 3], stride [3, 1], without gradient" in words(found)
 
 
+def test_guards_name_lines_of_the_users_code() -> None:
+    """And not those of torch that made them, nor what torch says beside."""
+    found = explain("branches", branches, [((torch.ones(3),), {}), ((torch.ones(4),), {})])
+    places = {guard.place for frame in found.frames for guard in frame.guards} - {None}
+    assert places
+    for each in places:
+        assert re.fullmatch(rf"{Path(__file__).name}:\d+ in \w*branches\w*", each or "")
+
+
 def test_bytecode_is_shown_beside_what_runs_instead() -> None:
     """The compiled graph is called by a name without anything random, and no address is left."""
     found = explain("scaled", scaled, [((X, 2), {})])
@@ -92,7 +101,7 @@ def test_a_recompile_says_what_no_longer_held() -> None:
     assert len(found.frames) == 2
     (again,) = found.recompiles
     assert "times" in again.guard
-    assert "as this no longer held: times == 2" in explanation_page.text(found)
+    assert "because: times == 2" in explanation_page.text(found)
 
 
 def test_a_break_has_its_line_and_advice() -> None:
@@ -178,6 +187,7 @@ FILE = """
 import torch
 
 def build():
+    print("said by the model")
     def double(x):
         return x * 2
     return double, [(torch.ones(3),), (torch.ones(4),)]
@@ -202,7 +212,9 @@ def test_the_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
         capsys.readouterr().out
     )
     assert cli.main(None, ["explain", f"{file}:build", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["target"] == "build"
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["target"] == "build"
+    assert "said by the model" in captured.err  # and is no part of what is explained
     page = file.with_suffix(".html")
     words = ["explain", f"{file}::build", "--format", "html", "-o", str(page)]
     assert cli.main(None, words) == 0
@@ -214,12 +226,13 @@ def test_the_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("target", "code", "says"),
     [
+        ("torchbench/", 2, "neither SUITE/MODEL nor FILE.py::NAME"),
         ("nothing", 2, "neither SUITE/MODEL nor FILE.py::NAME"),
         ("nowhere.py::x", 2, "there is no file nowhere.py"),
         ("torchbench/resnet", 2, "unknown model 'resnet'; did you mean"),
         ("torchbanch/resnet18", 2, "unknown suite 'torchbanch'"),
         ("{file}", 2, "holds several models: add one of build, fails"),
-        ("{file}::other", 2, "has no model 'other'; it has: build, fails"),
+        ("{file}::other", 2, "it has: build, fails"),
         ("{file}::fails", 3, "as it fails: RuntimeError: no weights here"),
     ],
 )

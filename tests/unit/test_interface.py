@@ -145,6 +145,18 @@ def test_a_backend_that_fails_leaves_eager() -> None:
         compiled(X)
 
 
+def test_a_backend_that_gives_no_callable_has_failed() -> None:
+    """Dynamo itself would raise, and name no backend."""
+
+    def forgets(graph: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
+        del graph, example_inputs
+
+    optimized = optimize(forgets)
+    with pytest.warns(RuntimeWarning, match="backend forgets failed .*a callable, not None"):
+        assert torch.equal(optimized(torch.sin)(X), X.sin())
+    assert [type(each) for each in optimized.backend_failures] == [TypeError]
+
+
 def test_what_dynamo_raises_to_itself_is_no_failure() -> None:
     """A number that varies becomes a tensor, for which AOTAutograd has Dynamo start anew."""
     optimized = optimize("aot_eager", dynamic=True)

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from dynamometer.dynamo import capture, internals, state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import CodeType
     from typing import Any
 
@@ -264,6 +264,36 @@ def test_looking_for_compiled_code_is_timed() -> None:
     assert seconds is not None
     assert 0 < seconds < 0.1
     assert internals.lookup_s(lambda: torch.ones(3).sin()) is None
+
+
+def test_the_time_of_a_step_is_that_of_all_its_frames() -> None:
+    """In seconds: the median step's sum, whatever the first ones took."""
+    assert internals.median_step_s([900, 100, 500, 100, 10, 20, 10, 20, 10, 21], 5) == 31e-9
+    assert internals.median_step_s([1_000, 3_000, 2_000], 3) == 2e-6
+
+
+def test_each_frame_that_is_entered_is_looked_up() -> None:
+    """Three frames take longer than one of them."""
+
+    def three(x: torch.Tensor) -> torch.Tensor:
+        x = x.sin()
+        torch._dynamo.graph_break()
+        x = x.cos()
+        torch._dynamo.graph_break()
+        return x.exp()
+
+    events: list[int] = []
+    compiled = internals.optimize("eager")(three)
+    compiled(torch.ones(3))
+
+    def counting(durations_ns: Sequence[int], steps: int) -> float:
+        events.append(len(durations_ns) // steps)
+        return 1.0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(internals, "median_step_s", counting)
+        assert internals.lookup_s(lambda: compiled(torch.ones(3))) == 1.0
+    assert events == [3]
 
 
 def test_a_graph_knows_why_it_ended() -> None:

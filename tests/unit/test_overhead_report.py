@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import factories
 import msgspec
 import pytest
 
 from dynamometer.results import overhead_report
 from dynamometer.results.cases import BASELINE, NO_BACKEND
-from dynamometer.results.records import CaptureStats
+from dynamometer.results.records import CaptureStats, Status
 from dynamometer.results.summary import CaseSummary, summarize_case
 
 
@@ -52,15 +54,26 @@ def test_guards_that_were_not_timed_are_not_free() -> None:
     (found,) = overhead_report.overheads([unknown])
     assert found.guards_s is None
     assert found.share_of_guards is None
-    assert not any("guards take" in line for line in overhead_report.lines([unknown]))
+    assert not any("to check guards" in line for line in overhead_report.lines([unknown]))
 
 
 def test_the_costliest_come_first() -> None:
     """Ten at most; the average is of all."""
     cases = [timed(f"m{each}", 0.0100 + 0.0002 * each, (0.0001,) * 3) for each in range(1, 13)]
     lines = overhead_report.lines(cases)
-    assert "on average of 12; worst +24.0%" in lines[1]
+    assert "on average of 12 models; worst +24.0%" in lines[1]
     assert [line.split()[0] for line in lines[-10:]] == [f"m{each}" for each in range(12, 2, -1)]
+
+
+def test_what_failed_or_was_disturbed_is_left_out() -> None:
+    """The mean says so; where nothing is left, that is said."""
+    good, bad = timed("alexnet", 0.0110, (0.0001,) * 3), timed("resnet18", 0.0130, (0.0001,) * 3)
+    wrong = factories.failure(Status.FAIL_ACCURACY, factories.Stage.COMPARE, "wrong")
+    arms = tuple(dataclasses.replace(arm, outcome=wrong) for arm in bad.arms)
+    bad = dataclasses.replace(bad, arms=arms)
+    lines = overhead_report.lines([good, bad])
+    assert "on average of 1 models (1 left out: failed or disturbed); worst +10" in lines[1]
+    assert "is not known" in overhead_report.lines([bad])[1]
 
 
 def test_other_backends_have_no_overhead() -> None:
