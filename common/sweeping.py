@@ -18,11 +18,10 @@ from dynamometer.common.orders import drawn_from
 from dynamometer.common.outcome import attempt
 from dynamometer.common.steps import make_step
 from dynamometer.common.threads import ArmThreads
-from dynamometer.common.timing import settle
+from dynamometer.common.timing import Blocks, settle
 from dynamometer.common.visiting import arm_result, pad_heap, visit_in_turn
 from dynamometer.dynamo import capture, sizes
 from dynamometer.results.cases import BASELINE
-from dynamometer.results.interference import LONGEST_DISTURBANCE
 from dynamometer.results.records import PASSED, Absence, ArmResult, Outcome, Stage
 from dynamometer.results.sizes import STATIC, metric_at
 
@@ -32,13 +31,10 @@ if TYPE_CHECKING:
 
     from dynamometer.common.experiment import Context
     from dynamometer.common.suite import LoadedModel
-    from dynamometer.common.timing import Blocks
     from dynamometer.results.records import Measurement
     from dynamometer.results.sizes import SizeSweep
 
 Calls = dict[str, "Callable[[], object]"]
-
-_BUSY = "something else kept the machine busy: measure again where nothing else runs"
 
 
 def sweep(context: Context) -> Findings:
@@ -62,7 +58,7 @@ def sweep(context: Context) -> Findings:
     eager = make_step(loaded.module, loaded, job.case.mode, job.seed)
     found: list[Measurement] = []
     absent: list[Absence] = []
-    rested = False
+    timed = Blocks()
     for index in range(len(names)):
         padding += pad_heap(rng)
         at_size = {BASELINE: eager.calls[index], arm: compiled.step.calls[index]}
@@ -75,18 +71,18 @@ def sweep(context: Context) -> Findings:
         if isinstance(blocks, Outcome):
             absent += [_absence(index, each, blocks.reason) for each in at_size]
             continue
-        rested |= blocks.rested
-        if len(blocks.calm) < (1 - LONGEST_DISTURBANCE) * len(blocks.visits):
-            absent += [_absence(index, each, _BUSY) for each in at_size]
-        else:
-            found += latencies(metric_at(index), blocks.calm)
+        before = len(timed.visits)
+        timed = timed.then(blocks)
+        found += latencies(metric_at(index), timed.visits[before:])
     del padding
     return Findings(
         outcome=PASSED,
         arms=results,
         measurements=tuple(found),
         absent=tuple(absent),
-        rested=rested,
+        disturbed_blocks=timed.disturbed,
+        repeated_blocks=timed.repeats,
+        rested=timed.rested,
         sizes=seen,
         notes=loaded.notes,
         device_name=context.device.name,

@@ -72,10 +72,11 @@ def latencies(record: Record, arm: str) -> list[Measurement]:
     if is_apart(record):
         return find([record], metrics.LATENCY_APART, arm)
     found = find([record], metrics.LATENCY, arm)
-    return [_without(each, frozenset(record.disturbed_blocks)) for each in found]
+    return [undisturbed(each, frozenset(record.disturbed_blocks)) for each in found]
 
 
-def _without(measurement: Measurement, blocks: frozenset[int]) -> Measurement:
+def undisturbed(measurement: Measurement, blocks: frozenset[int]) -> Measurement:
+    """Leave out the samples of blocks that were disturbed, where others are left."""
     kept = [block not in blocks for block in measurement.blocks]
     return _keep(measurement, kept) if any(kept) else measurement
 

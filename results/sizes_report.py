@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results.cases import BASELINE, SIZES
 from dynamometer.results.guard_words import failed_in_words
+from dynamometer.results.interference import LONGEST_DISTURBANCE
 from dynamometer.results.records import Status
-from dynamometer.results.replicates import spread_of
+from dynamometer.results.replicates import spread_of, undisturbed
 from dynamometer.results.sizes import STATIC, metric_at
 from dynamometer.results.statistics import log_speedup, speedup
 from dynamometer.results.texts import in_source, name_columns, place, speedup_text
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 COLUMNS = (
     "dev", "name", "batch_size", "size", "eager_latency", "abs_latency", "static_latency",
     "speedup", "speedup_low", "speedup_high", "over_static", "over_static_low", "over_static_high",
-    "replicates", "fallbacks", "recompiles", "symbolic_guards", "specializations", "shapes",
-    "status", "stage", "reason", "scale",
+    "replicates", "disturbed", "fallbacks", "recompiles", "symbolic_guards", "specializations",
+    "shapes", "status", "stage", "reason", "scale",
 )  # fmt: skip
 """One row for each size; latency in ms."""
 
@@ -42,6 +43,7 @@ class OneSize:
         over_eager: speedup of what was compiled for all sizes.
         over_static: its speedup over what was compiled for this size; below 1 what it costs to
             be right for all.
+        disturbed: whether something else kept the machine busy for too much of a replicate.
     """
 
     size: str
@@ -50,6 +52,7 @@ class OneSize:
     static_s: float | None
     over_eager: Ratio
     over_static: Ratio | None
+    disturbed: bool
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,11 @@ def summarize_sweep(records: Sequence[Record]) -> SweepSummary:
 
 def _one_size(records: Sequence[Record], index: int, label: str, arm: str) -> OneSize | None:
     replicates = [
-        {each.arm: each for each in record.measurements if each.metric == metric_at(index)}
+        {
+            each.arm: undisturbed(each, frozenset(record.disturbed_blocks))
+            for each in record.measurements
+            if each.metric == metric_at(index)
+        }
         for record in records
     ]
     if not all(found.keys() >= {BASELINE, arm} for found in replicates):
@@ -113,7 +120,15 @@ def _one_size(records: Sequence[Record], index: int, label: str, arm: str) -> On
         static_s=_median_s(replicates, STATIC) if alone else None,
         over_eager=_ratio(replicates, BASELINE, arm, spread_of(records)),
         over_static=_ratio(replicates, STATIC, arm, spread_of(records)) if alone else None,
+        disturbed=any(_is_disturbed(record, metric_at(index)) for record in records),
     )
+
+
+def _is_disturbed(record: Record, metric: str) -> bool:
+    blocks = {
+        block for each in record.measurements if each.metric == metric for block in each.blocks
+    }
+    return len(blocks & set(record.disturbed_blocks)) > LONGEST_DISTURBANCE * len(blocks)
 
 
 def _median_s(replicates: Sequence[dict[str, Measurement]], arm: str) -> float:
@@ -161,6 +176,7 @@ def _row(found: OneSize) -> dict[str, object]:
         "over_static_low": over_static.low if over_static else None,
         "over_static_high": over_static.high if over_static else None,
         "replicates": found.over_eager.n,
+        "disturbed": found.disturbed,
     }
 
 
@@ -179,6 +195,8 @@ def lines(found: SweepSummary) -> list[str]:
     remarks = [f"{found.fallbacks} graphs in eager"] * bool(found.fallbacks)
     remarks += [f"{missing} sizes left out"] * bool(missing)
     remarks += ["screening: one replicate (-r 3 for more)"] * screening
+    busy = any(each.disturbed for each in found.sizes)
+    remarks += ["DISTURBED: something else kept the machine busy"] * busy
     return [
         f"{name} {'; '.join([', '.join(counts), *remarks])}",
         *(_size_line(each) for each in found.sizes),
@@ -202,6 +220,7 @@ def _size_line(found: OneSize) -> str:
         f"     {found.size:<24} eager {1e3 * found.eager_s:8.2f} ms,"
         f" {speedup_text(found.over_eager)} over eager,"
         f" {speedup_text(found.over_static)} over compiled for it alone"
+        f"{' DISTURBED' if found.disturbed else ''}"
     )
 
 

@@ -115,7 +115,9 @@ def sweep_records(replicates: int = 3) -> list[Record]:
     )  # fmt: skip
     latencies = {BASELINE: 0.010, "inductor": 0.005, STATIC: 0.004}
     measurements = tuple(
-        factories.measurement(metric_at(index), arm, (seconds,) * 8, tuple(range(8)))
+        factories.measurement(
+            metric_at(index), arm, (seconds,) * 8, tuple(range(8 * index, 8 * index + 8))
+        )
         for index in range(2)
         for arm, seconds in latencies.items()
     )
@@ -138,6 +140,32 @@ def test_each_size_has_its_own_ratios() -> None:
         assert (each.eager_s, each.compiled_s, each.static_s) == (0.010, 0.005, 0.004)
     assert len(sizes_report.rows(found)) == 2
     assert "2.000x" in sizes_report.lines(found)[1]
+
+
+def test_a_size_something_else_disturbed_is_marked() -> None:
+    """It keeps its figures; where calm blocks are left, these are of them alone."""
+    slow = [0.020] * 3 + [0.010] * 5
+    records = [
+        msgspec.structs.replace(
+            record,
+            disturbed_blocks=(0, 1, 2, 8, 9, 10, 11, 12),
+            measurements=tuple(
+                msgspec.structs.replace(each, samples=tuple(slow))
+                if each.arm == BASELINE and each.metric == metric_at(0)
+                else each
+                for each in record.measurements
+            ),
+        )
+        for record in sweep_records()
+    ]
+    found = sizes_report.summarize_sweep(records)
+    assert [each.disturbed for each in found.sizes] == [False, True]
+    assert [each.over_eager.value for each in found.sizes] == [pytest.approx(2.0)] * 2
+    assert [row["disturbed"] for row in sizes_report.rows(found)] == [False, True]
+    first, calm, busy = sizes_report.lines(found)
+    assert first.endswith("DISTURBED: something else kept the machine busy")
+    assert busy.endswith(" DISTURBED")
+    assert "DISTURBED" not in calm
 
 
 def test_a_size_without_a_static_arm_says_why() -> None:
