@@ -77,7 +77,11 @@ def overheads(cases: Sequence[CaseSummary]) -> list[Overhead]:
 def lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Say what Dynamo costs on average, and on the models where it costs most."""
     found = overheads(cases)
-    asked = sum(arm.name == NO_BACKEND for case in cases for arm in case.arms)
+    asked = sum(
+        arm.name == NO_BACKEND and case.outcome.status is not Status.SKIP
+        for case in cases
+        for arm in case.arms
+    )
     average = geometric_mean([each.speedup for each in found])
     if average is None:
         text = (
