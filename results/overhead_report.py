@@ -27,7 +27,7 @@ class Overhead:
 
     Attributes:
         name: the model.
-        speedup: of Dynamo over eager; below 1 where it costs something. What is shown is `cost`.
+        speedup: of Dynamo over eager; below 1 where it costs something.
         eager_s: seconds of a step in eager.
         guards: how many are checked; `None` if that is not known.
         guards_s: seconds of a step in which Dynamo looks for compiled code, and so checks guards;

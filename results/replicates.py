@@ -123,7 +123,12 @@ def disturbed_share(record: Record) -> float:
     """Give the share of what is used of it that something else disturbed."""
     if _has_turns(record) and (record.disturbed_turns or is_apart(record)):
         return float(record.disturbed_turns)
-    found = (each for each in record.measurements if each.metric == metrics.LATENCY)
+    return disturbed_share_of(record, metrics.LATENCY)
+
+
+def disturbed_share_of(record: Record, metric: str) -> float:
+    """Give the share of the blocks in which one metric was measured that were disturbed."""
+    found = (each for each in record.measurements if each.metric == metric)
     blocks = {block for each in found for block in each.blocks}
     return len(blocks & set(record.disturbed_blocks)) / len(blocks) if blocks else 0.0
 

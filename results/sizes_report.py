@@ -10,7 +10,7 @@ from dynamometer.results.cases import BASELINE, SIZES
 from dynamometer.results.guard_words import failed_in_words
 from dynamometer.results.interference import LONGEST_DISTURBANCE
 from dynamometer.results.records import Status
-from dynamometer.results.replicates import spread_of, undisturbed
+from dynamometer.results.replicates import disturbed_share_of, spread_of, undisturbed
 from dynamometer.results.sizes import STATIC, metric_at
 from dynamometer.results.statistics import log_speedup, speedup
 from dynamometer.results.texts import in_source, name_columns, place, speedup_text
@@ -120,15 +120,10 @@ def _one_size(records: Sequence[Record], index: int, label: str, arm: str) -> On
         static_s=_median_s(replicates, STATIC) if alone else None,
         over_eager=_ratio(replicates, BASELINE, arm, spread_of(records)),
         over_static=_ratio(replicates, STATIC, arm, spread_of(records)) if alone else None,
-        disturbed=any(_is_disturbed(record, metric_at(index)) for record in records),
+        disturbed=any(
+            disturbed_share_of(record, metric_at(index)) > LONGEST_DISTURBANCE for record in records
+        ),
     )
-
-
-def _is_disturbed(record: Record, metric: str) -> bool:
-    blocks = {
-        block for each in record.measurements if each.metric == metric for block in each.blocks
-    }
-    return len(blocks & set(record.disturbed_blocks)) > LONGEST_DISTURBANCE * len(blocks)
 
 
 def _median_s(replicates: Sequence[dict[str, Measurement]], arm: str) -> float:
