@@ -2,51 +2,44 @@
 
 from __future__ import annotations
 
-import functools
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import torch
 
 from dynamometer.common import registry
+from dynamometer.common.checking import Checks, check, check_later_calls
 from dynamometer.common.errors import UsageError
+from dynamometer.common.looking import Call, Settings, make_call
 from dynamometer.common.outcome import (
     NondeterministicError,
     SkippedError,
-    WrongResultError,
     is_out_of_memory,
 )
-from dynamometer.common.steps import Step, in_float64, make_step
+from dynamometer.common.reference import Reference
+from dynamometer.common.snapshots import Snapshot
+from dynamometer.common.steps import DTYPES, Step, in_float64, make_step, nudged
 from dynamometer.common.threads import busy_threads
 from dynamometer.common.timing import Stopwatch, WarmUp, settle
 from dynamometer.dynamo import accuracy, capture, internals
 from dynamometer.dynamo.backends import DynamoBackend, FunctionBackend, as_backend
 from dynamometer.dynamo.interface import Fallback
 from dynamometer.dynamo.phases import Phases
-from dynamometer.results.cases import BASELINE
+from dynamometer.dynamo.rounding import DrawsOf, change_of
+from dynamometer.results.cases import BASELINE, Dtype
 from dynamometer.results.records import PASSED, CaptureStats, Outcome, Stage, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from dynamometer.common.experiment import Context
     from dynamometer.common.messages import Job
     from dynamometer.common.suite import LoadedModel
     from dynamometer.dynamo.backends import Backend
-
-
-@dataclass(frozen=True)
-class Reference:
-    """What eager computes, which every arm is held to.
-
-    Attributes:
-        seen: everything that is compared (`Step.observe`).
-        criterion: when a floating-point leaf is right.
-    """
-
-    seen: dict[str, object]
-    criterion: accuracy.Criterion
 
 
 @dataclass(frozen=True)
@@ -59,7 +52,8 @@ class CompiledArm:
         preparing_s: seconds of the backend's own work before the first step.
         first_steps_s: seconds of each step that was judged, the first one first.
         capture: what Dynamo captured; `None` where Dynamo is not involved.
-        max_error: largest relative deviation from eager.
+        start: the state its model began with.
+        checks: what was compared of it so far.
         phases_s: what compiling was spent in (`Phases.until`).
         cached_graphs: how many of its graphs the compiler found in its caches.
     """
@@ -69,7 +63,8 @@ class CompiledArm:
     preparing_s: float
     first_steps_s: tuple[float, ...]
     capture: CaptureStats | None
-    max_error: float
+    start: Snapshot
+    checks: Checks
     phases_s: dict[str, float]
     cached_graphs: int
 
@@ -126,56 +121,58 @@ def run_reference(context: Context, loaded: LoadedModel) -> Reference:
         SkippedError: the model runs at one size only, and several were asked for.
         NondeterministicError: the two runs differ; names the first leaf that does.
     """
-    # A forward that changes its buffers or inputs changes only those of its own copy.
+    case = context.job.case
     try:
-        first = _observe_eager(context, loaded.copy())
+        return _reference(context, loaded)
+    except NondeterministicError:
+        raise
     except Exception as error:
-        varies = context.job.case.dynamic and not is_out_of_memory(error)
-        if varies and _runs_at_one_size(context, loaded):
+        if case.dynamic and not is_out_of_memory(error) and _runs_at_one_size(context, loaded):
             msg = f"it runs at one size only: {error}"
             raise SkippedError(msg) from error
         raise
-    second = _observe_eager(context, loaded.copy())
-    exactly = accuracy.Criterion(tolerance=0.0)
-    difference = accuracy.compare(first, second, exactly, path="").mismatch
-    if difference:
-        msg = f"two eager runs from one seed differ at {difference}"
-        raise NondeterministicError(msg)
-    spec, case = context.job.spec, context.job.case
+
+
+def _reference(context: Context, loaded: LoadedModel) -> Reference:
+    spec, case, seed = context.job.spec, context.job.case, context.job.seed
     tolerance = spec.tolerance
     if tolerance is None:
         tolerance = accuracy.tolerance_of(case.device, case.dtype, case.mode)
-    in_float64 = functools.cache(functools.partial(_float64_leaves, context, loaded))
-    return Reference(first, accuracy.Criterion(tolerance, in_float64, spec.cosine))
+
+    # Under autocast it is the narrower dtype that rounds.
+    is_amp = case.dtype is Dtype.AMP
+    precision = torch.get_autocast_dtype(case.device) if is_amp else DTYPES[case.dtype]
+
+    def fresh(roundings: float, draw: int) -> Step:
+        # A forward that changes its buffers or inputs changes only those of its own copy.
+        share = roundings * change_of(precision)
+        own = nudged(loaded, share, draw) if roundings else loaded.copy()
+        return make_step(own.module, own, case.mode, seed)
+
+    @contextmanager
+    def wide() -> Iterator[Step]:
+        own = in_float64(loaded)
+        with DrawsOf(DTYPES[case.dtype]):
+            yield make_step(own.module, own, case.mode, seed)
+
+    # Announced as eager's: should the process die of a run, no arm is to blame.
+    eager = partial(context.stages.at, Stage.EAGER)
+    return Reference(fresh, wide, Settings(seed, tolerance), eager)
 
 
 def _runs_at_one_size(context: Context, loaded: LoadedModel) -> bool:
+    own = replace(loaded, others=()).copy()
     try:
-        _observe_eager(context, replace(loaded, others=()).copy())
+        make_step(own.module, own, context.job.case.mode, context.job.seed).call()
     except Exception:  # noqa: BLE001  then it is the model that is at fault, not the other sizes
         return False
     return True
 
 
-def _observe_eager(context: Context, own: LoadedModel) -> dict[str, object]:
-    step = make_step(own.module, own, context.job.case.mode, context.job.seed)
-    return step.after(step.first())
-
-
-def _float64_leaves(context: Context, loaded: LoadedModel) -> dict[str, Any]:
-    """Give the leaves of eager's results in float64; none where the model can't compute in it."""
-    try:
-        # Announced as eager's: should the process die of it, no arm is to blame.
-        with context.stages.at(Stage.EAGER):
-            return dict(accuracy.leaves(_observe_eager(context, in_float64(loaded)), ""))
-    except Exception:  # noqa: BLE001  an operator without float64, or too little memory
-        return {}
-
-
 def compile_arm(
     context: Context, loaded: LoadedModel, name: str, reference: Reference
 ) -> CompiledArm:
-    """Compile one arm on its own copy of the weights, and check its first steps.
+    """Compile one arm on its own copy of the weights, and check its first two steps.
 
     Raises:
         SkippedError: the backend is not available here.
@@ -199,17 +196,18 @@ def compile_arm(
     with stages.at(Stage.COMPILE, name):
         backend = _available_backend(name, context.job)
         own = loaded.copy()
+        start = Snapshot.of(own)
         started = watch.now()
         step = _step(context, backend, own)
         preparing_s = watch.now() - started
-        first = step.first(take)
+        start.restore()  # tracing may run the model
+        first = make_call(step, start, Call.FIRST, reference.settings, take)
     with stages.at(Stage.RUN, name):
-        seen = step.after(first, take)
+        second = make_call(step, start, Call.SECOND, reference.settings, take)
     phases_s = began.until(Phases.now())
     with stages.at(Stage.COMPARE, name):
-        comparison = accuracy.compare(reference.seen, seen, reference.criterion, path="")
-    if comparison.mismatch:
-        raise WrongResultError(comparison.mismatch)
+        checks = check(Checks(), reference, Call.FIRST, first)
+        checks = check(checks, reference, Call.SECOND, second)
     before, after_first_call = snapshots
     return CompiledArm(
         name=name,
@@ -217,7 +215,8 @@ def compile_arm(
         preparing_s=preparing_s,
         first_steps_s=_steps_s(calls_s, len(step.calls)),
         capture=_captured(backend, before.stats_since(after_first_call)),
-        max_error=comparison.max_error,
+        start=start,
+        checks=checks,
         phases_s=phases_s,
         cached_graphs=internals.graphs_from_caches() - cached,
     )
@@ -233,6 +232,30 @@ def _captured(backend: Backend, seen: CaptureStats) -> CaptureStats | None:
         return seen
     reason = f"{type(failures[0]).__name__}: {failures[0]}"
     return msgspec.structs.replace(seen, fallbacks=len(failures), fallback_reason=reason)
+
+
+def check_again(context: Context, arm: CompiledArm, reference: Reference) -> CompiledArm:
+    """Compare calls of an arm that has been called before.
+
+    Raises:
+        WrongResultError: one of them came to something else than eager's.
+        Exception: whatever the backend or the model raises.
+    """
+    now = stopwatch(context).now
+    with context.stages.at(Stage.RUN, arm.name):
+        checks = check_later_calls(arm.step, arm.start, reference, arm.checks, now)
+    return replace(arm, checks=checks)
+
+
+def checked_arm(
+    context: Context, loaded: LoadedModel, name: str, reference: Reference
+) -> CompiledArm:
+    """Compile an arm that is not to be timed in this form, and compare all calls of it.
+
+    Raises:
+        Exception: as `compile_arm` and `check_again` do.
+    """
+    return check_again(context, compile_arm(context, loaded, name, reference), reference)
 
 
 def settle_arm(context: Context, arm: CompiledArm) -> SettledArm:

@@ -26,8 +26,8 @@ from dynamometer.results.records import PASSED, ArmResult, Stage, Status
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamometer.common.arms import Reference
     from dynamometer.common.experiment import Context
+    from dynamometer.common.reference import Reference
     from dynamometer.common.suite import LoadedModel
 
 _UNCHECKED = "whether the arms disturb each other is not known: their calls alone were disturbed"
@@ -110,7 +110,7 @@ def check(context: Context) -> Findings:
     loaded, reference = load(context)
     results: dict[str, ArmResult] = {}
     for name in context.job.arms:
-        action = partial(arms.compile_arm, context, loaded, name, reference)
+        action = partial(arms.checked_arm, context, loaded, name, reference)
         results[name] = arm_result(name, attempt(context.stages, action))
     return _findings(context, loaded, results, context.job.arms)
 

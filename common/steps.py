@@ -7,10 +7,9 @@ rest is eager in every arm.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,19 +18,19 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from dynamometer.common.outcome import SkippedError
 from dynamometer.dynamo import state
+from dynamometer.dynamo.rounding import nudge
 from dynamometer.results.cases import Dtype, Mode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from dynamometer.common.suite import Inputs, LoadedModel
     from dynamometer.results.cases import Case
 
 LEARNING_RATE = 0.01
 
-Taker = Callable[[Callable[[], object]], object]
-"""Makes a call and gives its result."""
-
 _IMAGE_DIMENSIONS = 4
-_DTYPES = {
+DTYPES = {
     Dtype.FLOAT32: torch.float32,
     Dtype.FLOAT16: torch.float16,
     Dtype.BFLOAT16: torch.bfloat16,
@@ -47,7 +46,7 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
     Raises:
         SkippedError: there is nothing to train.
     """
-    dtype = _DTYPES[case.dtype]
+    dtype = DTYPES[case.dtype]
 
     def move(tensor: torch.Tensor) -> torch.Tensor:
         moved = tensor.to(device, _dtype_for(tensor, dtype))
@@ -161,72 +160,8 @@ class Step:
 
         return step
 
-    def first(self, take: Taker = lambda call: call()) -> dict[str, object]:
-        """Take the first step, and give what it came to.
 
-        Args:
-            take: makes one call; for whoever wants to time it.
-
-        Returns:
-            The output, or in training the loss and the gradients; a list of them where there are
-            several sizes, with gradients of the first and the last only, as all take much memory.
-        """
-        ends = {0, len(self.calls) - 1}
-        looks = [
-            self._look(take(call), gradients=index in ends) for index, call in enumerate(self.calls)
-        ]
-        if len(looks) == 1:
-            return looks[0]
-        return {name: [look[name] for look in looks] for name in looks[0]}
-
-    def after(
-        self, first: dict[str, object], take: Taker = lambda call: call()
-    ) -> dict[str, object]:
-        """Give everything an arm is judged by; in training a second step is taken for it.
-
-        Args:
-            first: what the first step came to.
-            take: makes one call.
-
-        Returns:
-            In inference output, inputs and buffers. In training the losses and the first step's
-            gradients, and inputs, parameters and buffers after a second step.
-        """
-        module = _inner(self.loaded.module)
-        seen = dict(first)
-        if self.mode is Mode.TRAINING:
-            later = [_clone(take(call)) for call in self.calls]
-            seen["loss"] = [first["loss"], later if len(later) > 1 else later[0]]
-            seen["parameters"] = dict(module.named_parameters())
-        calls = [{"args": each.args, "kwargs": dict(each.kwargs)} for each in self.loaded.calls]
-        inputs = calls if len(calls) > 1 else calls[0]
-        return {**seen, "inputs": inputs, "buffers": dict(module.named_buffers())}
-
-    def _look(self, output: object, *, gradients: bool) -> dict[str, object]:
-        """Keep a call's result from the calls after it.
-
-        They may use its memory for their own, as CUDA graphs do.
-        """
-        if self.mode is Mode.INFERENCE:
-            return {"output": output if len(self.calls) == 1 else _deep_clone(output)}
-        kept: dict[str, object] | None = None
-        if gradients:
-            parameters = _inner(self.loaded.module).named_parameters()
-            kept = {name: _clone(each.grad) for name, each in parameters}
-        return {"loss": _clone(output), "gradients": kept}
-
-
-def _clone(value: object) -> object:
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value
-
-
-def _deep_clone(output: object) -> object:
-    """Copy an output with everything in it; tensors that have a history can't be deep-copied."""
-    tensors = [each for each in tree_leaves(output) if isinstance(each, torch.Tensor)]
-    return copy.deepcopy(output, {id(each): _clone(each) for each in tensors})
-
-
-def _inner(module: nn.Module) -> nn.Module:
+def own_module(module: nn.Module) -> nn.Module:
     """Take off what was wrapped around the model here."""
     while isinstance(module, WithLoss | Autocast):
         module = module.module
@@ -255,7 +190,7 @@ def make_step(
     state.seed_everything(seed)
     if mode is Mode.INFERENCE:
         return Step(tuple(_forward(compiled, each) for each in loaded.calls), loaded, mode)
-    optimizer = torch.optim.SGD(loaded.module.parameters(), lr=LEARNING_RATE)
+    optimizer = make_optimizer(loaded.module.parameters())
     update: Callable[[], object] = optimizer.step
     if compile_function is not None:
         update = compile_function(update)
@@ -274,13 +209,34 @@ def make_step(
     return Step(calls, loaded, mode)
 
 
+def make_optimizer(parameters: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
+    """Give the optimizer of every training step.
+
+    Plain SGD: Adam divides small gradients by their own size, and turns rounding into whole steps.
+    """
+    return torch.optim.SGD(parameters, lr=LEARNING_RATE)
+
+
 def _forward(compiled: Callable[..., Any], inputs: Inputs) -> Callable[[], Any]:
     args, kwargs = inputs.args, dict(inputs.kwargs)
 
     def forward() -> Any:
-        return compiled(*args, **kwargs)
+        output = compiled(*args, **kwargs)
+        # A generator has computed nothing yet.
+        return list(output) if isinstance(output, GeneratorType) else output
 
     return forward
+
+
+def nudged(loaded: LoadedModel, share: float, seed: int) -> LoadedModel:
+    """Give a copy of a configured model whose weights and inputs are off by a share at most."""
+    generator = torch.Generator().manual_seed(seed)
+    change = partial(nudge, share=share, generator=generator)
+    own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, change))
+    with torch.no_grad():
+        for each in own.module.parameters():
+            each.copy_(change(each))
+    return own
 
 
 def in_float64(loaded: LoadedModel) -> LoadedModel:

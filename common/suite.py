@@ -48,7 +48,16 @@ class LoadedModel:
 
     def copy(self) -> LoadedModel:
         """Give a copy whose weights, buffers and inputs are its own."""
-        return replace(self.with_inputs(copy.deepcopy), module=copy.deepcopy(self.module))
+        # Tensors that were computed from parameters, as by the old `weight_norm`, refuse to be
+        # deep-copied; a forward computes them anew.
+        computed = [
+            value
+            for module in self.module.modules()
+            for value in vars(module).values()
+            if getattr(value, "grad_fn", None) is not None
+        ]
+        memo = {id(value): value.detach().clone() for value in computed}
+        return replace(self.with_inputs(copy.deepcopy), module=copy.deepcopy(self.module, memo))
 
     def with_inputs(self, change: Callable[[Any], Any]) -> LoadedModel:
         """Give the same module with inputs made of its own.

@@ -50,7 +50,7 @@ def sweep(context: Context) -> Findings:
     with stages.at(Stage.COMPILE, arm):
         seen = _observe(loaded.copy(), names)
     padding = pad_heap(rng)
-    compiled = attempt(stages, partial(arms.compile_arm, context, loaded, arm, reference))
+    compiled = attempt(stages, partial(arms.checked_arm, context, loaded, arm, reference))
     result = arm_result(arm, compiled)
     results = (ArmResult(arm=BASELINE, outcome=PASSED), result)
     if not isinstance(compiled, arms.CompiledArm) or result.outcome != PASSED:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping, Sequence
 
-    from dynamometer.common.arms import Reference
     from dynamometer.common.experiment import Context
+    from dynamometer.common.reference import Reference
     from dynamometer.common.suite import LoadedModel
     from dynamometer.common.timing import Visit
     from dynamometer.results.cases import Protocol
@@ -141,7 +141,8 @@ class Bench:
 
 
 def _build(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> SettledArm:
-    return arms.settle_arm(context, arms.compile_arm(context, loaded, name, reference))
+    settled = arms.settle_arm(context, arms.compile_arm(context, loaded, name, reference))
+    return replace(settled, compiled=arms.check_again(context, settled.compiled, reference))
 
 
 def pad_heap(rng: random.Random) -> list[bytearray]:
@@ -163,7 +164,9 @@ def arm_result(name: str, arm: SettledArm | CompiledArm | Outcome) -> ArmResult:
         arm=name,
         outcome=compiled.outcome,
         capture=compiled.capture,
-        max_error=compiled.max_error,
+        max_error=compiled.checks.max_error,
+        checked_calls=compiled.checks.calls,
+        unchecked=compiled.checks.reservations,
         steady=arm.warm_up.steady if isinstance(arm, SettledArm) else None,
     )
 

@@ -121,7 +121,11 @@ class ArmResult(Value, frozen=True, kw_only=True):
     outcome: Outcome
     capture: CaptureStats | None = None
     max_error: float | None = None
-    """Largest deviation from eager, relative to the largest magnitude of the leaf it is in."""
+    """Largest deviation of a result from eager's, both in the root mean square."""
+    checked_calls: int = 0
+    """How many calls were compared with eager's."""
+    unchecked: tuple[str, ...] = ()
+    """What was not, or not closely: each with its path and why."""
     steady: bool | None = None
     """Whether latencies had settled before measuring began; `None` if it never came to that."""
 

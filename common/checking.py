@@ -1,0 +1,130 @@
+"""Holding an arm's calls to eager's, and what a pass vouches for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from dynamometer.common.looking import Call, Look, look, make_call
+from dynamometer.common.outcome import WrongResultError
+from dynamometer.dynamo.accuracy import MOST_ROUNDING, are_identical
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dynamometer.common.reference import Reference
+    from dynamometer.common.snapshots import Snapshot
+    from dynamometer.common.steps import Step
+    from dynamometer.dynamo.accuracy import Comparison
+
+_LATER_CALLS, _LATER_CALLS_S = 12, 1.0
+"""Compared once an arm is warm: at most so many, and no more after so many seconds."""
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What was compared of an arm, and how it came out; no call was wrong.
+
+    Attributes:
+        calls: how many were compared.
+        max_error: the largest of their deviations (`accuracy.Comparison`).
+        unchecked: what could not be compared, each with its path and why.
+        loose: by path, what share of its values rounding changes, where that hides smaller errors.
+    """
+
+    calls: int = 0
+    max_error: float = 0.0
+    unchecked: tuple[str, ...] = ()
+    loose: Mapping[str, float] = field(default_factory=dict)
+
+    def with_call(self, found: Comparison) -> Checks:
+        """Add a call."""
+        shares = {
+            path: max(share, self.loose.get(path, 0.0)) for path, share in found.loose.items()
+        }
+        return Checks(
+            self.calls + 1,
+            max(self.max_error, found.max_error),
+            tuple(dict.fromkeys((*self.unchecked, *found.unchecked))),
+            {**self.loose, **shares},
+        )
+
+    def but_for(self, what: str) -> Checks:
+        """Say of something that it was not compared."""
+        return replace(self, unchecked=(*self.unchecked, what))
+
+    @property
+    def reservations(self) -> tuple[str, ...]:
+        """Everything that a pass does not vouch for, in sentences."""
+        if not self.loose:
+            return self.unchecked
+        worst = max(self.loose, key=self.loose.__getitem__)
+        hidden = (
+            f"rounding changes {len(self.loose)} results by more than {MOST_ROUNDING:.0%}, {worst} "
+            f"by {self.loose[worst]:.0%}: smaller errors don't show there"
+        )
+        return (*self.unchecked, hidden)
+
+
+def check(
+    checks: Checks, reference: Reference, call: Call, found: Look, name: str | None = None
+) -> Checks:
+    """Compare a call.
+
+    Args:
+        checks: what was compared before.
+        reference: what the arm is held to.
+        call: which of eager's it is compared with.
+        found: what it came to.
+        name: of the call, where it is another than eager's.
+
+    Raises:
+        WrongResultError: it came to something else than eager's.
+    """
+    comparison = reference.judge(call, found)
+    if comparison.mismatch:
+        where = name or call
+        msg = comparison.mismatch if where is Call.FIRST else f"{where}: {comparison.mismatch}"
+        raise WrongResultError(msg)
+    return checks.with_call(comparison)
+
+
+def check_later_calls(
+    step: Step, start: Snapshot, reference: Reference, checks: Checks, now: Callable[[], float]
+) -> Checks:
+    """Compare calls of an arm that is warm, as those that are timed are, and one on other inputs.
+
+    The state is put back before each; what is compiled once may be replayed wrongly later.
+
+    Args:
+        step: the arm's.
+        start: the state its model began with, and is left in.
+        reference: what the arm is held to.
+        checks: what was compared before.
+        now: seconds from any fixed point.
+
+    Raises:
+        WrongResultError: one of them came to something else than eager's.
+        Exception: whatever the backend or the model raises.
+    """
+    if not reference.is_repeatable:
+        return checks.but_for("calls after the second: the model keeps state of its own")
+    settings, began = reference.settings, now()
+    accepted: Look | None = None
+    for index in range(_LATER_CALLS):
+        if index > 1 and now() - began > _LATER_CALLS_S:
+            break
+        start.restore()
+        found = look(step, settings.seed)
+        if accepted and not found.updates and are_identical(accepted.found, found.found):
+            checks = replace(checks, calls=checks.calls + 1)
+        else:
+            checks = check(checks, reference, Call.FIRST, found, f"call {index + 3}")
+            accepted = found
+    if settings.alteration is None:
+        checks = checks.but_for("a call on other inputs: eager fails on them")
+    else:
+        altered = make_call(step, start, Call.ALTERED, settings)
+        checks = check(checks, reference, Call.ALTERED, altered)
+    start.restore()
+    return checks

@@ -1,0 +1,204 @@
+"""Making a call that is compared, and keeping what it came to.
+
+Arms and eager make the same calls: the first, a second, and one on other inputs. In training each
+begins with the weights the first began with: one step of the optimizer makes many a network
+chaotic, and nothing could be said of the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import torch
+
+from dynamometer.common.snapshots import Alteration, Snapshot, alter
+from dynamometer.common.steps import LEARNING_RATE, make_optimizer, own_module
+from dynamometer.dynamo import leaves, state
+from dynamometer.dynamo.accuracy import CHANGE
+from dynamometer.results.cases import Mode
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from dynamometer.common.steps import Step
+    from dynamometer.dynamo.leaves import Leaf, Leaves
+
+Taker = Callable[[Callable[[], object]], object]
+"""Makes a call and gives its result."""
+
+_MOST_ELEMENTS = 65_536
+"""Of each gradient that are kept of a call on other inputs: the first call is compared whole."""
+
+
+class Call(StrEnum):
+    """Which of the calls that are compared."""
+
+    FIRST = "first call"
+    SECOND = "second call"
+    ALTERED = "call on other inputs"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is the same for eager and all arms.
+
+    Attributes:
+        seed: every generator is seeded with it before every call.
+        tolerance: what share of itself an element may be off by.
+        alteration: what differs in the call on other inputs; `None` where there is no such call.
+    """
+
+    seed: int
+    tolerance: float
+    alteration: Alteration | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one call came to.
+
+    Attributes:
+        found: output, or in training loss and gradients, and what of the state has changed.
+        updates: by parameter, what is wrong with what the optimizer's step made of its gradient.
+    """
+
+    found: Leaves
+    updates: Mapping[str, str]
+
+
+def look(
+    step: Step,
+    seed: int,
+    take: Taker = lambda call: call(),
+    most_elements: int | None = None,
+) -> Look:
+    """Take a step and keep what it came to.
+
+    Where there are several sizes, gradients are kept of the first and the last only, as all take
+    much memory.
+
+    Args:
+        step: to be taken.
+        seed: every generator is seeded with it, so that every step draws the same random numbers.
+        take: makes one call; for whoever wants to time it.
+        most_elements: of each gradient that are kept, drawn at random; `None` for all.
+    """
+    before = Snapshot.of(step.loaded)
+    state.seed_everything(seed)
+    found: dict[str, Leaf] = {}
+    updates: dict[str, str] = {}
+    ends = {0, len(step.calls) - 1}
+    for index, call in enumerate(step.calls):
+        size = f"[{index}]" if len(step.calls) > 1 else ""
+        if step.mode is Mode.INFERENCE:
+            # Kept from the calls after it, which may use its memory, as CUDA graphs do.
+            found |= leaves.collect(take(call), f"output{size}")
+            continue
+        weights = _weights(step)
+        kept = {name: each.detach().clone() for name, each in weights.items()}
+        found |= leaves.collect(take(call), f"loss{size}")
+        updates |= _wrong_updates(kept, weights)
+        if index in ends:
+            found |= _gradients(weights, size, most_elements)
+    changed = before.changes()
+    if step.mode is Mode.TRAINING:
+        trained = {f"{CHANGE}parameters.{name}" for name in _weights(step)}
+        changed = {path: leaf for path, leaf in changed.items() if path not in trained}
+    return Look({**found, **changed}, updates)
+
+
+def _weights(step: Step) -> dict[str, nn.Parameter]:
+    named = own_module(step.loaded.module).named_parameters()
+    return {name: each for name, each in named if each.requires_grad}
+
+
+def _gradients(
+    weights: Mapping[str, nn.Parameter], size: str, most_elements: int | None
+) -> dict[str, Leaf]:
+    """Give gradients; where there is none it is zero, as autograd and AOTAutograd may choose."""
+    found = {}
+    for name, each in weights.items():
+        gradient = torch.zeros_like(each) if each.grad is None else each.grad
+        found[f"gradients{size}.{name}"] = leaves.keep(_sample(gradient, name, most_elements))
+    return found
+
+
+def _sample(gradient: torch.Tensor, name: str, most: int | None) -> torch.Tensor:
+    if gradient.layout is not torch.strided:
+        gradient = gradient.to_dense()
+    if most is None or gradient.numel() <= most:
+        return gradient.detach()
+    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "little")
+    generator = torch.Generator().manual_seed(seed)
+    places = torch.randint(gradient.numel(), (most,), generator=generator)
+    return gradient.detach().flatten()[places.to(gradient.device)]
+
+
+def _wrong_updates(
+    before: Mapping[str, torch.Tensor], weights: Mapping[str, nn.Parameter]
+) -> dict[str, str]:
+    """Name parameters that the optimizer did not change as their own gradient asks for.
+
+    That is judged by itself, as updates are small: what a gradient is off by may be less than a
+    rounding of the weight it changes.
+    """
+    problems = {name: _wrong_update(before[name], each) for name, each in weights.items()}
+    return {name: problem for name, problem in problems.items() if problem}
+
+
+_ROUNDINGS = 2.0
+_MOST_OF_UPDATE = 0.75
+
+
+def _wrong_update(before: torch.Tensor, weight: nn.Parameter) -> str | None:
+    expected = before.clone().requires_grad_()
+    expected.grad = None if weight.grad is None else weight.grad.detach()
+    make_optimizer([expected]).step()
+    now, wanted = weight.detach(), expected.detach()
+    if torch.equal(now, wanted):
+        return None
+    update = (wanted.double() - before.double()).nan_to_num()
+    error = (now.double() - wanted.double()).nan_to_num()
+    size = before.double().abs() + update.abs()
+    allowed = _ROUNDINGS * torch.finfo(now.dtype).eps * size
+    is_exact = bool(((error.abs() <= allowed) & (now.isfinite() == wanted.isfinite())).all())
+    if is_exact and error.norm() <= _MOST_OF_UPDATE * update.norm():
+        return None
+    return (
+        f"the optimizer's step changed it by {_rms(now.double() - before.double()):.3g} in the "
+        f"root mean square, where its gradient times {LEARNING_RATE:g} is {_rms(update):.3g}"
+    )
+
+
+def _rms(values: torch.Tensor) -> float:
+    return float(values.square().mean().sqrt())
+
+
+def make_call(
+    step: Step,
+    start: Snapshot,
+    call: Call,
+    settings: Settings,
+    take: Taker = lambda call: call(),
+) -> Look:
+    """Put the model into the state that a call begins with, and take a step.
+
+    Args:
+        step: to be taken.
+        start: the model's state before its first call.
+        call: which it is; the first call begins with whatever state there is.
+        settings: what is the same for eager and all arms.
+        take: makes one call of the step.
+    """
+    is_training = step.mode is Mode.TRAINING
+    if call is Call.ALTERED or (call is Call.SECOND and is_training):
+        start.restore()
+    most_elements = None
+    if call is Call.ALTERED and settings.alteration is not None:
+        alter(step.loaded, settings.alteration, step.mode)
+        most_elements = _MOST_ELEMENTS
+    return look(step, settings.seed, take, most_elements)

@@ -1,0 +1,162 @@
+"""What arms are held to: eager's results, call by call, and how far rounding takes these."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dynamometer.common.looking import Call, Look, look, make_call
+from dynamometer.common.outcome import NondeterministicError
+from dynamometer.common.snapshots import Alteration, Snapshot
+from dynamometer.dynamo.accuracy import Comparison, Expected, are_identical, compare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from dynamometer.common.looking import Settings
+    from dynamometer.common.steps import Step
+    from dynamometer.dynamo.leaves import Leaves
+
+FEWEST_RUNS, MOST_RUNS = 2, 16
+"""Of eager with other roundings: before an arm is judged, and before it is accused."""
+
+_LATER = 4.0
+"""How many times larger roundings are in runs beyond the fewest: rounding decides now and then
+which activation is cut off, or which value is the largest, and the more is changed the sooner
+such a case is among the runs."""
+
+
+class Reference:
+    """What eager computes in every call that is compared; arms are held to it.
+
+    Runs beside eager's own are made when first needed, and more of them before an arm is accused.
+
+    Attributes:
+        settings: what arms are called with.
+        is_repeatable: whether a call comes to the same once the state is put back: not so of a
+            model that keeps state in plain attributes.
+    """
+
+    def __init__(
+        self,
+        fresh: Callable[[float, int], Step],
+        wide: Callable[[], AbstractContextManager[Step]],
+        settings: Settings,
+        announced: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """Run eager twice, each time on a copy of its own.
+
+        Args:
+            fresh: gives a step on a copy of the model whose weights and inputs are changed by so
+                many roundings, drawn from a seed.
+            wide: gives a step in float64, to be taken within the context.
+            settings: `alteration` is left out, and found out here.
+            announced: the context of runs that are made later, while an arm is judged.
+
+        Raises:
+            NondeterministicError: the two runs differ by more than rounding; names the first leaf
+                that does.
+            Exception: whatever the model raises.
+        """
+        self._fresh, self._wide, self._announced = fresh, wide, announced
+        self.settings = settings
+        self._expected: dict[Call, Expected] = {}
+        self._runs = 0
+        own, again = self._fresh(0.0, 0), self._fresh(0.0, 0)
+        starts = Snapshot.of(own.loaded), Snapshot.of(again.loaded)
+        self._eager = {
+            call: make_call(own, starts[0], call, settings) for call in (Call.FIRST, Call.SECOND)
+        }
+        self._keeps_no_state = are_identical(*(each.found for each in self._eager.values()))
+        repeated = [make_call(again, starts[1], call, settings) for call in self._eager]
+        for call, found in zip(self._eager, repeated, strict=True):
+            self._require_same(call, found)
+        self.is_repeatable = starts[1].restore() and self._is_same(
+            Call.FIRST, look(again, settings.seed)
+        )
+        if self.is_repeatable:
+            self._try_other_inputs()
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls that differ; a second call that comes to what the first does is that again."""
+        left_out = {Call.SECOND} if self._keeps_no_state else set()
+        return tuple(call for call in self._eager if call not in left_out)
+
+    def judge(self, call: Call, found: Look) -> Comparison:
+        """Compare what an arm's call came to with what eager's did."""
+        if call is Call.SECOND and self._keeps_no_state:
+            call = Call.FIRST
+        eager = self._eager[call]
+        wrong = [name for name in found.updates if name not in eager.updates]
+        if wrong:
+            return Comparison(math.inf, f"parameters.{wrong[0]}: {found.updates[wrong[0]]}")
+        own = tuple(f"parameters.{name}: the model changes it itself" for name in eager.updates)
+        if are_identical(eager.found, found.found):
+            return Comparison(unchecked=own)
+        judged = self._judge(call, found.found)
+        return replace(judged, unchecked=(*own, *judged.unchecked))
+
+    def _judge(self, call: Call, found: Leaves) -> Comparison:
+        with self._announced():
+            self._grow(FEWEST_RUNS)
+        judged = compare(self._expected[call], found, self.settings.tolerance)
+        if not judged.may_be_rounding:
+            return judged
+        with self._announced():
+            self._grow(MOST_RUNS)
+        return compare(self._expected[call], found, self.settings.tolerance)
+
+    def _grow(self, runs: int) -> None:
+        """Make runs of eager until there are so many."""
+        if not self._expected:
+            truth = self._in_float64()
+            self._expected = {
+                call: Expected.of(self._eager[call].found, truth.get(call)) for call in self.calls
+            }
+        while self._runs < runs:
+            self._runs += 1
+            roundings = 1.0 if self._runs <= FEWEST_RUNS else _LATER
+            with suppress(Exception):  # a model may refuse inputs that are off by a rounding
+                self._add(self._take_calls(self._fresh(roundings, self._runs)))
+
+    def _add(self, found: dict[Call, Leaves]) -> None:
+        self._expected = {
+            call: expected.with_run(found[call]) for call, expected in self._expected.items()
+        }
+
+    def _take_calls(self, step: Step) -> dict[Call, Leaves]:
+        start = Snapshot.of(step.loaded)
+        return {call: make_call(step, start, call, self.settings).found for call in self.calls}
+
+    def _in_float64(self) -> dict[Call, Leaves]:
+        try:
+            with self._wide() as step:
+                return self._take_calls(step)
+        except Exception:  # noqa: BLE001  an operator without float64, or too little memory
+            return {}
+
+    def _try_other_inputs(self) -> None:
+        for alteration in Alteration:
+            own = self._fresh(0.0, 0)
+            settings = replace(self.settings, alteration=alteration)
+            try:
+                found = make_call(own, Snapshot.of(own.loaded), Call.ALTERED, settings)
+            except Exception:  # noqa: BLE001, S112  not every model takes any inputs
+                continue
+            self._eager[Call.ALTERED], self.settings = found, settings
+            self._expected = {}
+            self._runs = 0
+            return
+
+    def _require_same(self, call: Call, found: Look) -> None:
+        judged = self.judge(call, found)
+        if judged.mismatch:
+            msg = f"two eager runs from one seed differ at {judged.mismatch}"
+            raise NondeterministicError(msg)
+
+    def _is_same(self, call: Call, found: Look) -> bool:
+        return self.judge(call, found).mismatch is None

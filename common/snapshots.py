@@ -1,0 +1,146 @@
+"""A model's state at one moment: parameters, buffers and inputs, to be looked at and put back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import torch
+
+from dynamometer.common.steps import own_module
+from dynamometer.dynamo import leaves
+from dynamometer.dynamo.accuracy import CHANGE
+from dynamometer.results.cases import Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamometer.common.suite import LoadedModel
+    from dynamometer.dynamo.leaves import Leaf
+
+_OTHER_INPUT, _OTHER_WEIGHT = 0.875, 0.9375
+"""What a changed input and a changed weight are multiplied by: exact in every precision, far more
+than rounding, and in range wherever the original is."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a model, kept.
+
+    Attributes:
+        loaded: the model it is of.
+        kept: copies of its tensors, on their device, and other leaves of its inputs, by path.
+    """
+
+    loaded: LoadedModel
+    kept: Mapping[str, object]
+
+    @classmethod
+    def of(cls, loaded: LoadedModel) -> Snapshot:
+        """Keep the state as it is now."""
+        return cls(loaded, {path: _copy(each) for path, each in _state(loaded).items()})
+
+    def changes(self) -> dict[str, Leaf]:
+        """Give what has changed since, by path: the difference, or what is there now."""
+        now = _state(self.loaded)
+        found = {
+            CHANGE + path: leaf
+            for path, value in now.items()
+            if (leaf := _change(self.kept.get(path), value)) is not None
+        }
+        gone = self.kept.keys() - now.keys()
+        return {**found, **{CHANGE + path: leaves.keep("removed") for path in gone}}
+
+    def restore(self) -> bool:
+        """Put everything back in place, and say whether all of it could be."""
+        now = _state(self.loaded)
+        if now.keys() != self.kept.keys():
+            return False
+        done = [_put_back(now[path], kept) for path, kept in self.kept.items()]
+        return all(done)
+
+
+class Alteration(Enum):
+    """What of the inputs is changed to see whether it makes a difference."""
+
+    NUMBERS_AND_INDICES = "all"
+    NUMBERS = "numbers"
+
+
+@torch.no_grad()
+def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
+    """Change inputs in place, and in training weights too, the same in every copy of a model.
+
+    Numbers are scaled; whole numbers change places along the last dimension, so that none leaves
+    its range. In inference weights stay: a backend may take them for constants.
+    """
+    for path, value in _state(loaded).items():
+        if not isinstance(value, torch.Tensor) or _overlaps(value) or value.is_nested:
+            continue
+        if path.startswith("inputs") and _is_number(value):
+            value.mul_(_OTHER_INPUT)
+        elif path.startswith("inputs") and alteration is Alteration.NUMBERS_AND_INDICES:
+            if value.dim() and value.layout is torch.strided:
+                value.copy_(value.roll(1, dims=-1))
+        elif path.startswith("parameters") and mode is Mode.TRAINING:
+            value.mul_(_OTHER_WEIGHT)
+
+
+def _is_number(value: torch.Tensor) -> bool:
+    return value.is_floating_point() or value.is_complex()
+
+
+def _state(loaded: LoadedModel) -> dict[str, object]:
+    """Give parameters, buffers and the leaves of inputs themselves, by path."""
+    module = own_module(loaded.module)
+    calls = [{"args": each.args, "kwargs": dict(each.kwargs)} for each in loaded.calls]
+    return {
+        **{f"parameters.{name}": each for name, each in module.named_parameters()},
+        **{f"buffers.{name}": each for name, each in module.named_buffers()},
+        **leaves.by_path(calls if len(calls) > 1 else calls[0], "inputs"),
+    }
+
+
+def _copy(value: object) -> object:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _change(before: object, now: object) -> Leaf | None:
+    if not isinstance(now, torch.Tensor):
+        unchanged = before is now or (type(before) is type(now) and bool(before == now))
+        return None if unchanged else leaves.keep(now)
+    if not isinstance(before, torch.Tensor) or _kind(before) != _kind(now):
+        return leaves.keep(now)
+    if before.is_nested or torch.equal(before, now):
+        return None  # a nested tensor's size is its own; those of inputs don't change in place
+    if now.dtype is torch.bool or now.layout is not torch.strided:
+        return leaves.keep(now)
+    return leaves.keep(now.detach() - before)
+
+
+def _kind(tensor: torch.Tensor) -> object:
+    return tensor.shape, tensor.dtype, tensor.layout
+
+
+def _overlaps(tensor: torch.Tensor) -> bool:
+    """Tell whether elements share memory, so that they can't be written one by one."""
+    if tensor.layout is not torch.strided:
+        return False
+    return any(
+        not stride and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+
+
+@torch.no_grad()
+def _put_back(now: object, kept: object) -> bool:
+    if not isinstance(now, torch.Tensor) or not isinstance(kept, torch.Tensor):
+        return now is kept or (type(now) is type(kept) and bool(now == kept))
+    if _kind(now) != _kind(kept):
+        return False
+    if now.is_nested or torch.equal(now, kept):
+        return True
+    if _overlaps(now):
+        return False
+    now.copy_(kept)
+    return True

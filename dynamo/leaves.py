@@ -1,0 +1,194 @@
+"""The leaves of whatever a model returns: tensors, numbers and text, each with its path."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One leaf of a result, kept from the calls after it.
+
+    Attributes:
+        value: a dense tensor on the CPU, or what is no tensor as it is.
+        kind: what must be the same beside the values: of a tensor shape, dtype and strides, else
+            the type.
+        is_comparable: whether two that are not one and the same can be compared.
+    """
+
+    value: Any
+    kind: str
+    is_comparable: bool = True
+
+
+Leaves = Mapping[str, Leaf]
+"""By path, as one would write it in Python."""
+
+
+def collect(tree: object, path: str = "output", *, strides: bool = True) -> dict[str, Leaf]:
+    """Walk a result down to its leaves and keep them.
+
+    A mapping (`ModelOutput` is one) and a plain dictionary of the same keys have the same leaves:
+    TorchScript returns the one where the model returns the other. So have a list and a tuple. An
+    entry that is `None` counts as absent. Of objects, such as distributions, key-value caches and
+    callables with a state, the attributes are walked. Iterators are consumed. Two leaves whose
+    paths read alike are told apart by a number.
+
+    Args:
+        tree: what to walk.
+        path: of the tree.
+        strides: whether those of its tensors are part of their kind.
+    """
+    return {
+        leaf_path: keep(value, strides=strides) for leaf_path, value in by_path(tree, path).items()
+    }
+
+
+def by_path(tree: object, path: str) -> dict[str, object]:
+    """Give the leaves of a tree themselves, not copies."""
+    found: dict[str, object] = {}
+    for leaf_path, value in _walk(tree, path, frozenset()):
+        unique, count = leaf_path, 1
+        while unique in found:
+            count += 1
+            unique = f"{leaf_path} ({count})"
+        found[unique] = value
+    return found
+
+
+def _walk(tree: object, path: str, above: AbstractSet[int]) -> Iterator[tuple[str, object]]:
+    if tree is None or id(tree) in above:
+        return
+    children = _children(tree)
+    if children is None:
+        yield path, tree
+        return
+    for step, child in children:
+        yield from _walk(child, (path + step).removeprefix("."), above | {id(tree)})
+
+
+_PLAIN = (str, bytes, np.ndarray, np.generic, torch.nn.Module, type, enum.Enum)
+
+
+def _children(tree: object) -> Iterable[tuple[str, object]] | None:
+    """Give what a tree consists of, each with its step of the path; `None` for a leaf."""
+    if isinstance(tree, torch.Tensor):
+        return _of_nested(tree) if tree.is_nested else None
+    if isinstance(tree, _PLAIN):
+        return None
+    if isinstance(tree, Mapping):
+        return [(_step(key), value) for key, value in tree.items()]
+    if isinstance(tree, Sequence | Iterator | KeysView | ValuesView | ItemsView):
+        return [(f"[{index}]", value) for index, value in enumerate(tree)]
+    return _attributes(tree)
+
+
+def _step(key: object) -> str:
+    return f".{key}" if isinstance(key, str) else f"[{key!r}]"
+
+
+def _of_nested(tensor: torch.Tensor) -> list[tuple[str, object]]:
+    if tensor.layout is torch.jagged:
+        offsets = tensor.offsets()  # type: ignore[attr-defined]  # of jagged ones alone
+        return [(".values()", tensor.values()), (".offsets()", offsets)]
+    return [(f"[{index}]", each) for index, each in enumerate(tensor.unbind())]
+
+
+def _attributes(tree: object) -> list[tuple[str, object]] | None:
+    """Give what an object holds in `__dict__` and `__slots__`; `None` if it has neither."""
+    if inspect.isroutine(tree):
+        return None
+    names = [name for each in type(tree).__mro__ for name in _slots(each)]
+    if not (names or hasattr(tree, "__dict__") or dataclasses.is_dataclass(tree)):
+        return None
+    held = {name: getattr(tree, name) for name in names if hasattr(tree, name)}
+    held |= getattr(tree, "__dict__", {})
+    return [(f".{name}", value) for name, value in held.items()]
+
+
+def _slots(kind: type) -> list[str]:
+    """Name the slots of a class written in Python, as its instances know them."""
+    names = kind.__dict__.get("__slots__", ())
+    names = (names,) if isinstance(names, str) else tuple(names)
+    private = f"_{kind.__name__.lstrip('_')}"
+    return [
+        f"{private}{name}" if name.startswith("__") and not name.endswith("__") else name
+        for name in names
+        if name not in {"__dict__", "__weakref__"}
+    ]
+
+
+def keep(value: object, *, strides: bool = False) -> Leaf:
+    """Copy a leaf.
+
+    Args:
+        value: a tensor, an array, a number, or anything else.
+        strides: whether those of a tensor are part of its kind.
+    """
+    if isinstance(value, torch.Tensor):
+        kind = _kind(value) if strides else f"shape {tuple(value.shape)} of {value.dtype}"
+        return Leaf(_plain(value), kind)
+    if isinstance(value, np.ndarray):
+        return _of_array(value)
+    kind = type(value).__name__
+    if isinstance(value, float | complex | np.inexact):
+        return Leaf(_plain(torch.tensor(value, dtype=_WIDEST[isinstance(value, _COMPLEX)])), kind)
+    return Leaf(value, kind, _has_equality(value))
+
+
+_COMPLEX = (complex, np.complexfloating)
+_WIDEST = {False: torch.float64, True: torch.complex128}
+
+
+def _of_array(array: np.ndarray[Any, Any]) -> Leaf:
+    kind = f"array of shape {array.shape} of {array.dtype}"
+    if array.dtype.kind in "biufc":
+        return Leaf(_plain(torch.tensor(array.copy())), kind)
+    return Leaf(array.tolist(), kind)
+
+
+def _has_equality(value: object) -> bool:
+    """Tell whether `==` says more of two objects than whether they are one and the same."""
+    if isinstance(value, AbstractSet):
+        return all(_has_equality(each) for each in value)
+    has_own = type(value).__eq__ is not object.__eq__
+    return has_own and not isinstance(value, torch.Tensor | torch.nn.Module)
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    """Describe what must be the same of two tensors beside their values.
+
+    Strides matter to whoever takes a view of the output; those of dimensions with one element,
+    and of tensors with none, don't.
+    """
+    text = f"shape {tuple(tensor.shape)} of {tensor.dtype}"
+    if tensor.layout is not torch.strided:
+        return f"{text}, {tensor.layout}"
+    if tensor.numel() == 0 or tensor.is_contiguous():
+        return text
+    strides = zip(tensor.shape, tensor.stride(), strict=True)
+    return f"{text} with strides {tuple(stride for size, stride in strides if size > 1)}"
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Give a dense copy on the CPU: of complex numbers real and imaginary part."""
+    dense = tensor.detach()
+    if dense.is_quantized:
+        dense = dense.dequantize()
+    if dense.layout is not torch.strided:
+        dense = dense.to_dense()
+    dense = dense.resolve_conj().resolve_neg()
+    if dense.is_complex():
+        dense = torch.view_as_real(dense)
+    if dense.is_floating_point() and dense.itemsize == 1:
+        dense = dense.float()  # no arithmetic is defined on eight bits
+    return dense.to("cpu", copy=True)

@@ -1,0 +1,85 @@
+"""The same computation, rounded in another way: what eager might as well have given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+_ROUNDINGS_IN_FLOAT32, _ROUNDINGS_IN_HALF = 4.0, 0.5
+"""How many roundings to change weights by so that results differ as much as those of other kernels.
+
+In float32 sums of thousands of products are off by several roundings, by how many depends on their
+order; in half precision they are summed in float32, and rounded once."""
+
+_FLOAT64_OVER_FLOAT32 = torch.finfo(torch.float64).eps / torch.finfo(torch.float32).eps
+
+
+def change_of(dtype: torch.dtype) -> float:
+    """Give what share of itself a weight is to be changed by, for a computation in a dtype."""
+    is_half = dtype in {torch.bfloat16, torch.float16}
+    return torch.finfo(dtype).eps * (_ROUNDINGS_IN_HALF if is_half else _ROUNDINGS_IN_FLOAT32)
+
+
+def nudge(tensor: torch.Tensor, share: float, generator: torch.Generator) -> torch.Tensor:
+    """Change each element by at most a share of itself, at random.
+
+    Whole numbers stay what they are: some are indices, or counts, in floating point.
+
+    Args:
+        tensor: of any shape, dtype and device; without floating point it is given back.
+        share: largest relative change; of float64 as much less as its roundings are.
+        generator: on the CPU; the model's own draws are left alone.
+    """
+    if not tensor.is_floating_point() or tensor.layout is not torch.strided or tensor.itemsize == 1:
+        return tensor
+    if tensor.dtype is torch.float64:
+        share *= _FLOAT64_OVER_FLOAT32
+    draws = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
+    factor = 1 + share * draws.to(tensor.device)
+    nudged = (tensor.detach().double() * factor).to(tensor.dtype)
+    return torch.where(tensor == tensor.round(), tensor, nudged).detach()
+
+
+class DrawsOf(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annotated by torch
+    """Has random numbers in float64 be those that eager draws in its own dtype.
+
+    Most generators give other numbers, not the same ones more finely: with another mask a dropout
+    is another computation, and float64 no referee.
+    """
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        """Draw in a dtype, and widen."""
+        super().__init__()  # type: ignore[no-untyped-call]  # likewise
+        self._dtype = dtype
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call an operator; one that draws, on narrower tensors."""
+        given = dict(kwargs or {})
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return func(*args, **given)
+        if given.get("dtype") is torch.float64:
+            given["dtype"] = self._dtype
+        narrow_args, narrow_kwargs = tree_map_only(torch.Tensor, self._narrow, (args, given))
+        drawn = tree_map_only(torch.Tensor, self._widen, func(*narrow_args, **narrow_kwargs))
+        if isinstance(drawn, torch.Tensor) and func._schema.is_mutable:  # noqa: SLF001  no other way to ask
+            return args[0].copy_(drawn)
+        return drawn
+
+    def _narrow(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(self._dtype) if tensor.dtype is torch.float64 else tensor
+
+    def _widen(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.double() if tensor.dtype is self._dtype else tensor
