@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import torch
 
 from dynamometer.common import registry
 from dynamometer.common.checking import Checks, check, check_later_calls
@@ -20,26 +18,27 @@ from dynamometer.common.outcome import (
     SkippedError,
     is_out_of_memory,
 )
-from dynamometer.common.reference import Reference
+from dynamometer.common.reference import reference_of
 from dynamometer.common.snapshots import Snapshot
-from dynamometer.common.steps import DTYPES, Step, in_float64, make_step, nudged
+from dynamometer.common.steps import Step, make_step
 from dynamometer.common.threads import busy_threads
 from dynamometer.common.timing import Stopwatch, WarmUp, settle
 from dynamometer.dynamo import accuracy, capture, internals
 from dynamometer.dynamo.backends import DynamoBackend, FunctionBackend, as_backend
 from dynamometer.dynamo.interface import Fallback
 from dynamometer.dynamo.phases import Phases
-from dynamometer.dynamo.rounding import DrawsOf, change_of
-from dynamometer.results.cases import BASELINE, Dtype
+from dynamometer.results.cases import BASELINE
 from dynamometer.results.records import PASSED, CaptureStats, Outcome, Stage, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from dynamometer.common.experiment import Context
     from dynamometer.common.messages import Job
+    from dynamometer.common.reference import Reference
     from dynamometer.common.suite import LoadedModel
     from dynamometer.dynamo.backends import Backend
+    from dynamometer.results.cases import Case, ModelSpec
 
 
 @dataclass(frozen=True)
@@ -121,9 +120,11 @@ def run_reference(context: Context, loaded: LoadedModel) -> Reference:
         SkippedError: the model runs at one size only, and several were asked for.
         NondeterministicError: the two runs differ; names the first leaf that does.
     """
-    case = context.job.case
+    case, seed = context.job.case, context.job.seed
+    settings = Settings(seed, tolerance_of(case, context.job.spec))
     try:
-        return _reference(context, loaded)
+        # Announced as eager's: should the process die of a run, no arm is to blame.
+        return reference_of(loaded, case, settings, partial(context.stages.at, Stage.EAGER))
     except NondeterministicError:
         raise
     except Exception as error:
@@ -133,31 +134,11 @@ def run_reference(context: Context, loaded: LoadedModel) -> Reference:
         raise
 
 
-def _reference(context: Context, loaded: LoadedModel) -> Reference:
-    spec, case, seed = context.job.spec, context.job.case, context.job.seed
-    tolerance = spec.tolerance
-    if tolerance is None:
-        tolerance = accuracy.tolerance_of(case.device, case.dtype, case.mode)
-
-    # Under autocast it is the narrower dtype that rounds.
-    is_amp = case.dtype is Dtype.AMP
-    precision = torch.get_autocast_dtype(case.device) if is_amp else DTYPES[case.dtype]
-
-    def fresh(roundings: float, draw: int) -> Step:
-        # A forward that changes its buffers or inputs changes only those of its own copy.
-        share = roundings * change_of(precision)
-        own = nudged(loaded, share, draw) if roundings else loaded.copy()
-        return make_step(own.module, own, case.mode, seed)
-
-    @contextmanager
-    def wide() -> Iterator[Step]:
-        own = in_float64(loaded)
-        with DrawsOf(DTYPES[case.dtype]):
-            yield make_step(own.module, own, case.mode, seed)
-
-    # Announced as eager's: should the process die of a run, no arm is to blame.
-    eager = partial(context.stages.at, Stage.EAGER)
-    return Reference(fresh, wide, Settings(seed, tolerance), eager)
+def tolerance_of(case: Case, spec: ModelSpec) -> float:
+    """Give what share of itself a result of a case may be off by."""
+    if spec.tolerance is not None:
+        return spec.tolerance
+    return accuracy.tolerance_of(case.device, case.dtype, case.mode)
 
 
 def _runs_at_one_size(context: Context, loaded: LoadedModel) -> bool:

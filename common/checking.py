@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dynamometer.common.looking import Call, Look, look, make_call
+from dynamometer.common.looking import Call, Look, Taker, look, make_call
 from dynamometer.common.outcome import WrongResultError
 from dynamometer.dynamo.accuracy import MOST_ROUNDING, are_identical
 
@@ -87,6 +87,28 @@ def check(
         msg = comparison.mismatch if where is Call.FIRST else f"{where}: {comparison.mismatch}"
         raise WrongResultError(msg)
     return checks.with_call(comparison)
+
+
+def check_first_calls(
+    step: Step, start: Snapshot, reference: Reference, take: Taker = lambda call: call()
+) -> Checks:
+    """Compare the first two calls of an arm.
+
+    Args:
+        step: the arm's.
+        start: the state its model began with.
+        reference: what the arm is held to.
+        take: makes one call; for whoever wants to time it.
+
+    Raises:
+        WrongResultError: one of them came to something else than eager's.
+        Exception: whatever the backend or the model raises.
+    """
+    checks = Checks()
+    for call in (Call.FIRST, Call.SECOND):
+        found = make_call(step, start, call, reference.settings, take)
+        checks = check(checks, reference, call, found)
+    return checks
 
 
 def check_later_calls(

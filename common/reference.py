@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import torch
 
 from dynamometer.common.looking import Call, Look, look, make_call
 from dynamometer.common.outcome import NondeterministicError
 from dynamometer.common.snapshots import Alteration, Snapshot
+from dynamometer.common.steps import DTYPES, in_float64, make_step, nudged
 from dynamometer.dynamo.accuracy import Comparison, Expected, are_identical, compare
+from dynamometer.dynamo.rounding import DrawsOf, change_of
+from dynamometer.results.cases import Dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from dynamometer.common.looking import Settings
     from dynamometer.common.steps import Step
+    from dynamometer.common.suite import LoadedModel
     from dynamometer.dynamo.leaves import Leaves
+    from dynamometer.results.cases import Case
 
 FEWEST_RUNS, MOST_RUNS = 2, 16
 """Of eager with other roundings: before an arm is judged, and before it is accused."""
@@ -27,6 +34,42 @@ _LATER = 4.0
 """How many times larger roundings are in runs beyond the fewest: rounding decides now and then
 which activation is cut off, or which value is the largest, and the more is changed the sooner
 such a case is among the runs."""
+
+
+def reference_of(
+    loaded: LoadedModel,
+    case: Case,
+    settings: Settings,
+    announced: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Reference:
+    """Run eager on copies of a configured model, and give what arms are held to.
+
+    Args:
+        loaded: stays as it is.
+        case: mode, dtype and device.
+        settings: as `Reference` takes them.
+        announced: likewise.
+
+    Raises:
+        Exception: as `Reference` does.
+    """
+    # Under autocast it is the narrower dtype that rounds.
+    is_amp = case.dtype is Dtype.AMP
+    dtype = torch.get_autocast_dtype(case.device) if is_amp else DTYPES[case.dtype]
+
+    def fresh(roundings: float, draw: int) -> Step:
+        # A forward that changes its buffers or inputs changes only those of its own copy.
+        share = roundings * change_of(dtype)
+        own = nudged(loaded, share, draw) if roundings else loaded.copy()
+        return make_step(own.module, own, case.mode, settings.seed)
+
+    @contextmanager
+    def wide() -> Iterator[Step]:
+        own = in_float64(loaded)
+        with DrawsOf(DTYPES[case.dtype]):
+            yield make_step(own.module, own, case.mode, settings.seed)
+
+    return Reference(fresh, wide, settings, announced)
 
 
 class Reference:
