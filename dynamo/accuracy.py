@@ -253,8 +253,11 @@ def _compare_values(
     for name, rounding in _referees(expected, path, tolerance):
         centre = _Centre.of(rounding, path, actual)
         problem = centre.problem(tolerance)
+        if problem is None and centre.rounding_share <= MOST_ROUNDING:
+            return Comparison(_relative(eager, actual))
         if problem is None:
-            return _agreement(centre, path, _relative(eager, actual))
+            is_zero = _is_zero(expected.truth, path)
+            return Comparison(loose={} if is_zero else {path: centre.rounding_share})
         problems.append(f"{problem} ({name})")
     return _accusation("; ".join(problems))
 
@@ -263,11 +266,12 @@ def _accusation(problem: str) -> Comparison:
     return Comparison(math.inf, problem, may_be_rounding=True)
 
 
-def _agreement(centre: _Centre, path: str, error: float) -> Comparison:
-    share = centre.rounding_share
-    if share <= MOST_ROUNDING:
-        return Comparison(error)
-    return Comparison(loose={} if centre.is_zero else {path: share})
+def _is_zero(truth: Rounding | None, path: str) -> bool:
+    """Tell whether a leaf is zero in exact arithmetic, and rounding is all there is to see of it."""
+    if truth is None or path not in truth.spread:
+        return False
+    size = _root_mean_square(truth.centre[path].value)
+    return size < _ZERO * _root_mean_square(truth.spread[path])
 
 
 def _referees(expected: Expected, path: str, tolerance: float) -> Iterator[tuple[str, Rounding]]:
@@ -330,12 +334,6 @@ class _Centre:
         """What share of the values rounding changes, in the mean square; infinite of zeros."""
         rounding, size = _root_mean_square(self.spread), _root_mean_square(self.values)
         return rounding / size if size else math.inf if rounding else 0.0
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether all values are zero in exact arithmetic, and rounding is all there is to see."""
-        is_exact = self.values.dtype is torch.float64 is not self.actual.dtype
-        return is_exact and self.rounding_share > 1 / _ZERO
 
     def problem(self, tolerance: float) -> str | None:
         """Say what is wrong with the arm's values, if anything is."""

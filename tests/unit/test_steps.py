@@ -15,12 +15,13 @@ from dynamometer.common.steps import (
     configure,
     in_float64,
     make_step,
+    nudged,
 )
 from dynamometer.common.suite import Inputs, LoadedModel
 from dynamometer.results.cases import Dtype, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 CPU = torch.device("cpu")
 
@@ -154,42 +155,6 @@ def test_without_an_output_of_floating_point_there_is_no_loss() -> None:
         WithLoss(Returns())(torch.tensor([1]))
 
 
-class Reassigns(nn.Module):
-    """Replaces its buffer at every call, and has a submodule of a misleading name."""
-
-    count: torch.Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("count", torch.zeros(()))
-        self.weight = nn.Parameter(torch.ones(()))
-        self.module = nn.Linear(1, 1)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Count, and use everything."""
-        self.count = self.count + 1
-        out: torch.Tensor = self.module(x) * self.weight
-        return out
-
-
-def test_what_is_seen_is_of_the_last_step_under_the_models_own_names() -> None:
-    """Buffers are those after the second step, and no parameter hides another."""
-    made = LoadedModel(module=Reassigns(), args=(torch.ones(2, 1),))
-    model = configure(made, factories.case(mode=Mode.TRAINING, dtype=Dtype.AMP), CPU)
-    step = make_step(model.module, model, Mode.TRAINING, seed=0)
-    taken: list[object] = []
-
-    def take(call: Callable[[], object]) -> object:
-        taken.append(call)
-        return call()
-
-    seen: dict[str, Any] = step.after(step.first(take), take)
-    assert float(seen["buffers"]["count"]) == 2.0
-    assert set(seen["parameters"]) == {"weight", "module.weight", "module.bias"}
-    assert set(seen["gradients"]) == set(seen["parameters"])
-    assert len(taken) == 2
-
-
 class Keeps(nn.Module):
     """Gives a buffer that its next call changes."""
 
@@ -212,31 +177,13 @@ def of_two_sizes() -> LoadedModel:
     return LoadedModel(module=Keeps(), args=first.args, others=(second,))
 
 
-def test_a_step_of_several_sizes_shows_each() -> None:
-    """What a call gave is kept from the calls after it; the whole step gives the last."""
+def test_a_step_of_several_sizes_goes_through_all() -> None:
+    """The whole step gives what the last call does."""
     model = of_two_sizes()
     with torch.no_grad():
         step = make_step(model.module, model, Mode.INFERENCE, seed=0)
-        seen: dict[str, Any] = step.after(step.first())
-        assert [float(each) for each in seen["output"]] == [2.0, 5.0]
-        assert [len(each["args"][0]) for each in seen["inputs"]] == [2, 3]
-        assert float(step.call()) == 10.0  # type: ignore[arg-type]  # a loss
-
-
-def test_a_training_step_of_several_sizes_shows_the_gradients_of_each() -> None:
-    """Each size has a loss and gradients of its own, and is a step of the optimizer."""
-    layer = nn.Linear(1, 1, bias=False)
-    nn.init.ones_(layer.weight)
-    small, large = torch.ones(1, 1), 2 * torch.ones(2, 1)
-    made = LoadedModel(module=layer, args=(small,), others=(Inputs(args=(large,)),))
-    model = configure(made, factories.case(mode=Mode.TRAINING), CPU)
-    step = make_step(model.module, model, Mode.TRAINING, seed=0)
-    seen: dict[str, Any] = step.after(step.first())
-    once = 1 - 2 * LEARNING_RATE
-    gradients = [float(each["weight"]) for each in seen["gradients"]]
-    assert gradients == pytest.approx([2.0, 8 * once])
-    assert [float(each) for each in seen["loss"][0]] == pytest.approx([1.0, 4 * once**2])
-    assert len(seen["loss"]) == len(seen["loss"][1]) == 2
+        assert [float(call()) for call in step.calls] == [2.0, 5.0]  # type: ignore[arg-type]  # sums
+        assert float(step.call()) == 10.0  # type: ignore[arg-type]  # likewise
 
 
 def test_copies_of_several_sizes_share_nothing() -> None:
@@ -257,34 +204,17 @@ def test_a_compiled_optimizer_is_what_is_stepped() -> None:
         return lambda: (called.append(update), update())
 
     model = configured(mode=Mode.TRAINING)
-    step = make_step(model.module, model, Mode.TRAINING, 0, compile_function)
-    step.after(step.first())
-    assert len(called) == 2
-
-
-def test_an_inference_step_shows_outputs_inputs_and_buffers() -> None:
-    """What a forward changes is compared too."""
-    model = configured()
-    step = make_step(model.module, model, Mode.INFERENCE, seed=0)
-    seen = step.after(step.first())
-    assert set(seen) == {"output", "inputs", "buffers"}
-    assert seen["buffers"] == {"calls": torch.ones(())}
+    make_step(model.module, model, Mode.TRAINING, 0, compile_function).call()
+    assert len(called) == 1
 
 
 def test_a_training_step_by_hand() -> None:
-    """Loss, gradients of the first step, parameters after the second."""
+    """The weights move against their gradients, by the learning rate."""
     model = configured(mode=Mode.TRAINING)
-    before = {name: each.detach().clone() for name, each in model.module.named_parameters()}
-    step = make_step(model.module, model, Mode.TRAINING, seed=0)
-    seen: dict[str, Any] = step.after(step.first())
-    assert set(seen) == {"loss", "gradients", "parameters", "inputs", "buffers"}
-    assert set(seen["gradients"]) == {"convolution.weight", "convolution.bias"}
-    assert float(seen["loss"][1]) < float(seen["loss"][0])
-    weight, gradient = before["module.convolution.weight"], seen["gradients"]["convolution.weight"]
-    twice = seen["parameters"]["convolution.weight"]
-    second = model.module.module.convolution.weight.grad
-    expected = weight - LEARNING_RATE * gradient - LEARNING_RATE * second
-    torch.testing.assert_close(twice.detach(), expected)
+    weight = model.module.module.convolution.weight
+    before = weight.detach().clone()
+    make_step(model.module, model, Mode.TRAINING, seed=0).call()
+    torch.testing.assert_close(weight.detach(), before - LEARNING_RATE * weight.grad)
 
 
 @pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.AMP])
@@ -303,3 +233,48 @@ def test_a_step_begins_with_its_seed() -> None:
     model = LoadedModel(module=nn.Dropout(0.5).train(), args=(torch.ones(100),))
     outputs = [make_step(model.module, model, Mode.INFERENCE, seed=3).call() for _ in range(2)]
     assert torch.equal(*outputs)  # type: ignore[arg-type]  # both are tensors
+
+
+class Eager(nn.Module):
+    """Gives its outputs one by one."""
+
+    def forward(self, x: torch.Tensor) -> Iterator[torch.Tensor]:
+        """Compute each when it is asked for."""
+        for factor in (1.0, 2.0):
+            self.made = factor
+            yield x * factor
+
+
+def test_a_generator_is_consumed_within_the_call() -> None:
+    """Else nothing would have been computed when the clock is read."""
+    module = Eager()
+    step = make_step(module, LoadedModel(module=module, args=(torch.ones(1),)), Mode.INFERENCE, 0)
+    output = step.call()
+    assert module.made == 2.0
+    assert [float(each) for each in output] == [1.0, 2.0]  # type: ignore[attr-defined]  # a list
+
+
+def test_a_nudged_copy_is_another_by_rounding_alone() -> None:
+    """Weights and inputs of the original stay."""
+    model = configured(mode=Mode.TRAINING)
+    weight = model.module.module.convolution.weight
+    before = weight.detach().clone()
+    own = nudged(model, 1e-6, seed=1)
+    theirs = own.module.module.convolution.weight
+    assert torch.equal(weight, before)
+    assert not torch.equal(theirs, weight)
+    torch.testing.assert_close(theirs, weight, rtol=2e-6, atol=0)
+    assert not torch.equal(own.args[0], model.args[0])
+    assert not torch.equal(nudged(model, 1e-6, seed=2).args[0], own.args[0])
+
+
+def test_old_weight_norm_can_be_copied() -> None:
+    """Its weight is computed from parameters, and refuses to be deep-copied by itself."""
+    with pytest.warns(FutureWarning, match="deprecated"):
+        module = nn.utils.weight_norm(nn.Linear(3, 2))
+    model = LoadedModel(module=module, args=(torch.ones(1, 3),))
+    own = model.copy()
+    torch.testing.assert_close(own.module(*own.args), module(*model.args))
+    own.module.weight_g.data.zero_()
+    torch.testing.assert_close(own.module(*own.args)[0], module.bias)
+    assert bool((module.weight_g > 0).all())

@@ -1,0 +1,67 @@
+"""Holding one callable to what eager computes, in this process, as a worker holds an arm."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import factories
+import torch
+
+from dynamometer.common.checking import Checks, check_first_calls, check_later_calls
+from dynamometer.common.looking import Settings
+from dynamometer.common.outcome import WrongResultError
+from dynamometer.common.reference import reference_of
+from dynamometer.common.snapshots import Snapshot
+from dynamometer.common.steps import configure, make_step
+from dynamometer.common.suite import LoadedModel
+from dynamometer.dynamo import state
+from dynamometer.dynamo.accuracy import tolerance_of
+from dynamometer.results.cases import Dtype, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import nn
+
+    Arm = Callable[[nn.Module], Callable[..., Any]]
+
+
+def same(module: nn.Module) -> nn.Module:
+    """Be the right arm: eager."""
+    return module
+
+
+def judge(
+    model: LoadedModel | nn.Module,
+    *inputs: object,
+    arm: Arm = same,
+    mode: Mode = Mode.INFERENCE,
+    dtype: Dtype = Dtype.FLOAT32,
+    optimizer: Callable[[Callable[[], object]], Callable[[], object]] | None = None,
+) -> str | Checks:
+    """Say what is wrong with an arm, or what was compared of one that is right.
+
+    Args:
+        model: a module, or one with its inputs.
+        inputs: of a module.
+        arm: makes a callable of the arm's own copy.
+        mode: inference or training.
+        dtype: of weights and inputs.
+        optimizer: compiles the optimizer's step.
+    """
+    case = factories.case(mode=mode, dtype=dtype)
+    made = model if isinstance(model, LoadedModel) else LoadedModel(module=model, args=inputs)
+    with state.running(mode, None):
+        loaded = configure(made, case, torch.device("cpu"))
+        settings = Settings(seed=0, tolerance=tolerance_of("cpu", dtype, mode))
+        reference = reference_of(loaded, case, settings)
+        own = loaded.copy()
+        start = Snapshot.of(own)
+        step = make_step(arm(own.module), own, mode, 0, optimizer)
+        start.restore()
+        try:
+            checks = check_first_calls(step, start, reference)
+            return check_later_calls(step, start, reference, checks, time.perf_counter)
+        except WrongResultError as error:
+            return str(error)

@@ -1,0 +1,534 @@
+"""Plainly wrong arms are accused, and right ones are not, each by the smallest case that shows it.
+
+Many of these once passed, or were accused: docs/decisions/0011-correctness.md.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from judging import judge
+from torch import nn
+
+from dynamometer.common.checking import Checks
+from dynamometer.common.outcome import NondeterministicError
+from dynamometer.common.suite import Inputs, LoadedModel
+from dynamometer.dynamo.backends import aot_eager, torchscript
+from dynamometer.results.cases import Dtype, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from judging import Arm
+
+    Change = Callable[[Any], Any]
+
+TRAINING, INFERENCE = Mode.TRAINING, Mode.INFERENCE
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Build every model of the same random numbers."""
+    torch.manual_seed(0)
+
+
+def layers() -> nn.Module:
+    """Give a small network."""
+    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8))
+
+
+def convolutions() -> nn.Module:
+    """Give a small network with normalisations, whose bias has no gradient but rounding."""
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8)
+    )
+
+
+IMAGE, ROW = (4, 3, 12, 12), (4, 16)
+
+
+def changing(change: Change) -> Arm:
+    """Give an arm that changes its outputs."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        return lambda *args: change(module(*args))
+
+    return arm
+
+
+def at_calls(change: Change, *, is_meant: Callable[[int], bool]) -> Arm:
+    """Give an arm that changes the outputs of some calls, counted from 0."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        count = -1
+
+        def call(*args: Any) -> Any:
+            nonlocal count
+            count += 1
+            return change(module(*args)) if is_meant(count) else module(*args)
+
+        return call
+
+    return arm
+
+
+def dynamo(module: nn.Module) -> Callable[..., Any]:
+    """Be `aot_eager`, which computes what eager does in another way."""
+    torch._dynamo.reset()
+    return aot_eager.compile(module, (), {})
+
+
+def assert_right(found: str | Checks) -> Checks:
+    """Expect a pass."""
+    assert isinstance(found, Checks), found
+    return found
+
+
+def assert_wrong(found: str | Checks, *words: str) -> None:
+    """Expect an accusation that says certain words."""
+    assert isinstance(found, str)
+    for word in words:
+        assert word in found
+
+
+# Outputs
+
+
+class Masked(nn.Module):
+    """Logits of which some are masked by a large number."""
+
+    def __init__(self, mask: float) -> None:
+        super().__init__()
+        self.layer, self.mask = nn.Linear(16, 64), mask
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Mask every third logit."""
+        out: torch.Tensor = self.layer(x)
+        return out.masked_fill(torch.arange(64) % 3 == 0, self.mask)
+
+
+def _overwrite_the_rest(output: torch.Tensor) -> torch.Tensor:
+    return torch.where(output.abs() < 1e3, 123.0, output)
+
+
+@pytest.mark.parametrize("mask", [torch.finfo(torch.float32).min, -1e9])
+def test_masked_logits_free_no_others(mask: float) -> None:
+    """One large element once made all others free."""
+    model = Masked(mask)
+    assert_wrong(judge(model, torch.randn(*ROW), arm=changing(_overwrite_the_rest)), "123 where")
+    assert_right(judge(model, torch.randn(*ROW)))
+
+
+@pytest.mark.parametrize(
+    "is_meant", [lambda n: n == 1, lambda n: n >= 1, lambda n: n == 2, lambda n: n % 10 == 9]
+)
+@pytest.mark.parametrize("mode", list(Mode))
+def test_later_calls_are_compared(is_meant: Callable[[int], bool], mode: Mode) -> None:
+    """The second, those of an arm that is warm, and one in ten."""
+    arm = at_calls(lambda out: out * 0, is_meant=is_meant)
+    assert_wrong(judge(layers(), torch.randn(*ROW), arm=arm, mode=mode))
+
+
+def test_a_result_that_is_kept_is_found() -> None:
+    """A call on other inputs tells what is replayed from what is computed."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        kept: list[torch.Tensor] = []
+
+        def call(x: torch.Tensor) -> torch.Tensor:
+            kept.append(kept[0] if kept else module(x))
+            return kept[0].clone()
+
+        return call
+
+    assert_wrong(judge(layers(), torch.randn(*ROW), arm=arm), "call on other inputs: output")
+
+
+def test_weights_that_are_kept_are_found_in_training() -> None:
+    """They may be taken for constants in inference alone."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        kept = copy.deepcopy(module)
+
+        def call(*args: Any) -> Any:
+            module_output, kept_output = module(*args), kept(*args).detach()
+            return module_output - module_output.detach() + kept_output
+
+        return call
+
+    found = judge(layers(), torch.randn(*ROW), arm=arm, mode=TRAINING)
+    assert_wrong(found, "call on other inputs: loss")
+    assert_right(judge(layers(), torch.randn(*ROW), arm=arm))
+
+
+class CountsInPython(nn.Module):
+    """Keeps its state in a plain attribute, as caches do."""
+
+    count = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Give another result at every call."""
+        self.count += 1
+        return x * self.count
+
+
+def test_state_in_a_plain_attribute_is_followed() -> None:
+    """TorchScript freezes it; that once passed. What can't be compared is said."""
+    model = CountsInPython()
+    frozen = judge(
+        model, torch.randn(4), arm=lambda own: torchscript.compile(own, (torch.ones(4),), {})
+    )
+    assert_wrong(frozen, "second call: output")
+    checks = assert_right(judge(model, torch.randn(4)))
+    assert checks.reservations == ("calls after the second: the model keeps state of its own",)
+
+
+class CountsInABuffer(nn.Module):
+    """Counts its calls in a buffer."""
+
+    calls: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Use the count."""
+        self.calls += 1
+        out: torch.Tensor = self.layer(x) + self.calls
+        return out
+
+
+def test_tracing_leaves_the_count_alone() -> None:
+    """TorchScript runs the arm's own module while it traces; that once made a right arm fail."""
+    arm = lambda own: torch.jit.trace(own, (torch.ones(4),), check_trace=False)  # noqa: E731  short
+    assert_right(judge(CountsInABuffer(), torch.randn(4), arm=arm))
+
+
+def test_a_buffer_that_is_not_updated_is_found() -> None:
+    """By its change, which is zero."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            before = module.calls.clone()
+            output = module(*args)
+            module.calls.copy_(before)
+            return output
+
+        return call
+
+    found = judge(CountsInABuffer(), torch.randn(4), arm=arm)
+    assert_wrong(found, "change of buffers.calls: 1 of 1", "0 where 1 is expected")
+
+
+def test_weights_that_are_zeroed_after_the_first_call_are_found() -> None:
+    """In inference parameters are looked at, too."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            output = module(*args)
+            for each in module.parameters():
+                each.zero_()
+            return output
+
+        return call
+
+    assert_wrong(judge(layers(), torch.randn(*ROW), arm=arm), "change of parameters.0.weight")
+
+
+def test_an_input_that_is_changed_is_found() -> None:
+    """A caller uses its inputs again."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        return lambda x: (module(x), x.mul_(1.001))[0]
+
+    assert_wrong(judge(layers(), torch.randn(*ROW), arm=arm), "change of inputs.args[0]")
+
+
+@dataclass
+class Box:
+    """A result of one's own."""
+
+    scores: torch.Tensor
+    labels: torch.Tensor
+
+
+class Slots:
+    """Another, without a dictionary."""
+
+    __slots__ = ("scores",)
+
+    def __init__(self, scores: torch.Tensor) -> None:
+        """Hold it."""
+        self.scores = scores
+
+
+class Returns(nn.Module):
+    """Gives its result in one form or another."""
+
+    def __init__(self, form: Callable[[torch.Tensor], object]) -> None:
+        super().__init__()
+        self.layer, self.form = nn.Linear(4, 4), form
+
+    def forward(self, x: torch.Tensor) -> object:
+        """Compute, and wrap."""
+        return self.form(self.layer(x))
+
+
+def _generate(x: torch.Tensor) -> Iterator[torch.Tensor]:
+    yield x
+
+
+FORMS: dict[str, Callable[[torch.Tensor], object]] = {
+    "values of a dictionary": lambda x: {"a": x}.values(),
+    "generator": _generate,
+    "iterator": lambda x: iter([x]),
+    "slots": Slots,
+    "dataclass": lambda x: Box(x, x.argmax()),
+    "partial": lambda x: torch.distributions.Normal(x, 1.0),
+    "same path twice": lambda x: {"a.b": x, "a": {"b": x}},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_result_is_compared(form: str) -> None:
+    """Zeros once passed in any of these."""
+
+    def zeros(module: nn.Module) -> Callable[..., Any]:
+        return lambda x: FORMS[form](module.layer(x) * 0)
+
+    model = Returns(FORMS[form])
+    assert_wrong(judge(model, torch.randn(4), arm=zeros), "output")
+    assert_right(judge(model, torch.randn(4)))
+
+
+def test_a_dataclass_can_be_trained() -> None:
+    """Its tensors have a loss as those of a tuple have."""
+    model = Returns(FORMS["dataclass"])
+    assert_right(judge(model, torch.randn(4), mode=TRAINING))
+    assert_right(judge(model, torch.randn(4), mode=TRAINING, arm=dynamo))
+    wrong = judge(model, torch.randn(4), mode=TRAINING, arm=changing(lambda loss: loss * 1.1))
+    assert_wrong(wrong, "loss")
+
+
+def test_jagged_tensors_are_compared() -> None:
+    """Equal ones once differed."""
+
+    def jagged(x: torch.Tensor) -> torch.Tensor:
+        return torch.nested.nested_tensor_from_jagged(x, torch.tensor([0, 1, 4]))
+
+    assert_right(judge(Returns(jagged), torch.randn(4, 4)))
+    wrong = changing(lambda out: out * 1.1)
+    assert_wrong(judge(Returns(jagged), torch.randn(4, 4), arm=wrong), "output.values()")
+
+
+def test_what_cannot_be_compared_is_said() -> None:
+    """A pass vouches for what was compared, and no more."""
+    nan = judge(Returns(lambda x: x * torch.nan), torch.randn(4))
+    assert assert_right(nan).reservations == ("output: all of it is NaN in eager",)
+    opaque = judge(Returns(lambda x: (x, object())), torch.randn(4))
+    assert assert_right(opaque).reservations == ("output[1]: a object can't be compared",)
+
+
+def test_every_call_is_counted() -> None:
+    """Two before it is warm, at least two after, and one on other inputs."""
+    assert assert_right(judge(layers(), torch.randn(*ROW))).calls >= 5
+
+
+class TakesOnes(nn.Module):
+    """Refuses any inputs but its own."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Check, and give them."""
+        if not bool((x == 1).all()):
+            msg = "not ones"
+            raise ValueError(msg)
+        return x
+
+
+def test_a_model_that_takes_no_other_inputs_is_said_to() -> None:
+    """It is compared on its own alone."""
+    checks = assert_right(judge(TakesOnes(), torch.ones(3)))
+    assert checks.reservations == ("a call on other inputs: eager fails on them",)
+
+
+class Draws(nn.Module):
+    """Draws from a generator that no seed reaches."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Add noise."""
+        generator = torch.Generator()
+        generator.seed()
+        return x + torch.rand(x.shape, generator=generator)
+
+
+class Jitters(nn.Module):
+    """Rounds in another way at every call, as atomic additions do."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Sum in an order of its own."""
+        generator = torch.Generator()
+        generator.seed()
+        order = torch.randperm(x.numel(), generator=generator)
+        return x.flatten()[order].cumsum(0)[-1]
+
+
+def test_eager_may_disagree_with_itself_by_rounding_alone() -> None:
+    """More than that is not deterministic, and nothing can be compared with it."""
+    with pytest.raises(
+        NondeterministicError, match="two eager runs from one seed differ at output"
+    ):
+        judge(Draws(), torch.ones(4))
+    assert_right(judge(Jitters(), torch.randn(5000)))
+
+
+# Training
+
+
+class DetachedHead(nn.Module):
+    """Has a head that only says which is the largest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Choose by the head, whose parameters have no gradient."""
+        chosen = self.head(x).detach().argmax()
+        torch._dynamo.graph_break()
+        out: torch.Tensor = self.layer(x) * (chosen >= 0)
+        return out
+
+
+def test_no_gradient_and_a_gradient_of_zeros_are_the_same() -> None:
+    """AOTAutograd gives the one where eager gives the other."""
+    assert_right(judge(DetachedHead(), torch.randn(4), mode=TRAINING, arm=dynamo))
+
+
+class SumsInAnotherOrder(nn.Module):
+    """Computes what a network of convolutions does, with other roundings."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Flip images, and flip back."""
+        out: torch.Tensor = self.module(x)
+        return out
+
+
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.AMP])
+def test_rounding_of_what_is_zero_accuses_nobody(dtype: Dtype) -> None:
+    """The gradient of a bias before a normalisation, the running mean of a normalised channel."""
+
+    def reorder(module: nn.Module) -> Callable[..., Any]:
+        def call(x: torch.Tensor) -> Any:
+            order = torch.arange(x.shape[0] - 1, -1, -1)
+            return module(x[order])
+
+        return call
+
+    found = judge(convolutions(), torch.randn(*IMAGE), mode=TRAINING, dtype=dtype, arm=reorder)
+    assert_right(found)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_with_several_sizes_the_same_rules_hold(mode: Mode) -> None:
+    """Paths begin with an index there; a rule that looked at their beginning was once off."""
+    sizes = [Inputs(args=(torch.randn(count, 3, 12, 12),)) for count in (4, 6)]
+    model = LoadedModel(module=convolutions(), args=sizes[0].args, others=tuple(sizes[1:]))
+    assert_right(judge(model, mode=mode, arm=dynamo))
+    wrong = at_calls(lambda out: out * 1.01, is_meant=lambda call: call == 1)
+    assert_wrong(judge(model, mode=mode, arm=wrong), "[1]")
+
+
+def _gradient_hook(change: Change, name: str) -> Arm:
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        dict(module.named_parameters())[name].register_hook(change)
+        return module
+
+    return arm
+
+
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.AMP])
+@pytest.mark.parametrize(
+    "change",
+    [torch.zeros_like, lambda g: g * 1.2, lambda g: g.roll(1, 0), lambda g: g * (g > 0)],
+    ids=["zero", "scaled", "rolled", "half of it"],
+)
+@pytest.mark.parametrize("name", ["0.weight", "0.bias", "2.weight"])
+def test_wrong_gradients_are_found(change: Change, name: str, dtype: Dtype) -> None:
+    """Each by itself, however small beside the others."""
+    arm = _gradient_hook(change, f"module.{'module.' * (dtype is Dtype.AMP)}{name}")
+    found = judge(layers(), torch.randn(*ROW), mode=TRAINING, dtype=dtype, arm=arm)
+    assert_wrong(found, f"gradients.{name}")
+
+
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.AMP, Dtype.BFLOAT16])
+def test_an_optimizer_that_does_nothing_is_found(dtype: Dtype) -> None:
+    """By the update that each gradient asks for; weights hardly change."""
+    found = judge(
+        layers(),
+        torch.randn(*ROW),
+        mode=TRAINING,
+        dtype=dtype,
+        optimizer=lambda _: lambda: None,
+    )
+    assert_wrong(found, "parameters.0.", "the optimizer's step changed it by 0 ")
+
+
+def test_a_compiled_optimizer_is_right() -> None:
+    """Another rounding of an update is none too many."""
+
+    def compiled(update: Callable[[], object]) -> Callable[[], object]:
+        return aot_eager.compile_function(update)
+
+    torch._dynamo.reset()
+    assert_right(judge(layers(), torch.randn(*ROW), mode=TRAINING, optimizer=compiled))
+
+
+class AveragesWeights(nn.Module):
+    """Changes a parameter of its own in forward, as momentum encoders do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.slow = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Move one layer towards the other."""
+        with torch.no_grad():
+            self.slow.weight.mul_(0.9).add_(self.layer.weight, alpha=0.1)
+        out: torch.Tensor = self.layer(x) + self.slow(x)
+        return out
+
+
+def test_a_model_that_changes_its_own_parameters_is_said_to() -> None:
+    """What the optimizer does to these can't be told apart."""
+    checks = assert_right(judge(AveragesWeights(), torch.randn(4), mode=TRAINING))
+    assert checks.reservations == ("parameters.slow.weight: the model changes it itself",)
+
+
+def test_what_rounding_hides_is_said() -> None:
+    """A network that one rounding throws about can't be judged closely."""
+
+    class Chaotic(nn.Module):
+        """Iterates the logistic map."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.rate = nn.Parameter(torch.tensor(3.9))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            """Go on until rounding is all there is."""
+            for _ in range(40):
+                x = self.rate * x * (1 - x)
+            return x
+
+    (hidden,) = assert_right(judge(Chaotic(), torch.rand(100))).reservations
+    assert hidden.startswith("rounding changes 1 results by more than 5%, output by ")
