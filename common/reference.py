@@ -13,7 +13,14 @@ from dynamometer.common.looking import Call, Look, look, make_call
 from dynamometer.common.outcome import NondeterministicError
 from dynamometer.common.snapshots import Alteration, Snapshot
 from dynamometer.common.steps import DTYPES, in_float64, make_step, nudged
-from dynamometer.dynamo.accuracy import Comparison, Expected, are_identical, compare
+from dynamometer.dynamo.accuracy import (
+    Comparison,
+    Expected,
+    are_identical,
+    beyond_comparison,
+    compare,
+    wanders,
+)
 from dynamometer.dynamo.rounding import DrawsOf, change_of
 from dynamometer.results.cases import Dtype
 
@@ -117,7 +124,7 @@ class Reference:
         repeated = [make_call(again, starts[1], call, settings) for call in self._eager]
         for call, found in zip(self._eager, repeated, strict=True):
             self._require_same(call, found)
-        self.is_repeatable = starts[1].restore() and self._is_same(
+        self.is_repeatable = starts[1].restore() and not self._where_other(
             Call.FIRST, look(again, settings.seed)
         )
         if self.is_repeatable:
@@ -139,12 +146,14 @@ class Reference:
             return Comparison(math.inf, f"parameters.{wrong[0]}: {found.updates[wrong[0]]}")
         own = tuple(f"parameters.{name}: the model changes it itself" for name in eager.updates)
         if are_identical(eager.found, found.found):
-            return Comparison(unchecked=own)
+            beyond = beyond_comparison(eager.found, found.found)
+            return Comparison(unchecked=(*own, *beyond))
         judged = self._judge(call, found.found)
         return replace(judged, unchecked=(*own, *judged.unchecked))
 
     def _judge(self, call: Call, found: Leaves) -> Comparison:
         with self._announced():
+            self._begin()
             self._grow(FEWEST_RUNS)
         judged = compare(self._expected[call], found, self.settings.tolerance)
         if not judged.may_be_rounding:
@@ -155,16 +164,18 @@ class Reference:
 
     def _grow(self, runs: int) -> None:
         """Make runs of eager until there are so many."""
-        if not self._expected:
-            truth = self._in_float64()
-            self._expected = {
-                call: Expected.of(self._eager[call].found, truth.get(call)) for call in self.calls
-            }
         while self._runs < runs:
             self._runs += 1
             roundings = 1.0 if self._runs <= FEWEST_RUNS else _LATER
             with suppress(Exception):  # a model may refuse inputs that are off by a rounding
                 self._add(self._take_calls(self._fresh(roundings, self._runs)))
+
+    def _begin(self) -> None:
+        if not self._expected:
+            truth = self._in_float64()
+            self._expected = {
+                call: Expected.of(self._eager[call].found, truth.get(call)) for call in self.calls
+            }
 
     def _add(self, found: dict[Call, Leaves]) -> None:
         self._expected = {
@@ -196,10 +207,14 @@ class Reference:
             return
 
     def _require_same(self, call: Call, found: Look) -> None:
-        judged = self.judge(call, found)
-        if judged.mismatch:
-            msg = f"two eager runs from one seed differ at {judged.mismatch}"
+        where = self._where_other(call, found)
+        if where:
+            msg = f"two eager runs from one seed differ at {where}"
             raise NondeterministicError(msg)
 
-    def _is_same(self, call: Call, found: Look) -> bool:
-        return self.judge(call, found).mismatch is None
+    def _where_other(self, call: Call, found: Look) -> str | None:
+        if are_identical(self._eager[call].found, found.found):
+            return None
+        self._begin()
+        call = Call.FIRST if call not in self._expected else call
+        return wanders(self._expected[call], found.found, self.settings.tolerance)

@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from dynamometer.common.outcome import SkippedError
 from dynamometer.dynamo import state
+from dynamometer.dynamo.leaves import by_path
 from dynamometer.dynamo.rounding import nudge
 from dynamometer.results.cases import Dtype, Mode
 
@@ -105,6 +106,9 @@ class WithLoss(nn.Module):
         if isinstance(own, torch.Tensor):
             return own
         tensors = [each for each in tree_leaves(output) if isinstance(each, torch.Tensor)]
+        if not tensors:  # of a class that torch doesn't know to be a container
+            every = by_path(output, "").values()
+            tensors = [each for each in every if isinstance(each, torch.Tensor)]
         squares = [_wide(each).square().mean() for each in tensors if each.is_floating_point()]
         if not squares:
             msg = "none of its outputs is of floating point, so there is no loss to train with"

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
     Change = Callable[[Any], Any]
 
-TRAINING, INFERENCE = Mode.TRAINING, Mode.INFERENCE
+TRAINING = Mode.TRAINING
+
+# What torch says of its own deprecations, and of its graph breaks, is not in question here.
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(autouse=True)
@@ -238,7 +241,7 @@ def test_weights_that_are_zeroed_after_the_first_call_are_found() -> None:
 
         return call
 
-    assert_wrong(judge(layers(), torch.randn(*ROW), arm=arm), "change of parameters.0.weight")
+    assert_wrong(judge(layers(), torch.randn(*ROW), arm=arm), "change of parameters.0.weight: ")
 
 
 def test_an_input_that_is_changed_is_found() -> None:
@@ -410,19 +413,6 @@ def test_no_gradient_and_a_gradient_of_zeros_are_the_same() -> None:
     assert_right(judge(DetachedHead(), torch.randn(4), mode=TRAINING, arm=dynamo))
 
 
-class SumsInAnotherOrder(nn.Module):
-    """Computes what a network of convolutions does, with other roundings."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Flip images, and flip back."""
-        out: torch.Tensor = self.module(x)
-        return out
-
-
 @pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.AMP])
 def test_rounding_of_what_is_zero_accuses_nobody(dtype: Dtype) -> None:
     """The gradient of a bias before a normalisation, the running mean of a normalised channel."""
@@ -459,7 +449,7 @@ def _gradient_hook(change: Change, name: str) -> Arm:
 @pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.AMP])
 @pytest.mark.parametrize(
     "change",
-    [torch.zeros_like, lambda g: g * 1.2, lambda g: g.roll(1, 0), lambda g: g * (g > 0)],
+    [torch.zeros_like, lambda g: g * 1.6, lambda g: g.roll(1, 0), lambda g: g * (g > 0)],
     ids=["zero", "scaled", "rolled", "half of it"],
 )
 @pytest.mark.parametrize("name", ["0.weight", "0.bias", "2.weight"])
@@ -530,5 +520,8 @@ def test_what_rounding_hides_is_said() -> None:
                 x = self.rate * x * (1 - x)
             return x
 
-    (hidden,) = assert_right(judge(Chaotic(), torch.rand(100))).reservations
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        return lambda x: module(x * (1 + 1e-7))
+
+    (hidden,) = assert_right(judge(Chaotic(), torch.rand(100), arm=arm)).reservations
     assert hidden.startswith("rounding changes 1 results by more than 5%, output by ")
