@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.looking import Call, Look, Taker, look, make_call
 from dynamometer.common.outcome import WrongResultError
-from dynamometer.dynamo.accuracy import MOST_ROUNDING, are_identical
+from dynamometer.dynamo.deviation import MOST_ROUNDING
+from dynamometer.dynamo.expected import are_identical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -18,7 +18,7 @@ import torch
 from dynamometer.common.snapshots import Alteration, Snapshot, alter
 from dynamometer.common.steps import LEARNING_RATE, make_optimizer, own_module
 from dynamometer.dynamo import leaves, state
-from dynamometer.dynamo.accuracy import CHANGE
+from dynamometer.dynamo.expected import CHANGE
 from dynamometer.results.cases import Mode
 
 if TYPE_CHECKING:

@@ -13,14 +13,8 @@ from dynamometer.common.looking import Call, Look, look, make_call
 from dynamometer.common.outcome import NondeterministicError
 from dynamometer.common.snapshots import Alteration, Snapshot
 from dynamometer.common.steps import DTYPES, in_float64, make_step, nudged
-from dynamometer.dynamo.accuracy import (
-    Comparison,
-    Expected,
-    are_identical,
-    beyond_comparison,
-    compare,
-    wanders,
-)
+from dynamometer.dynamo.accuracy import Comparison, beyond_comparison, compare, wanders
+from dynamometer.dynamo.expected import Expected, are_identical
 from dynamometer.dynamo.rounding import DrawsOf, change_of
 from dynamometer.results.cases import Dtype
 

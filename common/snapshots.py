@@ -10,7 +10,7 @@ import torch
 
 from dynamometer.common.steps import own_module
 from dynamometer.dynamo import leaves
-from dynamometer.dynamo.accuracy import CHANGE
+from dynamometer.dynamo.expected import CHANGE
 from dynamometer.results.cases import Mode
 
 if TYPE_CHECKING:

@@ -7,15 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from dynamometer.dynamo.accuracy import (
-    CHANGE,
-    TOLERANCES,
-    Comparison,
-    Expected,
-    are_identical,
-    tolerance_of,
-)
+from dynamometer.dynamo.accuracy import TOLERANCES, Comparison, tolerance_of
 from dynamometer.dynamo.accuracy import compare as compare_leaves
+from dynamometer.dynamo.expected import CHANGE, Expected, are_identical
 from dynamometer.dynamo.leaves import collect
 from dynamometer.results.cases import Dtype, Mode
 

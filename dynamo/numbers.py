@@ -1,0 +1,80 @@
+"""Arithmetic on the numbers of two results: deviations, means and magnitudes."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+_EXPONENT_BITS = 3
+"""Binary exponents that differ in these lowest bits only make one magnitude."""
+
+
+def distances(centre: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Give what each element deviates by; infinity where only one is finite.
+
+    In float32 wherever one of the two is: the difference of two that are close is exact.
+    """
+    if not centre.is_floating_point():
+        return centre != other
+    widest = torch.promote_types(torch.promote_types(centre.dtype, other.dtype), torch.float32)
+    difference = (centre.to(widest) - other.to(widest)).abs_()
+    if other.dtype is not torch.float64:
+        difference = difference.float()
+    if _all_finite(difference):
+        return difference
+    difference = torch.where(same(centre, other), 0.0, difference)
+    return difference.nan_to_num_(nan=math.inf, posinf=math.inf)
+
+
+def same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Compare element by element; NaN is equal to itself."""
+    if not one.is_floating_point():
+        return one == other
+    return (one == other) | (one.isnan() & other.isnan())
+
+
+def magnitudes_of(values: torch.Tensor) -> torch.Tensor:
+    """Group elements by their binary exponents: an index for each, 0 for what has none."""
+    wide = values if values.dtype is torch.float64 else values.float()
+    exponents = torch.frexp(wide).exponent >> _EXPONENT_BITS
+    has_one = values != 0
+    if not _all_finite(values):
+        has_one &= values.isfinite()
+    if not bool(has_one.any()):
+        return torch.zeros_like(exponents)
+    return torch.where(has_one, exponents - exponents[has_one].min() + 1, 0)
+
+
+def typical(values: torch.Tensor, magnitudes: torch.Tensor) -> torch.Tensor:
+    """Give the root mean square of the finite values of each magnitude.
+
+    Zeros take that of the smallest magnitude there is, if it is more: what is zero may be so by
+    chance.
+    """
+    indices, flat = magnitudes.flatten(), values.flatten().double()
+    if not _all_finite(flat):
+        finite = flat.isfinite()
+        indices, flat = indices[finite], flat[finite]
+    count = int(magnitudes.max()) + 1 if magnitudes.numel() else 1
+    sums = torch.bincount(indices, weights=flat.square(), minlength=count)
+    counts = torch.bincount(indices, minlength=count)
+    found = (sums / counts.clamp_min(1)).sqrt()
+    if len(found) > 1:
+        found[0] = max(found[0], found[1])
+    return found
+
+
+def root_mean_square(values: torch.Tensor) -> float:
+    """Give that of the finite elements; 0 of none."""
+    return math.sqrt(float(finite(values.double()).square().mean())) if values.numel() else 0.0
+
+
+def finite(values: torch.Tensor) -> torch.Tensor:
+    """Give zero in place of what is not finite."""
+    return values if _all_finite(values) else torch.where(values.isfinite(), values, 0.0)
+
+
+def _all_finite(values: torch.Tensor) -> bool:
+    """Tell whether all elements are finite; the sum is, if they are, and is found much faster."""
+    return math.isfinite(float(values.sum())) or bool(values.isfinite().all())
