@@ -44,6 +44,9 @@ MOST_ROUNDING = 0.05
 
 _TINY = float(torch.finfo(torch.float32).tiny)
 
+_ALL = 0.5
+"""A share of the values that makes rounding all there is to see."""
+
 _FEWEST = 8
 """Elements whose mean square says something."""
 
@@ -77,7 +80,11 @@ class Deviation:
         values = rounding.centre[path].value
         away = distances(values, actual)
         spread = rounding.spread.get(path, torch.zeros_like(away))
-        magnitudes = magnitudes_of(values)
+        # Where rounding is as large as the values, its size has nothing to do with theirs.
+        is_rounding = root_mean_square(spread) >= _ALL * root_mean_square(values)
+        magnitudes = (
+            torch.zeros_like(away, dtype=torch.long) if is_rounding else magnitudes_of(values)
+        )
         largest = float(finite(values).abs().max()) if values.numel() else 0.0
         eps = torch.finfo(actual.dtype).eps
         return cls(

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INFERENCE = {
-    "perturbs_one_element": "output[1]: error 0.001 exceeds the tolerance 0.0001; against float64",
+    "perturbs_one_element": "output[1]: 1 of 512 elements are wrong",
     "returns_other_strides": "output[0]: expected shape (8, 64) of torch.float32, got shape",
-    "swaps_outputs": "output[0]: error",
-    "returns_nan": "output[0]: error inf exceeds the tolerance",
-    "rounds_to_bfloat16": "output[0]: error 0.00",
-    "mutates_an_input": "inputs.args[0]: error",
+    "swaps_outputs": "output[0]: ",
+    "returns_nan": "output[0]: 1 of 512 elements are wrong, the worst at [0, 0]: nan where",
+    "rounds_to_bfloat16": "output[0]: ",
+    "mutates_an_input": "change of inputs.args[0]: ",
 }
 HONEST = ("wrong_backends:honest", "eager", "aot_eager")
 
