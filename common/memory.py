@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 _FIRST_CALLS, _CALLS = 3, 3
 
-_REPLICATES = 3
-"""Of a case: enough to see by how much processes differ, and each costs a process for each arm."""
+_REPLICATES = 2
+"""Of a case: processes differ by some tenths of a percent, and each costs one more for each arm
+(docs/decisions/0010-memory.md)."""
 
 
 @dataclass(frozen=True)
