@@ -67,30 +67,40 @@ class Memory:
                 step.call()
             device.synchronize()
         with stages.at(Stage.MEASURE, arm):
-            step.loaded.module.zero_grad(set_to_none=True)  # each training step makes them anew
-            device.release_cached()
-            settled_bytes = device.used_bytes()
-            peaks_bytes = [_peak_bytes(context, step) for _ in range(_CALLS)]
+            settled_bytes = _settled_bytes(context, step)
+            calls_bytes = [_call_bytes(context, step) for _ in range(_CALLS)]
         return Findings(
             outcome=PASSED,
             measurements=(
                 _bytes(LOADED_MEMORY, arm, loaded_bytes - empty_bytes),
                 _bytes(RESIDUE_MEMORY, arm, settled_bytes - loaded_bytes),
-                _bytes(CALLS_MEMORY, arm, *(each - settled_bytes for each in peaks_bytes)),
+                _bytes(CALLS_MEMORY, arm, *calls_bytes),
             ),
             device_name=device.name,
         )
 
 
-def _peak_bytes(context: Context, step: Step) -> int:
-    """Give the most memory in use during a call."""
+def _settled_bytes(context: Context, step: Step) -> int:
+    """Give the memory in use between calls, with nothing held that a call makes anew."""
+    step.loaded.module.zero_grad(set_to_none=True)  # as a training step begins
+    context.device.release_cached()
+    return context.device.used_bytes()
+
+
+def _call_bytes(context: Context, step: Step) -> int:
+    """Give the most memory in use during a call, beyond what was before.
+
+    Before each the heap is trimmed: holes that earlier calls left in it are of the allocator's
+    making, and differ between processes that run the same kernels.
+    """
     from dynamometer.dynamo import state
 
     state.seed_everything(context.job.seed)
+    settled_bytes = _settled_bytes(context, step)
     context.device.reset_peak()
     step.call()
     context.device.synchronize()
-    return context.device.peak_bytes()
+    return context.device.peak_bytes() - settled_bytes
 
 
 def _bytes(metric: str, arm: str, *counts: int) -> Measurement:

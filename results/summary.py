@@ -277,8 +277,10 @@ def _summarize_over_cases(name: str, cases: Sequence[CaseSummary]) -> SuiteSumma
 def _summarize_arm(name: str, records: Sequence[Record], baseline: Outcome = PASSED) -> ArmSummary:
     """Summarize an arm; one whose baseline did not pass has nothing to be compared with."""
     results = [result for record in records for result in record.arms if result.arm == name]
-    # A record without results of its arms stands for them as a whole.
-    whole = [record.outcome for record in records if not record.arms]
+    # A record without a result of the arm stands for it as a whole.
+    whole = [
+        record.outcome for record in records if name not in {result.arm for result in record.arms}
+    ]
     outcome = _first_failure([*whole, *(result.outcome for result in results), baseline])
     errors = [result.max_error for result in results if result.max_error is not None]
     found = ArmSummary(

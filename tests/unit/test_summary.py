@@ -245,6 +245,15 @@ def test_a_case_that_was_disturbed_never_pays() -> None:
     assert summarize_case([factories.measured_record()]).doubt is None
 
 
+def test_an_arm_without_a_word_of_its_own_did_not_pass_a_case_that_failed() -> None:
+    """Where a record tells of other arms alone, its outcome is all that is known of this one."""
+    first, second = (factories.measured_record(replicate=each) for each in range(2))
+    others = tuple(each for each in second.arms if each.arm == BASELINE)
+    second = msgspec.structs.replace(second, arms=others, outcome=WRONG)
+    (arm,) = summarize_case([first, second]).arms
+    assert (arm.outcome, arm.speedup) == (WRONG, None)
+
+
 def test_compression_ratio() -> None:
     """Above 1 the arm needs less than the baseline; what compiling left behind is no part of it."""
     case = summarize_case(
