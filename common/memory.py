@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FIRST_CALLS, _CALLS = 3, 3
 
 _REPLICATES = 2
-"""Of a case: processes differ by some tenths of a percent, and each costs one more for each arm
+"""Of a case: processes differ by some tenths of a MiB, and each costs one more for each arm
 (docs/decisions/0010-memory.md)."""
 
 
@@ -29,9 +29,10 @@ _REPLICATES = 2
 class Memory:
     """What the loaded model takes, what compiling leaves behind, and what calls take beyond both.
 
-    On a CPU that is the resident set; on a GPU what torch's allocator handed out. What compiling
-    itself needed for a while is not counted. Eager compiles nothing, but its first calls leave
-    something behind, too (code of libraries, tables of theirs), so it is measured in the same way.
+    On a CPU that is the resident set, under a `malloc` that keeps no large block; on a GPU what
+    torch's allocator handed out. What compiling itself needed for a while is not counted. Eager
+    compiles nothing, but its first calls leave something behind, too (code of libraries, tables of
+    theirs), so it is measured in the same way.
     """
 
     def processes(
@@ -52,8 +53,9 @@ class Memory:
 
     def measure(self, context: Context) -> Findings:
         """Load, compile, see what that leaves behind, then read the peak of some calls."""
-        from dynamometer.common import arms  # imports torch, which the parent doesn't
+        from dynamometer.common import allocator, arms  # imports torch, which the parent doesn't
 
+        allocator.pin_mmap_threshold()
         (arm,) = context.job.arms
         device, stages = context.device, context.stages
         with stages.at(Stage.LOAD):
