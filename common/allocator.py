@@ -20,6 +20,8 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # malloc.h
 _KEEP = ((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, -1), (_M_TOP_PAD, 256 * 2**20))
 """No block is mapped on its own, the heap is never trimmed, and it grows in steps (mallopt(3))."""
 
+_M_MMAP_THRESHOLD, _FIRST_MMAP_THRESHOLD = -3, 128 * 2**10
+
 _VARIABLES = {
     "GLIBC_TUNABLES",
     "MALLOC_TRIM_THRESHOLD_",
@@ -93,6 +95,18 @@ def apply(allocator: Allocator) -> str | None:
     if mallopt is None or not all(mallopt(name, value) for name, value in _KEEP):
         return "this C library can't be told to keep freed memory: its stock policy was in force"
     return None
+
+
+def pin_mmap_threshold() -> None:
+    """Have every block from 128 KiB on mapped by itself, and unmapped as it is freed.
+
+    glibc begins so, and raises the threshold up to 32 MiB with each such block that is freed: then
+    large blocks lie on a heap with holes, and the resident set goes by what a process did before.
+    Source: mallopt(3), "M_MMAP_THRESHOLD". Another C library is left as it is.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _FIRST_MMAP_THRESHOLD)
 
 
 def _is_loaded(allocator: Allocator) -> bool:

@@ -109,6 +109,15 @@ class Controls(Value, frozen=True, kw_only=True):
             for word in (option, name)
         )
 
+    @property
+    def escaped(self) -> Controls:
+        """The same with names as they stand in a case's id."""
+        return Controls(
+            allow_in_graph=tuple(map(_escaped, self.allow_in_graph)),
+            disable=tuple(map(_escaped, self.disable)),
+            substitute=tuple((_escaped(one), _escaped(other)) for one, other in self.substitute),
+        )
+
     def and_(self, other: Controls) -> Controls:
         """Add others to these."""
         return Controls(
@@ -247,18 +256,45 @@ class Case(Value, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         """Stable text that is equal exactly when two cases are."""
-        batch = "own" if self.batch_size is None else str(self.batch_size)
-        layout = "/channels_last" if self.channels_last else ""
-        optimizer = "/compiled_optimizer" if self.compiled_optimizer else ""
-        whole = "/nopython" if self.nopython else ""
-        arms = "+".join(self.arms)
+        arms = "+".join(_escaped(arm) for arm in self.arms)
+        return "/".join((*self._settings, arms, *self._control_words))
+
+    @property
+    def id_without_arms(self) -> str:
+        """Stable text that is equal exactly when two cases differ in nothing but their arms."""
+        return "/".join((*self._settings, *self._control_words))
+
+    @property
+    def _settings(self) -> tuple[str, ...]:
+        """The parts of the id before the arms; what may be any text has no `/` left in it."""
         symbols = "" if self.symbols is Symbols.ALL else f"-{self.symbols}"
-        shapes = ("dynamic" if self.dynamic else "static") + symbols
-        controls = "".join(f"/{word}" for word in self.controls.words)
+        batch = "own" if self.batch_size is None else str(self.batch_size)
         return (
-            f"{self.suite}/{self.model}/{self.mode}/{self.device}/{self.dtype}{layout}{optimizer}{whole}"
-            f"/{shapes}/{self.scale}/b{batch}/{arms}{controls}"
+            *map(_escaped, (self.suite, self.model)),
+            self.mode,
+            _escaped(self.device),
+            self.dtype,
+            *["channels_last"] * self.channels_last,
+            *["compiled_optimizer"] * self.compiled_optimizer,
+            *["nopython"] * self.nopython,
+            ("dynamic" if self.dynamic else "static") + symbols,
+            self.scale,
+            f"b{batch}",
         )
+
+    @property
+    def _control_words(self) -> tuple[str, ...]:
+        """The parts after them: each option and its functions, as on a command line."""
+        return self.controls.escaped.words
+
+
+_ESCAPES = str.maketrans({sign: f"%{ord(sign):02X}" for sign in "%/+="})
+"""What separates the parts of an id; in URLs such signs are written so, too (RFC 3986)."""
+
+
+def _escaped(text: str) -> str:
+    """Write a part of an id so that it can't be taken for several."""
+    return text.translate(_ESCAPES)
 
 
 class Allocator(StrEnum):

@@ -128,7 +128,11 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
             "",
             "screening: one replicate; intervals rest on the spread of other runs (-r 3 for more)",
         ]
-    lines += overhead_report.lines(cases) + _reasons_against_one_graph(cases)
+    lines += (
+        _without_memory_ratio(cases)
+        + overhead_report.lines(cases)
+        + _reasons_against_one_graph(cases)
+    )
     marks = {mark for case in cases for mark in _marks(case)}
     explained = [f"{mark}: {text}" for mark, text in _MEANINGS.items() if mark in marks]
     return lines + (["", *explained] if explained else []) + _problems(cases)
@@ -197,12 +201,13 @@ def _table(rows: list[list[str]], headers: list[str]) -> list[str]:
 def _arm_text(case: CaseSummary, arm: ArmSummary) -> str:
     label = f"{arm.name} " if len(case.arms) > 1 else ""
     ratio = arm.speedup
-    if arm.outcome.status is not Status.PASS:
+    if not arm.passed:
         return label + arm.outcome.line
     if ratio is None:
         error = _number(arm.max_error, "{:.1e}")
         passed = f"PASS error {error}{_fallbacks(arm)}"
-        return f"{label}not measured" if case.is_timed else label + passed
+        why = f": {arm.untimed}" if arm.untimed else ""
+        return f"{label}not measured{why}" if case.is_timed else label + passed
     p_value = f"p={ratio.p_value:.2f}" if ratio.p_value <= SIGNIFICANT_P else "SAME"
     remarks = f"{'' if arm.steady else ' unsteady'}{_fallbacks(arm)}{_pays(case, arm)}"
     return f"{label}{ratio.value:.3f}x {p_value:6} [{ratio.low:.3f}, {ratio.high:.3f}]{remarks}"
@@ -241,8 +246,25 @@ def _timed_row(arm: SuiteSummary) -> list[str]:
         speedup_text(arm.geomean),
         str(len(arm.speedups)),
         _number(sum(times) / len(times) if times else None, "{:.1f} s"),
-        _number(sum(ratios) / len(ratios) if ratios else None, "{:.2f}x"),
+        _number(sum(ratios) / len(ratios) if ratios else None, "{:.2f}x")
+        + f" of {len(ratios)}" * bool(ratios),
     ]
+
+
+def _without_memory_ratio(cases: Sequence[CaseSummary]) -> list[str]:
+    """Name some models without one, and why, in the words of the CSV."""
+    found = [
+        f"  {case.case.label}: {label}{reason}"
+        for case in cases
+        for arm in case.arms
+        for label in [f"{arm.name}: " if len(case.arms) > 1 else ""]
+        if case.is_timed and arm.passed and (reason := case.compression(arm).reason)
+    ]
+    more = [f"  and {len(found) - _SHOWN} more; the CSV has all"] * (len(found) > _SHOWN)
+    return ["", "no memory ratio:", *found[:_SHOWN], *more] if found else []
+
+
+_SHOWN = 5
 
 
 def _problems(cases: Sequence[CaseSummary]) -> list[str]:

@@ -28,7 +28,7 @@ def without_controls(found: Sequence[Found]) -> list[Found]:
 def lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Render each arm with and without: graphs, breaks, operators, speedup, outcome."""
     rows = [
-        [before.case.model, first.name, *_changes(first, second, _of_arm)]
+        [before.case.model, first.name, *_changes((before, first), (after, second), _of_arm)]
         for before, after in _pairs(cases)
         for first, second in zip(before.arms, after.arms, strict=True)
     ]
@@ -53,13 +53,14 @@ def _pairs(found: Sequence[Found]) -> Iterator[tuple[Found, Found]]:
             yield before, each
 
 
-def _of_arm(arm: ArmSummary) -> list[str]:
+def _of_arm(found: tuple[CaseSummary, ArmSummary]) -> list[str]:
+    case, arm = found
     seen = arm.capture
     return [
         str(seen.graphs) if seen else "-",
         str(sum(seen.breaks.values())) if seen else "-",
         str(seen.ops) if seen else "-",
-        speedup_text(arm.speedup),
+        case.doubt if arm.speedup and case.doubt else speedup_text(arm.speedup),
         str(arm.outcome.status),
     ]
 

@@ -11,7 +11,7 @@ from dynamometer.results.cases import BASELINE
 from dynamometer.results.dashboard_status import accuracy_string
 from dynamometer.results.records import Status
 from dynamometer.results.spreads import shared
-from dynamometer.results.summary import compression_ratio, summarize_case
+from dynamometer.results.summary import summarize_case
 from dynamometer.results.verdicts import judge
 
 if TYPE_CHECKING:
@@ -40,7 +40,10 @@ DASHBOARD_COLUMNS = (
     "graph_breaks",
     "unique_graph_breaks",
 )
-"""Names and order of `benchmarks/dynamo` in PyTorch; latency in ms, memory in GB."""
+"""Names and order of `benchmarks/dynamo` in PyTorch; latency in ms, memory in GB.
+
+Memory is that of the loaded model and its calls; what compiling leaves behind has our own columns.
+"""
 
 _RATIO_COLUMNS = (
     "speedup_low",
@@ -70,6 +73,16 @@ OUR_COLUMNS = (
     "breakeven_calls",
     "breakeven_low",
     "breakeven_high",
+    "no_compression_ratio",
+    "calls_mem",
+    "calls_mem_low",
+    "calls_mem_high",
+    "residue_mem",
+    "residue_mem_low",
+    "residue_mem_high",
+    "memory_n",
+    "eager_calls_mem",
+    "eager_residue_mem",
     "compile_warm",
     "breakeven_warm_calls",
     "breakeven_warm_low",
@@ -126,6 +139,9 @@ PAIR_COLUMNS = (
     "arm",
     "speedup",
     *_RATIO_COLUMNS,
+    "apart",
+    "interference",
+    "disturbed",
     "scale",
 )
 """Of backends against each other; each against eager stands in its own file."""
@@ -146,6 +162,10 @@ OUR_SEARCH_COLUMNS = (
 class CsvFiles:
     """Writes a row as each case ends; what is missing is empty, never 0.
 
+    Of an arm that did not pass there are a status, a reason and what was captured, but nothing that
+    was measured. PyTorch's columns have no place to say so, nor that a case was disturbed: with
+    these alone 0 stands for what was measured, and a file of theirs says which arms passed.
+
     What can be said only of all cases together, verdicts and adjusted p-values, is filled in at
     the end; intervals are then those that all cases together give.
     """
@@ -159,7 +179,8 @@ class CsvFiles:
 
         Args:
             directory: where the files go.
-            compatible: write the dashboards' columns alone, with their 0 for missing.
+            compatible: write the dashboards' columns alone, with their 0 for missing; for cases
+                that were timed both of their files, as theirs say in one alone what failed.
         """
         self._directory = directory
         self._compatible = compatible
@@ -184,8 +205,22 @@ class CsvFiles:
             self._timed.append(case)
 
     def _write_arm(self, case: CaseSummary, arm: ArmSummary, judged: Judgement | None) -> None:
+        if self._compatible:
+            self._write_theirs(case, arm)
+            return
+        theirs, ours = (
+            (DASHBOARD_COLUMNS, OUR_COLUMNS)
+            if case.is_timed
+            else (ACCURACY_COLUMNS, OUR_ACCURACY_COLUMNS)
+        )
         row = {**_dashboard_row(case, arm), **_our_row(case, arm), **_judged_row(judged)}
-        self._add(_arm_file(case, arm), self._columns(case), row)
+        self._add(_arm_file(case, arm), theirs + ours, row)
+
+    def _write_theirs(self, case: CaseSummary, arm: ArmSummary) -> None:
+        if case.is_timed:
+            self._add(_arm_file(case, arm), DASHBOARD_COLUMNS, _certain_row(case, arm))
+        name = file_name(case.case, arm.name, "accuracy")
+        self._add(name, ACCURACY_COLUMNS, _dashboard_row(case, arm))
 
     def _write_search(self, search: BatchSizeSummary) -> None:
         columns = SEARCH_COLUMNS if self._compatible else SEARCH_COLUMNS + OUR_SEARCH_COLUMNS
@@ -240,11 +275,6 @@ class CsvFiles:
         """The files written so far."""
         return tuple(self._directory / name for name in self._files)
 
-    def _columns(self, case: CaseSummary) -> tuple[str, ...]:
-        theirs = DASHBOARD_COLUMNS if case.is_timed else ACCURACY_COLUMNS
-        ours = OUR_COLUMNS if case.is_timed else OUR_ACCURACY_COLUMNS
-        return theirs if self._compatible else theirs + ours
-
     def _open(self, name: str, columns: tuple[str, ...]) -> TextIO:
         if name not in self._files:
             file = (self._directory / name).open("w", newline="")
@@ -277,14 +307,33 @@ def _dashboard_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
         "speedup": arm.speedup.value if arm.speedup else None,
         "abs_latency": _scaled(arm.latency_s, 1e3),
         "compilation_latency": arm.compile_s,
-        "compression_ratio": compression_ratio(case, arm),
-        "eager_peak_mem": _scaled(case.baseline.peak_bytes, 1e-9),
-        "dynamo_peak_mem": _scaled(arm.peak_bytes, 1e-9),
+        "compression_ratio": case.compression(arm).ratio,
+        "eager_peak_mem": _scaled(case.baseline.memory.needed_bytes, 1e-9),
+        "dynamo_peak_mem": _scaled(arm.memory.needed_bytes, 1e-9),
         "calls_captured": capture.ops if capture else None,
         "unique_graphs": capture.graphs if capture else None,
         "graph_breaks": sum(capture.breaks.values()) if capture else None,
         "unique_graph_breaks": len(capture.breaks) if capture else None,
     }
+
+
+_OF_ANY_ARM = frozenset({"dev", "name", "batch_size"})
+_DOUBTFUL = frozenset({"speedup", "abs_latency"})
+
+
+def _certain_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
+    """Give what a reader may take for a result who sees PyTorch's columns alone.
+
+    Of an arm that did not pass that is nothing, as in their files; of a case that was disturbed, or
+    whose arms disturbed each other, all but speedup and latency.
+    Source: `write_csv_when_exception` in `benchmarks/dynamo/common.py`, which writes 0 for both.
+    """
+    row = _dashboard_row(case, arm)
+    if not arm.passed:
+        return {key: value if key in _OF_ANY_ARM else None for key, value in row.items()}
+    if not case.is_conclusive:
+        return {key: None if key in _DOUBTFUL else value for key, value in row.items()}
+    return row
 
 
 def _judged_row(judged: Judgement | None) -> dict[str, object]:
@@ -305,7 +354,37 @@ def _pair_row(judged: Judgement) -> dict[str, object]:
         "speedup": judged.ratio.value,
         **_ratio_row(judged.ratio),
         **_judged_row(judged),
+        **_doubts_row(judged.case),
         "scale": case.scale,
+    }
+
+
+def _doubts_row(case: CaseSummary) -> dict[str, object]:
+    return {
+        "apart": case.is_apart,
+        "interference": case.interferes,
+        "disturbed": case.is_disturbed,
+    }
+
+
+def _memory_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
+    """Give what stands beside a compression ratio: its parts, and how far replicates differ."""
+    found, eager = arm.memory, case.baseline.memory
+    return {
+        "no_compression_ratio": case.compression(arm).reason if arm.passed else None,
+        **_range_row("calls_mem", found.calls_bytes, found.calls),
+        **_range_row("residue_mem", found.residue_bytes, found.residue),
+        "memory_n": len(found.needed) or None,
+        "eager_calls_mem": _scaled(eager.calls_bytes, 1e-9),
+        "eager_residue_mem": _scaled(eager.residue_bytes, 1e-9),
+    }
+
+
+def _range_row(name: str, middle: float | None, values: Sequence[float]) -> dict[str, object]:
+    return {
+        name: _scaled(middle, 1e-9),
+        f"{name}_low": _scaled(min(values, default=None), 1e-9),
+        f"{name}_high": _scaled(max(values, default=None), 1e-9),
     }
 
 
@@ -326,9 +405,7 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
     return {
         **_ratio_row(ratio),
         "stopped": case.stopped,
-        "apart": case.is_apart if ratio else None,
-        "interference": case.interferes if ratio else None,
-        "disturbed": case.is_disturbed if ratio else None,
+        **(_doubts_row(case) if ratio else {}),
         "kernel_share": arm.kernel_share,
         "minor_faults": arm.minor_faults,
         "compile_low": min(compile_times_s, default=None),
@@ -339,6 +416,7 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
         "compile_aot_autograd": arm.phases_s.get("aot_autograd"),
         "compile_backend": arm.phases_s.get("backend"),
         **_breakeven_row("breakeven", case.breakeven(arm)),
+        **_memory_row(case, arm),
         "compile_warm": arm.warm_compile_s,
         **_breakeven_row("breakeven_warm", case.warm_breakeven(arm)),
         "eager_latency": _scaled(case.baseline.latency_s, 1e3),
@@ -354,7 +432,7 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
         "max_error": arm.max_error,
         "status": arm.outcome.status,
         "stage": arm.outcome.stage,
-        "reason": arm.outcome.reason,
+        "reason": arm.outcome.reason or arm.untimed,
         "scale": case.case.scale,
     }
 

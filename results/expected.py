@@ -1,8 +1,9 @@
 """Expected results: a table of what each case came to, and what a run changed of it.
 
 The table is a CSV file to keep under version control: a row for each arm of each case, sorted,
-without timings. Rows of models that are no more stay until they are deleted. Models of one's own
-are known by their names alone, so files that share a name need a table each.
+without timings, so a case that was disturbed is as good as another here. Rows of models that are no
+more stay until they are deleted. Models of one's own are known by their names alone, so files that
+share a name need a table each.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from dynamometer.results.cases import Case
     from dynamometer.results.summary import ArmSummary, CaseSummary
 
 COLUMNS = ("case", "arm", "status", "captured_ops", "graph_breaks")
@@ -71,7 +71,9 @@ Table = dict[tuple[str, str], Expectation]
 def observed(cases: Iterable[CaseSummary]) -> Table:
     """Give what the cases of a run came to."""
     return {
-        (_case_key(case.case), arm.name): _expectation(arm) for case in cases for arm in case.arms
+        (case.case.id_without_arms, arm.name): _expectation(arm)
+        for case in cases
+        for arm in case.arms
     }
 
 
@@ -136,11 +138,6 @@ def write_table(path: Path, table: Table) -> None:
     except OSError as error:
         msg = f"{path} can't be written: {error}"
         raise StoreError(msg) from error
-
-
-def _case_key(case: Case) -> str:
-    """Identify a case without its arms, which stand in a column of their own."""
-    return case.id.rpartition("/")[0]
 
 
 def _expectation(arm: ArmSummary) -> Expectation:

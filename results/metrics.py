@@ -26,5 +26,9 @@ COMPILE_PHASES = {
 """Seconds of compiling by what they were spent in, where torch reports it."""
 LOADED_MEMORY = "loaded_memory"
 """Bytes of the loaded model and its inputs."""
-PEAK_MEMORY = "peak_memory"
-"""Bytes in use at most while the arm is called, beyond the loaded model."""
+RESIDUE_MEMORY = "residue_memory"
+"""Bytes that compiling and the first calls leave behind, beyond the loaded model."""
+CALLS_MEMORY = "calls_memory"
+"""Bytes in use at most during a call, beyond the loaded model and what is left behind.
+
+Before these two were told apart their sum was recorded, as `peak_memory`."""

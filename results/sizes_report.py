@@ -83,7 +83,11 @@ def is_sweep(records: Sequence[Record]) -> bool:
 
 def summarize_sweep(records: Sequence[Record]) -> SweepSummary:
     """Summarize the replicates of one case; sizes that were not timed in all are left out."""
-    failed = [each.outcome for each in records if each.sizes is None]
+    failed = [
+        each.outcome
+        for each in records
+        if each.sizes is None or each.outcome.status is not Status.PASS
+    ]
     sweep = next((each.sizes for each in records if each.sizes), None)
     labels = sweep.sizes if sweep and not failed else ()
     arm = records[0].case.arms[-1]

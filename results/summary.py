@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,7 +13,8 @@ from dynamometer.results import inference, metrics
 from dynamometer.results.breakeven import Breakeven, breakeven
 from dynamometer.results.cases import BASELINE, TIMING, Case
 from dynamometer.results.interference import LONGEST_DISTURBANCE, was_checked
-from dynamometer.results.records import Outcome, Ratio, Record, Status, StopReason
+from dynamometer.results.memory import NOT_MEASURED, ArmMemory, compression, memory_of
+from dynamometer.results.records import PASSED, Outcome, Ratio, Record, Status, StopReason
 from dynamometer.results.replicates import (
     disturbed_share,
     find,
@@ -26,10 +27,8 @@ from dynamometer.results.replicates import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dynamometer.results.records import CaptureStats, Estimate, Measurement
-
-SMALLEST_PEAK_BYTES = 2**20
-"""Peaks below this are noise of the allocator; no ratio is formed of them."""
+    from dynamometer.results.memory import Compression
+    from dynamometer.results.records import ArmResult, CaptureStats, Estimate, Measurement
 
 KERNEL_SHARE = 0.05
 """Of an arm's latency: more than this spent in the kernel is worth a mark."""
@@ -39,38 +38,48 @@ KERNEL_SHARE = 0.05
 class ArmSummary:
     """What all replicates of a case say of one arm; `None` is what they don't.
 
+    An arm that did not pass has no speedup, no time and no memory, whatever was measured of it: who
+    reads a summary can't take for a result what is none.
+
     Attributes:
         name: of the arm.
-        outcome: the first that was not a pass, else a pass.
+        outcome: the first that was not a pass, its own before the baseline's, else a pass.
+        capture: what Dynamo captured, from the first replicate; to check guards took the median.
+        max_error: largest relative deviation from eager, of all replicates.
         speedup: over the baseline.
+        untimed: why an arm that passed has no speedup, where that is known.
         latency_s: median over replicates of the median sample.
         compile_times_s: one for each replicate that compiled from empty caches; if no arm of the
             case did, for each that found them filled.
         compiled_cold: which of the two it is; `None` without compile times.
         warm_compile_times_s: one for each replicate that found the caches filled.
         phases_s: what the first of them was spent in, where torch reports it.
-        peak_bytes: memory of the loaded model and of what its calls take at the peak.
-        capture: what Dynamo captured, from the first replicate; to check guards took the median.
+        memory: what it needs, and what compiling leaves behind.
         steady: whether every replicate had settled before it was measured.
-        max_error: largest relative deviation from eager, of all replicates.
         kernel_share: share of its latency that the kernel took, at most, of all replicates.
         minor_faults: page faults served without I/O, per call; median over replicates.
     """
 
     name: str
     outcome: Outcome
-    speedup: Ratio | None
-    latency_s: float | None
-    compile_times_s: tuple[float, ...]
-    compiled_cold: bool | None
-    warm_compile_times_s: tuple[float, ...]
-    phases_s: dict[str, float]
-    peak_bytes: float | None
     capture: CaptureStats | None
-    steady: bool | None
     max_error: float | None
-    kernel_share: float | None
-    minor_faults: float | None
+    speedup: Ratio | None = None
+    untimed: str | None = None
+    latency_s: float | None = None
+    compile_times_s: tuple[float, ...] = ()
+    compiled_cold: bool | None = None
+    warm_compile_times_s: tuple[float, ...] = ()
+    phases_s: dict[str, float] = field(default_factory=dict)
+    memory: ArmMemory = NOT_MEASURED
+    steady: bool | None = None
+    kernel_share: float | None = None
+    minor_faults: float | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether it computed what eager does, in every replicate."""
+        return self.outcome.status is Status.PASS
 
     @property
     def compile_s(self) -> float | None:
@@ -142,12 +151,22 @@ class CaseSummary:
         return any(disturbed_share(record) > LONGEST_DISTURBANCE for record in self.records)
 
     @property
+    def doubt(self) -> str | None:
+        """Why its speedups can't be counted on, in a word; `None` if they can."""
+        if self.is_disturbed:
+            return "disturbed"
+        return "interference" if self.interferes else None
+
+    @property
     def is_conclusive(self) -> bool:
         """Whether its speedups may be counted on: nothing disturbed them."""
-        return not self.is_disturbed and not self.interferes
+        return self.doubt is None
 
     def breakeven(self, arm: ArmSummary) -> Breakeven | None:
-        """Say after how many calls compiling an arm has paid; `None` unless all was measured."""
+        """Say after how many calls compiling an arm has paid.
+
+        `None` unless all was measured, and its speedup may be counted on.
+        """
         return self._breakeven(arm, arm.compile_s)
 
     def warm_breakeven(self, arm: ArmSummary) -> Breakeven | None:
@@ -157,7 +176,13 @@ class CaseSummary:
     def _breakeven(self, arm: ArmSummary, compile_s: float | None) -> Breakeven | None:
         if compile_s is None or self.baseline.latency_s is None or arm.speedup is None:
             return None
+        if not self.is_conclusive:
+            return None
         return breakeven(compile_s, self.baseline.latency_s, arm.speedup)
+
+    def compression(self, arm: ArmSummary) -> Compression:
+        """Compare what an arm needs of memory with what the baseline does."""
+        return compression(self.baseline.memory, arm.memory)
 
     @property
     def is_timed(self) -> bool:
@@ -174,8 +199,8 @@ class SuiteSummary:
         passed: cases it passed.
         counted: cases that were not skipped.
         speedups: of the cases it passed, but for those that were disturbed.
-        compile_times_s: likewise, where measured; of each case the median.
-        compression_ratios: baseline's peak over the arm's, likewise.
+        compile_times_s: of all cases it passed, where measured; of each case the median.
+        compressions: how their memory compares with the baseline's, or why that is not known.
         max_error: largest relative deviation from eager of the cases it passed.
     """
 
@@ -184,8 +209,13 @@ class SuiteSummary:
     counted: int
     speedups: tuple[Ratio, ...]
     compile_times_s: tuple[float, ...]
-    compression_ratios: tuple[float, ...]
+    compressions: tuple[Compression, ...]
     max_error: float | None
+
+    @property
+    def compression_ratios(self) -> tuple[float, ...]:
+        """Those that are known."""
+        return tuple(each.ratio for each in self.compressions if each.ratio is not None)
 
     @property
     def geomean(self) -> Estimate | None:
@@ -209,8 +239,9 @@ def summarize_case(records: Sequence[Record]) -> CaseSummary:
         msg = f"expected the records of one case, got {len(cases)}"
         raise ValueError(msg)
     case = records[0].case
-    arms = [_summarize_arm(arm, records) for arm in case.arms]
-    return CaseSummary(case, tuple(records), arms[0], tuple(arms[1:]))
+    baseline = _summarize_arm(case.arms[0], records)
+    arms = tuple(_summarize_arm(arm, records, baseline.outcome) for arm in case.arms[1:])
+    return CaseSummary(case, tuple(records), baseline, arms)
 
 
 def summarize_cases(records: Iterable[Record]) -> list[CaseSummary]:
@@ -227,19 +258,10 @@ def summarize_suite(cases: Sequence[CaseSummary]) -> list[SuiteSummary]:
     return [_summarize_over_cases(name, cases) for name in names]
 
 
-def compression_ratio(case: CaseSummary, arm: ArmSummary) -> float | None:
-    """Divide the baseline's peak memory by the arm's; above 1 the arm needs less."""
-    ours, theirs = arm.peak_bytes, case.baseline.peak_bytes
-    if ours is None or theirs is None or min(ours, theirs) < SMALLEST_PEAK_BYTES:
-        return None
-    return theirs / ours
-
-
 def _summarize_over_cases(name: str, cases: Sequence[CaseSummary]) -> SuiteSummary:
     pairs = [(case, arm) for case in cases for arm in case.arms if arm.name == name]
     skipped = [arm for _, arm in pairs if arm.outcome.status is Status.SKIP]
-    passed = [(case, arm) for case, arm in pairs if arm.outcome.status is Status.PASS]
-    ratios = [compression_ratio(case, arm) for case, arm in passed]
+    passed = [(case, arm) for case, arm in pairs if arm.passed]
     errors = [arm.max_error for _, arm in passed if arm.max_error is not None]
     return SuiteSummary(
         name=name,
@@ -247,27 +269,47 @@ def _summarize_over_cases(name: str, cases: Sequence[CaseSummary]) -> SuiteSumma
         counted=len(pairs) - len(skipped),
         speedups=tuple(arm.speedup for case, arm in passed if arm.speedup and case.is_conclusive),
         compile_times_s=tuple(arm.compile_s for _, arm in passed if arm.compile_s is not None),
-        compression_ratios=tuple(ratio for ratio in ratios if ratio is not None),
+        compressions=tuple(case.compression(arm) for case, arm in passed if case.is_timed),
         max_error=max(errors, default=None),
     )
 
 
-def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
+def _summarize_arm(name: str, records: Sequence[Record], baseline: Outcome = PASSED) -> ArmSummary:
+    """Summarize an arm; one whose baseline did not pass has nothing to be compared with."""
     results = [result for record in records for result in record.arms if result.arm == name]
-    # A record without results of its arms stands for them as a whole.
-    whole = [record.outcome for record in records if not record.arms]
-    settled = [result.steady for result in results if result.steady is not None]
+    # A record without a result of the arm stands for it as a whole.
+    whole = [
+        record.outcome for record in records if name not in {result.arm for result in record.arms}
+    ]
+    outcome = _first_failure([*whole, *(result.outcome for result in results), baseline])
     errors = [result.max_error for result in results if result.max_error is not None]
+    found = ArmSummary(
+        name=name,
+        outcome=outcome,
+        capture=next((_untimed(each.capture) for each in results if each.capture), None),
+        max_error=max(errors, default=None),
+    )
+    return _with_performance(found, results, records) if found.passed else found
+
+
+def _with_performance(
+    found: ArmSummary, results: Sequence[ArmResult], records: Sequence[Record]
+) -> ArmSummary:
+    """Add what was measured of an arm that passed: nobody else adds any of it to a summary."""
+    name = found.name
+    settled = [result.steady for result in results if result.steady is not None]
     faults = find(records, metrics.MINOR_FAULTS, name)
     warm = _samples(find(records, metrics.COMPILE_TIME_WARM, name))
     is_cold = any(
         each.metric == metrics.COMPILE_TIME for record in records for each in record.measurements
     )
     compiled = _samples(find(records, metrics.COMPILE_TIME, name)) if is_cold else warm
-    return ArmSummary(
-        name=name,
-        outcome=_first_failure([*whole, *(result.outcome for result in results)]),
-        speedup=None if name == BASELINE else speedup_over(BASELINE, name, records),
+    speedup = None if name == BASELINE else speedup_over(BASELINE, name, records)
+    return replace(
+        found,
+        capture=found.capture and _timed(found.capture, results),
+        speedup=speedup,
+        untimed=None if speedup else _why_untimed(name, records),
         latency_s=_median_of_medians(
             [each for record in records for each in latencies(record, name)]
         ),
@@ -275,20 +317,22 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
         compiled_cold=is_cold if compiled else None,
         warm_compile_times_s=warm,
         phases_s=_phases(name, records) if compiled else {},
-        peak_bytes=_peak_bytes(name, records),
-        capture=_capture([result.capture for result in results if result.capture]),
+        memory=memory_of(name, records),
         steady=all(settled) if settled else None,
-        max_error=max(errors) if errors else None,
         kernel_share=_kernel_share(name, records),
         minor_faults=_median([statistics.fmean(each.samples) for each in faults]),
     )
 
 
-def _capture(replicates: Sequence[CaptureStats]) -> CaptureStats | None:
-    if not replicates:
-        return None
-    timed = [each.guards_s for each in replicates if each.guards_s is not None]
-    return msgspec.structs.replace(replicates[0], guards_s=_median(timed))
+def _untimed(capture: CaptureStats) -> CaptureStats:
+    """Leave of what was captured the counts, which hold whether or not an arm is right."""
+    return msgspec.structs.replace(capture, guards_s=None)
+
+
+def _timed(capture: CaptureStats, results: Sequence[ArmResult]) -> CaptureStats:
+    seen = [each.capture.guards_s for each in results if each.capture]
+    median = _median([each for each in seen if each is not None])
+    return msgspec.structs.replace(capture, guards_s=median)
 
 
 def _kernel_share(name: str, records: Sequence[Record]) -> float | None:
@@ -313,11 +357,16 @@ def _phases(name: str, records: Sequence[Record]) -> dict[str, float]:
     return {phase: samples[0] for phase, samples in found.items() if samples}
 
 
-def _peak_bytes(name: str, records: Sequence[Record]) -> float | None:
-    """Add what the model takes when loaded, as a GPU's allocator counts it too."""
-    loaded = _first_sample(find(records, metrics.LOADED_MEMORY, name))
-    beyond = _first_sample(find(records, metrics.PEAK_MEMORY, name))
-    return None if loaded is None or beyond is None else loaded + beyond
+def _why_untimed(name: str, records: Sequence[Record]) -> str | None:
+    return next(
+        (
+            each.reason
+            for record in records
+            for each in record.absent
+            if each.metric == metrics.LATENCY and each.arm in {name, BASELINE}
+        ),
+        None,
+    )
 
 
 def _median_of_medians(measurements: list[Measurement]) -> float | None:
@@ -330,10 +379,6 @@ def _median(values: Sequence[float]) -> float | None:
 
 def _samples(measurements: list[Measurement]) -> tuple[float, ...]:
     return tuple(sample for each in measurements for sample in each.samples)
-
-
-def _first_sample(measurements: list[Measurement]) -> float | None:
-    return measurements[0].samples[0] if measurements else None
 
 
 def _first_failure(outcomes: list[Outcome]) -> Outcome:

@@ -36,7 +36,7 @@ def written(folder: Path) -> str:
 def partially_absent() -> list[Record]:
     """Make a case of which some metrics are absent, each in one replicate or for one arm."""
     records = [factories.measured_record(replicate=each) for each in range(3)]
-    dropped = [("latency", "inductor"), ("peak_memory", BASELINE), ("compile_time", "inductor")]
+    dropped = [("latency", "inductor"), ("calls_memory", BASELINE), ("compile_time", "inductor")]
     return [
         msgspec.structs.replace(
             record,

@@ -43,7 +43,7 @@ def without_memory_and_unsteady(model: str) -> list[Record]:
     (record,) = passing(model, 0.011, 0.0101, 1)
     kept = tuple(each for each in record.measurements if not each.metric.endswith("memory"))
     arms = tuple(msgspec.structs.replace(each, steady=False) for each in record.arms)
-    absent = tuple(Absence(metric="peak_memory", arm=arm, reason="no cgroup") for arm in ARMS)
+    absent = tuple(Absence(metric="calls_memory", arm=arm, reason="no cgroup") for arm in ARMS)
     return [msgspec.structs.replace(record, measurements=kept, arms=arms, absent=absent)]
 
 
@@ -139,16 +139,18 @@ def test_console_with_a_single_arm(golden: Callable[[str, str], None]) -> None:
 
 @pytest.mark.parametrize("compatible", [False, True], ids=["ours", "compatible"])
 def test_csv(golden: Callable[[str, str], None], tmp_path: Path, *, compatible: bool) -> None:
-    """One file for each arm, with our columns or the dashboards' alone; ours, one for pairs."""
+    """One file for each arm, with ours one of pairs; with the dashboards' columns alone two."""
     sink = CsvFiles(tmp_path, compatible=compatible)
     for records in screening():
         sink.write(records)
     sink.close()
-    kinds = ["inductor_{}_performance.csv", "ts_{}_performance.csv", "backends_{}_pairs.csv"]
-    assert [path.name for path in sink.paths] == [
-        each.format("torchbench_float32_inference_cpu")
-        for each in (kinds[:2] if compatible else kinds)
-    ]
+    kinds = (
+        ["inductor_{}_performance", "inductor_{}_accuracy", "ts_{}_performance", "ts_{}_accuracy"]
+        if compatible
+        else ["inductor_{}_performance", "ts_{}_performance", "backends_{}_pairs"]
+    )
+    suite = "torchbench_float32_inference_cpu"
+    assert [path.name for path in sink.paths] == [f"{each.format(suite)}.csv" for each in kinds]
     for path in sink.paths:
         form = "compatible" if compatible else "ours"
         golden(f"csv_{form}/{path.name}", path.read_bytes().decode())

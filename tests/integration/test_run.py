@@ -62,7 +62,7 @@ def test_all_arms_are_measured(finished_run: tuple[Path, str]) -> None:
         assert sorted(record.build_order) == sorted(record.case.arms)
         assert not record.absent
     assert len({record.build_order for record in records}) == len(records)
-    memory = {each.arm for each in records[0].measurements if each.metric == "peak_memory"}
+    memory = {each.arm for each in records[0].measurements if each.metric == "calls_memory"}
     assert memory == set(records[0].case.arms)
 
 

@@ -17,7 +17,7 @@ from dynamometer.dynamo.controls import apply_controls
 from dynamometer.dynamo.explain import explain
 from dynamometer.results import controls_report, store
 from dynamometer.results.cases import BASELINE, NO_CONTROLS, Controls
-from dynamometer.results.records import CaptureStats
+from dynamometer.results.records import CaptureStats, Status
 from dynamometer.results.summary import summarize_cases
 
 if TYPE_CHECKING:
@@ -159,6 +159,28 @@ def test_what_changed_is_said_beside_what_was() -> None:
     assert "2.000x" in row
     assert "2.500x" in row
     assert controls_report.lines(cases[:1]) == []
+
+
+@pytest.mark.parametrize("status", [Status.PASS, Status.FAIL_ACCURACY])
+def test_no_speedup_stands_beside_another_that_is_none(status: Status) -> None:
+    """Neither of a case that was disturbed nor of an arm that did not pass; both are said."""
+    usual = factories.case("resnet18", (BASELINE, "inductor"))
+    told = msgspec.structs.replace(usual, controls=Controls(disable=("a:b",)))
+    before, after = (factories.measured_record(each) for each in (usual, told))
+    arms = tuple(
+        msgspec.structs.replace(each, outcome=factories.failure(status))
+        if each.arm != BASELINE
+        else each
+        for each in after.arms
+    )
+    after = msgspec.structs.replace(after, arms=arms, disturbed_blocks=(0, 1, 2))
+    row = controls_report.lines(summarize_cases([before, after]))[-1]
+    assert row.count("x [") == 1
+    if status is Status.PASS:
+        assert "1.250x [1.233, 1.267] -> disturbed" in row
+    else:
+        assert "1.250x [1.233, 1.267] -> -  " in row
+        assert row.endswith("pass -> fail_accuracy")
 
 
 def test_coverage_with_and_without(

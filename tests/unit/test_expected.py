@@ -3,10 +3,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import factories
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynamometer.results.cases import (
+    BASELINE,
+    NO_CONTROLS,
+    Case,
+    Controls,
+    Dtype,
+    Mode,
+    Scale,
+    Symbols,
+)
 from dynamometer.results.expected import (
     Change,
     Expectation,
@@ -70,6 +81,63 @@ def test_a_run_is_observed_by_arm() -> None:
     """A case is known by everything but the arms it was compared with."""
     cases = summarize_cases([factories.measured_record()])
     assert observed(cases) == {KEY: BEFORE}
+
+
+WORDS = st.text("ab/%+=:.- ", max_size=3)
+SOME = st.lists(WORDS, max_size=2).map(tuple)
+CASES = st.builds(
+    Case,
+    suite=WORDS, model=WORDS, arms=SOME, device=WORDS,
+    mode=st.sampled_from(Mode), dtype=st.sampled_from(Dtype), scale=st.sampled_from(Scale),
+    channels_last=st.booleans(), compiled_optimizer=st.booleans(), nopython=st.booleans(),
+    dynamic=st.booleans(), symbols=st.sampled_from(Symbols),
+    batch_size=st.none() | st.integers(1, 9),
+    controls=st.builds(
+        Controls, allow_in_graph=SOME, disable=SOME,
+        substitute=st.lists(st.tuples(WORDS, WORDS), max_size=2).map(tuple),
+    ),
+)  # fmt: skip
+"""Whatever a user may call a model, a backend or a function, separators of an id included."""
+
+
+@given(one=CASES, other=CASES, field=st.sampled_from(Case.__struct_fields__))
+def test_only_cases_that_differ_in_their_arms_alone_share_a_row(
+    one: Case, other: Case, field: str
+) -> None:
+    """Of two cases that differ in one field, and of two that differ in many."""
+    near = msgspec.structs.replace(one, **{field: getattr(other, field)})
+    for second in (near, other):
+        without = [msgspec.structs.replace(each, arms=()) for each in (one, second)]
+        assert (one.id_without_arms == second.id_without_arms) == (without[0] == without[1])
+        assert (one.id == second.id) == (one == second)
+
+
+@given(case=CASES, name=st.from_regex(r"[A-Za-z0-9_.:-]+", fullmatch=True))
+def test_tables_of_ordinary_cases_are_read_as_they_were(case: Case, name: str) -> None:
+    """Without controls a key is what stood before the arms in the id, letter by letter."""
+    ordinary = msgspec.structs.replace(
+        case, suite=name, model=name, device="cpu", arms=(BASELINE, name), controls=NO_CONTROLS
+    )
+    batch = "own" if case.batch_size is None else case.batch_size
+    assert ordinary.id == f"{ordinary.id_without_arms}/{BASELINE}+{name}"
+    assert ordinary.id_without_arms.startswith(f"{name}/{name}/{case.mode}/cpu/{case.dtype}/")
+    assert ordinary.id_without_arms.endswith(f"/{case.scale}/b{batch}")
+
+
+@pytest.mark.parametrize("arm", ["inductor", "my/backends.py:fast"])
+def test_what_dynamo_is_told_of_functions_is_part_of_the_case(tmp_path: Path, arm: str) -> None:
+    """Each function that is left out has rows of its own, which are found again."""
+    told = [NO_CONTROLS, *(Controls(disable=(each,)) for each in ("mine:one", "mine:other/two"))]
+    cases = [factories.case(arms=(BASELINE, arm), controls=each) for each in told]
+    found = observed(summarize_cases([factories.measured_record(each) for each in cases]))
+    assert [key[0].removeprefix(KEY[0]) for key in found] == [
+        "",
+        "/--disable-frame/mine:one",
+        "/--disable-frame/mine:other%2Ftwo",
+    ]
+    assert {key[1] for key in found} == {arm}
+    write_table(tmp_path / "table.csv", found)
+    assert compare(read_table(tmp_path / "table.csv"), found) == []
 
 
 COUNTS = st.none() | st.integers(0, 1000)

@@ -323,3 +323,13 @@ def test_a_sweep_of_what_does_not_compute_is_none(
     printed = capsys.readouterr().out
     assert says in printed
     assert "over eager" not in printed
+
+
+def test_a_sweep_that_failed_once_has_no_speedup() -> None:
+    """Whatever was measured in that replicate and in the others."""
+    first, second = sweep_records(2)
+    wrong = factories.failure(factories.Status.FAIL_ACCURACY, factories.Stage.COMPARE, "error 0.5")
+    found = sizes_report.summarize_sweep([first, msgspec.structs.replace(second, outcome=wrong)])
+    (row,) = sizes_report.rows(found)
+    assert (row["status"], row["speedup"], row["abs_latency"]) == ("fail_accuracy", None, None)
+    assert sizes_report.lines(found)[0].endswith("FAIL_ACCURACY (compare) error 0.5")

@@ -1,20 +1,25 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import factories
 import msgspec
 import pytest
 
 from dynamometer.results.cases import BASELINE
+from dynamometer.results.memory import FEWEST_BYTES, Compression
 from dynamometer.results.records import PASSED, ArmResult, CaptureStats, Status
 from dynamometer.results.summary import (
-    SMALLEST_PEAK_BYTES,
-    compression_ratio,
+    ArmSummary,
     summarize_case,
     summarize_cases,
     summarize_suite,
 )
+from dynamometer.results.verdicts import judge
+
+if TYPE_CHECKING:
+    from dynamometer.results.records import Outcome, Record
 
 
 def test_a_measured_case() -> None:
@@ -30,7 +35,8 @@ def test_a_measured_case() -> None:
     assert arm.speedup.n == 3
     assert arm.latency_s == pytest.approx(0.008 * 1.0005)
     assert arm.compile_s == pytest.approx(12.5)
-    assert arm.peak_bytes == pytest.approx(400 * factories.MIB)
+    assert arm.memory.needed_bytes == pytest.approx(400 * factories.MIB)
+    assert arm.memory.residue_bytes == pytest.approx(50 * factories.MIB)
     assert arm.capture is not None
     assert arm.capture.graphs == 3
     assert arm.steady is True
@@ -142,7 +148,9 @@ def test_capture_is_of_the_first_replicate_that_has_one() -> None:
     assert summarize_case(records).arms[0].capture == capture
 
 
-@pytest.mark.parametrize("missing", ["latency", "compile_time", "peak_memory", "loaded_memory"])
+@pytest.mark.parametrize(
+    "missing", ["latency", "compile_time", "calls_memory", "residue_memory", "loaded_memory"]
+)
 def test_what_is_missing_is_none(missing: str) -> None:
     """A metric that wasn't measured is absent, never 0, and takes only itself along."""
     record = factories.measured_record()
@@ -153,8 +161,9 @@ def test_what_is_missing_is_none(missing: str) -> None:
     assert (arm.latency_s is None) == (missing == "latency")
     assert (arm.speedup is None) == (missing == "latency")
     assert (arm.compile_s is None) == (missing == "compile_time")
-    assert (arm.peak_bytes is None) == memory_missing
-    assert (compression_ratio(case, arm) is None) == memory_missing
+    assert (arm.memory.needed_bytes is None) == memory_missing
+    assert (case.compression(arm).ratio is None) == memory_missing
+    assert (case.compression(arm).reason is None) == (not memory_missing)
 
 
 def test_a_record_without_arms_is_no_pass_of_them() -> None:
@@ -164,23 +173,152 @@ def test_a_record_without_arms_is_no_pass_of_them() -> None:
         assert arm.passed == 0
 
 
+WRONG = factories.failure(Status.FAIL_ACCURACY, factories.Stage.COMPARE, "output: error 0.5")
+
+
+def with_outcomes(record: Record, **outcomes: Outcome) -> Record:
+    """Give a record everything of which was measured, but some of whose arms did not pass."""
+    arms = tuple(
+        msgspec.structs.replace(each, outcome=outcomes.get(each.arm, each.outcome))
+        for each in record.arms
+    )
+    return msgspec.structs.replace(record, arms=arms, outcome=next(iter(outcomes.values())))
+
+
+@pytest.mark.parametrize("failed", [0, 1, 2])
+def test_an_arm_that_failed_once_has_no_performance(failed: int) -> None:
+    """Whatever was measured of it, in that replicate or others; what was captured stays."""
+    records = [factories.measured_record(replicate=each) for each in range(3)]
+    records[failed] = with_outcomes(records[failed], inductor=WRONG)
+    case = summarize_case(records)
+    (arm,) = case.arms
+    assert arm.outcome == WRONG
+    assert arm.capture is not None
+    nothing = ArmSummary(
+        name="inductor", outcome=WRONG, capture=arm.capture, max_error=arm.max_error
+    )
+    assert arm == nothing
+    assert case.breakeven(arm) is case.warm_breakeven(arm) is None
+    assert case.compression(arm).ratio is None
+    assert judge([case]) == []
+    assert case.baseline.latency_s is not None
+
+
+def test_what_guards_cost_is_a_time_like_others() -> None:
+    """An arm that failed keeps its counts of guards, and not the seconds these take."""
+    capture = CaptureStats(frames=1, frames_ok=1, graphs=1, ops=5, guards=7, guards_s=0.5)
+    found = []
+    for outcome in (PASSED, WRONG):
+        result = ArmResult(arm="inductor", outcome=outcome, capture=capture)
+        (arm,) = summarize_case([factories.record(arms=(result,), outcome=outcome)]).arms
+        assert arm.capture is not None
+        found.append((arm.capture.guards, arm.capture.guards_s))
+    assert found == [(7, 0.5), (7, None)]
+
+
+def test_an_arm_passes_only_beside_a_baseline_that_did() -> None:
+    """Where eager itself fails in a replicate there is nothing the arm was compared with."""
+    died = factories.failure(Status.OOM, factories.Stage.RUN, "no memory")
+    first, second = (factories.measured_record(replicate=each) for each in range(2))
+    case = summarize_case([first, with_outcomes(second, baseline=died)])
+    assert case.outcome == case.baseline.outcome == case.arms[0].outcome == died
+    assert case.arms[0].speedup is None
+    (suite,) = summarize_suite([case])
+    assert (suite.passed, suite.speedups, suite.compile_times_s) == (0, (), ())
+
+
+def test_an_arms_own_failure_is_told_before_the_baselines() -> None:
+    """As it says more of the arm."""
+    died = factories.failure(Status.OOM, factories.Stage.RUN, "no memory")
+    record = with_outcomes(factories.measured_record(), baseline=died, inductor=WRONG)
+    assert summarize_case([record]).arms[0].outcome == WRONG
+
+
+def test_a_case_that_was_disturbed_never_pays() -> None:
+    """Its speedup stands there, marked; nothing is concluded from it."""
+    record = msgspec.structs.replace(factories.measured_record(), disturbed_blocks=(0, 1, 2))
+    case = summarize_case([record])
+    (arm,) = case.arms
+    assert case.doubt == "disturbed"
+    assert arm.speedup is not None
+    assert case.breakeven(arm) is None
+    assert summarize_case([factories.measured_record()]).doubt is None
+
+
+def test_an_arm_without_a_word_of_its_own_did_not_pass_a_case_that_failed() -> None:
+    """Where a record tells of other arms alone, its outcome is all that is known of this one."""
+    first, second = (factories.measured_record(replicate=each) for each in range(2))
+    others = tuple(each for each in second.arms if each.arm == BASELINE)
+    second = msgspec.structs.replace(second, arms=others, outcome=WRONG)
+    (arm,) = summarize_case([first, second]).arms
+    assert (arm.outcome, arm.speedup) == (WRONG, None)
+
+
 def test_compression_ratio() -> None:
-    """Above 1 the arm needs less than the baseline."""
-    case = summarize_case([factories.measured_record(peaks_mib={"inductor": 500.0})])
-    assert compression_ratio(case, case.arms[0]) == pytest.approx(400 / 800)
+    """Above 1 the arm needs less than the baseline; what compiling left behind is no part of it."""
+    case = summarize_case(
+        [factories.measured_record(peaks_mib={"inductor": 500.0}, residues_mib={"inductor": 300.0})]
+    )
+    assert case.compression(case.arms[0]) == Compression(pytest.approx(400 / 800))
 
 
-def test_no_ratio_is_formed_of_tiny_peaks() -> None:
-    """Peaks below a mebibyte are noise of the allocator."""
+def test_memory_is_the_median_over_replicates() -> None:
+    """Each replicate's is kept, to show by how much they differ; of calls the largest counts."""
+    records = [
+        factories.measured_record(
+            replicate=each, peaks_mib={"inductor": peak}, residues_mib={"inductor": residue}
+        )
+        for each, (peak, residue) in enumerate(((100.0, 60.0), (104.0, 50.0), (101.0, 55.0)))
+    ]
+    memory = summarize_case(records).arms[0].memory
+    assert memory.calls == tuple(each * factories.MIB for each in (100, 104, 101))
+    assert memory.residue == tuple(each * factories.MIB for each in (60, 50, 55))
+    assert memory.calls_bytes == 101 * factories.MIB
+    assert memory.residue_bytes == 55 * factories.MIB
+    assert memory.needed_bytes == 401 * factories.MIB
+
+
+@pytest.mark.parametrize("arm", [BASELINE, "inductor"])
+@pytest.mark.parametrize(("residue_mib", "known"), [(399.0, True), (401.0, False)])
+def test_no_ratio_where_most_is_what_was_left_behind(
+    arm: str, residue_mib: float, *, known: bool
+) -> None:
+    """On either side: the model and its calls take 400 MiB, and the reason says so."""
+    case = summarize_case([factories.measured_record(residues_mib={arm: residue_mib})])
+    found = case.compression(case.arms[0])
+    assert (found.ratio is not None) is known
+    if not known:
+        name = "eager" if arm == BASELINE else "the arm"
+        assert found.reason == f"{name} leaves 401 MiB behind and needs 400 MiB"
+
+
+def test_no_ratio_is_formed_of_next_to_nothing() -> None:
+    """Less than a mebibyte is noise of the allocator."""
     record = factories.measured_record()
     small = tuple(
-        msgspec.structs.replace(each, samples=(SMALLEST_PEAK_BYTES / 4,))
+        msgspec.structs.replace(each, samples=(FEWEST_BYTES / 4,))
         if each.metric.endswith("memory")
         else each
         for each in record.measurements
     )
     case = summarize_case([msgspec.structs.replace(record, measurements=small)])
-    assert compression_ratio(case, case.arms[0]) is None
+    assert case.compression(case.arms[0]).reason == "eager needs less than 1 MiB"
+
+
+def test_records_of_before_have_no_memory() -> None:
+    """What they call peak holds what compiling left behind, so that it is not compared."""
+    record = factories.record(
+        measurements=tuple(
+            factories.measurement(metric, arm, (5e8,), unit="B")
+            for metric in ("loaded_memory", "peak_memory")
+            for arm in factories.ARMS
+        )
+    )
+    case = summarize_case([record])
+    assert case.arms[0].memory.needed_bytes is None
+    assert case.compression(case.arms[0]) == Compression(
+        None, "memory of eager is not known: it was not measured"
+    )
 
 
 def test_records_of_several_cases_are_no_case() -> None:
