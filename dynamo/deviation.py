@@ -83,7 +83,7 @@ class Deviation:
         # Where rounding is as large as the values, its size has nothing to do with theirs.
         is_rounding = root_mean_square(spread) >= _ALL * root_mean_square(values)
         magnitudes = (
-            torch.zeros_like(away, dtype=torch.long) if is_rounding else magnitudes_of(values)
+            torch.ones_like(away, dtype=torch.long) if is_rounding else magnitudes_of(values)
         )
         largest = float(finite(values).abs().max()) if values.numel() else 0.0
         eps = torch.finfo(actual.dtype).eps

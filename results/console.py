@@ -105,6 +105,7 @@ def _marks(case: CaseSummary) -> list[str]:
         "INTERFERENCE": case.interferes,
         "DISTURBED": case.is_disturbed,
         "KERNEL": any(arm.kernel_shows for arm in (case.baseline, *case.arms)),
+        "PARTIAL": any(arm.passed and arm.unchecked for arm in case.arms),
     }
     return [mark for mark, holds in found.items() if holds]
 
@@ -114,6 +115,7 @@ _MEANINGS = {
     "INTERFERENCE": "its arms disturbed each other; left out of means and verdicts",
     "DISTURBED": "something else kept the machine busy; left out of means and verdicts",
     "KERNEL": "the kernel took over 5 % of an arm's time, mostly for page faults",
+    "PARTIAL": "some results could not be compared, or not closely; the CSV says which and why",
 }
 
 

@@ -97,6 +97,8 @@ OUR_COLUMNS = (
     "dynamic",
     "shapes",
     "steady",
+    "checked_calls",
+    "unchecked",
     "status",
     "stage",
     "reason",
@@ -118,6 +120,8 @@ ACCURACY_COLUMNS = (
 
 OUR_ACCURACY_COLUMNS = (
     "max_error",
+    "checked_calls",
+    "unchecked",
     "frames_ok",
     "frames",
     "recompiles",
@@ -430,6 +434,8 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
         "shapes": case.case.shapes,
         "steady": arm.steady,
         "max_error": arm.max_error,
+        "checked_calls": arm.checked_calls or None,
+        "unchecked": "; ".join(arm.unchecked) or None,
         "status": arm.outcome.status,
         "stage": arm.outcome.stage,
         "reason": arm.outcome.reason or arm.untimed,

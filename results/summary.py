@@ -46,6 +46,8 @@ class ArmSummary:
         outcome: the first that was not a pass, its own before the baseline's, else a pass.
         capture: what Dynamo captured, from the first replicate; to check guards took the median.
         max_error: largest relative deviation from eager, of all replicates.
+        checked_calls: how many calls were compared with eager's, at least, in a replicate.
+        unchecked: what was not compared, or not closely, in any: each with its path and why.
         speedup: over the baseline.
         untimed: why an arm that passed has no speedup, where that is known.
         latency_s: median over replicates of the median sample.
@@ -64,6 +66,8 @@ class ArmSummary:
     outcome: Outcome
     capture: CaptureStats | None
     max_error: float | None
+    checked_calls: int = 0
+    unchecked: tuple[str, ...] = ()
     speedup: Ratio | None = None
     untimed: str | None = None
     latency_s: float | None = None
@@ -288,6 +292,8 @@ def _summarize_arm(name: str, records: Sequence[Record], baseline: Outcome = PAS
         outcome=outcome,
         capture=next((_untimed(each.capture) for each in results if each.capture), None),
         max_error=max(errors, default=None),
+        checked_calls=min((result.checked_calls for result in results), default=0),
+        unchecked=tuple(dict.fromkeys(each for result in results for each in result.unchecked)),
     )
     return _with_performance(found, results, records) if found.passed else found
 
