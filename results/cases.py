@@ -158,9 +158,7 @@ class ModelSpec(Value, frozen=True, kw_only=True):
     requires: tuple[str, ...] = ()
     """Importable packages the builder needs beyond torch."""
     tolerance: float | None = None
-    """Largest accepted relative error where the one for dtype, device and mode is wrong."""
-    cosine: bool = False
-    """Whether directions are compared instead, where elements are over the tolerance."""
+    """What share of itself a result may be off by, where the one for dtype and mode is wrong."""
     tolerance_reason: str | None = None
     skips: tuple[Skip, ...] = ()
     quick: bool = False

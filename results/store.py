@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -125,7 +125,7 @@ def read_manifest(directory: Path) -> Manifest:
     """
     path = directory / MANIFEST
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        manifest = msgspec.convert(_upgraded(msgspec.json.decode(path.read_bytes())), Manifest)
     except OSError as error:
         msg = f"{directory} is not a run directory: {MANIFEST}: {error.strerror}"
         raise StoreError(msg) from error
@@ -133,6 +133,16 @@ def read_manifest(directory: Path) -> Manifest:
         msg = f"{path} is damaged or not of format {SCHEMA_VERSION}: {error}"
         raise StoreError(msg) from error
     _check_format(path, manifest.schema)
+    return manifest
+
+
+def _upgraded(manifest: Any) -> Any:
+    """Leave out of an older manifest what no model asks for any more: `cosine`, never true."""
+    match manifest:
+        case {"plan": {"models": [*models]}}:
+            for model in models:
+                if isinstance(model, dict):
+                    model.pop("cosine", None)
     return manifest
 
 

@@ -79,7 +79,7 @@ specs = st.builds(
     requires=st.lists(texts, max_size=2).map(tuple),
     aliases=st.lists(texts, max_size=2).map(tuple),
     tolerance=st.none() | finite,
-    tolerance_reason=st.none() | texts, cosine=st.booleans(),
+    tolerance_reason=st.none() | texts,
     skips=st.lists(skips, max_size=2).map(tuple),
     quick=st.booleans(), controls=controls,
 )  # fmt: skip

@@ -182,3 +182,14 @@ def test_records_of_a_later_format_are_refused(directory: Path) -> None:
         events.append(factories.record(schema=SCHEMA_VERSION + 1))
     with pytest.raises(StoreError, match=f"{EVENTS} {LATER}"):
         store.read_records(directory)
+
+
+def test_a_manifest_with_a_field_that_is_gone_is_read(directory: Path) -> None:
+    """Runs that were made when models could ask for cosine similarity are read as they were."""
+    path = directory / "manifest.json"
+    stored = json.loads(path.read_bytes())
+    for model in stored["plan"]["models"]:
+        model["cosine"] = False
+    path.write_text(json.dumps(stored))
+    assert stored["plan"]["models"]
+    assert store.read_manifest(directory).plan.models
