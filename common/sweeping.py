@@ -11,11 +11,13 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from dynamometer.common import arms, shapes
+from dynamometer.common.checking import check_first_calls
 from dynamometer.common.measurements import latencies
 from dynamometer.common.measuring import load
 from dynamometer.common.messages import Findings
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.outcome import attempt
+from dynamometer.common.snapshots import Snapshot
 from dynamometer.common.steps import make_step
 from dynamometer.common.threads import ArmThreads
 from dynamometer.common.timing import Blocks, settle
@@ -99,16 +101,22 @@ def _absence(index: int, arm: str, reason: str | None) -> Absence:
 
 
 def _static(context: Context, loaded: LoadedModel, index: int, arm: str) -> Callable[[], object]:
-    """Compile for one size alone, which is then the only one there is; all of it, or fail."""
+    """Compile for one size alone, which is then the only one there is; all of it, or fail.
+
+    Raises:
+        WrongResultError: it computes something else than eager at this size.
+        Exception: whatever the backend or the model raises.
+    """
     inputs = loaded.calls[index]
-    own = replace(loaded, args=inputs.args, kwargs=inputs.kwargs, others=()).copy()
-    own = own.with_inputs(partial(tree_map_only, torch.Tensor, torch.clone))  # without marks
+    alone = replace(loaded, args=inputs.args, kwargs=inputs.kwargs, others=())
+    own = alone.copy().with_inputs(partial(tree_map_only, torch.Tensor, torch.clone))  # no marks
+    start = Snapshot.of(own)
     strictly = msgspec.structs.replace(context.job, raise_backend_errors=True)
     with context.stages.at(Stage.COMPILE, arm):
         step = arms.compiled_step(replace(context, job=strictly), own, arm, dynamic=False)
-        (call,) = step.calls
-        call()
-    return call
+        start.restore()
+        check_first_calls(step, start, arms.run_reference(context, alone))
+    return step.call
 
 
 def _measure(context: Context, calls: Calls, rng: random.Random) -> Blocks:

@@ -123,6 +123,7 @@ arm_results = st.builds(
     ArmResult,
     arm=texts, outcome=outcomes, capture=st.none() | captures,
     max_error=st.none() | finite, steady=st.none() | st.booleans(),
+    checked_calls=st.integers(0, 20), unchecked=st.lists(texts, max_size=2).map(tuple),
 )  # fmt: skip
 absences = st.builds(Absence, metric=texts, arm=texts, reason=texts)
 protocols = st.builds(

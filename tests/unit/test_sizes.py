@@ -269,25 +269,39 @@ def wrong(graph, inputs):
 def fails(graph, inputs):
     raise NotImplementedError("not today")
 
-def no_fives(graph, inputs):
+def is_five(inputs):
     tensors = [each for each in inputs if isinstance(each, torch.Tensor)]
-    if any(type(each.shape[0]) is int and each.shape[0] == 5 for each in tensors):
+    return any(type(each.shape[0]) is int and each.shape[0] == 5 for each in tensors)
+
+def no_fives(graph, inputs):
+    if is_five(inputs):
         raise NotImplementedError("no fives")
     return graph.forward
+
+def wrong_fives(graph, inputs):
+    return wrong(graph, inputs) if is_five(inputs) else graph.forward
 """
 
 
+@pytest.mark.parametrize(
+    ("backend", "says"),
+    [("no_fives", "not timed: BackendCompilerFailed"), ("wrong_fives", "elements are wrong")],
+)
 def test_a_size_that_is_not_compiled_alone_loses_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    backend: str,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It has its figure against eager, and the reason why it has no other."""
+    """It has its figure against eager, and the reason why it has no other, right or wrong."""
     (tmp_path / "broken.py").write_text(FILE + BROKEN)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
     words = ["run", f"{tmp_path / 'broken.py'}::net", "--sweep-sizes"]
-    words += ["--backend", "broken:no_fives", "--output-dir", str(tmp_path / "runs")]
+    words += ["--backend", f"broken:{backend}", "--output-dir", str(tmp_path / "runs")]
     assert cli.main(None, words) == 0
-    assert "not timed: BackendCompilerFailed" in capsys.readouterr().out
+    assert says in capsys.readouterr().out
     (table,) = (tmp_path / "runs").glob("*/*_sizes.csv")
     rows = {row["size"]: row for row in csv.DictReader(table.read_text().splitlines())}
     alone = {size: bool(row["over_static"]) for size, row in rows.items()}
