@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dynamometer.common.looking import Call, Look, Taker, look, make_call
+from dynamometer.common.looking import Call, Look, Taker, make_call
 from dynamometer.common.outcome import WrongResultError
 from dynamometer.dynamo.deviation import MOST_ROUNDING
 from dynamometer.dynamo.expected import are_identical
@@ -67,9 +67,7 @@ class Checks:
         return (*self.unchecked, hidden)
 
 
-def check(
-    checks: Checks, reference: Reference, call: Call, found: Look, name: str | None = None
-) -> Checks:
+def check(checks: Checks, reference: Reference, call: Call, found: Look) -> Checks:
     """Compare a call.
 
     Args:
@@ -77,15 +75,15 @@ def check(
         reference: what the arm is held to.
         call: which of eager's it is compared with.
         found: what it came to.
-        name: of the call, where it is another than eager's.
 
     Raises:
         WrongResultError: it came to something else than eager's.
     """
     comparison = reference.judge(call, found)
     if comparison.mismatch:
-        where = name or call
-        msg = comparison.mismatch if where is Call.FIRST else f"{where}: {comparison.mismatch}"
+        number = f" (number {checks.calls + 1})" if call is Call.LATER else ""
+        where = "" if call is Call.FIRST else f"{call}{number}: "
+        msg = f"{where}{comparison.mismatch}"
         raise WrongResultError(msg)
     return checks.with_call(comparison)
 
@@ -137,12 +135,11 @@ def check_later_calls(
     for index in range(_LATER_CALLS):
         if index > 1 and now() - began > _LATER_CALLS_S:
             break
-        start.restore()
-        found = look(step, settings.seed)
+        found = make_call(step, start, Call.LATER, settings)
         if accepted and not found.updates and are_identical(accepted.found, found.found):
             checks = replace(checks, calls=checks.calls + 1)
         else:
-            checks = check(checks, reference, Call.FIRST, found, f"call {index + 3}")
+            checks = check(checks, reference, Call.LATER, found)
             accepted = found
     if settings.alteration is None:
         checks = checks.but_for("a call on other inputs: eager fails on them")

@@ -39,6 +39,8 @@ class Call(StrEnum):
 
     FIRST = "first call"
     SECOND = "second call"
+    LATER = "later call"
+    """Compared with eager's first."""
     ALTERED = "call on other inputs"
 
 
@@ -72,6 +74,7 @@ class Look:
 
 def look(
     step: Step,
+    before: Snapshot,
     seed: int,
     take: Taker = lambda call: call(),
     most_elements: int | None = None,
@@ -83,11 +86,11 @@ def look(
 
     Args:
         step: to be taken.
+        before: the model's state as it is now.
         seed: every generator is seeded with it, so that every step draws the same random numbers.
         take: makes one call; for whoever wants to time it.
         most_elements: of each gradient that are kept, drawn at random; `None` for all.
     """
-    before = Snapshot.of(step.loaded)
     state.seed_everything(seed)
     found: dict[str, Leaf] = {}
     updates: dict[str, str] = {}
@@ -99,7 +102,7 @@ def look(
             found |= leaves.collect(take(call), f"output{size}")
             continue
         weights = _weights(step)
-        kept = {name: each.detach().clone() for name, each in weights.items()}
+        kept = before if index == 0 else Snapshot.of(step.loaded)
         found |= leaves.collect(take(call), f"loss{size}")
         updates |= _wrong_updates(kept, weights)
         if index in ends:
@@ -138,15 +141,16 @@ def _sample(gradient: torch.Tensor, name: str, most: int | None) -> torch.Tensor
     return gradient.detach().flatten()[places.to(gradient.device)]
 
 
-def _wrong_updates(
-    before: Mapping[str, torch.Tensor], weights: Mapping[str, nn.Parameter]
-) -> dict[str, str]:
+def _wrong_updates(before: Snapshot, weights: Mapping[str, nn.Parameter]) -> dict[str, str]:
     """Name parameters that the optimizer did not change as their own gradient asks for.
 
     That is judged by itself, as updates are small: what a gradient is off by may be less than a
     rounding of the weight it changes.
     """
-    problems = {name: _wrong_update(before[name], each) for name, each in weights.items()}
+    problems = {
+        name: _wrong_update(before.kept[f"parameters.{name}"], each)
+        for name, each in weights.items()
+    }
     return {name: problem for name, problem in problems.items() if problem}
 
 
@@ -154,7 +158,9 @@ _ROUNDINGS = 2.0
 _MOST_OF_UPDATE = 0.75
 
 
-def _wrong_update(before: torch.Tensor, weight: nn.Parameter) -> str | None:
+def _wrong_update(before: object, weight: nn.Parameter) -> str | None:
+    if not isinstance(before, torch.Tensor) or before.shape != weight.shape:
+        return "the model has put another in its place"
     expected = before.clone().requires_grad_()
     expected.grad = None if weight.grad is None else weight.grad.detach()
     make_optimizer([expected]).step()
@@ -190,15 +196,16 @@ def make_call(
     Args:
         step: to be taken.
         start: the model's state before its first call.
-        call: which it is; the first call begins with whatever state there is.
+        call: which it is; the first begins with the state there is, in inference the second, too.
         settings: what is the same for eager and all arms.
         take: makes one call of the step.
     """
-    is_training = step.mode is Mode.TRAINING
-    if call is Call.ALTERED or (call is Call.SECOND and is_training):
+    goes_on = call is Call.SECOND and step.mode is Mode.INFERENCE
+    if call is not Call.FIRST and not goes_on:
         start.restore()
-    most_elements = None
     if call is Call.ALTERED and settings.alteration is not None:
         alter(step.loaded, settings.alteration, step.mode)
-        most_elements = _MOST_ELEMENTS
-    return look(step, settings.seed, take, most_elements)
+        now = Snapshot.of(step.loaded)
+        return look(step, now, settings.seed, take, _MOST_ELEMENTS)
+    before = Snapshot.of(step.loaded) if goes_on else start
+    return look(step, before, settings.seed, take)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.common.looking import Call, Look, look, make_call
+from dynamometer.common.looking import Call, Look, make_call
 from dynamometer.common.outcome import NondeterministicError
 from dynamometer.common.snapshots import Alteration, Snapshot
 from dynamometer.common.steps import DTYPES, in_float64, make_step, nudged
@@ -119,7 +119,7 @@ class Reference:
         for call, found in zip(self._eager, repeated, strict=True):
             self._require_same(call, found)
         self.is_repeatable = starts[1].restore() and not self._where_other(
-            Call.FIRST, look(again, settings.seed)
+            Call.FIRST, make_call(again, starts[1], Call.LATER, settings)
         )
         if self.is_repeatable:
             self._try_other_inputs()
@@ -132,7 +132,7 @@ class Reference:
 
     def judge(self, call: Call, found: Look) -> Comparison:
         """Compare what an arm's call came to with what eager's did."""
-        if call is Call.SECOND and self._keeps_no_state:
+        if call is Call.LATER or (call is Call.SECOND and self._keeps_no_state):
             call = Call.FIRST
         eager = self._eager[call]
         wrong = [name for name in found.updates if name not in eager.updates]

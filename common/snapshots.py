@@ -75,7 +75,9 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     Numbers are scaled; whole numbers change places along the last dimension, so that none leaves
     its range. In inference weights stay: a backend may take them for constants.
     """
-    for path, value in _state(loaded).items():
+    # A tensor that is an input twice is changed once, as its copies are where they are two.
+    once = {id(value): (path, value) for path, value in _state(loaded).items()}
+    for path, value in once.values():
         if not isinstance(value, torch.Tensor) or _overlaps(value) or value.is_nested:
             continue
         if path.startswith("inputs") and _is_number(value):
