@@ -12,9 +12,9 @@ from scipy import stats
 
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import SIGNIFICANT_P, wilson
-from dynamometer.results.records import ASSUMED_SPREAD, Status
+from dynamometer.results.records import Status
 from dynamometer.results.replicates import log_speedups, of_pair, speedup_over
-from dynamometer.results.spreads import by_others, learn, pair_variance, with_spread
+from dynamometer.results.spreads import by_others, learnt, pair_scatter, scatters, with_spread
 from dynamometer.results.stopping import is_precise
 from dynamometer.results.summary import summarize_case, summarize_cases
 
@@ -173,7 +173,7 @@ class Drift:
 def learnt_without(records: Iterable[Record], model: str) -> Spread:
     """Learn how far processes differ from all models but one."""
     others = [record for record in records if record.case.model != model]
-    return learn([others]) or ASSUMED_SPREAD
+    return learnt(list(scatters(others)))
 
 
 def series(records: Sequence[Record], protocol: Protocol, spread: Spread | None) -> list[Series]:
@@ -209,7 +209,7 @@ def _at_the_end(
     run: Sequence[Sequence[Record]], pair: tuple[str, str], assumed: Spread
 ) -> list[Sequence[Record]]:
     """Have each case of a run judged by what the others have taught by then."""
-    spreads = by_others(assumed, [pair_variance(taken, pair) for taken in run])
+    spreads = by_others(assumed, [pair_scatter(taken, pair) for taken in run])
     return [
         [with_spread(record, spread) for record in taken]
         for taken, spread in zip(run, spreads, strict=True)
@@ -299,7 +299,7 @@ def drifts(records: Iterable[Record]) -> list[Drift]:
         for pair, truth in PAIRS.items():
             of_two = [of_pair(record, pair) for record in case.records]
             calm = [each for each in of_two if not summarize_case([each]).is_disturbed]
-            values = [value for value, _ in log_speedups(*pair, calm)]
+            values = [each.value for each in log_speedups(*pair, calm)]
             if truth == 1.0 and len(values) > 1:
                 mean, sd = statistics.fmean(values), statistics.stdev(values)
                 error = sd / math.sqrt(len(values))

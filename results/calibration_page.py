@@ -14,7 +14,7 @@ from dynamometer.results import calibration
 from dynamometer.results.calibration import PAIRS, NaiveTest, Series
 from dynamometer.results.cases import Protocol, StartMethod
 from dynamometer.results.records import ASSUMED_SPREAD, Manifest, Record, Status
-from dynamometer.results.spreads import learn
+from dynamometer.results.spreads import learnt, scatters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,11 +168,11 @@ def _drift_lines(runs: Sequence[Calibration]) -> list[str]:
 def _learnt_lines(runs: Sequence[Calibration]) -> list[str]:
     lines = []
     for start, alike in _by_start_method(runs).items():
-        spread = learn(run.records for run in alike)
-        if spread is not None:
+        spread = learnt([each for run in alike for each in scatters(run.records)])
+        if spread != ASSUMED_SPREAD:
             lines.append(
-                f"Learnt of processes by {start}: they differ by {spread.sd_log:.2%}, which is"
-                f" worth {spread.df:.1f} degrees of freedom."
+                f"Learnt of processes by {start}: beyond what each leaves open of its own they"
+                f" differ by {spread.sd_log:.2%}, worth {spread.df:.1f} degrees of freedom."
             )
     return lines
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.results import metrics
+from dynamometer.results.inference import moderated, replicates_needed
 from dynamometer.results.interference import is_confirmed, is_refuted, seems_to_interfere
 from dynamometer.results.records import FOREIGN_SPREAD
 from dynamometer.results.statistics import log_speedup, speedup
@@ -15,11 +16,12 @@ from dynamometer.results.statistics import log_speedup, speedup
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from dynamometer.results.inference import Replicate
     from dynamometer.results.records import Measurement, Ratio, Record, Spread
 
 
-def log_speedups(base: str, arm: str, records: Iterable[Record]) -> list[tuple[float, float]]:
-    """Give of each replicate the log speedup of one arm over another, and its standard error.
+def log_speedups(base: str, arm: str, records: Iterable[Record]) -> list[Replicate]:
+    """Give of each replicate the log speedup of one arm over another, and how well it is known.
 
     Blocks that were disturbed are left out where others are left; arms that shared no block have no
     speedup.
@@ -38,6 +40,18 @@ def speedup_over(base: str, arm: str, records: Sequence[Record]) -> Ratio | None
     """Estimate the speedup of one arm over another, measured in the same blocks."""
     replicates = log_speedups(base, arm, records)
     return speedup(replicates, spread_of(records)) if replicates else None
+
+
+def replicates_needed_over(base: str, arm: str, records: Sequence[Record]) -> int | None:
+    """Say how many replicates would make a speedup's interval as narrow as was asked for.
+
+    `None` if it is that narrow, or if nobody asked.
+    """
+    target, found = records[-1].target, log_speedups(base, arm, records)
+    if target is None or not found:
+        return None
+    needed = replicates_needed(moderated(found, spread_of(records)), target)
+    return needed if needed > len(found) else None
 
 
 def spread_of(records: Sequence[Record]) -> Spread:

@@ -20,6 +20,7 @@ from dynamometer.results.replicates import (
     is_apart,
     latencies,
     may_interfere,
+    replicates_needed_over,
     speedup_over,
 )
 
@@ -43,6 +44,8 @@ class ArmSummary:
         name: of the arm.
         outcome: the first that was not a pass, else a pass.
         speedup: over the baseline.
+        replicates_needed: how many would make its interval as narrow as was asked for; `None` if it
+            is, or nobody asked.
         latency_s: median over replicates of the median sample.
         compile_times_s: one for each replicate that compiled from empty caches; if no arm of the
             case did, for each that found them filled.
@@ -60,6 +63,7 @@ class ArmSummary:
     name: str
     outcome: Outcome
     speedup: Ratio | None
+    replicates_needed: int | None
     latency_s: float | None
     compile_times_s: tuple[float, ...]
     compiled_cold: bool | None
@@ -268,6 +272,9 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
         name=name,
         outcome=_first_failure([*whole, *(result.outcome for result in results)]),
         speedup=None if name == BASELINE else speedup_over(BASELINE, name, records),
+        replicates_needed=(
+            None if name == BASELINE else replicates_needed_over(BASELINE, name, records)
+        ),
         latency_s=_median_of_medians(
             [each for record in records for each in latencies(record, name)]
         ),
