@@ -47,7 +47,8 @@ def replicates_needed_over(base: str, arm: str, records: Sequence[Record]) -> in
 
     `None` if it is that narrow, or if nobody asked.
     """
-    target, found = records[-1].target, log_speedups(base, arm, records)
+    target = records[-1].target
+    found = log_speedups(base, arm, records) if target is not None else []
     if target is None or not found:
         return None
     needed = replicates_needed(moderated(found, spread_of(records)), target)

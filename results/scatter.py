@@ -77,7 +77,7 @@ def _likeliest(series: list[Scatter]) -> tuple[float, float]:
     far = math.log(_WIDEST)
 
     def surprise(logs: Array) -> tuple[float, Array]:
-        return _surprise(*logs.tolist(), variance / scale, within / scale, df)
+        return _surprise(float(logs[0]), float(logs[1]), variance / scale, within / scale, df)
 
     found = optimize.minimize(
         surprise,
