@@ -81,8 +81,21 @@ def ratio(value: float, half_width: float, p_value: float) -> Ratio:
         (ratio(1.00, 0.05, 0.9), 0.9, Verdict.UNCLEAR),
         (ratio(1.03, 0.02, 0.01), 0.20, Verdict.UNCLEAR),
         (ratio(1.015, 0.01, 0.01), 0.01, Verdict.UNCLEAR),
+        (ratio(1.05, 0.04, 0.01), 0.01, Verdict.UNCLEAR),
+        (ratio(1.05, 0.02, 0.01), 0.01, Verdict.FASTER),
     ],
-    ids=["faster", "slower", "little", "nothing", "wide", "wide-at-1", "by-chance", "at-floor"],
+    ids=[
+        "faster",
+        "slower",
+        "little",
+        "nothing",
+        "wide",
+        "wide-at-1",
+        "by-chance",
+        "at-floor",
+        "across-floor",
+        "beyond-floor",
+    ],
 )
 def test_verdicts(found: Ratio, adjusted_p: float, wanted: Verdict) -> None:
     """A change must be neither chance nor of no interest; sameness needs a narrow interval."""
