@@ -46,8 +46,15 @@ class Machine:
     df: float = math.inf
 
 
-def measured(machine: Machine, trials: int, seed: int = 0) -> list[Case]:
-    """Draw the blocks of identical arms; of each case as many replicates as it may have."""
+def measured(machine: Machine, trials: int, seed: int = 0, *, shuffled: bool = False) -> list[Case]:
+    """Draw the blocks of identical arms; of each case as many replicates as it may have.
+
+    Args:
+        machine: they are made up for.
+        trials: how many cases.
+        seed: of what is drawn.
+        shuffled: whether the blocks' order is lost, so that none seems like its neighbours.
+    """
     rng = np.random.default_rng(seed)
     shape = (trials, USUAL.most_replicates, machine.blocks)
     noise = rng.standard_normal(shape)
@@ -60,6 +67,8 @@ def measured(machine: Machine, trials: int, seed: int = 0) -> list[Case]:
     if math.isfinite(machine.df):
         scales *= np.sqrt(machine.df / rng.chisquare(machine.df, trials))
     offsets = scales[:, None, None] * rng.standard_normal(shape[:2])[..., None]
+    if shuffled:
+        noise = rng.permuted(noise, axis=-1)
     drawn = (offsets + block_sd * noise).tolist()
     return [tuple(trimmed_mean(blocks) for blocks in case) for case in drawn]
 
