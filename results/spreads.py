@@ -9,7 +9,7 @@ import msgspec
 
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.records import ASSUMED_SPREAD, FORMERLY_ASSUMED, Status
-from dynamometer.results.replicates import log_speedups, of_pair
+from dynamometer.results.replicates import interfere, log_speedups, of_pair
 from dynamometer.results.scatter import Scatter, updated
 from dynamometer.results.summary import summarize_case, summarize_cases
 
@@ -76,7 +76,7 @@ def pair_scatter(records: Iterable[Record], pair: tuple[str, str]) -> Scatter | 
     """
     calm = [each for each in (of_pair(record, pair) for record in records) if _tells(each)]
     found = log_speedups(*pair, calm)
-    if len(found) < _FEWEST_REPLICATES:
+    if len(found) < _FEWEST_REPLICATES or interfere(calm):
         return None
     return Scatter(
         variance=statistics.variance(each.value for each in found),
@@ -102,5 +102,4 @@ def _scatter(case: CaseSummary) -> Scatter | None:
 
 
 def _tells(record: Record) -> bool:
-    found = summarize_case([record])
-    return not (found.is_disturbed or found.is_apart or record.rested)
+    return not (summarize_case([record]).is_disturbed or record.rested)

@@ -12,14 +12,14 @@ import msgspec
 from dynamometer.results import inference, metrics
 from dynamometer.results.breakeven import Breakeven, breakeven
 from dynamometer.results.cases import BASELINE, TIMING, Case
-from dynamometer.results.interference import LONGEST_DISTURBANCE, was_checked
+from dynamometer.results.interference import LONGEST_DISTURBANCE
 from dynamometer.results.records import Outcome, Ratio, Record, Status, StopReason
 from dynamometer.results.replicates import (
+    are_apart,
     disturbed_share,
     find,
-    is_apart,
+    interfere,
     latencies,
-    may_interfere,
     replicates_needed_over,
     speedup_over,
 )
@@ -121,29 +121,17 @@ class CaseSummary:
     @property
     def is_apart(self) -> bool:
         """Whether arms disturbed each other, so that latencies are those in their own processes."""
-        return any(is_apart(record) for record in self.records)
+        return are_apart(self.records)
 
     @property
     def interferes(self) -> bool:
-        """Whether arms may have disturbed each other where that could not be helped.
-
-        Most replicates have to say so, as a single one may have met a machine whose speed varied.
-        One in which not all arms were looked at, but those that were agree, goes with the others.
-        """
-        together = [record for record in self.records if not is_apart(record)]
-        looked = [
-            record
-            for record in together
-            if was_checked(record.measurements) or may_interfere(record)
-        ]
-        if self.is_apart and len(looked) < len(together):
-            return True
-        return 2 * sum(map(may_interfere, looked)) > len(looked)
+        """Whether arms disturbed each other where that could not be helped."""
+        return interfere(self.records) and not self.is_apart
 
     @property
     def is_disturbed(self) -> bool:
         """Whether something else kept the machine busy during too many blocks of a replicate."""
-        return any(disturbed_share(record) > LONGEST_DISTURBANCE for record in self.records)
+        return disturbed_share(self.records) > LONGEST_DISTURBANCE
 
     @property
     def is_conclusive(self) -> bool:
@@ -275,9 +263,7 @@ def _summarize_arm(name: str, records: Sequence[Record]) -> ArmSummary:
         replicates_needed=(
             None if name == BASELINE else replicates_needed_over(BASELINE, name, records)
         ),
-        latency_s=_median_of_medians(
-            [each for record in records for each in latencies(record, name)]
-        ),
+        latency_s=_median_of_medians(latencies(records, name)),
         compile_times_s=compiled,
         compiled_cold=is_cold if compiled else None,
         warm_compile_times_s=warm,
