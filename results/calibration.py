@@ -176,7 +176,9 @@ def learnt_without(records: Iterable[Record], model: str) -> Spread:
     return learnt(list(scatters(others)))
 
 
-def series(records: Sequence[Record], protocol: Protocol, spread: Spread | None) -> list[Series]:
+def series(
+    records: Sequence[Record], protocol: Protocol, spread: Spread | None, *, alone: bool = False
+) -> list[Series]:
     """Cut the replicates of a calibration into results as a run would have got them.
 
     One after the other takes as many of the replicates that are left as the protocol stops at.
@@ -187,6 +189,7 @@ def series(records: Sequence[Record], protocol: Protocol, spread: Spread | None)
         spread: assumed of every model when a run begins, to which its models add when it ends
             (`spreads.shared`): the n-th results of all models are one run's. `None` for what all
             other models teach: a machine that is known.
+        alone: whether each model is the only one of its run, so that nothing is added.
     """
     passed = [record for record in records if record.outcome.status is Status.PASS]
     runs: defaultdict[tuple[tuple[str, str], int], list[Sequence[Record]]] = defaultdict(list)
@@ -200,7 +203,7 @@ def series(records: Sequence[Record], protocol: Protocol, spread: Spread | None)
     return [
         one
         for (pair, _), run in runs.items()
-        for taken in (run if spread is None else _at_the_end(run, pair, spread))
+        for taken in (run if spread is None or alone else _at_the_end(run, pair, spread))
         if (one := _series(taken, pair, protocol))
     ]
 
@@ -278,6 +281,11 @@ def rates(found: Sequence[Series]) -> Rates:
         coverage_slowed=_share([each.is_covered for each in slowed]),
         detection=_detection(counted),
     )
+
+
+def accused(found: Sequence[Series]) -> Estimate | None:
+    """Give the share whose arms were said to disturb each other; none of them do."""
+    return _share([not each.is_conclusive for each in found if not each.is_disturbed])
 
 
 def naive_rates(found: Sequence[NaiveTest]) -> Rates:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import random
+import statistics
 from typing import TYPE_CHECKING
 
 import factories
@@ -288,3 +289,40 @@ def test_runs_of_another_kind_are_not_evaluated_together(
     assert cli.main(None, [*words, *fresh]) == 0
     assert cli.main(None, [*words, *elsewhere]) == 2
     assert "elsewhere is of processor Another CPU" in capsys.readouterr().err
+
+
+def test_first_runs_of_a_single_model_learn_from_nobody() -> None:
+    """Each result stands on what is assumed alone, which others would have outweighed."""
+    records = made_up(0.003, replicates=20)
+    wide = Spread(sd_log=0.05, df=8.0)
+    together, alone = (
+        calibration.series(records, Protocol(), wide, alone=alone) for alone in (False, True)
+    )
+    widths = [
+        statistics.fmean(math.log(each.ratio.high / each.ratio.low) for each in found)
+        for found in (together, alone)
+    ]
+    assert len(together) == len(alone)
+    assert widths[1] > 1.5 * widths[0]
+
+
+def test_how_often_identical_arms_are_accused() -> None:
+    """Of results that nothing disturbed; none of a calibration's arms disturb each other."""
+    records = made_up(0.003, replicates=5)
+    first_of_eager = next(arm for base, arm in PAIRS if base == BASELINE)
+    shifted = [
+        msgspec.structs.replace(
+            record,
+            measurements=(
+                *record.measurements,
+                *(
+                    factories.measurement("latency_alone", arm, (0.01 * factor,) * 2, (0, 1))
+                    for arm, factor in ((BASELINE, 1.5), (first_of_eager, 1.0))
+                ),
+            ),
+        )
+        for record in records
+    ]
+    assert share(calibration.accused(calibration.series(records, Protocol(), None))) == 0.0
+    found = calibration.series(shifted, Protocol(), None)
+    assert share(calibration.accused(found)) == pytest.approx(1 / len(PAIRS))
