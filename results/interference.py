@@ -42,17 +42,17 @@ _NOTHING = Spread(sd_log=0.0, df=0.0)
 _MOMENTS = 8
 """Into which blocks are divided, to see how far one moment differs from another."""
 
-Shifts = dict[tuple[str, str], Replicate]
-"""Of each pair of arms by how much their log ratio in blocks isn't what it is elsewhere."""
+Shifts = list[tuple[tuple[str, str], Replicate]]
+"""Of pairs of arms by how much their log ratio in blocks isn't what it is elsewhere."""
 
 
 def shifts(measurements: Iterable[Measurement], disturbed: Collection[int] = ()) -> Shifts:
     """Compare arms' ratios in the blocks of a process with those elsewhere.
 
-    That is in turns, in processes of their own, where every arm took some, else alone, before the
-    next was built. What slows all arms alike is the machine's doing and changes no ratio. But each
-    was elsewhere at a moment of its own, so a ratio there is known no better than moments of the
-    blocks are alike.
+    That is alone, before the next arm was built, and, where every arm took some, in turns in
+    processes of their own. What slows all arms alike is the machine's doing and changes no ratio.
+    But each was elsewhere at a moment of its own, so a ratio there is known no better than moments
+    are alike: those of the blocks, or the turns.
 
     Args:
         measurements: of one replicate; those of other metrics are passed over.
@@ -62,21 +62,20 @@ def shifts(measurements: Iterable[Measurement], disturbed: Collection[int] = ())
     beside = {each.arm: _log_means(each, disturbed) for each in found if each.metric == LATENCY}
     beside = {arm: values for arm, values in beside.items() if values}
     alone, turns = (_by_arm(found, metric) for metric in (LATENCY_ALONE, LATENCY_APART))
-    if beside.keys() <= turns.keys():
-        shift = {arm: _shift(beside[arm], turns[arm], turns[arm]) for arm in beside}
-    else:
-        shift = {
-            arm: _shift(beside[arm], alone[arm], _moments(beside[arm], len(alone[arm])))
-            for arm in beside
-            if arm in alone
-        }
-    return {
-        (one, other): _difference(shift[one], shift[other])
-        for one, other in itertools.combinations(shift, 2)
+    found_alone = {arm: _shift_alone(beside[arm], alone[arm]) for arm in beside if arm in alone}
+    found_in_turns = {
+        arm: _shift_in_turns(beside[arm], turns[arm])
+        for arm in beside
+        if beside.keys() <= turns.keys()
     }
+    return [
+        ((one, other), _difference(shift[one], shift[other]))
+        for shift in (found_alone, found_in_turns)
+        for one, other in itertools.combinations(shift, 2)
+    ]
 
 
-def disturb_each_other(replicates: Iterable[Shifts]) -> bool:
+def disturb_each_other(replicates: Sequence[Shifts]) -> bool:
     """Tell whether arms do, from how they compare in one replicate or in several.
 
     The same test as of speedups (`inference.moderated`), and beyond 2 %. Where the machine's speed
@@ -85,17 +84,23 @@ def disturb_each_other(replicates: Iterable[Shifts]) -> bool:
     """
     by_pair: defaultdict[tuple[str, str], list[Replicate]] = defaultdict(list)
     for found in replicates:
-        for pair, shift in found.items():
+        for pair, shift in found:
             by_pair[pair].append(shift)
-    return any(_is_certain(found, len(by_pair)) for found in by_pair.values())
+    level = _WRONGLY / max(1, len(by_pair))
+    return any(
+        _is_certain(found, level) and (len(replicates) == 1 or _says_so_itself(found))
+        for found in by_pair.values()
+    )
 
 
-def _is_certain(found: Sequence[Replicate], tests: int) -> bool:
+def _is_certain(found: Sequence[Replicate], level: float) -> bool:
     judged = ratio(moderated(found, _ASSUMED))
-    beyond = abs(math.log(judged.value)) > math.log1p(LARGEST_SHIFT)
-    if not beyond or judged.p_value * tests > _WRONGLY:
-        return False
-    return len(found) == 1 or ratio(moderated(found, _NOTHING)).p_value <= SIGNIFICANT_P
+    return abs(math.log(judged.value)) > math.log1p(LARGEST_SHIFT) and judged.p_value <= level
+
+
+def _says_so_itself(found: Sequence[Replicate]) -> bool:
+    """Tell whether several values differ from 0 with nothing assumed of them."""
+    return len(found) > 1 and ratio(moderated(found, _NOTHING)).p_value <= SIGNIFICANT_P
 
 
 def was_checked(measurements: Iterable[Measurement]) -> bool:
@@ -105,13 +110,29 @@ def was_checked(measurements: Iterable[Measurement]) -> bool:
     return all(each.arm in alone for each in found if each.metric == LATENCY)
 
 
-def _shift(beside: list[float], there: list[float], moments: list[float]) -> Replicate:
-    """Compare one arm's latencies; the error is that of a single moment, or of several turns."""
-    value = statistics.median(beside) - statistics.median(there)
+def _shift_alone(beside: list[float], alone: list[float]) -> Replicate:
+    value = statistics.median(beside) - statistics.median(alone)
+    moments = _moments(beside, len(alone))
     if len(moments) == 1:
         return Replicate(value)
-    count = len(there) if moments is there else 1
-    return Replicate(value, statistics.stdev(moments) / math.sqrt(count), len(moments) - 1.0)
+    return Replicate(value, _usual_deviation(moments), len(moments) - 1.0)
+
+
+def _shift_in_turns(beside: list[float], turns: list[float]) -> Replicate:
+    value = statistics.median(beside) - statistics.median(turns)
+    if len(turns) == 1:
+        return Replicate(value)
+    return Replicate(value, statistics.stdev(turns) / math.sqrt(len(turns)), len(turns) - 1.0)
+
+
+def _usual_deviation(values: list[float]) -> float:
+    """Give the standard deviation, but for a few values that are far off."""
+    middle = statistics.median(values)
+    return _SD_OVER_MAD * statistics.median(abs(each - middle) for each in values)
+
+
+_SD_OVER_MAD = 1.4826
+"""Of a normal distribution."""
 
 
 def _difference(one: Replicate, other: Replicate) -> Replicate:

@@ -129,7 +129,9 @@ def are_apart(records: Sequence[Record]) -> bool:
 
 def interfere(records: Iterable[Record]) -> bool:
     """Tell whether arms disturb each other, as far as turns tell, or calls alone."""
-    return disturb_each_other(shifts(each.measurements, each.disturbed_blocks) for each in records)
+    return disturb_each_other(
+        [shifts(each.measurements, each.disturbed_blocks) for each in records]
+    )
 
 
 def _has_turns(record: Record) -> bool:
