@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from dynamometer.dynamo.processor import processor_name
 from dynamometer.results import store
-from dynamometer.results.inference import moderated, ratio
+from dynamometer.results.inference import Replicate, moderated, ratio
 from dynamometer.results.records import Spread
 from dynamometer.results.summary import CaseSummary, summarize_cases
 
@@ -142,7 +142,8 @@ def _ratio_of(model: str, options: argparse.Namespace, groups: list[tuple[str, .
 
 def _ratio(logs: list[float]) -> Ratio:
     """Give the interval these processes show by themselves, with nothing assumed of others."""
-    return ratio(*moderated(logs, Spread(sd_log=0.0, df=0.0)), len(logs))
+    replicates = [Replicate(each) for each in logs]
+    return ratio(moderated(replicates, Spread(sd_log=0.0, df=0.0)))
 
 
 def _report(model: str, scale: str, index: int) -> list[Record]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dynamometer.common.experiment import Process, only_missing
 from dynamometer.common.orders import drawn_from
 from dynamometer.results.cases import BASELINE
-from dynamometer.results.interference import LONGEST_DISTURBANCE, seems_to_interfere
+from dynamometer.results.interference import LONGEST_DISTURBANCE, disturb_each_other, shifts
 from dynamometer.results.metrics import LATENCY, LATENCY_APART
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def _disturb_each_other(found: Sequence[Findings]) -> bool:
     for part in found:
         blocks = {block for each in part.measurements for block in each.blocks}
         too_many = len(part.disturbed_blocks) > LONGEST_DISTURBANCE * len(blocks)
-        if not too_many and seems_to_interfere(part.measurements, part.disturbed_blocks):
+        shifted = shifts(part.measurements, part.disturbed_blocks)
+        if not too_many and disturb_each_other([shifted]):
             return True
     return False

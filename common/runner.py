@@ -154,7 +154,7 @@ def _next_record(rest: Rest, executor: Executor, case: Case) -> Record:
     plan = rest.manifest.plan
     record = _record(rest.manifest, executor, case, rest.replicates(case)[0])
     stopped = stop_reason([*rest.finished[case.id], record], plan.protocol)
-    return msgspec.structs.replace(record, stopped=stopped)
+    return msgspec.structs.replace(record, stopped=stopped, target=plan.protocol.target)
 
 
 def _record(manifest: Manifest, executor: Executor, case: Case, replicate: int) -> Record:

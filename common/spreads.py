@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results import store
 from dynamometer.results.cases import TIMING
-from dynamometer.results.inference import pool
-from dynamometer.results.records import ASSUMED_SPREAD
-from dynamometer.results.spreads import variances
+from dynamometer.results.spreads import learnt, scatters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
 
     from dynamometer.results.cases import RunPlan
     from dynamometer.results.records import Environment, Record, Spread
+    from dynamometer.results.scatter import Scatter
 
 _RUNS_LOOKED_AT = 100
 _ENOUGH_DF = 100.0
@@ -32,12 +31,12 @@ def known_spread(plan: RunPlan, environment: Environment, runs: Path) -> Spread:
     processor and device, with the same torch, measured by the same protocol but for how often.
     Scale and dtype may differ: what differs between processes is mostly layout.
     """
-    found: list[tuple[float, float]] = []
+    found: list[Scatter] = []
     for records in _comparable(plan, environment, runs):
-        found += variances(records)
-        if math.fsum(df for _, df in found) >= _ENOUGH_DF:
+        found += scatters(records)
+        if math.fsum(each.df for each in found) >= _ENOUGH_DF:
             break
-    return pool(found) or ASSUMED_SPREAD
+    return learnt(found)
 
 
 def _comparable(plan: RunPlan, environment: Environment, runs: Path) -> Iterator[list[Record]]:

@@ -319,13 +319,6 @@ def alone(latency_s: float, protocol: Protocol) -> Protocol:
     return msgspec.structs.replace(protocol, min_blocks=blocks, max_blocks=blocks, calls=None)
 
 
-def in_longer_runs(protocol: Protocol) -> Protocol:
-    """Lengthen visits to what keeps arms apart that disturb each other's first calls."""
-    return msgspec.structs.replace(
-        protocol, lead_in_s=0.010, lead_in_calls=2, visit_s=0.030, visit_calls=3
-    )
-
-
 def after_a_rest(protocol: Protocol) -> Protocol:
     """Lengthen visits that begin with cold caches and threads asleep.
 

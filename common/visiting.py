@@ -11,16 +11,15 @@ import msgspec
 
 from dynamometer.common import arms
 from dynamometer.common.arms import CompiledArm, SettledArm
-from dynamometer.common.measurements import compile_times, latencies
+from dynamometer.common.measurements import compile_times
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.outcome import VisitError, attempt, classify
 from dynamometer.common.surroundings import Machine, read_counters
 from dynamometer.common.threads import ArmThreads
-from dynamometer.common.timing import Blocks, after_a_rest, alone, in_longer_runs, measure_blocks
+from dynamometer.common.timing import Blocks, after_a_rest, alone, measure_blocks
 from dynamometer.dynamo import capture, internals
 from dynamometer.results.cases import BASELINE
-from dynamometer.results.interference import agree, seems_to_interfere
-from dynamometer.results.metrics import COMPILE_TIME, COMPILE_TIME_WARM, LATENCY, LATENCY_ALONE
+from dynamometer.results.metrics import COMPILE_TIME, COMPILE_TIME_WARM
 from dynamometer.results.records import PASSED, ArmResult, Outcome, Stage
 
 if TYPE_CHECKING:
@@ -86,9 +85,7 @@ class Bench:
             for group in groups:
                 found = None
                 while found is None and (present := self._present(group)):
-                    action = partial(
-                        _measure_together, self._context, present, self.alone, self.rng
-                    )
+                    action = partial(_measure_together, self._context, present, self.rng)
                     found = self._time(action)
                 blocks = blocks.then(found or Blocks())
         self._padding.clear()
@@ -192,27 +189,13 @@ def _visit_alone(context: Context, arm: SettledArm, rng: random.Random) -> tuple
 
 
 def _measure_together(
-    context: Context,
-    settled: dict[str, SettledArm],
-    by_itself: Sequence[Visit],
-    rng: random.Random,
+    context: Context, settled: dict[str, SettledArm], rng: random.Random
 ) -> Blocks:
-    """Visit the arms for short times, or for longer ones where arms don't bear short ones.
-
-    The shorter visits are the more alike is what else goes on during those of two arms.
-    """
-    protocol = context.job.protocol
+    """Visit the arms for short times: what else goes on during those of two is then alike."""
     calls = {name: settled[name].compiled.step.call for name in context.job.arms if name in settled}
     latencies_s = {name: settled[name].warm_up.latency_s for name in calls}
     threads = ArmThreads.now({name: settled[name].threads for name in calls})
-    usual = visit_in_turn(context, calls, latencies_s, threads, protocol, rng)
-    alone_found = latencies(LATENCY_ALONE, by_itself)
-    found = [*alone_found, *latencies(LATENCY, usual.visits)]
-    if usual.rested or not seems_to_interfere(found, usual.disturbed):
-        return usual
-    long = visit_in_turn(context, calls, latencies_s, threads, in_longer_runs(protocol), rng)
-    same = agree(latencies(LATENCY, usual.calm), latencies(LATENCY, long.calm))
-    return usual if same else long
+    return visit_in_turn(context, calls, latencies_s, threads, context.job.protocol, rng)
 
 
 def visit_in_turn(

@@ -12,9 +12,9 @@ from scipy import stats
 
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import SIGNIFICANT_P, wilson
-from dynamometer.results.records import ASSUMED_SPREAD, Status
+from dynamometer.results.records import Status
 from dynamometer.results.replicates import log_speedups, of_pair, speedup_over
-from dynamometer.results.spreads import by_others, learn, pair_variance, with_spread
+from dynamometer.results.spreads import by_others, learnt, pair_scatter, scatters, with_spread
 from dynamometer.results.stopping import is_precise
 from dynamometer.results.summary import summarize_case, summarize_cases
 
@@ -173,10 +173,12 @@ class Drift:
 def learnt_without(records: Iterable[Record], model: str) -> Spread:
     """Learn how far processes differ from all models but one."""
     others = [record for record in records if record.case.model != model]
-    return learn([others]) or ASSUMED_SPREAD
+    return learnt(list(scatters(others)))
 
 
-def series(records: Sequence[Record], protocol: Protocol, spread: Spread | None) -> list[Series]:
+def series(
+    records: Sequence[Record], protocol: Protocol, spread: Spread | None, *, alone: bool = False
+) -> list[Series]:
     """Cut the replicates of a calibration into results as a run would have got them.
 
     One after the other takes as many of the replicates that are left as the protocol stops at.
@@ -187,6 +189,7 @@ def series(records: Sequence[Record], protocol: Protocol, spread: Spread | None)
         spread: assumed of every model when a run begins, to which its models add when it ends
             (`spreads.shared`): the n-th results of all models are one run's. `None` for what all
             other models teach: a machine that is known.
+        alone: whether each model is the only one of its run, so that nothing is added.
     """
     passed = [record for record in records if record.outcome.status is Status.PASS]
     runs: defaultdict[tuple[tuple[str, str], int], list[Sequence[Record]]] = defaultdict(list)
@@ -200,7 +203,7 @@ def series(records: Sequence[Record], protocol: Protocol, spread: Spread | None)
     return [
         one
         for (pair, _), run in runs.items()
-        for taken in (run if spread is None else _at_the_end(run, pair, spread))
+        for taken in (run if spread is None or alone else _at_the_end(run, pair, spread))
         if (one := _series(taken, pair, protocol))
     ]
 
@@ -209,7 +212,7 @@ def _at_the_end(
     run: Sequence[Sequence[Record]], pair: tuple[str, str], assumed: Spread
 ) -> list[Sequence[Record]]:
     """Have each case of a run judged by what the others have taught by then."""
-    spreads = by_others(assumed, [pair_variance(taken, pair) for taken in run])
+    spreads = by_others(assumed, [pair_scatter(taken, pair) for taken in run])
     return [
         [with_spread(record, spread) for record in taken]
         for taken, spread in zip(run, spreads, strict=True)
@@ -280,6 +283,11 @@ def rates(found: Sequence[Series]) -> Rates:
     )
 
 
+def accused(found: Sequence[Series]) -> Estimate | None:
+    """Give the share whose arms were said to disturb each other; none of them do."""
+    return _share([not each.is_conclusive for each in found if not each.is_disturbed])
+
+
 def naive_rates(found: Sequence[NaiveTest]) -> Rates:
     """Count how often the usual way is wrong and right."""
     same = [each for each in found if PAIRS[each.pair] == 1.0]
@@ -299,7 +307,7 @@ def drifts(records: Iterable[Record]) -> list[Drift]:
         for pair, truth in PAIRS.items():
             of_two = [of_pair(record, pair) for record in case.records]
             calm = [each for each in of_two if not summarize_case([each]).is_disturbed]
-            values = [value for value, _ in log_speedups(*pair, calm)]
+            values = [each.value for each in log_speedups(*pair, calm)]
             if truth == 1.0 and len(values) > 1:
                 mean, sd = statistics.fmean(values), statistics.stdev(values)
                 error = sd / math.sqrt(len(values))

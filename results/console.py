@@ -130,6 +130,7 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
             "",
             "screening: one replicate; intervals rest on the spread of other runs (-r 3 for more)",
         ]
+    lines += _wide_lines(cases) if timed else []
     lines += (
         _without_memory_ratio(cases)
         + overhead_report.lines(cases)
@@ -138,6 +139,28 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
     marks = {mark for case in cases for mark in _marks(case)}
     explained = [f"{mark}: {text}" for mark, text in _MEANINGS.items() if mark in marks]
     return lines + (["", *explained] if explained else []) + _problems(cases)
+
+
+def _wide_lines(cases: Sequence[CaseSummary]) -> list[str]:
+    """Name the speedups that are not known as well as was asked, and what it would take."""
+    known = [
+        (case, arm) for case in cases if case.is_conclusive for arm in case.arms if arm.speedup
+    ]
+    wide = sorted(
+        (arm.replicates_needed, f"{case.case.label} {arm.name}")
+        for case, arm in known
+        if arm.replicates_needed
+    )
+    if not wide:
+        return []
+    needed = [f"{name} {count}" for count, name in wide[:_MOST_WIDE]]
+    needed += [f"and {len(wide) - _MOST_WIDE} more"] * (len(wide) > _MOST_WIDE)
+    text = f"not known as well as asked (--target): {len(wide)} of {len(known)} speedups"
+    return ["", f"{text}; replicates that would do (-r): {', '.join(needed)}"]
+
+
+_MOST_WIDE = 8
+"""Named on the terminal; the CSV has them all."""
 
 
 def _spread_lines(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> list[str]:

@@ -10,6 +10,7 @@ from dynamometer.results.batch_sizes import is_search, summarize_search
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.dashboard_status import accuracy_string
 from dynamometer.results.records import Status
+from dynamometer.results.replicates import replicates_needed_over
 from dynamometer.results.spreads import shared
 from dynamometer.results.summary import summarize_case
 from dynamometer.results.verdicts import judge
@@ -52,6 +53,7 @@ _RATIO_COLUMNS = (
     "adjusted_p_value",
     "verdict",
     "replicates",
+    "replicates_needed",
 )
 """What stands beside a speedup, over eager or over another backend."""
 
@@ -357,6 +359,7 @@ def _pair_row(judged: Judgement) -> dict[str, object]:
         "arm": judged.arm,
         "speedup": judged.ratio.value,
         **_ratio_row(judged.ratio),
+        "replicates_needed": replicates_needed_over(judged.base, judged.arm, judged.case.records),
         **_judged_row(judged),
         **_doubts_row(judged.case),
         "scale": case.scale,
@@ -408,6 +411,7 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
     ratio, capture, compile_times_s = arm.speedup, arm.capture, arm.compile_times_s
     return {
         **_ratio_row(ratio),
+        "replicates_needed": arm.replicates_needed,
         "stopped": case.stopped,
         **(_doubts_row(case) if ratio else {}),
         "kernel_share": arm.kernel_share,

@@ -1,7 +1,8 @@
 """Whether arms of one process disturb each other. Pure functions; no torch.
 
 Idle threads of one runtime may spin on the cores of another's: call by call, eager beside ONNX
-Runtime took 2.3 times as long as alone (docs/measuring.md).
+Runtime took 2.3 times as long as alone (docs/measuring.md). Two runtimes' threads are seen before
+anything is visited (`common.threads`); this is for whatever else arms do to each other.
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ import itertools
 import math
 import statistics
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scipy import special
-
+from dynamometer.results.inference import SIGNIFICANT_P, Replicate, moderated, ratio
 from dynamometer.results.metrics import LATENCY, LATENCY_ALONE, LATENCY_APART
+from dynamometer.results.records import Spread
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -23,93 +23,84 @@ if TYPE_CHECKING:
     from dynamometer.results.records import Measurement
 
 LARGEST_SHIFT = 0.02
-"""Alone and beside others an arm's latency may differ by this share (DESIGN section 5, point 3)."""
+"""Elsewhere and beside others two arms' ratio may differ by this share (DESIGN section 5, point
+3)."""
 
 LONGEST_DISTURBANCE = 0.5
 """Of a replicate's blocks: if something else disturbed more, nothing is concluded from it."""
 
 _WRONGLY = 0.01
-"""And by more than scatter alone would have it in this share of processes."""
+"""The share of cases whose arms may be said to disturb each other though they don't. That holds as
+far as what is assumed does; where a machine's speed varies by 5 to 20 % from moment to moment it is
+5 % (tests/unit/test_interference.py)."""
 
-_FEWEST_MOMENTS = 8
-"""Into which blocks are divided: what one arm alone met is one more of them, and among nine moments
-of either arm the farthest is that one in a ninth of all cases."""
+_ASSUMED = Spread(sd_log=0.01, df=3.0)
+"""How far arms that don't disturb each other seem to, from process to process. A guess."""
 
-_FIRST_BLOCKS = 2
-"""Left out of moments, where there are others: arms follow their own settling there."""
+_NOTHING = Spread(sd_log=0.0, df=0.0)
 
-_MOMENTS = 2
-"""Turns that follow each other at once tell of one moment, however many they are; so few count."""
+_MOMENTS = 8
+"""Into which blocks are divided, to see how far one moment differs from another."""
 
-_FAR = 3.0
-"""In standard errors: what turns must differ by from blocks to take their place."""
+Shifts = list[tuple[tuple[str, str], Replicate]]
+"""Of pairs of arms by how much their log ratio in blocks isn't what it is elsewhere."""
 
 
-def seems_to_interfere(
-    measurements: Iterable[Measurement], disturbed: Collection[int] = ()
-) -> bool:
-    """Tell whether arms compare otherwise in their blocks than they do alone.
+def shifts(measurements: Iterable[Measurement], disturbed: Collection[int] = ()) -> Shifts:
+    """Compare arms' ratios in the blocks of a process with those elsewhere.
 
-    What slows all of them by the same factor is the machine's doing and changes no speedup. Nor is
-    it the arms' doing when each was alone at a moment of its own while the machine's speed varied:
-    how much it does is seen in the blocks, whose moments are as different. So the ratio of two arms
-    alone counts when no two moments of the blocks, one of each arm, give one as far off.
+    That is alone, before the next arm was built, and, where every arm took some, in turns in
+    processes of their own. What slows all arms alike is the machine's doing and changes no ratio.
+    But each was elsewhere at a moment of its own, so a ratio there is known no better than moments
+    are alike: those of the blocks, or the turns.
 
     Args:
-        measurements: of one process; those of other metrics are passed over.
+        measurements: of one replicate; those of other metrics are passed over.
         disturbed: blocks of it that tell nothing.
     """
-    there, beside = _elsewhere(measurements, LATENCY_ALONE, disturbed)
-    arms = [arm for arm in beside if beside[arm] and there.get(arm)]
+    found = list(measurements)
+    beside = {each.arm: _log_means(each, disturbed) for each in found if each.metric == LATENCY}
+    beside = {arm: values for arm, values in beside.items() if values}
+    alone, turns = (_by_arm(found, metric) for metric in (LATENCY_ALONE, LATENCY_APART))
+    found_alone = {arm: _shift_alone(beside[arm], alone[arm]) for arm in beside if arm in alone}
+    found_in_turns = {
+        arm: _shift_in_turns(beside[arm], turns[arm])
+        for arm in beside
+        if beside.keys() <= turns.keys()
+    }
+    return [
+        ((one, other), _difference(shift[one], shift[other]))
+        for shift in (found_alone, found_in_turns)
+        for one, other in itertools.combinations(shift, 2)
+    ]
+
+
+def disturb_each_other(replicates: Sequence[Shifts]) -> bool:
+    """Tell whether arms do, from how they compare in one replicate or in several.
+
+    The same test as of speedups (`inference.moderated`), and beyond 2 %. Where the machine's speed
+    varies, so do the shifts from replicate to replicate, by up to twenty times what is assumed: so
+    several of them must say it by themselves, too, if only at the usual 5 %.
+    """
+    by_pair: defaultdict[tuple[str, str], list[Replicate]] = defaultdict(list)
+    for found in replicates:
+        for pair, shift in found:
+            by_pair[pair].append(shift)
+    level = _WRONGLY / max(1, len(by_pair))
     return any(
-        _is_elsewhere([there[one], there[other]], [beside[one], beside[other]])
-        for one, other in itertools.combinations(arms, 2)
+        _is_certain(found, level) and (len(replicates) == 1 or _says_so_itself(found))
+        for found in by_pair.values()
     )
 
 
-def _is_elsewhere(there: Sequence[list[float]], beside: Sequence[list[float]]) -> bool:
-    """Tell whether two arms' ratio alone is none that any moments of their blocks give."""
-    ratio = statistics.median(there[0]) - statistics.median(there[1])
-    usual = statistics.median(beside[0]) - statistics.median(beside[1])
-    one, other = (_moments(*each) for each in zip(beside, there, strict=True))
-    inside = min(one) - max(other) <= ratio <= max(one) - min(other)
-    return not inside and abs(ratio - usual) > math.log1p(LARGEST_SHIFT)
+def _is_certain(found: Sequence[Replicate], level: float) -> bool:
+    judged = ratio(moderated(found, _ASSUMED))
+    return abs(math.log(judged.value)) > math.log1p(LARGEST_SHIFT) and judged.p_value <= level
 
 
-def _moments(values: list[float], alone: list[float]) -> list[float]:
-    """Give medians of blocks in a row: as many as were alone, but of enough moments.
-
-    The first blocks follow the arms' settling rather than each other.
-    """
-    values = values[_FIRST_BLOCKS:] if len(values) > 2 * _FIRST_BLOCKS else values
-    most = max(1, min(len(alone), len(values) // _FEWEST_MOMENTS))
-    starts = range(0, len(values), most)
-    return [statistics.median(values[start : start + most]) for start in starts]
-
-
-def is_confirmed(measurements: Iterable[Measurement], disturbed: Collection[int] = ()) -> bool:
-    """Tell whether arms certainly compare otherwise in blocks than in processes of their own.
-
-    Alone, each is timed once, and one after the other: on a machine whose speed varies that differs
-    for no fault of the arms. Their turns show how much it varies.
-    """
-    moves, _ = _moves(*_elsewhere(measurements, LATENCY_APART, disturbed), _MOMENTS)
-    return any(each.is_beyond(_FAR) for each in moves)
-
-
-def is_refuted(measurements: Iterable[Measurement], disturbed: Collection[int] = ()) -> bool:
-    """Tell whether arms compare in blocks as they do in processes of their own, as far as is seen.
-
-    Where that is neither confirmed nor refuted the machine varies too much to tell.
-    """
-    moves, _ = _moves(*_elsewhere(measurements, LATENCY_APART, disturbed), _MOMENTS)
-    return not any(each.is_beyond(1.0) for each in moves)
-
-
-def agree(one: Iterable[Measurement], other: Iterable[Measurement]) -> bool:
-    """Tell whether arms compare alike in two measurements of their latencies."""
-    there, beside = ({each.arm: _log_means(each) for each in found} for found in (one, other))
-    return not _differ(there, beside, max(map(len, there.values()), default=1))
+def _says_so_itself(found: Sequence[Replicate]) -> bool:
+    """Tell whether several values differ from 0 with nothing assumed of them."""
+    return len(found) > 1 and ratio(moderated(found, _NOTHING)).p_value <= SIGNIFICANT_P
 
 
 def was_checked(measurements: Iterable[Measurement]) -> bool:
@@ -119,84 +110,52 @@ def was_checked(measurements: Iterable[Measurement]) -> bool:
     return all(each.arm in alone for each in found if each.metric == LATENCY)
 
 
-_Series = dict[str, list[float]]
+def _shift_alone(beside: list[float], alone: list[float]) -> Replicate:
+    value = statistics.median(beside) - statistics.median(alone)
+    moments = _moments(beside, len(alone))
+    if len(moments) == 1:
+        return Replicate(value)
+    return Replicate(value, _usual_deviation(moments), len(moments) - 1.0)
 
 
-def _elsewhere(
-    measurements: Iterable[Measurement], metric: str, disturbed: Collection[int]
-) -> tuple[_Series, _Series]:
-    there: defaultdict[str, list[float]] = defaultdict(list)
-    beside: dict[str, list[float]] = {}
-    for each in measurements:
-        if each.metric == metric:
-            there[each.arm] += _log_means(each)  # turns come one by one
-        elif each.metric == LATENCY:
-            beside[each.arm] = _log_means(each, disturbed)
-    return there, beside
+def _shift_in_turns(beside: list[float], turns: list[float]) -> Replicate:
+    value = statistics.median(beside) - statistics.median(turns)
+    if len(turns) == 1:
+        return Replicate(value)
+    return Replicate(value, statistics.stdev(turns) / math.sqrt(len(turns)), len(turns) - 1.0)
 
 
-@dataclass(frozen=True)
-class _Move:
-    """By how much the log latency of one arm over another's has moved, and its standard error."""
-
-    shift: float
-    error: float
-
-    def is_beyond(self, errors: float) -> bool:
-        return abs(self.shift) > max(math.log1p(LARGEST_SHIFT), errors * self.error)
-
-
-def _differ(there: _Series, beside: _Series, most: int) -> bool:
-    moves, df = _moves(there, beside, most)
-    if not moves:
-        return False
-    quantile = float(special.stdtrit(df, 1 - _WRONGLY / (2 * len(moves)))) if df else 0.0
-    return any(each.is_beyond(quantile) for each in moves)
-
-
-def _moves(there: _Series, beside: _Series, most: int) -> tuple[list[_Move], int]:
-    """Compare every two arms in two measurements.
-
-    Args:
-        there: log latencies of each arm.
-        beside: likewise, to be compared with those.
-        most: as how many independent ones those of `there` count at most.
-
-    Returns:
-        The moves, and the degrees of freedom of their errors; the variance is the larger of the two
-        that are pooled over arms.
-    """
-    arms = [arm for arm in beside if beside[arm] and there.get(arm)]
-    if not arms:
-        return [], 0
-    variance, df = max(_pooled([each[arm] for arm in arms]) for each in (there, beside))
-    shift = {arm: statistics.median(beside[arm]) - statistics.median(there[arm]) for arm in arms}
-    weight = {arm: 1 / len(beside[arm]) + 1 / min(most, len(there[arm])) for arm in arms}
-    return [
-        _Move(shift[one] - shift[other], math.sqrt(variance * (weight[one] + weight[other])))
-        for one, other in itertools.combinations(arms, 2)
-    ], df
-
-
-def _pooled(series: Iterable[list[float]]) -> tuple[float, int]:
-    """Give the variance within series, over all of them, and its degrees of freedom."""
-    several = [each for each in series if len(each) > 1]
-    df = sum(len(each) - 1 for each in several)
-    squares = sum(_variance(each) * (len(each) - 1) for each in several)
-    return (squares / df, df) if df else (0.0, 0)
-
-
-def _variance(values: list[float]) -> float:
-    """Give the variance; of many by the median absolute deviation, as a few may be far off."""
-    if len(values) < _MANY:
-        return statistics.variance(values)
+def _usual_deviation(values: list[float]) -> float:
+    """Give the standard deviation, but for a few values that are far off."""
     middle = statistics.median(values)
-    return (_SD_OVER_MAD * statistics.median(abs(each - middle) for each in values)) ** 2
+    return _SD_OVER_MAD * statistics.median(abs(each - middle) for each in values)
 
 
-_MANY = 5
 _SD_OVER_MAD = 1.4826
 """Of a normal distribution."""
+
+
+def _difference(one: Replicate, other: Replicate) -> Replicate:
+    """Subtract; degrees of freedom are those of Satterthwaite, as in `inference.moderated`."""
+    error = math.hypot(one.error, other.error)
+    parts = math.fsum(each.error**4 / each.df for each in (one, other))
+    return Replicate(one.value - other.value, error, error**4 / parts if parts else math.inf)
+
+
+def _moments(values: list[float], blocks: int) -> list[float]:
+    """Give medians of blocks in a row: of as many as an arm was alone for, but enough moments."""
+    size = max(1, min(blocks, len(values) // _MOMENTS))
+    return [
+        statistics.median(values[start : start + size]) for start in range(0, len(values), size)
+    ]
+
+
+def _by_arm(measurements: Iterable[Measurement], metric: str) -> dict[str, list[float]]:
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for each in measurements:
+        if each.metric == metric:
+            found[each.arm] += _log_means(each)  # turns come one by one
+    return found
 
 
 def _log_means(measurement: Measurement, left_out: Collection[int] = ()) -> list[float]:

@@ -170,15 +170,18 @@ class Spread(Value, frozen=True, kw_only=True):
     """What is known beforehand of how far processes differ that measure the same."""
 
     sd_log: float
-    """Standard deviation of a log speedup between processes."""
+    """Standard deviation of a log speedup between processes, without what each process leaves
+    open of its own. What earlier versions learnt and stored holds that part, too."""
     df: float
     """How many degrees of freedom that knowledge is worth."""
 
 
-ASSUMED_SPREAD = Spread(sd_log=0.006, df=8.0)
-"""Of a machine on which nothing was measured: the pilot found 0.5 to 0.7 % typically
-(docs/measuring.md)."""
+ASSUMED_SPREAD = Spread(sd_log=0.008, df=3.0)
+"""Of a machine on which nothing was measured. A guess: those we know lie between 0.3 and 1.2 %, and
+over all of these it calls 3 % of identical arms different (docs/simulated-error-bars.md)."""
 
+FORMERLY_ASSUMED = Spread(sd_log=0.006, df=8.0)
+"""Likewise, in records from before the part within processes was counted."""
 
 FOREIGN_SPREAD = Spread(sd_log=0.02, df=3.0)
 """Of arms with threads of their own, or in processes of their own: they share less, so they scatter
@@ -237,6 +240,8 @@ class Record(Value, frozen=True, kw_only=True):
     """Why this is the case's last replicate; `None` if it isn't."""
     spread: Spread = ASSUMED_SPREAD
     """What is known beforehand when its speedups are judged."""
+    target: float | None = None
+    """Half-width of the intervals that was asked for, relative; earlier records don't say."""
     varies: tuple[str, ...] = ()
     """What of the model's inputs differs from call to call where it is used (`ModelSpec`)."""
     device_name: str | None = None

@@ -8,23 +8,26 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.results import metrics
-from dynamometer.results.interference import is_confirmed, is_refuted, seems_to_interfere
+from dynamometer.results.inference import moderated, replicates_needed
+from dynamometer.results.interference import disturb_each_other, shifts
 from dynamometer.results.records import FOREIGN_SPREAD
 from dynamometer.results.statistics import log_speedup, speedup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from dynamometer.results.inference import Replicate
     from dynamometer.results.records import Measurement, Ratio, Record, Spread
 
 
-def log_speedups(base: str, arm: str, records: Iterable[Record]) -> list[tuple[float, float]]:
-    """Give of each replicate the log speedup of one arm over another, and its standard error.
+def log_speedups(base: str, arm: str, records: Sequence[Record]) -> list[Replicate]:
+    """Give of each replicate the log speedup of one arm over another, and how well it is known.
 
     Blocks that were disturbed are left out where others are left; arms that shared no block have no
     speedup.
     """
     found = []
+    latencies = latencies_apart if are_apart(records) else latencies_in_blocks
     for record in records:
         before, after = (latencies(record, each) for each in (base, arm))
         if before and after:
@@ -40,9 +43,22 @@ def speedup_over(base: str, arm: str, records: Sequence[Record]) -> Ratio | None
     return speedup(replicates, spread_of(records)) if replicates else None
 
 
+def replicates_needed_over(base: str, arm: str, records: Sequence[Record]) -> int | None:
+    """Say how many replicates would make a speedup's interval as narrow as was asked for.
+
+    `None` if it is that narrow, or if nobody asked.
+    """
+    target = records[-1].target
+    found = log_speedups(base, arm, records) if target is not None else []
+    if target is None or not found:
+        return None
+    needed = replicates_needed(moderated(found, spread_of(records)), target)
+    return needed if needed > len(found) else None
+
+
 def spread_of(records: Sequence[Record]) -> Spread:
     """Say what is to be assumed of the spread between replicates of a case."""
-    foreign = any(record.rested or is_apart(record) for record in records)
+    foreign = any(record.rested for record in records) or are_apart(records)
     return FOREIGN_SPREAD if foreign else records[0].spread
 
 
@@ -67,10 +83,19 @@ def of_pair(record: Record, pair: tuple[str, str]) -> Record:
 _BY_BLOCK = frozenset({metrics.LATENCY, metrics.KERNEL_TIME, metrics.MINOR_FAULTS})
 
 
-def latencies(record: Record, arm: str) -> list[Measurement]:
-    """Give an arm's latencies: those in processes of its own, where there are any."""
-    if is_apart(record):
-        return find([record], metrics.LATENCY_APART, arm)
+def latencies(records: Sequence[Record], arm: str) -> list[Measurement]:
+    """Give an arm's latencies: those in processes of its own, where arms disturb each other."""
+    own = latencies_apart if are_apart(records) else latencies_in_blocks
+    return [each for record in records for each in own(record, arm)]
+
+
+def latencies_apart(record: Record, arm: str) -> list[Measurement]:
+    """Give an arm's latencies in processes of its own."""
+    return find([record], metrics.LATENCY_APART, arm)
+
+
+def latencies_in_blocks(record: Record, arm: str) -> list[Measurement]:
+    """Give an arm's latencies beside others, without blocks that were disturbed."""
     found = find([record], metrics.LATENCY, arm)
     return [undisturbed(each, frozenset(record.disturbed_blocks)) for each in found]
 
@@ -97,18 +122,16 @@ def _joined(turns: Sequence[Measurement]) -> Measurement:
     )
 
 
-def is_apart(record: Record) -> bool:
-    """Tell whether turns in processes of their own say something else of the arms than blocks do.
-
-    Where they say the same, blocks say it better; where they vary too much, nobody knows.
-    """
-    return _has_turns(record) and is_confirmed(record.measurements, record.disturbed_blocks)
+def are_apart(records: Sequence[Record]) -> bool:
+    """Tell whether arms disturb each other, and took turns in processes of their own instead."""
+    return all(map(_has_turns, records)) and interfere(records)
 
 
-def may_interfere(record: Record) -> bool:
-    """Tell whether its arms may disturb each other, as far as turns or calls alone tell."""
-    found = record.measurements, record.disturbed_blocks
-    return not is_refuted(*found) if _has_turns(record) else seems_to_interfere(*found)
+def interfere(records: Iterable[Record]) -> bool:
+    """Tell whether arms disturb each other, as far as turns tell, or calls alone."""
+    return disturb_each_other(
+        [shifts(each.measurements, each.disturbed_blocks) for each in records]
+    )
 
 
 def _has_turns(record: Record) -> bool:
@@ -119,11 +142,15 @@ def _has_turns(record: Record) -> bool:
     return bool(apart) and timed <= apart and not failed
 
 
-def disturbed_share(record: Record) -> float:
-    """Give the share of what is used of it that something else disturbed."""
-    if _has_turns(record) and (record.disturbed_turns or is_apart(record)):
-        return float(record.disturbed_turns)
-    return disturbed_share_of(record, metrics.LATENCY)
+def disturbed_share(records: Sequence[Record]) -> float:
+    """Give the share of what is used of it that something else disturbed, of the worst replicate.
+
+    Turns that were disturbed tell nothing, neither for blocks nor against them.
+    """
+    turns = max((float(each.disturbed_turns) for each in records if _has_turns(each)), default=0.0)
+    if are_apart(records):
+        return turns
+    return max(turns, *(disturbed_share_of(each, metrics.LATENCY) for each in records))
 
 
 def disturbed_share_of(record: Record, metric: str) -> float:

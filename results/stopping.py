@@ -9,6 +9,7 @@ from dynamometer.results import batch_sizes
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.coverage_report import is_coverage
 from dynamometer.results.records import Status, StopReason
+from dynamometer.results.sizes_report import is_sweep, summarize_sweep
 from dynamometer.results.summary import summarize_case
 
 if TYPE_CHECKING:
@@ -42,13 +43,19 @@ def _end_of_measuring(records: Sequence[Record], protocol: Protocol) -> StopReas
         return None
     if len(records) >= protocol.most_replicates:
         return StopReason.REPLICATES
-    ratios = [arm.speedup for arm in summarize_case(records).arms if arm.speedup]
-    if all(is_precise(ratio, protocol.target) for ratio in ratios):
+    if all(is_precise(ratio, protocol.target) for ratio in _ratios(records)):
         return StopReason.TARGET
     spent_s = math.fsum(second for record in records for second in record.seconds.values())
     if protocol.case_budget_s is not None and spent_s >= protocol.case_budget_s:
         return StopReason.TIME
     return None
+
+
+def _ratios(records: Sequence[Record]) -> list[Ratio]:
+    """Give the speedups over the baseline: of the arms, or of what was compiled for all sizes."""
+    if is_sweep(records):
+        return [each.over_eager for each in summarize_sweep(records).sizes]
+    return [arm.speedup for arm in summarize_case(records).arms if arm.speedup]
 
 
 def is_precise(ratio: Ratio, target: float) -> bool:

@@ -12,15 +12,16 @@ import msgspec
 from dynamometer.results import inference, metrics
 from dynamometer.results.breakeven import Breakeven, breakeven
 from dynamometer.results.cases import BASELINE, TIMING, Case
-from dynamometer.results.interference import LONGEST_DISTURBANCE, was_checked
+from dynamometer.results.interference import LONGEST_DISTURBANCE
 from dynamometer.results.memory import NOT_MEASURED, ArmMemory, compression, memory_of
 from dynamometer.results.records import PASSED, Outcome, Ratio, Record, Status, StopReason
 from dynamometer.results.replicates import (
+    are_apart,
     disturbed_share,
     find,
-    is_apart,
+    interfere,
     latencies,
-    may_interfere,
+    replicates_needed_over,
     speedup_over,
 )
 
@@ -50,6 +51,8 @@ class ArmSummary:
         unchecked: what was not compared, or not closely, in any: each with its path and why.
         speedup: over the baseline.
         untimed: why an arm that passed has no speedup, where that is known.
+        replicates_needed: how many would make its interval as narrow as was asked for; `None` if it
+            is, or nobody asked.
         latency_s: median over replicates of the median sample.
         compile_times_s: one for each replicate that compiled from empty caches; if no arm of the
             case did, for each that found them filled.
@@ -70,6 +73,7 @@ class ArmSummary:
     unchecked: tuple[str, ...] = ()
     speedup: Ratio | None = None
     untimed: str | None = None
+    replicates_needed: int | None = None
     latency_s: float | None = None
     compile_times_s: tuple[float, ...] = ()
     compiled_cold: bool | None = None
@@ -130,29 +134,17 @@ class CaseSummary:
     @property
     def is_apart(self) -> bool:
         """Whether arms disturbed each other, so that latencies are those in their own processes."""
-        return any(is_apart(record) for record in self.records)
+        return are_apart(self.records)
 
     @property
     def interferes(self) -> bool:
-        """Whether arms may have disturbed each other where that could not be helped.
-
-        Most replicates have to say so, as a single one may have met a machine whose speed varied.
-        One in which not all arms were looked at, but those that were agree, goes with the others.
-        """
-        together = [record for record in self.records if not is_apart(record)]
-        looked = [
-            record
-            for record in together
-            if was_checked(record.measurements) or may_interfere(record)
-        ]
-        if self.is_apart and len(looked) < len(together):
-            return True
-        return 2 * sum(map(may_interfere, looked)) > len(looked)
+        """Whether arms disturbed each other where that could not be helped."""
+        return interfere(self.records) and not self.is_apart
 
     @property
     def is_disturbed(self) -> bool:
         """Whether something else kept the machine busy during too many blocks of a replicate."""
-        return any(disturbed_share(record) > LONGEST_DISTURBANCE for record in self.records)
+        return disturbed_share(self.records) > LONGEST_DISTURBANCE
 
     @property
     def doubt(self) -> str | None:
@@ -310,15 +302,15 @@ def _with_performance(
         each.metric == metrics.COMPILE_TIME for record in records for each in record.measurements
     )
     compiled = _samples(find(records, metrics.COMPILE_TIME, name)) if is_cold else warm
-    speedup = None if name == BASELINE else speedup_over(BASELINE, name, records)
+    is_baseline = name == BASELINE
+    speedup = None if is_baseline else speedup_over(BASELINE, name, records)
     return replace(
         found,
         capture=found.capture and _timed(found.capture, results),
         speedup=speedup,
         untimed=None if speedup else _why_untimed(name, records),
-        latency_s=_median_of_medians(
-            [each for record in records for each in latencies(record, name)]
-        ),
+        replicates_needed=None if is_baseline else replicates_needed_over(BASELINE, name, records),
+        latency_s=_median_of_medians(latencies(records, name)),
         compile_times_s=compiled,
         compiled_cold=is_cold if compiled else None,
         warm_compile_times_s=warm,

@@ -101,7 +101,7 @@ def test_of_two_arms_with_the_same_graphs_one_is_cold(tmp_path: Path) -> None:
 
 def test_replicates_go_on_until_the_target(tmp_path: Path) -> None:
     """A target that any machine meets is met at once, one that none meets is not."""
-    for target, count, reason in ((0.99, 2, StopReason.TARGET), (1e-9, 3, StopReason.REPLICATES)):
+    for target, count, reason in ((1e9, 2, StopReason.TARGET), (1e-9, 3, StopReason.REPLICATES)):
         manifest = with_protocol(
             hostile_manifest(["behaves"]), replicates=2, most_replicates=3, target=target
         )

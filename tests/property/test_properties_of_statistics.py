@@ -9,8 +9,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dynamometer.results.inference import adjusted, geometric_mean, pool, wilson
+from dynamometer.results.inference import (
+    Replicate,
+    adjusted,
+    geometric_mean,
+    moderated,
+    replicates_needed,
+    wilson,
+)
 from dynamometer.results.records import Measurement, Ratio, Spread
+from dynamometer.results.scatter import Scatter, updated
 from dynamometer.results.statistics import log_speedup, speedup
 
 if TYPE_CHECKING:
@@ -20,7 +28,9 @@ latencies = st.floats(1e-7, 1e3)
 logs = st.floats(-5, 5)
 errors = st.floats(0, 0.5)
 spreads = st.builds(Spread, sd_log=st.floats(1e-4, 0.1), df=st.floats(0.5, 30))
-replicates = st.lists(st.tuples(logs, errors), min_size=1, max_size=8)
+replicates = st.lists(
+    st.builds(Replicate, logs, errors, st.floats(0.5, 100)), min_size=1, max_size=8
+)
 
 
 @st.composite
@@ -64,8 +74,8 @@ def test_scaling_one_arm_scales_the_speedup(
     pair: tuple[Measurement, Measurement], factor: float
 ) -> None:
     """An arm that takes a factor longer is that much slower, with the same error."""
-    mean, error = log_speedup(*pair)
-    slower, same_error = log_speedup(pair[0], scaled(pair[1], factor))
+    mean, error, _ = log_speedup(*pair)
+    slower, same_error, _ = log_speedup(pair[0], scaled(pair[1], factor))
     assert slower == pytest.approx(mean - math.log(factor), abs=1e-9)
     assert same_error == pytest.approx(error, abs=1e-9)
 
@@ -73,8 +83,8 @@ def test_scaling_one_arm_scales_the_speedup(
 @given(arm_pairs())
 def test_swapping_arms_negates_the_log(pair: tuple[Measurement, Measurement]) -> None:
     """It doesn't matter which arm is called the baseline."""
-    mean, error = log_speedup(*pair)
-    assert log_speedup(pair[1], pair[0]) == (pytest.approx(-mean), pytest.approx(error))
+    mean, error, _ = log_speedup(*pair)
+    assert log_speedup(pair[1], pair[0])[:2] == (pytest.approx(-mean), pytest.approx(error))
 
 
 @given(arm_pairs(), st.randoms(use_true_random=False))
@@ -98,14 +108,14 @@ def test_the_order_within_blocks_does_not_matter(
 @given(arm_pairs())
 def test_an_arm_compared_with_itself_is_even(pair: tuple[Measurement, Measurement]) -> None:
     """Identical samples differ by nothing."""
-    assert log_speedup(pair[0], pair[0]) == (0.0, 0.0)
+    assert log_speedup(pair[0], pair[0])[:2] == (0.0, 0.0)
 
 
 @given(replicates, spreads)
-def test_swapping_arms_inverts_the_ratio(values: list[tuple[float, float]], spread: Spread) -> None:
+def test_swapping_arms_inverts_the_ratio(values: list[Replicate], spread: Spread) -> None:
     """The other way round, value and interval are inverted and the p-value is the same."""
     one = speedup(values, spread)
-    other = speedup([(-value, error) for value, error in values], spread)
+    other = speedup([each._replace(value=-each.value) for each in values], spread)
     assert other.value == pytest.approx(1 / one.value)
     assert other.low == pytest.approx(1 / one.high)
     assert other.high == pytest.approx(1 / one.low)
@@ -114,7 +124,7 @@ def test_swapping_arms_inverts_the_ratio(values: list[tuple[float, float]], spre
 
 @given(replicates, spreads, st.randoms(use_true_random=False))
 def test_the_order_of_replicates_does_not_matter(
-    values: list[tuple[float, float]], spread: Spread, rng: Random
+    values: list[Replicate], spread: Spread, rng: Random
 ) -> None:
     """Replicates are exchangeable."""
     shuffled = list(values)
@@ -125,14 +135,14 @@ def test_the_order_of_replicates_does_not_matter(
 @given(st.integers(1, 20), errors, spreads)
 def test_identical_arms_are_the_same(n: int, error: float, spread: Spread) -> None:
     """Where no replicate shows a difference, the ratio is 1 and nothing speaks against that."""
-    found = speedup([(0.0, error)] * n, spread)
+    found = speedup([Replicate(0.0, error)] * n, spread)
     assert found.value == 1.0
     assert found.p_value == 1.0
     assert found.low < 1.0 < found.high
 
 
 @given(replicates, spreads)
-def test_the_interval_contains_the_value(values: list[tuple[float, float]], spread: Spread) -> None:
+def test_the_interval_contains_the_value(values: list[Replicate], spread: Spread) -> None:
     """An estimate lies within its interval, which is never empty or inside out."""
     found = speedup(values, spread)
     assert 0 < found.low < found.value < found.high
@@ -141,7 +151,7 @@ def test_the_interval_contains_the_value(values: list[tuple[float, float]], spre
 
 
 @given(replicates, spreads)
-def test_interval_and_p_value_agree(values: list[tuple[float, float]], spread: Spread) -> None:
+def test_interval_and_p_value_agree(values: list[Replicate], spread: Spread) -> None:
     """The 95 % interval leaves 1 out exactly when p is below 5 %."""
     found = speedup(values, spread)
     assume(abs(found.p_value - 0.05) > 1e-6)
@@ -155,7 +165,7 @@ def test_more_replicates_of_the_same_spread_narrow_the_interval(
     """Measuring more pays."""
 
     def width(n: int) -> float:
-        found = speedup([(center + distance, 0.0), (center - distance, 0.0)] * n, spread)
+        found = speedup([Replicate(center + distance), Replicate(center - distance)] * n, spread)
         return math.log(found.high / found.low)
 
     assert width(pairs + 1) < width(pairs)
@@ -163,23 +173,24 @@ def test_more_replicates_of_the_same_spread_narrow_the_interval(
 
 @given(replicates, st.floats(0.01, 2), spreads)
 def test_replicates_that_disagree_more_widen_the_interval(
-    values: list[tuple[float, float]], more: float, spread: Spread
+    values: list[Replicate], more: float, spread: Spread
 ) -> None:
     """Replicates that disagree more leave more open."""
     assume(len(values) > 1)
-    center = sum(value for value, _ in values) / len(values)
-    assume(max(abs(value - center) for value, _ in values) > 1e-2)
-    wider = [(center + (value - center) * (1 + more), error) for value, error in values]
+    center = sum(each.value for each in values) / len(values)
+    assume(max(abs(each.value - center) for each in values) > 1e-2)
+    wider = [each._replace(value=center + (each.value - center) * (1 + more)) for each in values]
     one, other = speedup(values, spread), speedup(wider, spread)
     assert math.log(other.high / other.low) > math.log(one.high / one.low)
 
 
 @given(replicates, spreads, st.floats(1.1, 10))
 def test_a_noisier_machine_widens_the_interval(
-    values: list[tuple[float, float]], spread: Spread, factor: float
+    values: list[Replicate], spread: Spread, factor: float
 ) -> None:
     """What is known of other models counts for this one."""
     noisier = Spread(sd_log=spread.sd_log * factor, df=spread.df)
+    values = [each._replace(df=math.inf) for each in values]  # else it is known better, too
     one, other = speedup(values, spread), speedup(values, noisier)
     assert math.log(other.high / other.low) >= math.log(one.high / one.low)
 
@@ -238,17 +249,38 @@ def test_a_share_lies_in_its_interval(counts: tuple[int, int]) -> None:
     assert found.low < found.high
 
 
-variances = st.lists(
-    st.tuples(st.floats(1e-8, 1.0), st.integers(1, 9).map(float)), min_size=3, max_size=30
+series = st.lists(
+    st.builds(Scatter, st.floats(1e-8, 1.0), st.floats(0.0, 1e-3), st.integers(1, 9).map(float)),
+    min_size=1,
+    max_size=30,
 )
 
 
-@given(variances, st.floats(1e-2, 1e2))
-def test_pooling_scales_with_what_is_pooled(found: list[tuple[float, float]], by: float) -> None:
+@given(series, st.floats(1e-2, 1e2))
+def test_learning_scales_with_what_is_learnt_from(found: list[Scatter], by: float) -> None:
     """Noise that is larger by a factor gives a spread larger by it, worth as much."""
-    one = pool(found)
-    other = pool([(variance * by**2, df) for variance, df in found])
-    assert one is not None
-    assert other is not None
-    assert other.sd_log == pytest.approx(one.sd_log * by, rel=1e-6)
-    assert other.df == pytest.approx(one.df, rel=1e-6)
+    assumed = Spread(sd_log=0.006, df=3.0)
+    one = updated(assumed, found)
+    larger = [Scatter(each.variance * by**2, each.within * by**2, each.df) for each in found]
+    other = updated(Spread(sd_log=0.006 * by, df=3.0), larger)
+    assert other.sd_log == pytest.approx(one.sd_log * by, rel=1e-2)
+    assert other.df == pytest.approx(one.df, rel=5e-2)
+
+
+@given(series)
+def test_what_is_learnt_is_bounded(found: list[Scatter]) -> None:
+    """Whatever was seen, a spread is a positive number, and worth no more than its series."""
+    one = updated(Spread(sd_log=0.006, df=3.0), found)
+    assert 0 < one.sd_log < 100
+    assert 1 <= one.df <= min(30.0, 3.0 + sum(each.df for each in found)) + 1e-9
+
+
+@given(replicates, spreads, st.floats(1e-4, 0.5))
+def test_as_many_replicates_as_needed_are_enough(
+    values: list[Replicate], spread: Spread, target: float
+) -> None:
+    """As many as there are where the interval is narrow enough, and more where it is not."""
+    mean, found = moderated(values, spread), speedup(values, spread)
+    needed = replicates_needed(mean, target)
+    precise = math.log(found.high / found.low) / 2 <= math.log1p(target) * (1 + 1e-9)
+    assert (needed == len(values)) == precise

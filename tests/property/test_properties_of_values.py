@@ -208,7 +208,7 @@ records = st.builds(
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
     rested=st.booleans(),
     disturbed_turns=st.booleans(),
-    stopped=st.none() | st.sampled_from(StopReason), spread=spreads,
+    stopped=st.none() | st.sampled_from(StopReason), spread=spreads, target=st.none() | finite,
     notes=st.lists(texts, max_size=2).map(tuple), varies=st.lists(texts, max_size=2).map(tuple),
     device_name=st.none() | texts, environment_id=texts, seed=counts, started_at=texts,
     seconds=st.dictionaries(texts, finite, max_size=2), command=texts, log=st.none() | texts,

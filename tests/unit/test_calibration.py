@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import random
+import statistics
 from typing import TYPE_CHECKING
 
 import factories
@@ -19,7 +20,7 @@ from dynamometer.results.calibration_page import Calibration, write_page
 from dynamometer.results.cases import BASELINE, Protocol, StartMethod
 from dynamometer.results.metrics import KERNEL_TIME, LATENCY
 from dynamometer.results.records import ASSUMED_SPREAD, Measurement, Ratio, Record, Spread
-from dynamometer.results.spreads import learn
+from dynamometer.results.spreads import scatters
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,8 +83,8 @@ def test_what_is_assumed_too_small_gives_false_alarms() -> None:
     """The spread makes the difference, so a calibration can fail."""
     records = made_up(0.02)
     tiny = calibration.series(records, Protocol(), Spread(sd_log=0.002, df=30.0))
-    assert share(calibration.rates(tiny).false_alarms) > 0.3
-    assert share(calibration.rates(tiny).coverage) < 0.7
+    assert share(calibration.rates(tiny).false_alarms) > 0.1
+    assert share(calibration.rates(tiny).coverage) < 0.9
 
 
 def test_series_take_what_the_protocol_would() -> None:
@@ -129,7 +130,7 @@ def test_a_pair_is_judged_by_the_blocks_it_shared() -> None:
     first, second = (replicates.of_pair(record, (BASELINE, each)) for each in (arm, other))
     assert summary.summarize_case([first]).is_conclusive
     assert not summary.summarize_case([second]).is_conclusive
-    assert replicates.log_speedups(BASELINE, arm, [record]) == [(math.log(2.0), 0.0)]
+    assert replicates.log_speedups(BASELINE, arm, [record]) == [(math.log(2.0), 0.0, 1.0)]
     assert replicates.log_speedups(arm, other, [record]) == []
 
 
@@ -153,10 +154,10 @@ def test_arms_that_shared_no_block_teach_nothing() -> None:
         for model in MODELS
         for each in range(20)
     ]  # fmt: skip
-    found = learn([records])
-    assert found is not None
+    found = list(scatters(records))
+    assert len(found) == len(MODELS)
     alone = [replicates.of_pair(each, (BASELINE, "inductor")) for each in records]
-    assert found == learn([alone])
+    assert found == list(scatters(alone))
 
 
 def test_the_usual_way_is_judged_by_its_own_test() -> None:
@@ -187,7 +188,7 @@ def test_a_model_is_not_judged_by_itself() -> None:
         if record.case.model == "a"
     ]
     assert calibration.learnt_without([*records, *wild], "wild").sd_log < 0.005
-    assert calibration.learnt_without([*records, *wild], "a").df < 1
+    assert calibration.learnt_without([*records, *wild], "a").df < 3
 
 
 def test_a_page_is_written(tmp_path: Path) -> None:
@@ -288,3 +289,40 @@ def test_runs_of_another_kind_are_not_evaluated_together(
     assert cli.main(None, [*words, *fresh]) == 0
     assert cli.main(None, [*words, *elsewhere]) == 2
     assert "elsewhere is of processor Another CPU" in capsys.readouterr().err
+
+
+def test_first_runs_of_a_single_model_learn_from_nobody() -> None:
+    """Each result stands on what is assumed alone, which others would have outweighed."""
+    records = made_up(0.003, replicates=20)
+    wide = Spread(sd_log=0.05, df=8.0)
+    together, alone = (
+        calibration.series(records, Protocol(), wide, alone=alone) for alone in (False, True)
+    )
+    widths = [
+        statistics.fmean(math.log(each.ratio.high / each.ratio.low) for each in found)
+        for found in (together, alone)
+    ]
+    assert len(together) == len(alone)
+    assert widths[1] > 1.5 * widths[0]
+
+
+def test_how_often_identical_arms_are_accused() -> None:
+    """Of results that nothing disturbed; none of a calibration's arms disturb each other."""
+    records = made_up(0.003, replicates=5)
+    first_of_eager = next(arm for base, arm in PAIRS if base == BASELINE)
+    shifted = [
+        msgspec.structs.replace(
+            record,
+            measurements=(
+                *record.measurements,
+                *(
+                    factories.measurement("latency_alone", arm, (0.01 * factor,) * 2, (0, 1))
+                    for arm, factor in ((BASELINE, 1.5), (first_of_eager, 1.0))
+                ),
+            ),
+        )
+        for record in records
+    ]
+    assert share(calibration.accused(calibration.series(records, Protocol(), None))) == 0.0
+    found = calibration.series(shifted, Protocol(), None)
+    assert share(calibration.accused(found)) == pytest.approx(1 / len(PAIRS))

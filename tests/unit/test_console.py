@@ -4,10 +4,11 @@ import io
 import re
 
 import factories
+import msgspec
 import pytest
 
 from dynamometer.results.console import Console
-from dynamometer.results.records import Status
+from dynamometer.results.records import Spread, Status
 
 
 @pytest.mark.parametrize("reason", ["one", "two\nlines", "three\r\nof\nthem", None])
@@ -34,3 +35,29 @@ def test_a_line_says_when_compiling_has_paid() -> None:
         r", pays after 6,250 calls \[[\d,]+, [\d,]+\] \(caches filled: 250 \[\d+, \d+\]\)$",
         stream.getvalue().rstrip(),
     )
+
+
+def test_speedups_that_are_not_known_well_enough_are_named() -> None:
+    """With how many replicates would do, the fewest first; the CSV has them all."""
+    stream = io.StringIO()
+    console = Console(stream)
+    for index in range(10):
+        spread = Spread(sd_log=0.02 + 0.001 * index, df=8.0)
+        record = factories.measured_record(factories.case(f"m{index}"))
+        console.write([msgspec.structs.replace(record, spread=spread, target=0.01)])
+    console.close()
+    assert "not known as well as asked (--target): 10 of 10 speedups; " in stream.getvalue()
+    assert re.search(
+        r"replicates that would do \(-r\): m0 inductor \d\d, m1 .*, and 2 more\n", stream.getvalue()
+    )
+
+
+def test_nothing_is_said_of_speedups_that_are_known() -> None:
+    """Nor where nobody asked how well."""
+    stream = io.StringIO()
+    console = Console(stream)
+    record = factories.measured_record()
+    known = msgspec.structs.replace(record, spread=Spread(sd_log=0.001, df=8.0), target=0.01)
+    console.write([known])
+    console.close()
+    assert "not known" not in stream.getvalue()

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
+import statistics
 
-import numpy as np
 import pytest
 from scipy import stats
 
 from dynamometer.results import inference
-from dynamometer.results.inference import Verdict, adjusted, pool, verdict, wilson
+from dynamometer.results.inference import (
+    Mean,
+    Replicate,
+    Verdict,
+    adjusted,
+    half_width_log,
+    moderated,
+    replicates_needed,
+    verdict,
+    wilson,
+)
 from dynamometer.results.records import Ratio, Spread
 
 # Benjamini and Hochberg 1995, section 4: fifteen p-values, of which four are significant at 5 %.
@@ -54,51 +64,6 @@ def test_a_share_needs_a_trial() -> None:
         wilson(0, 0)
 
 
-@pytest.mark.parametrize("df", [2.0, 4.0, 10.0])
-def test_pooling_recovers_what_variances_were_drawn_from(df: float) -> None:
-    """Variances whose own variances are scaled inverse chi-square give that distribution back."""
-    rng = np.random.default_rng(0)
-    n, own_df, sd = 40_000, 2, 0.006
-    true = sd**2 * df / rng.chisquare(df, n)
-    seen = true * rng.chisquare(own_df, n) / own_df
-    found = pool([(float(each), own_df) for each in seen])
-    assert found is not None
-    assert found.df == pytest.approx(df, rel=0.1)
-    assert found.sd_log == pytest.approx(sd, rel=0.03)
-
-
-def test_pooling_equal_variances_counts_for_the_most() -> None:
-    """Where series differ by chance alone, the next one's variance is known, but not for ever."""
-    rng = np.random.default_rng(0)
-    seen = 0.004**2 * rng.chisquare(4, 4_000) / 4
-    found = pool([(float(each), 4) for each in seen])
-    assert found is not None
-    assert found.df == inference.MOST_DF
-    assert found.sd_log == pytest.approx(0.004, rel=0.02)
-
-
-def test_there_is_little_to_learn_from_little() -> None:
-    """Two series, or series without scatter, teach nothing."""
-    assert pool([]) is None
-    assert pool([(1e-5, 2.0), (2e-5, 2.0)]) is None
-    assert pool([(0.0, 2.0)] * 9) is None
-
-
-def test_moderated_intervals_cover() -> None:
-    """With variances that differ from model to model 95 % intervals cover 95 % of true values."""
-    rng = np.random.default_rng(1)
-    n, k, df, sd = 4_000, 3, 6.0, 0.005
-    sds = np.sqrt(sd**2 * df / rng.chisquare(df, n))
-    values = rng.normal(0.0, sds[:, None], (n, k))
-    spread = pool([(float(np.var(row, ddof=1)), k - 1.0) for row in values])
-    assert spread is not None
-    covered = 0
-    for row in values:
-        found = inference.ratio(*inference.moderated(list(map(float, row)), spread), k)
-        covered += found.low <= 1.0 <= found.high
-    assert covered / n == pytest.approx(0.95, abs=0.012)
-
-
 def ratio(value: float, half_width: float, p_value: float) -> Ratio:
     """Make an estimate."""
     low, high = value * math.exp(-half_width), value * math.exp(half_width)
@@ -116,8 +81,21 @@ def ratio(value: float, half_width: float, p_value: float) -> Ratio:
         (ratio(1.00, 0.05, 0.9), 0.9, Verdict.UNCLEAR),
         (ratio(1.03, 0.02, 0.01), 0.20, Verdict.UNCLEAR),
         (ratio(1.015, 0.01, 0.01), 0.01, Verdict.UNCLEAR),
+        (ratio(1.05, 0.04, 0.01), 0.01, Verdict.UNCLEAR),
+        (ratio(1.05, 0.02, 0.01), 0.01, Verdict.FASTER),
     ],
-    ids=["faster", "slower", "little", "nothing", "wide", "wide-at-1", "by-chance", "at-floor"],
+    ids=[
+        "faster",
+        "slower",
+        "little",
+        "nothing",
+        "wide",
+        "wide-at-1",
+        "by-chance",
+        "at-floor",
+        "across-floor",
+        "beyond-floor",
+    ],
 )
 def test_verdicts(found: Ratio, adjusted_p: float, wanted: Verdict) -> None:
     """A change must be neither chance nor of no interest; sameness needs a narrow interval."""
@@ -133,16 +111,52 @@ def test_averaging_ratios() -> None:
     assert inference.geometric_mean([]) is None
 
 
-def test_an_assumption_is_one_series_among_others() -> None:
-    """Without others it stands; with many that are as expected it is outweighed."""
-    assumed = Spread(sd_log=0.006, df=8.0)
-    assert inference.updated(assumed, []).sd_log == pytest.approx(0.006)
-    assert inference.updated(assumed, [(0.0, 2.0), (1.0, 0.0)]).sd_log == pytest.approx(0.006)
-    rng = np.random.default_rng(0)
-    # Variances whose prior has the assumption's degrees of freedom, as is the model.
-    truths = 0.012**2 * 8.0 / rng.chisquare(8.0, 2_000)
-    drawn = [(float(truth * rng.chisquare(2.0) / 2.0), 2.0) for truth in truths]
-    found = inference.updated(assumed, drawn)
-    assert found.sd_log == pytest.approx(0.012, rel=0.03)
-    assert found.df == 8.0
-    assert 0.006 < inference.updated(assumed, drawn[:4]).sd_log < 0.012
+def test_replicates_needed_by_hand() -> None:
+    """The fewest whose interval is narrow enough, if further ones vary as those there are."""
+    mean = Mean(value=0.3, error=0.02 / math.sqrt(3), df=10.0, n=3)
+    needed = replicates_needed(mean, 0.01)
+
+    def half(n: int) -> float:
+        return float(stats.t.ppf(0.975, 10 + n - 3)) * 0.02 / math.sqrt(n)
+
+    assert half(needed) <= math.log1p(0.01) < half(needed - 1)
+    assert needed == 18
+
+
+def test_no_more_replicates_than_there_are() -> None:
+    """An interval that is narrow enough needs none; what was found plays no part."""
+    for value in (0.0, 0.5):
+        assert replicates_needed(Mean(value, 0.001, 10.0, 3), 0.01) == 3
+        assert replicates_needed(Mean(value, 0.02, 10.0, 3), 0.01) > 3
+
+
+def test_replicates_needed_bring_the_interval_there() -> None:
+    """Measured so often, by processes that differ as much, it is as narrow as was asked."""
+    spread = Spread(sd_log=0.006, df=8.0)
+    three = [Replicate(value, 0.01, 11.0) for value in (-0.012, 0.0, 0.012)]
+    needed = replicates_needed(moderated(three, spread), 0.01)
+    assert 3 < needed < 30
+    sd = statistics.stdev(each.value for each in three)
+    more = [Replicate(sd * math.sqrt((needed - 1) / needed) * sign, 0.01, 11.0)
+            for sign in [-1.0, 1.0] * (needed // 2) + [0.0] * (needed % 2)]  # fmt: skip
+    assert half_width_log(*moderated(more, spread)[1:3]) == pytest.approx(math.log1p(0.01), rel=0.1)
+
+
+def test_both_parts_of_the_variance_by_hand() -> None:
+    """Between processes as is known, within them as their blocks say, and what is seen besides."""
+    spread = Spread(sd_log=0.006, df=8.0)
+    found = moderated([Replicate(0.01, 0.03), Replicate(0.03, 0.04)], spread)
+    known, own = 0.006**2 + (0.03**2 + 0.04**2) / 2, 0.02**2 / 2
+    assert found.value == pytest.approx(0.02)
+    assert found.error == pytest.approx(math.sqrt((8 * known + own) / 9 / 2))
+    assert (found.df, found.n) == (9.0, 2)
+
+
+def test_few_blocks_are_known_less() -> None:
+    """Where the part within is most of a variance, it counts for what its blocks are worth."""
+    spread = Spread(sd_log=0.006, df=30.0)
+    found = moderated([Replicate(0.0, 0.05, 3.0)] * 2, spread)
+    assert found.df == pytest.approx(2 * 3.0 + 1, rel=0.05)
+    assert moderated([Replicate(0.0, 0.0001, 3.0)] * 2, spread).df == 31.0
+    assert moderated([Replicate(0.0, 0.05, 1000.0)] * 2, spread).df == 31.0
+    assert moderated([Replicate(0.0, 0.05, 0.1)], spread).df == 1.0

@@ -1,15 +1,18 @@
+"""Whether arms disturb each other: one test over replicates, and what follows from it."""
+
 from __future__ import annotations
 
 import math
+import random
 
 import factories
 import msgspec
 import pytest
 
 from dynamometer.results.cases import BASELINE
-from dynamometer.results.interference import agree, seems_to_interfere
+from dynamometer.results.interference import disturb_each_other, shifts
 from dynamometer.results.records import Absence, Measurement, Record
-from dynamometer.results.spreads import learn
+from dynamometer.results.spreads import scatters
 from dynamometer.results.summary import summarize_case
 
 ALONE, BESIDE, APART = "latency_alone", "latency", "latency_apart"
@@ -20,65 +23,120 @@ def visits(metric: str, *seconds: float, arm: str = BASELINE) -> Measurement:
     return factories.measurement(metric, arm, seconds, tuple(range(len(seconds))))
 
 
+def two_arms(
+    alone: tuple[float, ...], beside: tuple[float, ...], other: float = 1.0
+) -> list[Measurement]:
+    """Make latencies of the baseline, and of an arm that is steady but for a factor alone."""
+    return [
+        visits(ALONE, *alone), visits(BESIDE, *beside),
+        visits(ALONE, *[0.5 * other] * len(alone), arm="inductor"),
+        visits(BESIDE, *[0.5] * len(beside), arm="inductor"),
+    ]  # fmt: skip
+
+
+def disturbed(*replicates: list[Measurement], blocks: tuple[int, ...] = ()) -> bool:
+    """Tell whether arms disturb each other in these replicates."""
+    return disturb_each_other([shifts(each, blocks) for each in replicates])
+
+
 @pytest.mark.parametrize(
-    ("alone", "beside", "seems"),
+    ("alone", "beside", "wanted"),
     [
         ((1.0, 1.0), (1.0, 1.0, 1.0), False),
-        ((1.0, 1.0), (1.01, 1.01, 1.01), False),
-        ((1.0, 1.0), (1.05, 1.05, 1.05), True),
-        ((1.05, 1.05), (1.0, 1.0, 1.0), True),
+        ((1.0, 1.0), (1.019, 1.019, 1.019), False),
+        ((1.0, 1.0), (1.1, 1.1, 1.1), True),
+        ((1.1, 1.1), (1.0, 1.0, 1.0), True),
         ((1.0, 1.0), (0.9, 1.05, 1.2), False),
-        ((0.9, 1.2), (1.05, 1.05, 1.05), False),
-        ((1.0, 1.0), (1.9, 2.0, 2.3), True),
+        ((1.0, 1.0), (1.9, 2.0, 2.1), True),
         ((1.0,), (1.5,), True),
     ],
-    ids=["same", "within-2-%", "slower", "faster", "scatter", "alone-too", "beyond-it", "single"],
+    ids=["same", "within-2-%", "slower", "faster", "scatter", "beyond-it", "single"],
 )
 def test_a_shift_is_told_from_scatter(
-    alone: tuple[float, ...], beside: tuple[float, ...], *, seems: bool
+    alone: tuple[float, ...], beside: tuple[float, ...], *, wanted: bool
 ) -> None:
-    """More than 2 %, and more than the scatter makes likely, of one arm against another."""
-    found = [visits(ALONE, *alone), visits(BESIDE, *beside)]
-    steady = [
-        visits(metric, *[0.5] * len(seconds), arm="inductor")
-        for metric, seconds in ((ALONE, alone), (BESIDE, beside))
-    ]
-    assert seems_to_interfere([*found, *steady]) is seems
-    assert not seems_to_interfere(found)
+    """More than 2 %, and more than moments differ, of one arm against another."""
+    assert disturbed(two_arms(alone, beside)) is wanted
+    assert not disturbed([visits(ALONE, *alone), visits(BESIDE, *beside)])
+
+
+def test_small_shifts_are_seen_in_several_replicates() -> None:
+    """One may have met another moment of the machine; as far in each it is the arms' doing."""
+    shifted = two_arms((1.0,) * 10, (1.04,) * 30)
+    assert not disturbed(shifted)
+    assert disturbed(shifted, shifted, shifted)
+
+
+def test_replicates_that_contradict_each_other_say_nothing() -> None:
+    """What comes and goes is the machine."""
+    found = [two_arms((1.0,) * 10, (beside,) * 30) for beside in (1.3, 1.0, 0.8)]
+    assert disturbed(found[0])
+    assert not disturbed(*found)
 
 
 def test_what_slows_all_arms_alike_is_the_machine() -> None:
     """It changes no speedup."""
-    found = [visits(ALONE, 1.0, 1.0), visits(BESIDE, 1.5, 1.5, 1.5)]
-    other = [visits(ALONE, 0.2, 0.2, arm="ts"), visits(BESIDE, 0.3, 0.3, 0.3, arm="ts")]
-    assert not seems_to_interfere([*found, *other])
-
-
-@pytest.mark.parametrize(("alone", "seems"), [(1.0, False), (1.25, False), (1.4, True)])
-def test_a_machine_whose_speed_varies_is_told_from_the_arms(alone: float, *, seems: bool) -> None:
-    """What one arm met alone and the other didn't is something that blocks met as well."""
-    speeds = [1.0, 1.0, 1.25, 1.25] * 8
-    halves = [speed / 2 for speed in speeds]
-    found = [
-        visits(ALONE, alone, alone), visits(BESIDE, *speeds),
-        visits(ALONE, 0.5, 0.5, arm="ts"), visits(BESIDE, *halves, arm="ts"),
-    ]  # fmt: skip
-    assert seems_to_interfere(found) is seems
-
-
-def test_a_single_block_that_is_far_off_is_no_moment() -> None:
-    """Where an arm was alone for several blocks, a moment is as many."""
-    found = [
-        visits(ALONE, *[1.5] * 4), visits(BESIDE, 1.5, *[1.0] * 39),
-        visits(ALONE, *[1.0] * 4, arm="ts"), visits(BESIDE, *[1.0] * 40, arm="ts"),
-    ]  # fmt: skip
-    assert seems_to_interfere(found)
+    assert not disturbed(two_arms((1.0, 1.0), (1.5, 1.5, 1.5), other=1 / 1.5))
 
 
 def test_an_arm_that_was_not_timed_alone_is_passed_over() -> None:
     """There is nothing to compare it with."""
     found = [visits(BESIDE, 1.0), visits(BESIDE, 1.0, arm="ts"), visits(ALONE, 9.0, arm="ts")]
-    assert not seems_to_interfere(found)
+    assert not disturbed(found)
+    assert not disturbed([])
+
+
+def test_disturbed_blocks_tell_nothing_of_interference() -> None:
+    """What something else slowed down doesn't count."""
+    found = two_arms((1.0, 1.0), (1.0, 9.0, 9.0, 1.0))
+    assert not disturbed(found, blocks=(1, 2))
+    assert disturbed(found, blocks=(0, 3))
+    assert not disturbed(found, blocks=(0, 1, 2, 3))
+
+
+def on_a_machine(
+    slow: float, fast: float, rng: random.Random, shift: float = 0.0
+) -> list[Measurement]:
+    """Draw a replicate: each arm alone at a moment of its own, then both in blocks.
+
+    Args:
+        slow: by how much the machine's speed differs from moment to moment.
+        fast: likewise from block to block.
+        rng: what is random is drawn from.
+        shift: what the baseline takes longer beside the other.
+    """
+
+    def seconds(moment: float, blocks: int, factor: float = 1.0) -> list[float]:
+        return [factor * math.exp(moment + rng.gauss(0.0, fast)) for _ in range(blocks)]
+
+    first, second, both = (rng.gauss(0.0, slow) for _ in range(3))
+    return [
+        visits(ALONE, *seconds(first, 10)), visits(ALONE, *seconds(second, 10), arm="inductor"),
+        visits(BESIDE, *seconds(both, 40, 1 + shift)),
+        visits(BESIDE, *seconds(both, 40), arm="inductor"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("replicates", [3, 5])
+@pytest.mark.parametrize(("slow", "fast"), [(0.0, 0.003), (0.01, 0.01), (0.05, 0.02), (0.2, 0.05)])
+def test_how_often_arms_are_accused_wrongly(slow: float, fast: float, replicates: int) -> None:
+    """Hardly ever, and in 5 % of cases where the machine varies by far more than is assumed."""
+    rng = random.Random(0)
+    accused = [
+        disturbed(*(on_a_machine(slow, fast, rng) for _ in range(replicates))) for _ in range(200)
+    ]
+    assert sum(accused) <= (0.06 if slow > 0.01 else 0.01) * len(accused)
+
+
+@pytest.mark.parametrize(
+    ("slow", "shift", "least"), [(0.003, 0.04, 0.95), (0.01, 0.08, 0.9), (0.05, 0.4, 0.85)]
+)
+def test_how_often_arms_that_do_are_noticed(slow: float, shift: float, least: float) -> None:
+    """The smaller what they do, the steadier a machine that takes."""
+    rng = random.Random(0)
+    noticed = [disturbed(*(on_a_machine(slow, slow, rng, shift) for _ in range(3)))
+               for _ in range(100)]  # fmt: skip
+    assert sum(noticed) >= least * len(noticed)
 
 
 def apart_record(*apart: Measurement, lost: tuple[str, ...] = ()) -> Record:
@@ -99,14 +157,14 @@ def turn(arm: str, block: int, *seconds: float) -> Measurement:
 def test_turns_apart_take_the_place_of_blocks() -> None:
     """The speedup is that of arms in processes of their own, over all turns."""
     record = apart_record(
-        turn(BASELINE, 0, 1.0, 1.0), turn("inductor", 0, 0.2, 0.2),
-        turn("inductor", 1, 0.25, 0.25), turn(BASELINE, 1, 1.0, 1.0),
+        turn(BASELINE, 0, 1.0, 1.0), turn("inductor", 0, 0.5, 0.5),
+        turn("inductor", 1, 0.51, 0.51), turn(BASELINE, 1, 1.0, 1.0),
     )  # fmt: skip
     case = summarize_case([record])
     (arm,) = case.arms
     assert (case.is_apart, case.interferes) == (True, False)
     assert arm.speedup is not None
-    assert arm.speedup.value == pytest.approx(20**0.5)
+    assert arm.speedup.value == pytest.approx((0.5 * 0.51) ** -0.5)
     assert case.baseline.latency_s == 1.0
 
 
@@ -134,34 +192,14 @@ def test_turns_that_say_the_same_leave_it_to_the_blocks() -> None:
     assert not disturbed.is_conclusive
 
 
-def test_turns_that_vary_too_much_leave_it_open() -> None:
-    """Neither blocks nor turns are to be trusted then."""
+def test_turns_that_vary_too_much_say_nothing() -> None:
+    """What isn't shown isn't said."""
     record = apart_record(
         turn(BASELINE, 0, 6.0), turn("inductor", 0, 2.0),
         turn("inductor", 1, 1.4), turn(BASELINE, 1, 3.6),
     )  # fmt: skip
     case = summarize_case([record])
-    assert (case.is_apart, case.interferes, case.is_conclusive) == (False, True, False)
-
-
-def test_a_few_blocks_that_are_far_off_hide_nothing() -> None:
-    """Such as the first alone, while another runtime's threads still spin."""
-    found = [
-        visits(ALONE, 1.5, 1.5, *[1.0] * 8), visits(BESIDE, *[1.5] * 10),
-        visits(ALONE, *[1.0] * 10, arm="ts"), visits(BESIDE, *[1.0] * 10, arm="ts"),
-    ]  # fmt: skip
-    assert seems_to_interfere(found)
-
-
-def test_disturbed_blocks_tell_nothing_of_interference() -> None:
-    """What something else slowed down doesn't count."""
-    found = [
-        visits(ALONE, 1.0, 1.0), visits(BESIDE, 1.0, 9.0, 9.0, 1.0),
-        visits(ALONE, 1.0, 1.0, arm="ts"), visits(BESIDE, 1.0, 1.0, 1.0, 1.0, arm="ts"),
-    ]  # fmt: skip
-    assert not seems_to_interfere(found, (1, 2))
-    assert seems_to_interfere(found, (0, 3))
-    assert not seems_to_interfere(found, (0, 1, 2, 3))
+    assert (case.is_apart, case.interferes, case.is_conclusive) == (False, False, True)
 
 
 def test_arms_apart_start_from_a_wider_assumption() -> None:
@@ -176,47 +214,11 @@ def test_arms_apart_start_from_a_wider_assumption() -> None:
     assert summarize_case([msgspec.structs.replace(record, disturbed_turns=True)]).is_disturbed
 
 
-@pytest.mark.parametrize(
-    ("ratios", "interferes"),
-    [
-        ((1.3, 1.3, 1.3), True),
-        ((1.3, 1.3, 1.0), True),
-        ((1.3, 1.0, 1.0), False),
-        ((1.3, 1.0), False),
-        ((1.01, 1.01, 1.01), False),
-        ((1.3,), True),
-    ],
-    ids=["all", "most", "few", "half", "within-2-%", "one"],
-)
-def test_most_replicates_have_to_say_so(ratios: tuple[float, ...], *, interferes: bool) -> None:
-    """A single one may have met a machine whose speed varied."""
-    records = [
-        factories.record(
-            replicate=replicate,
-            measurements=(
-                visits(ALONE, ratio, ratio), visits(ALONE, 0.5, 0.5, arm="inductor"),
-                visits(BESIDE, 1.0, 1.0), visits(BESIDE, 0.5, 0.5, arm="inductor"),
-            ),
-        )
-        for replicate, ratio in enumerate(ratios)
-    ]  # fmt: skip
-    assert summarize_case(records).interferes is interferes
-
-
 def test_turns_that_were_lost_in_every_replicate_leave_it_open() -> None:
     """Blocks in which arms may have disturbed each other conclude nothing, however many."""
     lost = apart_record(turn(BASELINE, 0, 1.0), lost=("inductor",))
     records = [msgspec.structs.replace(lost, replicate=each) for each in range(3)]
     assert not summarize_case(records).is_conclusive
-
-
-def test_the_first_blocks_follow_no_other_arm() -> None:
-    """An arm that is disturbed from the third block on is."""
-    found = [
-        visits(ALONE, *[1.0] * 6), visits(BESIDE, 1.0, 1.0, *[1.5] * 6),
-        visits(ALONE, *[1.0] * 6, arm="ts"), visits(BESIDE, *[1.0] * 8, arm="ts"),
-    ]  # fmt: skip
-    assert seems_to_interfere(found)
 
 
 def test_a_replicate_nobody_looked_at_is_taken_for_the_others() -> None:
@@ -263,7 +265,7 @@ def test_arms_that_rested_start_from_a_wider_assumption() -> None:
         for name in ("a", "b", "c", "d")
         for record in rested
     ]
-    assert learn([[each for each in cases if each.rested]]) is None
+    assert not list(scatters([each for each in cases if each.rested]))
 
 
 def test_arms_that_were_looked_at_tell_though_one_was_not() -> None:
@@ -278,17 +280,3 @@ def test_arms_that_were_looked_at_tell_though_one_was_not() -> None:
     assert summarize_case([record]).interferes
     calm = msgspec.structs.replace(record, measurements=(*found[:2], *found[3:]))
     assert not summarize_case([calm]).interferes
-
-
-@pytest.mark.parametrize(("ratio", "alike"), [(1.0, True), (1.01, True), (1.1, False)])
-def test_two_measurements_agree_within_their_scatter(ratio: float, *, alike: bool) -> None:
-    """Of the ratio of the arms: what slows both alike is no difference."""
-    seconds = [1.0, 1.001, 0.999, 1.0, 1.001, 0.999]
-    one = [visits(BESIDE, *seconds), visits(BESIDE, *seconds, arm="ts")]
-    other = [
-        visits(BESIDE, *[1.3 * each for each in seconds]),
-        visits(BESIDE, *[1.3 * ratio * each for each in seconds], arm="ts"),
-    ]
-    assert agree(one, other) is alike
-    wild = [visits(BESIDE, 0.5, 2.0, 1.0, 0.6, 1.7, 1.0), other[1]]
-    assert agree(one, wild)

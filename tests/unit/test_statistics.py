@@ -5,13 +5,15 @@ import random
 import statistics
 
 import factories
+import numpy as np
 import pytest
 from scipy import stats
 
 from dynamometer.results.cases import BASELINE
+from dynamometer.results.inference import Replicate
 from dynamometer.results.records import ASSUMED_SPREAD, Measurement, Ratio, Spread
 from dynamometer.results.replicates import speedup_over
-from dynamometer.results.statistics import log_speedup, speedup
+from dynamometer.results.statistics import log_speedup, speedup, trimmed_mean
 
 SPREAD = Spread(sd_log=0.004, df=11.0)
 
@@ -21,9 +23,7 @@ def independent_speedup(values: list[float], within: float) -> Ratio:
     n = len(values)
     own = sum((value - sum(values) / n) ** 2 for value in values)
     df = SPREAD.df + n - 1
-    variance = (SPREAD.df * SPREAD.sd_log**2 + own) / df
-    if n == 1:
-        variance += within**2
+    variance = (SPREAD.df * (SPREAD.sd_log**2 + within**2) + own) / df
     mean, error = sum(values) / n, math.sqrt(variance / n)
     low, high = stats.t.interval(0.95, df, loc=mean, scale=error)
     p_value = 2 * stats.t.sf(abs(mean) / error, df)
@@ -45,7 +45,7 @@ def independent_speedup(values: list[float], within: float) -> Ratio:
 )
 def test_speedup_against_an_independent_computation(values: list[float]) -> None:
     """Value, interval and p-value are those of a moderated t statistic, one replicate included."""
-    found = speedup([(value, 0.003) for value in values], SPREAD)
+    found = speedup([Replicate(value, 0.003) for value in values], SPREAD)
     wanted = independent_speedup(values, 0.003)
     for name in ("value", "low", "high", "p_value"):
         assert getattr(found, name) == pytest.approx(getattr(wanted, name), rel=1e-9), name
@@ -53,19 +53,27 @@ def test_speedup_against_an_independent_computation(values: list[float]) -> None
 
 
 def test_speedup_of_one_replicate_by_hand() -> None:
-    """One replicate stands on what is assumed: half width t(0.975, 8) = 2.306 times 0.6 %."""
-    found = speedup([(math.log(2.0), 0.0)], ASSUMED_SPREAD)
+    """One replicate stands on what is assumed: half width t(0.975, 3) = 3.182 times 0.8 %."""
+    found = speedup([Replicate(math.log(2.0))], ASSUMED_SPREAD)
     assert found.value == pytest.approx(2.0)
-    assert math.log(found.high / found.value) == pytest.approx(2.306004 * 0.006, rel=1e-6)
-    assert math.log(found.value / found.low) == pytest.approx(2.306004 * 0.006, rel=1e-6)
+    assert math.log(found.high / found.value) == pytest.approx(3.182446 * 0.008, rel=1e-6)
+    assert math.log(found.value / found.low) == pytest.approx(3.182446 * 0.008, rel=1e-6)
 
 
-def test_spread_within_counts_with_one_replicate_only() -> None:
-    """Blocks that disagree widen a screening interval; replicates speak for themselves."""
-    calm, noisy = ([(0.1, error)] for error in (0.0, 0.05))
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_the_error_within_counts_however_many_replicates(n: int) -> None:
+    """Replicates that agree by luck are known no better than their blocks allow."""
+    calm, noisy = ([Replicate(0.1, error)] * n for error in (0.0, 0.05))
     one, other = speedup(calm, SPREAD), speedup(noisy, SPREAD)
-    assert other.high - other.low > one.high - one.low
-    assert speedup(calm * 2, SPREAD) == speedup(noisy * 2, SPREAD)
+    assert math.log(other.high / other.low) > 5 * math.log(one.high / one.low)
+
+
+def test_the_case_that_was_found() -> None:
+    """Two replicates of 0.04, each known to 3 %, say less than one that is known so, not more."""
+    one, two = (speedup([Replicate(0.04, 0.03)] * n, ASSUMED_SPREAD) for n in (1, 2))
+    assert one.low < 1.0 < one.high
+    assert two.low < 1.0 < two.high
+    assert two.p_value > 0.05
 
 
 def test_speedup_needs_a_replicate() -> None:
@@ -82,11 +90,36 @@ def test_the_middle_half_of_blocks_against_scipy(blocks: int) -> None:
     order = tuple(range(blocks))
     before = factories.measurement(samples=tuple(map(math.exp, logs)), blocks=order)
     after = factories.measurement(arm="inductor", samples=(1.0,) * blocks, blocks=order)
-    mean, error = log_speedup(before, after)
+    mean, error, _ = log_speedup(before, after)
     assert mean == pytest.approx(stats.trim_mean(logs, 0.25))
     if blocks % 4 == 0:  # scipy takes the nominal share for the one that was cut
-        wanted = stats.mstats.trimmed_stde(logs, limits=(0.25, 0.25), inclusive=(True, True))
-        assert error == pytest.approx(float(wanted))
+        wanted = float(stats.mstats.trimmed_stde(logs, limits=(0.25, 0.25), inclusive=(True, True)))
+        winsorized = stats.mstats.winsorize(np.array(logs), (0.25, 0.25))
+        assert error == pytest.approx(wanted * math.sqrt(repetition(winsorized)))
+
+
+def repetition(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    """Say for how many neighbours one independent value counts, from their correlation."""
+    off = values - values.mean()
+    found = float((off[1:] * off[:-1]).sum() / (off**2).sum())
+    corrected = min(0.9, max(0.0, found + (1 + 4 * max(0.0, found)) / len(values)))
+    return (1 + corrected) / (1 - corrected)
+
+
+def test_blocks_that_resemble_their_neighbours_tell_less() -> None:
+    """The same blocks in another order have the same mean; how well it is known depends on it."""
+    rising = [0.001 * block for block in range(24)]
+    mixed = random.Random(0).sample(rising, len(rising))
+    drift, noise = trimmed_mean(rising), trimmed_mean(mixed)
+    assert drift.value == pytest.approx(noise.value)
+    assert drift.error > 2.5 * noise.error
+    assert drift.df < noise.df / 6
+
+
+def test_blocks_that_alternate_are_taken_for_independent() -> None:
+    """To count them for more would rest on a correlation that few blocks show badly."""
+    ups = [0.001 if block % 2 else -0.001 for block in range(16)]
+    assert trimmed_mean(ups).error == pytest.approx(0.001 / math.sqrt(15) / 0.5)
 
 
 def test_a_few_wild_blocks_change_little() -> None:
@@ -108,7 +141,8 @@ def test_log_speedup_by_hand() -> None:
     after = factories.measurement(
         arm="inductor", samples=(1.0, 1.0, 1.0, 2.0, 2.0), blocks=(0, 0, 0, 1, 1)
     )
-    mean, error = log_speedup(before, after)
+    mean, error, df = log_speedup(before, after)
+    assert df == 1.0
     differences = [math.log(2.0), math.log(4.0)]
     assert mean == pytest.approx(statistics.mean(differences))
     assert error == pytest.approx((differences[1] - differences[0]) / 2)
@@ -118,7 +152,9 @@ def test_log_speedup_uses_common_blocks_only() -> None:
     """A block one arm wasn't visited in is no comparison."""
     before = factories.measurement(samples=(2.0, 100.0), blocks=(0, 1))
     after = factories.measurement(arm="inductor", samples=(1.0, 0.001), blocks=(0, 2))
-    assert log_speedup(before, after) == (pytest.approx(math.log(2.0)), 0.0)
+    found = log_speedup(before, after)
+    assert found.value == pytest.approx(math.log(2.0))
+    assert found.error == 0.0
 
 
 def test_log_speedup_needs_a_common_block() -> None:

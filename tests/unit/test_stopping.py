@@ -4,9 +4,11 @@ import factories
 import msgspec
 import pytest
 
-from dynamometer.results.cases import BASELINE, BATCH_SIZES, Protocol
+from dynamometer.results.cases import BASELINE, BATCH_SIZES, SIZES, Protocol
 from dynamometer.results.records import Record, Spread, Status, StopReason
+from dynamometer.results.sizes import SizeSweep, metric_at
 from dynamometer.results.stopping import stop_reason
+from dynamometer.results.summary import summarize_case
 
 CALM = Spread(sd_log=0.001, df=8.0)
 NOISY = Spread(sd_log=0.2, df=8.0)
@@ -91,3 +93,61 @@ def test_a_search_ends_by_itself() -> None:
     end = msgspec.structs.replace(sizes[-1], outcome=factories.failure(Status.OOM))
     found = stop_reason([*sizes[:-1], end], Protocol(replicates=9, most_replicates=9))
     assert found is StopReason.FOUND
+
+
+def noisy_record(replicate: int, spread: Spread, within: float) -> Record:
+    """Make a replicate whose blocks differ."""
+    samples = tuple(0.010 * (1 + within * sign) for sign in (-1, 1, 1, -1, 1, -1, -1, 1))
+    blocks = tuple(range(len(samples)))
+    return factories.record(
+        replicate=replicate, spread=spread,
+        measurements=(
+            factories.measurement("latency", BASELINE, samples, blocks),
+            factories.measurement("latency", "inductor", (0.010,) * len(samples), blocks),
+        ),
+    )  # fmt: skip
+
+
+def test_replicates_that_agree_by_luck_are_no_reason_to_stop() -> None:
+    """Each is known no better than its blocks allow."""
+    calm, noisy = (
+        [noisy_record(each, CALM, within) for each in range(3)] for within in (0.001, 0.05)
+    )
+    assert stop_reason(calm, Protocol()) is StopReason.TARGET
+    assert stop_reason(noisy, Protocol()) is None
+
+
+@pytest.mark.parametrize("target", [None, 0.01])
+def test_how_many_replicates_it_would_take_is_said(target: float | None) -> None:
+    """Of speedups that are not known well enough, if it is known how well that is."""
+    calm, noisy = (
+        [
+            msgspec.structs.replace(noisy_record(each, CALM, within), target=target)
+            for each in range(3)
+        ]
+        for within in (0.001, 0.05)
+    )
+    assert summarize_case(calm).arms[0].replicates_needed is None
+    needed = summarize_case(noisy).arms[0].replicates_needed
+    assert (needed is not None) == (target is not None)
+    assert needed is None or needed > 10
+
+
+@pytest.mark.parametrize(
+    ("spread", "wanted"), [(CALM, StopReason.TARGET), (NOISY, None)], ids=["calm", "noisy"]
+)
+def test_sizes_are_known_as_well_as_was_asked(spread: Spread, wanted: StopReason | None) -> None:
+    """A sweep over sizes has an interval for each of them."""
+    sweep = SizeSweep(sizes=("1", "2"), frames=1, guards=(), specializations=(), recompiles=())
+    records = [
+        factories.record(
+            replicate=each, experiments=(SIZES,), sizes=sweep, spread=spread,
+            measurements=tuple(
+                factories.measurement(metric_at(size), arm, (0.010,) * 4, (0, 1, 2, 3))
+                for size in (0, 1)
+                for arm in (BASELINE, "inductor")
+            ),
+        )
+        for each in range(3)
+    ]  # fmt: skip
+    assert stop_reason(records, Protocol()) is wanted

@@ -6,8 +6,8 @@ import pytest
 
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import Verdict
-from dynamometer.results.records import Spread
-from dynamometer.results.spreads import learn
+from dynamometer.results.records import ASSUMED_SPREAD, Spread
+from dynamometer.results.spreads import learnt, scatters
 from dynamometer.results.summary import CaseSummary, summarize_case
 from dynamometer.results.verdicts import judge
 
@@ -87,10 +87,7 @@ def test_failed_arms_are_not_judged() -> None:
 
 
 def test_a_spread_is_learnt_from_replicates() -> None:
-    """Series that differ by 1 % between processes teach about that.
-
-    Not just that: variances of three values that happen to be equal are likelier of a larger one.
-    """
+    """Series that differ by 1 % between processes teach about that."""
     runs = []
     for run in range(4):
         records = []
@@ -99,10 +96,9 @@ def test_a_spread_is_learnt_from_replicates() -> None:
             seconds = {BASELINE: 0.010, "inductor": 0.008 * shift, "ts": 0.009 * shift}
             records.append(factories.measured_record(case, replicate=replicate, seconds=seconds))
         runs.append(records)
-    found = learn(runs)
-    assert found is not None
-    assert 0.01 < found.sd_log < 0.014
-    assert found.df == 4 * 2.0  # worth no more than what it was learnt from
+    found = learnt([each for records in runs for each in scatters(records)])
+    assert 0.009 < found.sd_log < 0.011
+    assert found.df <= ASSUMED_SPREAD.df + 4 * 2.0  # worth no more than what it was learnt from
 
 
 def test_nothing_is_learnt_from_single_replicates_or_disturbed_ones() -> None:
@@ -113,9 +109,9 @@ def test_nothing_is_learnt_from_single_replicates_or_disturbed_ones() -> None:
         for name in "abc"
         for record in measured(name, 0.008, 0.009, disturbed_blocks=(0, 1, 2, 3)).records
     ]
-    assert learn([single]) is None
-    assert learn([disturbed]) is None
-    assert learn([]) is None
+    assert not list(scatters(single))
+    assert not list(scatters(disturbed))
+    assert learnt([]) == ASSUMED_SPREAD
 
 
 def test_a_disturbed_replicate_takes_nothing_from_the_others() -> None:
@@ -135,7 +131,9 @@ def test_a_disturbed_replicate_takes_nothing_from_the_others() -> None:
         [*records[:-1], msgspec.structs.replace(records[-1], disturbed_blocks=(0, 1, 2, 3))]
         for records in runs
     ]
-    assert learn(wild) == learn([records[:-1] for records in runs]) != learn(runs)
+    first = [records[:-1] for records in runs]
+    found = [learnt([one for run in each for one in scatters(run)]) for each in (wild, first, runs)]
+    assert found[0] == found[1] != found[2]
 
 
 def test_the_spread_of_a_record_is_what_its_speedup_is_judged_by() -> None:
