@@ -162,35 +162,35 @@ class CaseToSpoil:
                     yield Target(one, other)
 
     def _counts(self, spoiling: Spoiling, target: Target) -> bool:
-        eager, exact = self.eager, self.exact
-        name = target.path
         match spoiling.part:
-            case Part.OUTPUT | Part.LOSS:
-                value = eager.outputs[name]
-                true = exact.outputs.get(name) if exact else None
-                return self._is_seen(value, changed(spoiling, value), true)
-            case Part.GRADIENT:
-                value = eager.gradients[name]
-                true = exact.gradients.get(name) if exact else None
-                other = eager.gradients.get(target.other)
-                return self._is_seen(
-                    value, changed(spoiling, value) if other is None else other, true
-                )
             case Part.UPDATE:
-                return self._update_is_seen(spoiling.factor, name)
-            case Part.BUFFER:
-                before = own_module(self.loaded.module).get_buffer(name)
-                true = exact.buffers.get(name) if exact else None
-                return self._is_seen(eager.buffers[name], before, true)
-            case Part.INPUT:
-                leaf = inputs_by_path(self.loaded.args, self.loaded.kwargs)[name]
-                assert isinstance(leaf, torch.Tensor)
-                return self._is_seen(leaf, changed(spoiling, leaf), leaf)
-            case Part.PARAMETER:
-                leaf = own_module(self.loaded.module).get_parameter(name).detach()
-                return self._is_seen(leaf, changed(spoiling, leaf), leaf)
+                return self._update_is_seen(spoiling.factor, target.path)
             case Part.MEMORY | Part.STALE:
                 return self._depends_on(spoiling.part)
+            case _:
+                right, true = self._right(spoiling.part, target.path)
+                return self._is_seen(right, self._wrong(spoiling, target, right), true)
+
+    def _right(self, part: Part, name: str) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Give what is right of a target, and the same in float64."""
+        if part is Part.INPUT:
+            leaf = inputs_by_path(self.loaded.args, self.loaded.kwargs)[name]
+            assert isinstance(leaf, torch.Tensor)
+            return leaf, leaf
+        if part is Part.PARAMETER:
+            parameter = own_module(self.loaded.module).get_parameter(name).detach()
+            return parameter, parameter
+        field = {Part.GRADIENT: "gradients", Part.BUFFER: "buffers"}.get(part, "outputs")
+        true = getattr(self.exact, field).get(name) if self.exact else None
+        return getattr(self.eager, field)[name], true
+
+    def _wrong(self, spoiling: Spoiling, target: Target, right: torch.Tensor) -> torch.Tensor:
+        """Give what is to stand in the place of what is right."""
+        if spoiling.part is Part.BUFFER:
+            return own_module(self.loaded.module).get_buffer(target.path)
+        if target.other:
+            return self.eager.gradients[target.other]
+        return changed(spoiling, right)
 
     def _is_seen(self, right: torch.Tensor, wrong: torch.Tensor, true: torch.Tensor | None) -> bool:
         return is_seen(right, wrong, true, SHARES[self.case.dtype])
@@ -300,7 +300,11 @@ def _seen(loaded: LoadedModel, mode: Mode, seed: int) -> Seen:
         for name, each in module.named_buffers()
         if name in before and not torch.equal(each, before[name])
     }
-    outputs = {path: leaf.detach().clone() for path, leaf in found.items() if _is_spoilable(leaf)}
+    outputs = {
+        path: leaf.detach().clone()
+        for path, leaf in found.items()
+        if isinstance(leaf, torch.Tensor) and _is_spoilable(leaf)
+    }
     return Seen(outputs, gradients, buffers)
 
 

@@ -280,35 +280,36 @@ class SpoiledArm:
 
     def _forward(self, *args: Any, **kwargs: Any) -> Any:
         self._calls += 1
-        if not self._is_now:
-            return self._loaded.module(*args, **kwargs)
-        match self._spoiling.part:
-            case Part.OUTPUT:
-                output = copy.deepcopy(self._loaded.module(*args, **kwargs))
-                self._spoil(by_path(output, "output")[self._target.path])
-                return output
-            case Part.LOSS:
-                loss = self._loaded.module(*args, **kwargs)
-                self._spoil(loss)
-                return loss
+        part = self._spoiling.part if self._is_now else Part.GRADIENT
+        match part:
             case Part.BUFFER:
                 return self._without_update(args, kwargs)
-            case Part.INPUT:
-                output = self._loaded.module(*args, **kwargs)
-                self._spoil(inputs_by_path(args, kwargs)[self._target.path])
-                return output
-            case Part.PARAMETER:
-                output = self._loaded.module(*args, **kwargs)
-                self._spoil(self._module.get_parameter(self._target.path))
-                return output
             case Part.MEMORY:
                 return self._remembered(args, kwargs)
             case Part.STALE:
                 self._weights = _values(self._module.named_parameters())
                 self._put(self._first_weights)
-                return self._loaded.module(*args, **kwargs)
-            case Part.GRADIENT | Part.UPDATE:
-                return self._loaded.module(*args, **kwargs)
+            case _:
+                pass
+        output = self._loaded.module(*args, **kwargs)
+        if part is Part.OUTPUT:
+            output = copy.deepcopy(output)  # parts of it may be the model's
+        self._spoil_around(part, output, args, kwargs)
+        return output
+
+    def _spoil_around(
+        self, part: Part, output: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        """Spoil what a call gave, or what it was made with."""
+        match part:
+            case Part.OUTPUT | Part.LOSS:
+                self._spoil(by_path(output, "output")[self._target.path])
+            case Part.INPUT:
+                self._spoil(inputs_by_path(args, kwargs)[self._target.path])
+            case Part.PARAMETER:
+                self._spoil(self._module.get_parameter(self._target.path))
+            case _:
+                pass
 
     def _spoil(self, leaf: object) -> None:
         assert isinstance(leaf, torch.Tensor)

@@ -8,7 +8,6 @@ they have: random draws in float64 are eager's.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -94,13 +93,13 @@ class TheirCheck:
             return results
         inputs = step.loaded.args
         module = own_module(step.loaded.module)
-        return collect_results(module, None, results, inputs)  # type: ignore[no-untyped-call]
+        return collect_results(module, None, results, inputs)
 
     def _in_float64(self, loaded: LoadedModel) -> Any:
         draws = DrawsOf(DTYPES[self._case.dtype])
         try:
             own = in_float64(loaded)
-            with draws if own else nullcontext():
+            with draws:
                 found = self._results(make_step(own.module, own, self._case.mode, self._seed))
         except Exception:  # noqa: BLE001  then directions are compared, as they do
             return None
