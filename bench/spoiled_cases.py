@@ -146,7 +146,7 @@ class CaseToSpoil:
             case Part.UPDATE if spoiling.name == ONE_PARAMETER:
                 yield from (Target(name) for name in self.eager.gradients)
             case Part.BUFFER:
-                yield from (Target(name) for name in self.eager.buffers)
+                yield from (Target(name) for name, _ in module.named_buffers())
             case Part.INPUT:
                 leaves = inputs_by_path(self.loaded.args, self.loaded.kwargs)
                 yield from (Target(path) for path, leaf in leaves.items() if _is_spoilable(leaf))
@@ -167,6 +167,8 @@ class CaseToSpoil:
                 return self._update_is_seen(spoiling.factor, target.path)
             case Part.MEMORY | Part.STALE:
                 return self._depends_on(spoiling.part)
+            case Part.BUFFER:
+                return self._moves(target.path)
             case _:
                 right, true = self._right(spoiling.part, target.path)
                 return self._is_seen(right, self._wrong(spoiling, target, right), true)
@@ -180,14 +182,12 @@ class CaseToSpoil:
         if part is Part.PARAMETER:
             parameter = own_module(self.loaded.module).get_parameter(name).detach()
             return parameter, parameter
-        field = {Part.GRADIENT: "gradients", Part.BUFFER: "buffers"}.get(part, "outputs")
+        field = "gradients" if part is Part.GRADIENT else "outputs"
         true = getattr(self.exact, field).get(name) if self.exact else None
         return getattr(self.eager, field)[name], true
 
     def _wrong(self, spoiling: Spoiling, target: Target, right: torch.Tensor) -> torch.Tensor:
         """Give what is to stand in the place of what is right."""
-        if spoiling.part is Part.BUFFER:
-            return own_module(self.loaded.module).get_buffer(target.path)
         if target.other:
             return self.eager.gradients[target.other]
         return changed(spoiling, right)
@@ -206,8 +206,21 @@ class CaseToSpoil:
                 return True
         return False
 
-    def _depends_on(self, part: Part) -> bool:
-        """Tell whether other inputs, or other weights, give other results."""
+    def _moves(self, name: str) -> bool:
+        """Tell whether a buffer changes in a call, or in one with other weights.
+
+        Statistics may have been set to those of the batch, so that no call changes them until
+        something is trained.
+        """
+        buffer = own_module(self.loaded.module).get_buffer(name)
+        for found in (self.eager, self._elsewhere(Part.STALE)):
+            now = found.buffers.get(name) if found else None
+            if now is not None and self._is_seen(now, buffer, None):
+                return True
+        return False
+
+    def _elsewhere(self, part: Part) -> Seen | None:
+        """Run eager with other weights, or on other inputs; `None` if it refuses them."""
         own = self.loaded.copy()
         with torch.no_grad():
             if part is Part.STALE:
@@ -220,19 +233,24 @@ class CaseToSpoil:
                     elif isinstance(leaf, torch.Tensor) and leaf.dim():
                         leaf.data.copy_(leaf.roll(1, -1))
         try:
-            other = _seen(own, self.case.mode, self.seed)
-        except Exception:  # noqa: BLE001  a model that refuses such inputs
+            return _seen(own, self.case.mode, self.seed)
+        except Exception:  # noqa: BLE001  whatever a model makes of such inputs
+            return None
+
+    def _depends_on(self, part: Part) -> bool:
+        """Tell whether other inputs, or other weights, give other results."""
+        other = self._elsewhere(part)
+        if other is None:
             return False
         pairs = [(self.eager.outputs, other.outputs, self.exact.outputs if self.exact else {})]
         if part is Part.STALE:
-            pairs += [
-                (self.eager.gradients, other.gradients, self.exact.gradients if self.exact else {})
-            ]
+            true = self.exact.gradients if self.exact else {}
+            pairs.append((self.eager.gradients, other.gradients, true))
         return any(
             name in wrong
             and wrong[name].shape == value.shape
-            and self._is_seen(value, wrong[name], true.get(name))
-            for right, wrong, true in pairs
+            and self._is_seen(value, wrong[name], exact.get(name))
+            for right, wrong, exact in pairs
             for name, value in right.items()
         )
 
