@@ -19,6 +19,7 @@ import logging
 import sys
 import time
 import warnings
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,7 @@ from their_check import TheirCheck
 
 from dynamometer.common.arms import load_backend
 from dynamometer.common.checking import check_first_calls, check_later_calls
-from dynamometer.common.outcome import NondeterministicError, SkippedError, WrongResultError
+from dynamometer.common.outcome import WrongResultError
 from dynamometer.common.snapshots import Snapshot
 from dynamometer.common.steps import make_step
 from dynamometer.dynamo import state
@@ -70,39 +71,55 @@ ARMS = (BASELINE, "aot_eager", "inductor")
 SEEDS = (0, 1, 2)
 DTYPES = (Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.AMP)
 MUTATION, RIGHT, LEFT_OUT = "mutation", "right", "left out"
+BEGUN, ENDED = "begun", "ended"
+_MOST_DEATHS = 2
 
 
-@dataclass(frozen=True)
+_KEY = ("what", "suite", "model", "mode", "dtype", "shapes", "seed", "spoiling", "arm")
+
+
 class Log:
     """Results on disk, one on each line.
 
     Attributes:
-        path: of the file.
         entries: what stands there.
     """
 
-    path: Path
-    entries: list[dict[str, Any]]
-
-    @classmethod
-    def open(cls, path: Path) -> Log:
+    def __init__(self, path: Path) -> None:
         """Read what is there; a last line that was cut off is left out."""
-        lines = path.read_text().splitlines() if path.exists() else []
-        entries = []
-        for line in lines:
+        self._path = path
+        self._counts: Counter[tuple[Any, ...]] = Counter()
+        self.entries: list[dict[str, Any]] = []
+        for line in path.read_text().splitlines() if path.exists() else []:
             with suppress(json.JSONDecodeError):
-                entries.append(json.loads(line))
-        return cls(path, entries)
+                self._take(json.loads(line))
 
     def has(self, **key: Any) -> bool:
-        """Tell whether there is an entry with these values."""
-        return any(all(each.get(name) == key[name] for name in key) for each in self.entries)
+        """Tell whether there is an entry of a key, those names that it lacks being absent."""
+        return self._counts[_key_of(key)] > 0
 
     def add(self, **entry: Any) -> None:
         """Append an entry."""
-        self.entries.append(entry)
-        with self.path.open("a") as file:
+        self._take(entry)
+        with self._path.open("a") as file:
             file.write(json.dumps(entry) + "\n")
+
+    def begin(self, **key: Any) -> bool:
+        """Note that a case is begun, and tell whether to: not if the process died of it twice."""
+        begun, ended = (self._counts[_key_of({"what": what, **key})] for what in (BEGUN, ENDED))
+        if begun - ended >= _MOST_DEATHS:
+            self.add(what=LEFT_OUT, **key, reason="the process died of it, or was killed, twice")
+            return False
+        self.add(what=BEGUN, **key)
+        return True
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        self.entries.append(entry)
+        self._counts[_key_of(entry)] += 1
+
+
+def _key_of(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(entry.get(name) for name in _KEY)
 
 
 def main() -> int:
@@ -124,7 +141,7 @@ def main() -> int:
     options = parser.parse_args()
     logging.getLogger("torch").setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    log = Log.open(options.log)
+    log = Log(options.log)
     _work(options, log)
     text = page(log.entries, SPOILINGS)
     if options.output:
@@ -177,7 +194,7 @@ def _spoil_case(spec: ModelSpec, case: Case, log: Log) -> None:
         if case.mode in each.modes and case.dtype in each.dtypes
         and not log.has(what=MUTATION, spoiling=each.name, **key)
     ]  # fmt: skip
-    if not wanted or log.has(what=LEFT_OUT, **key):
+    if not wanted or log.has(what=LEFT_OUT, **key) or not log.begin(**key):
         return
     with state.running(case.mode, None):
         try:
@@ -191,6 +208,7 @@ def _spoil_case(spec: ModelSpec, case: Case, log: Log) -> None:
             took_s = round(time.monotonic() - started, 2)
             log.add(what=MUTATION, **key, spoiling=spoiling.name, **found, seconds=took_s)
             _show(key, spoiling.name, found)
+    log.add(what=ENDED, **key)
 
 
 def _show(key: Mapping[str, str], name: str, found: Mapping[str, Any]) -> None:
@@ -278,10 +296,11 @@ def _try_right_arms(options: argparse.Namespace, spec: ModelSpec, case: Case, lo
         for seed in options.seed or SEEDS:
             key = {**_key(case), "shapes": shapes, "seed": seed}
             wanted = [arm for arm in options.arm or ARMS if not log.has(what=RIGHT, arm=arm, **key)]
-            if not wanted or log.has(what=LEFT_OUT, **key):
+            if not wanted or log.has(what=LEFT_OUT, **key) or not log.begin(**key):
                 continue
             with state.running(case.mode, None, dynamic=own.dynamic):
                 _try_arms(spec, own, wanted, key, log)
+            log.add(what=ENDED, **key)
 
 
 def _try_arms(
@@ -290,9 +309,6 @@ def _try_arms(
     try:
         loaded = load(spec, case, int(key["seed"]))
         reference = build_reference(loaded, spec, case, int(key["seed"]))
-    except (SkippedError, NondeterministicError) as error:
-        log.add(what=LEFT_OUT, **key, reason=_reason(error))
-        return
     except Exception as error:  # noqa: BLE001  models fail for many reasons; the page says so
         log.add(what=LEFT_OUT, **key, reason=_reason(error))
         return
