@@ -224,7 +224,9 @@ def check_again(context: Context, arm: CompiledArm, reference: Reference) -> Com
     """
     now = stopwatch(context).now
     with context.stages.at(Stage.RUN, arm.name):
-        checks = check_later_calls(arm.step, arm.start, reference, arm.checks, now)
+        checks = check_later_calls(
+            arm.step, arm.start, reference, arm.checks, now, briefly=context.job.replicate > 0
+        )
     return replace(arm, checks=checks)
 
 

@@ -102,11 +102,14 @@ def look(
             found |= leaves.collect(take(call), f"output{size}")
             continue
         weights = _weights(step)
+        inputs = _inputs_with_gradients(step)
+        for each in inputs.values():
+            each.grad = None
         kept = before if index == 0 else Snapshot.of(step.loaded)
         found |= leaves.collect(take(call), f"loss{size}")
         updates |= _wrong_updates(kept, weights)
         if index in ends:
-            found |= _gradients(weights, size, most_elements)
+            found |= _gradients({**weights, **inputs}, size, most_elements)
     changed = before.changes()
     if step.mode is Mode.TRAINING:
         trained = {f"{CHANGE}parameters.{name}" for name in _weights(step)}
@@ -119,8 +122,16 @@ def _weights(step: Step) -> dict[str, nn.Parameter]:
     return {name: each for name, each in named if each.requires_grad}
 
 
+def _inputs_with_gradients(step: Step) -> dict[str, torch.Tensor]:
+    inputs = leaves.by_path(
+        [(each.args, dict(each.kwargs)) for each in step.loaded.calls], "inputs"
+    )
+    tensors = {path: each for path, each in inputs.items() if isinstance(each, torch.Tensor)}
+    return {path: each for path, each in tensors.items() if each.requires_grad and each.is_leaf}
+
+
 def _gradients(
-    weights: Mapping[str, nn.Parameter], size: str, most_elements: int | None
+    weights: Mapping[str, torch.Tensor], size: str, most_elements: int | None
 ) -> dict[str, Leaf]:
     """Give gradients; where there is none it is zero, as autograd and AOTAutograd may choose."""
     found = {}

@@ -29,12 +29,8 @@ if TYPE_CHECKING:
     from dynamometer.results.cases import Case
 
 FEWEST_RUNS, MOST_RUNS = 2, 16
-"""Of eager with other roundings: before an arm is judged, and before it is accused."""
-
-_LATER = 4.0
-"""How many times larger roundings are in runs beyond the fewest: rounding decides now and then
-which activation is cut off, or which value is the largest, and the more is changed the sooner
-such a case is among the runs."""
+"""Of eager with other roundings: before an arm is judged, and before it is accused. Now and then
+rounding decides which activation is cut off, or which value is the largest; some of 16 show it."""
 
 
 def reference_of(
@@ -58,10 +54,9 @@ def reference_of(
     is_amp = case.dtype is Dtype.AMP
     dtype = torch.get_autocast_dtype(case.device) if is_amp else DTYPES[case.dtype]
 
-    def fresh(roundings: float, draw: int) -> Step:
+    def fresh(draw: int) -> Step:
         # A forward that changes its buffers or inputs changes only those of its own copy.
-        share = roundings * change_of(dtype)
-        own = nudged(loaded, share, draw) if roundings else loaded.copy()
+        own = nudged(loaded, change_of(dtype), draw) if draw else loaded.copy()
         return make_step(own.module, own, case.mode, settings.seed)
 
     @contextmanager
@@ -86,7 +81,7 @@ class Reference:
 
     def __init__(
         self,
-        fresh: Callable[[float, int], Step],
+        fresh: Callable[[int], Step],
         wide: Callable[[], AbstractContextManager[Step]],
         settings: Settings,
         announced: Callable[[], AbstractContextManager[None]] = nullcontext,
@@ -94,8 +89,8 @@ class Reference:
         """Run eager twice, each time on a copy of its own.
 
         Args:
-            fresh: gives a step on a copy of the model whose weights and inputs are changed by so
-                many roundings, drawn from a seed.
+            fresh: gives a step on a copy of the model; whose weights and inputs are changed by a
+                few roundings, drawn from a seed, unless that is 0.
             wide: gives a step in float64, to be taken within the context.
             settings: `alteration` is left out, and found out here.
             announced: the context of runs that are made later, while an arm is judged.
@@ -109,7 +104,7 @@ class Reference:
         self.settings = settings
         self._expected: dict[Call, Expected] = {}
         self._runs = 0
-        own, again = self._fresh(0.0, 0), self._fresh(0.0, 0)
+        own, again = self._fresh(0), self._fresh(0)
         starts = Snapshot.of(own.loaded), Snapshot.of(again.loaded)
         self._eager = {
             call: make_call(own, starts[0], call, settings) for call in (Call.FIRST, Call.SECOND)
@@ -160,9 +155,8 @@ class Reference:
         """Make runs of eager until there are so many."""
         while self._runs < runs:
             self._runs += 1
-            roundings = 1.0 if self._runs <= FEWEST_RUNS else _LATER
             with suppress(Exception):  # a model may refuse inputs that are off by a rounding
-                self._add(self._take_calls(self._fresh(roundings, self._runs)))
+                self._add(self._take_calls(self._fresh(self._runs)))
 
     def _begin(self) -> None:
         if not self._expected:
@@ -189,7 +183,7 @@ class Reference:
 
     def _try_other_inputs(self) -> None:
         for alteration in Alteration:
-            own = self._fresh(0.0, 0)
+            own = self._fresh(0)
             settings = replace(self.settings, alteration=alteration)
             try:
                 found = make_call(own, Snapshot.of(own.loaded), Call.ALTERED, settings)

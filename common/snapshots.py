@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from dynamometer.common.steps import own_module
-from dynamometer.dynamo import leaves
+from dynamometer.dynamo import leaves, state
 from dynamometer.dynamo.expected import CHANGE
 from dynamometer.results.cases import Mode
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from dynamometer.common.suite import LoadedModel
     from dynamometer.dynamo.leaves import Leaf
 
-_OTHER_INPUT, _OTHER_WEIGHT = 0.875, 0.9375
-"""What a changed input and a changed weight are multiplied by: exact in every precision, far more
-than rounding, and in range wherever the original is."""
+_FACTORS = (1.0, 0.875, 0.75)
+"""What elements of changed inputs and weights are multiplied by: exact in every precision, far more
+than rounding, and in range wherever the original is. Not all by the same, which a normalisation
+would undo."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,13 @@ class Alteration(Enum):
     NUMBERS = "numbers"
 
 
-@torch.no_grad()
+@state.without_gradients()
 def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     """Change inputs in place, and in training weights too, the same in every copy of a model.
 
-    Numbers are scaled; whole numbers change places along the last dimension, so that none leaves
-    its range. In inference weights stay: a backend may take them for constants.
+    Numbers are scaled, each by one of three factors; whole numbers change places along the last
+    dimension, so that none leaves its range. In inference weights stay: a backend may take them for
+    constants.
     """
     # A tensor that is an input twice is changed once, as its copies are where they are two.
     once = {id(value): (path, value) for path, value in _state(loaded).items()}
@@ -81,12 +83,19 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
         if not isinstance(value, torch.Tensor) or _overlaps(value) or value.is_nested:
             continue
         if path.startswith("inputs") and _is_number(value):
-            value.mul_(_OTHER_INPUT)
+            value.mul_(_factors(value))
         elif path.startswith("inputs") and alteration is Alteration.NUMBERS_AND_INDICES:
             if value.dim() and value.layout is torch.strided:
                 value.copy_(value.roll(1, dims=-1))
         elif path.startswith("parameters") and mode is Mode.TRAINING:
-            value.mul_(_OTHER_WEIGHT)
+            value.mul_(_factors(value))
+
+
+def _factors(value: torch.Tensor) -> torch.Tensor:
+    """Draw a factor for each element: always the same ones."""
+    generator = torch.Generator().manual_seed(value.numel())
+    drawn = torch.randint(len(_FACTORS), tuple(value.shape), generator=generator)
+    return torch.tensor(_FACTORS)[drawn].to(value.device, value.dtype)
 
 
 def _is_number(value: torch.Tensor) -> bool:
@@ -134,7 +143,7 @@ def _overlaps(tensor: torch.Tensor) -> bool:
     )
 
 
-@torch.no_grad()
+@state.without_gradients()
 def _put_back(now: object, kept: object) -> bool:
     if not isinstance(now, torch.Tensor) or not isinstance(kept, torch.Tensor):
         return now is kept or (type(now) is type(kept) and bool(now == kept))

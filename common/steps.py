@@ -233,21 +233,34 @@ def _forward(compiled: Callable[..., Any], inputs: Inputs) -> Callable[[], Any]:
 
 
 def nudged(loaded: LoadedModel, share: float, seed: int) -> LoadedModel:
-    """Give a copy of a configured model whose weights and inputs are off by a share at most."""
+    """Give a copy of a configured model whose weights and inputs are off by a share at most.
+
+    Whole numbers are left, unless they are all there is.
+    """
     generator = torch.Generator().manual_seed(seed)
-    change = partial(nudge, share=share, generator=generator)
+    numbers = [*loaded.module.parameters(), *_float_inputs(loaded)]
+    only_whole = all(bool((each == each.round()).all()) for each in numbers)
+    change = partial(nudge, share=share, generator=generator, whole=only_whole)
     own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, change))
-    with torch.no_grad():
+    with state.without_gradients():
         for each in own.module.parameters():
             each.copy_(change(each))
     return own
+
+
+def _float_inputs(loaded: LoadedModel) -> list[torch.Tensor]:
+    every = tree_leaves([(each.args, dict(each.kwargs)) for each in loaded.calls])
+    tensors = [each for each in every if isinstance(each, torch.Tensor)]
+    return [each for each in tensors if each.is_floating_point()]
 
 
 def in_float64(loaded: LoadedModel) -> LoadedModel:
     """Give a copy of a configured model that computes in float64, without autocast."""
 
     def widen(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.double() if tensor.is_floating_point() else tensor
+        if not tensor.is_floating_point():
+            return tensor
+        return tensor.detach().double().requires_grad_(tensor.requires_grad)
 
     own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, widen))
     module = own.module.module if isinstance(own.module, Autocast) else own.module

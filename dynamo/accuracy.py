@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.dynamo.deviation import MOST_ROUNDING, Deviation
+from dynamometer.dynamo.deviation import MOST_ROUNDING, ZERO, Deviation
 from dynamometer.dynamo.expected import are_equal, no_change
 from dynamometer.dynamo.numbers import distances, root_mean_square
 from dynamometer.results.cases import Dtype, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from dynamometer.dynamo.expected import Expected, Rounding
     from dynamometer.dynamo.leaves import Leaf, Leaves
@@ -43,9 +43,6 @@ and GPUs 1e-3, where convolutions use TF32; ten times as much in training). In h
 rounding (`torch.testing.assert_close` takes 1e-3 and 1.6e-2): what is more must be rounding that
 eager shows as well.
 """
-
-_ZERO = 0.01
-"""Values in float64 that are a smaller share of rounding are zero in exact arithmetic."""
 
 _UNLIKE, _UNLIKE_TOLERANCES = 30.0, 10.0
 """If float64 is this many times farther from eager than rounding takes it, and this many
@@ -83,9 +80,9 @@ def tolerance_of(device: str, dtype: Dtype, mode: Mode) -> float:
 def compare(expected: Expected, actual: Leaves, tolerance: float) -> Comparison:
     """Judge the leaves of a call.
 
-    A deviation is measured from eager's value or from float64's, whichever a leaf agrees with, as
-    an arm may be more accurate than eager. NaN agrees with NaN, and an infinity with itself.
-    Integers must be equal where no run of eager differs.
+    A deviation is measured from float64's result, as an arm may be more accurate than eager; from
+    eager's where float64 has none, or computed something else. NaN agrees with NaN, and an infinity
+    with itself. Integers must be equal where no run of eager differs.
 
     Args:
         expected: what it is to come to.
@@ -181,11 +178,11 @@ def _compare_objects(leaf: Leaf, actual: Leaf) -> Comparison:
 
 
 def _compare_integers(expected: Expected, path: str, actual: torch.Tensor) -> Comparison:
-    """Compare where rounding decides nothing, as it does between indices of almost equal values."""
+    """Compare indices and the like: where rounding decides, any that a run gave is right."""
     wrong = expected.eager.centre[path].value != actual
-    for rounding in (expected.eager, expected.truth):
-        if rounding is not None and path in rounding.spread:
-            wrong &= ~rounding.spread[path]
+    for rounding in filter(None, (expected.eager, expected.truth)):
+        for other in rounding.others.get(path, ()):
+            wrong &= other != actual
     differing = int(wrong.sum())
     if differing:
         return Comparison(math.inf, f"{differing} elements differ", may_be_rounding=True)
@@ -199,17 +196,15 @@ def _compare_values(
     if eager.numel() and bool(eager.isnan().all()):
         is_nan = bool(actual.isnan().all())
         return Comparison() if is_nan else _accusation("it is not NaN everywhere, as in eager")
-    problems = []
-    for name, rounding in _referees(expected, path, tolerance):
-        found = Deviation.of(rounding, path, actual)
-        problem = found.problem(tolerance)
-        if problem is None and found.rounding_share <= MOST_ROUNDING:
-            return Comparison(_relative(eager, actual))
-        if problem is None:
-            is_zero = _is_zero(expected.truth, path)
-            return Comparison(loose={} if is_zero else {path: found.rounding_share})
-        problems.append(f"{problem} ({name})")
-    return _accusation("; ".join(problems))
+    rounding = _referee(expected, path, tolerance)
+    found = Deviation.of(rounding, path, actual)
+    problem = found.problem(tolerance)
+    if problem:
+        return _accusation(problem)
+    if found.rounding_share <= MOST_ROUNDING:
+        return Comparison(_relative(eager, actual))
+    is_zero = _is_zero(expected.truth, path)
+    return Comparison(loose={} if is_zero else {path: found.rounding_share})
 
 
 def _accusation(problem: str) -> Comparison:
@@ -218,23 +213,21 @@ def _accusation(problem: str) -> Comparison:
 
 def _is_zero(truth: Rounding | None, path: str) -> bool:
     """Tell whether a leaf is zero in exact arithmetic, so that only rounding is to be seen."""
-    if truth is None or path not in truth.spread:
+    if truth is None or path not in truth.spreads:
         return False
-    size = root_mean_square(truth.centre[path].value)
-    return size < _ZERO * root_mean_square(truth.spread[path])
+    return root_mean_square(truth.centre[path].value) < ZERO * truth.spreads[path].overall
 
 
-def _referees(expected: Expected, path: str, tolerance: float) -> Iterator[tuple[str, Rounding]]:
-    """Give what a leaf may agree with: eager's, and float64's where that computed the same."""
+def _referee(expected: Expected, path: str, tolerance: float) -> Rounding:
+    """Give what a leaf is to agree with: float64's result, unless that computed something else."""
     eager, truth = expected.eager, expected.truth
-    yield "against eager", eager
-    if truth is None or path not in truth.spread:
-        return
+    if truth is None or path not in truth.spreads:
+        return eager
     distance = root_mean_square(truth.centre[path].value - eager.centre[path].value)
-    usual = root_mean_square(eager.spread[path]) if path in eager.spread else 0.0
+    usual = eager.spreads[path].overall if path in eager.spreads else 0.0
     size = root_mean_square(eager.centre[path].value)
-    if distance <= max(_UNLIKE * usual, _UNLIKE_TOLERANCES * tolerance * size):
-        yield "against float64", truth
+    is_like = distance <= max(_UNLIKE * usual, _UNLIKE_TOLERANCES * tolerance * size)
+    return truth if is_like else eager
 
 
 def _relative(expected: torch.Tensor, actual: torch.Tensor) -> float:

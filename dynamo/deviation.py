@@ -8,47 +8,55 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.dynamo.numbers import (
-    distances,
-    finite,
-    magnitudes_of,
-    root_mean_square,
-    typical,
-)
+from dynamometer.dynamo.numbers import finite
+from dynamometer.dynamo.spread import Centre, Distance, Spread
 
 if TYPE_CHECKING:
     from dynamometer.dynamo.expected import Rounding
 
 ROUNDING_MULTIPLE = 32.0
-"""An element may be off by this many times what rounding changes there, or in others of its
+"""An element may be off by this many times what rounding changes there, or usually in others of its
 magnitude, in any of the runs of eager.
 
 Right arms need up to 30 of three runs and 16 of nine, in the convolutional networks that are worst
 (docs/decisions/0011-correctness.md).
 """
 
+SURPRISE_MULTIPLE = 4.0
+"""Or this many times the greatest surprise among the runs themselves (`Spread.surprise`)."""
+
+ZERO_MULTIPLE = 128.0
+"""What is zero in exact arithmetic is rounding in an arm, too, however it sums."""
+
+ZERO = 0.01
+"""Values that are a smaller share of rounding are zero in exact arithmetic."""
+
+MEAN_SQUARE_MULTIPLES = {torch.float16: 3.0, torch.bfloat16: 3.0}
 MEAN_SQUARE_MULTIPLE = 4.0
-"""And elements of one magnitude by this many times in the mean square: many errors that are small
-one by one are no rounding. PyTorch's harness allows 2 to 3 times eager's error against float64
-(`same` in `torch/_dynamo/utils.py`)."""
+"""And elements of one magnitude by this many times in the mean square, by the dtype that rounds:
+many errors that are small one by one are no rounding. PyTorch's harness allows 2 to 3 times eager's
+error against float64 (`same` in `torch/_dynamo/utils.py`)."""
+
+MEAN_SQUARE_SHARE = 0.3
+"""Of the tolerance, which they may be off by in the mean square whatever eager's rounding."""
 
 LARGEST_MEAN_SQUARE, LEAST_MULTIPLE = 0.5, 1.5
 """But by no more than this share of their size, or this many times what rounding changes if that is
 more: a result that is missing is no rounding."""
 
-MEAN_SQUARE_SHARE = 0.3
-"""Of the tolerance, which they may be off by in the mean square whatever eager's rounding."""
+SLOPE_MULTIPLE, SLOPE_ERRORS = 8.0, 4.0
+"""A result may be another multiple of what is expected by the tolerance, this many times what any
+run is, and this many standard errors of what rounding by itself would make it."""
 
 MOST_ROUNDING = 0.05
 """Where rounding is a larger share of the values, only large errors show, and that is said."""
 
 _TINY = float(torch.finfo(torch.float32).tiny)
 
-_ALL = 0.5
-"""A share of the values that makes rounding all there is to see."""
-
 _FEWEST = 8
-"""Elements whose mean square says something."""
+"""Elements whose mean square says as much as that of many; of fewer it varies more."""
+
+_FEW_MULTIPLE = 2.0
 
 
 @dataclass(frozen=True)
@@ -56,85 +64,89 @@ class Deviation:
     """One leaf of an arm beside the values it is compared with.
 
     Attributes:
-        values: expected.
-        distances: of the arm's from these; infinite where only one is finite.
-        actual: the arm's.
-        spread: largest deviation of each element in any run of eager.
-        magnitudes: which elements are of one magnitude: an index for each, 0 for zero and for
-            whatever is not finite.
-        typical: root mean square of `spread` for each magnitude.
-        least: what a zero may be off by: a rounding of 1, or of the largest value if that is less.
+        centre: what is expected.
+        actual: the arm's values.
+        distance: of the one from the other.
+        spread: how far runs of eager are from what is expected.
     """
 
-    values: torch.Tensor
-    distances: torch.Tensor
+    centre: Centre
     actual: torch.Tensor
-    spread: torch.Tensor
-    magnitudes: torch.Tensor
-    typical: torch.Tensor
-    least: float
+    distance: Distance
+    spread: Spread
 
     @classmethod
     def of(cls, rounding: Rounding, path: str, actual: torch.Tensor) -> Deviation:
-        """Take a leaf out of what is expected."""
-        values = rounding.centre[path].value
-        away = distances(values, actual)
-        spread = rounding.spread.get(path, torch.zeros_like(away))
-        # Where rounding is as large as the values, its size has nothing to do with theirs.
-        is_rounding = root_mean_square(spread) >= _ALL * root_mean_square(values)
-        magnitudes = (
-            torch.ones_like(away, dtype=torch.long) if is_rounding else magnitudes_of(values)
-        )
-        largest = float(finite(values).abs().max()) if values.numel() else 0.0
-        eps = torch.finfo(actual.dtype).eps
-        return cls(
-            values=values,
-            distances=away,
-            actual=actual,
-            spread=spread,
-            magnitudes=magnitudes,
-            typical=typical(spread, magnitudes),
-            least=eps * (min(1.0, largest) if largest else 1.0),
-        )
+        """Compare a leaf with what is expected."""
+        centre = Centre(rounding.centre[path].value)
+        nothing = Spread.of(Distance.between(centre, centre.values))
+        found = Distance.between(centre, actual)
+        return cls(centre, actual, found, rounding.spreads.get(path, nothing))
 
     @property
     def rounding_share(self) -> float:
         """What share of the values rounding changes, in the mean square; infinite of zeros."""
-        rounding, size = root_mean_square(self.spread), root_mean_square(self.values)
+        rounding, size = self.spread.overall, self.centre.size
         return rounding / size if size else math.inf if rounding else 0.0
 
     def problem(self, tolerance: float) -> str | None:
-        """Say what is wrong with the arm's values, if anything is."""
-        noise = torch.maximum(self.spread, self.typical[self.magnitudes])
-        allowed = ROUNDING_MULTIPLE * noise + tolerance * finite(self.values).abs()
-        allowed[self.values == 0] += self.least
-        over = self.distances > allowed
+        """Say what is wrong with the arm's values, if anything is.
+
+        Args:
+            tolerance: what share of itself an element may be off by.
+        """
+        allowed = self._rounding() + tolerance * finite(self.centre.values).abs()
+        allowed += torch.finfo(self.actual.dtype).tiny  # below it, some flush to zero
+        allowed[self.centre.values == 0] += self._least()
+        over = self.distance.elements > allowed
         if bool(over.any()):
             return self._worst(over, allowed)
-        return self._on_average(tolerance)
+        if self.rounding_share > 1:
+            return None  # there is nothing to see of the values themselves
+        return self._mean_square(tolerance) or self._slope(tolerance)
+
+    def _rounding(self) -> torch.Tensor:
+        """Give what each element may be off by for rounding."""
+        if self.rounding_share > 1 / ZERO:
+            return ZERO_MULTIPLE * self.spread.largest.clamp_min(self.spread.overall)
+        usual = self.spread.usual(self.centre)
+        if self.rounding_share > LARGEST_MEAN_SQUARE:
+            usual = usual.clamp_min(self.spread.overall)  # whose size has nothing to do with theirs
+        surprise = self.spread.surprise(usual)
+        multiple = max(ROUNDING_MULTIPLE, SURPRISE_MULTIPLE * surprise)
+        return multiple * torch.maximum(self.spread.largest, usual)
+
+    def _least(self) -> float:
+        """Give what a zero may be off by: a rounding of 1, or of the largest value if less."""
+        values = self.centre.values
+        largest = float(finite(values).abs().max()) if values.numel() else 0.0
+        return torch.finfo(self.actual.dtype).eps * (min(1.0, largest) if largest else 1.0)
 
     def _worst(self, over: torch.Tensor, allowed: torch.Tensor) -> str:
-        excess = torch.where(over, self.distances / allowed.clamp_min(_TINY), 0.0)
+        excess = torch.where(over, self.distance.elements / allowed.clamp_min(_TINY), 0.0)
         index = int(excess.flatten().argmax())
         place = [int(each) for each in torch.unravel_index(torch.tensor(index), over.shape)]
         expected, found, most = (
-            float(each.flatten()[index]) for each in (self.values, self.actual, allowed)
+            float(each.flatten()[index]) for each in (self.centre.values, self.actual, allowed)
         )
         return (
             f"{int(over.sum())} of {over.numel()} elements are wrong, the worst at {place}: "
             f"{found:.6g} where {expected:.6g} is expected, give or take {most:.2g}"
         )
 
-    def _on_average(self, tolerance: float) -> str | None:
+    def _mean_square(self, tolerance: float) -> str | None:
         """Look at all elements of a magnitude together."""
-        sizes = typical(self.values, self.magnitudes)
-        errors = typical(self.distances, self.magnitudes)
-        most = torch.maximum(LARGEST_MEAN_SQUARE * sizes, LEAST_MULTIPLE * self.typical)
-        allowed = MEAN_SQUARE_MULTIPLE * self.typical + MEAN_SQUARE_SHARE * tolerance * sizes
-        allowed = torch.minimum(allowed, most)
-        counts = torch.bincount(self.magnitudes.flatten(), minlength=len(sizes))
-        judged = (counts >= _FEWEST) & (self.typical <= sizes)
-        judged[0] = False
+        sizes, rounding = self.centre.sizes, self.spread.by_magnitude
+        multiple = MEAN_SQUARE_MULTIPLES.get(self.actual.dtype, MEAN_SQUARE_MULTIPLE)
+        share = MEAN_SQUARE_SHARE
+        if self.actual.numel() < _FEWEST:
+            multiple, share = _FEW_MULTIPLE * multiple, 1.0
+        most = torch.maximum(LARGEST_MEAN_SQUARE * sizes, LEAST_MULTIPLE * rounding)
+        allowed = torch.minimum(multiple * rounding, most) + share * tolerance * sizes
+        counts = torch.bincount(self.centre.magnitudes.flatten(), minlength=len(sizes))
+        judged = (counts >= min(_FEWEST, self.actual.numel())) & (rounding <= sizes)
+        judged[0] = False  # zeros have no size
+        errors = self.distance.by_magnitude
         if not bool((judged & (errors > allowed)).any()):
             return None
         worst = int(torch.where(judged, errors / allowed.clamp_min(_TINY), 0.0).argmax())
@@ -142,4 +154,15 @@ class Deviation:
         return (
             f"{int(counts[worst])} elements are off by {float(errors[worst]) / size:.2g} of their "
             f"size in the mean square, where {float(allowed[worst]) / size:.2g} is allowed"
+        )
+
+    def _slope(self, tolerance: float) -> str | None:
+        """Look for a factor, which shows in the sum of many elements before it does in any."""
+        by_chance = self.rounding_share / math.sqrt(max(1, self.actual.numel()))
+        allowed = tolerance + SLOPE_MULTIPLE * self.spread.slope + SLOPE_ERRORS * by_chance
+        if self.distance.slope <= allowed:
+            return None
+        return (
+            f"it is off by {self.distance.slope:.2g} of itself on average, where {allowed:.2g} is "
+            "allowed"
         )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.dynamo.numbers import distances, same
+from dynamometer.dynamo.numbers import same
+from dynamometer.dynamo.spread import Centre, Distance, Spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,22 +25,29 @@ class Rounding:
 
     Attributes:
         centre: the leaves they are compared with.
-        spread: by path, the largest deviation of each element in any run; for whatever is not of
-            floating point, whether any run differs there.
+        spreads: by path, of leaves of floating point.
+        others: by path, of integers the values of runs that differ.
     """
 
     centre: Leaves
-    spread: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    spreads: Mapping[str, Spread] = field(default_factory=dict)
+    others: Mapping[str, tuple[torch.Tensor, ...]] = field(default_factory=dict)
 
     def with_run(self, run: Leaves) -> Rounding:
         """Take another run into account; leaves that it doesn't have in this form are left out."""
-        wider = dict(self.spread)
+        spreads, others = dict(self.spreads), dict(self.others)
         for path, leaf in self.centre.items():
             other = run.get(path) or no_change(path, leaf)
-            if other is not None and _are_alike(leaf.value, other.value):
-                found = distances(leaf.value, other.value)
-                wider[path] = torch.maximum(wider[path], found) if path in wider else found
-        return replace(self, spread=wider)
+            if other is None or not _are_alike(leaf.value, other.value):
+                continue
+            if not leaf.value.is_floating_point():
+                if not torch.equal(leaf.value, other.value):
+                    others[path] = (*others.get(path, ()), other.value)
+                continue
+            found = Distance.between(Centre(leaf.value), other.value)
+            known = spreads.get(path)
+            spreads[path] = known.with_run(found) if known else Spread.of(found)
+        return replace(self, spreads=spreads, others=others)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -76,18 +77,21 @@ def _walk(tree: object, path: str, above: AbstractSet[int]) -> Iterator[tuple[st
         yield from _walk(child, (path + step).removeprefix("."), above | {id(tree)})
 
 
-_PLAIN = (str, bytes, np.ndarray, np.generic, torch.nn.Module, type, enum.Enum)
+_IN_ORDER = (list, tuple, KeysView, ValuesView, ItemsView, Iterator)
+_PLAIN = (Number, str, bytes, AbstractSet, np.ndarray, np.generic, torch.nn.Module, type, enum.Enum)
 
 
 def _children(tree: object) -> Iterable[tuple[str, object]] | None:
     """Give what a tree consists of, each with its step of the path; `None` for a leaf."""
     if isinstance(tree, torch.Tensor):
         return _of_nested(tree) if tree.is_nested else None
+    if isinstance(tree, _IN_ORDER):
+        return [(f"[{index}]", value) for index, value in enumerate(tree)]
     if isinstance(tree, _PLAIN):
         return None
     if isinstance(tree, Mapping):
         return [(_step(key), value) for key, value in tree.items()]
-    if isinstance(tree, Sequence | Iterator | KeysView | ValuesView | ItemsView):
+    if isinstance(tree, Sequence):
         return [(f"[{index}]", value) for index, value in enumerate(tree)]
     return _attributes(tree)
 
@@ -104,15 +108,15 @@ def _of_nested(tensor: torch.Tensor) -> list[tuple[str, object]]:
 
 
 def _attributes(tree: object) -> list[tuple[str, object]] | None:
-    """Give what an object holds in `__dict__` and `__slots__`; `None` if it has neither."""
+    """Give what an object holds in `__dict__` and `__slots__`; `None` if that is nothing."""
     if inspect.isroutine(tree):
         return None
     names = [name for each in type(tree).__mro__ for name in _slots(each)]
     if not (names or hasattr(tree, "__dict__") or dataclasses.is_dataclass(tree)):
         return None
-    held = {name: getattr(tree, name) for name in names if hasattr(tree, name)}
+    held: dict[str, object] = {name: getattr(tree, name) for name in names if hasattr(tree, name)}
     held |= getattr(tree, "__dict__", {})
-    return [(f".{name}", value) for name, value in held.items()]
+    return [(f".{name}", value) for name, value in held.items()] or None
 
 
 def _slots(kind: type) -> list[str]:

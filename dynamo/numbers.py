@@ -46,23 +46,33 @@ def magnitudes_of(values: torch.Tensor) -> torch.Tensor:
     return torch.where(has_one, exponents - exponents[has_one].min() + 1, 0)
 
 
-def typical(values: torch.Tensor, magnitudes: torch.Tensor) -> torch.Tensor:
-    """Give the root mean square of the finite values of each magnitude.
+def mean_squares(values: torch.Tensor, magnitudes: torch.Tensor) -> torch.Tensor:
+    """Give the root mean square of the finite values of each magnitude."""
+    return _means(values.flatten().double().square(), magnitudes).sqrt()
+
+
+def geometric_means(values: torch.Tensor, magnitudes: torch.Tensor) -> torch.Tensor:
+    """Give the geometric mean of the positive finite values of each magnitude; 0 without any.
 
     Zeros take that of the smallest magnitude there is, if it is more: what is zero may be so by
     chance.
     """
-    indices, flat = magnitudes.flatten(), values.flatten().double()
-    if not _all_finite(flat):
-        finite = flat.isfinite()
-        indices, flat = indices[finite], flat[finite]
-    count = int(magnitudes.max()) + 1 if magnitudes.numel() else 1
-    sums = torch.bincount(indices, weights=flat.square(), minlength=count)
-    counts = torch.bincount(indices, minlength=count)
-    found = (sums / counts.clamp_min(1)).sqrt()
+    logarithms = values.flatten().double().log()  # of zero it is not finite, and left out
+    found = _means(logarithms, magnitudes, empty=-math.inf).exp().to(values.dtype)
     if len(found) > 1:
         found[0] = max(found[0], found[1])
     return found
+
+
+def _means(flat: torch.Tensor, magnitudes: torch.Tensor, empty: float = 0.0) -> torch.Tensor:
+    count = int(magnitudes.max()) + 1 if magnitudes.numel() else 1
+    indices = magnitudes.flatten()
+    if not _all_finite(flat):
+        is_finite = flat.isfinite()
+        indices, flat = indices[is_finite], flat[is_finite]
+    sums = torch.bincount(indices, weights=flat, minlength=count)
+    counts = torch.bincount(indices, minlength=count)
+    return torch.where(counts > 0, sums / counts.clamp_min(1), empty)
 
 
 def root_mean_square(values: torch.Tensor) -> float:

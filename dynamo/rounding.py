@@ -27,14 +27,17 @@ def change_of(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).eps * (_ROUNDINGS_IN_HALF if is_half else _ROUNDINGS_IN_FLOAT32)
 
 
-def nudge(tensor: torch.Tensor, share: float, generator: torch.Generator) -> torch.Tensor:
+def nudge(
+    tensor: torch.Tensor, share: float, generator: torch.Generator, *, whole: bool = False
+) -> torch.Tensor:
     """Change each element by at most a share of itself, at random.
 
-    Whole numbers stay what they are: some are indices, or counts, in floating point.
+    Whole numbers stay what they are, as some are indices, or counts, in floating point.
 
     Args:
         tensor: of any shape, dtype and device; without floating point it is given back.
         share: largest relative change; of float64 as much less as its roundings are.
+        whole: whether whole numbers are changed as well.
         generator: on the CPU; the model's own draws are left alone.
     """
     if not tensor.is_floating_point() or tensor.layout is not torch.strided or tensor.itemsize == 1:
@@ -44,7 +47,9 @@ def nudge(tensor: torch.Tensor, share: float, generator: torch.Generator) -> tor
     draws = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
     factor = 1 + share * draws.to(tensor.device)
     nudged = (tensor.detach().double() * factor).to(tensor.dtype)
-    return torch.where(tensor == tensor.round(), tensor, nudged).detach()
+    if not whole:
+        nudged = torch.where(tensor == tensor.round(), tensor, nudged)
+    return nudged.detach().requires_grad_(tensor.requires_grad)
 
 
 class DrawsOf(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annotated by torch

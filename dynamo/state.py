@@ -22,6 +22,13 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+@contextmanager
+def without_gradients() -> Iterator[None]:
+    """Let weights be written in place, with nothing recorded of it."""
+    with torch.no_grad():
+        yield
+
+
 def forget_compiled() -> None:
     """Have Dynamo forget everything it compiled."""
     from torch import _dynamo

@@ -34,7 +34,11 @@ EXPECTED = {
     "uncapturable": (Status.FAIL, Stage.COMPILE, "captured no graph"),
     "undecided": (Status.NONDETERMINISTIC, Stage.EAGER, "two eager runs from one seed differ"),
     "writes_everywhere": (Status.PASS, None, None),
-    "wrong_when_compiled": (Status.FAIL_ACCURACY, Stage.COMPARE, "output: 512 of 512 elements are wrong"),
+    "wrong_when_compiled": (
+        Status.FAIL_ACCURACY,
+        Stage.COMPARE,
+        "output: 512 of 512 elements are wrong",
+    ),
 }
 MEMORY_LIMIT_BYTES = 3 * 2**30
 LOG_LIMIT_BYTES = 2 * 2**20 + 100

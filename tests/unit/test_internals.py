@@ -26,6 +26,7 @@ ALLOWED = {
     "dynamo/internals.py": {"torch._dynamo", "torch._C", "torch._guards"},
     "dynamo/coverage.py": {"torch.utils._python_dispatch"},
     "dynamo/inductor.py": {"torch._inductor"},
+    "dynamo/rounding.py": {"torch.utils._python_dispatch"},
     "dynamo/state.py": {"torch._dynamo", "torch._inductor"},
     "models/microbench.py": {"torch._check"},
 }

@@ -104,7 +104,9 @@ def test_other_inputs_are_other_numbers_in_the_same_range() -> None:
     start = Snapshot.of(model)
     before, indices = model.args[0].clone(), model.args[1].clone()
     alter(model, Alteration.NUMBERS_AND_INDICES, Mode.INFERENCE)
-    torch.testing.assert_close(model.args[0], before * 0.875)
+    factors = set((model.args[0] / before).flatten().tolist())
+    assert len(factors) > 1
+    assert factors <= {1.0, 0.875, 0.75}
     assert model.args[1].tolist() == [[2, 0, 1]]
     assert {path for path in start.changes() if "parameters" in path} == set()
     start.restore()
