@@ -58,6 +58,8 @@ _FEWEST = 8
 
 _FEW_MULTIPLE = 2.0
 
+_ROUNDINGS_OF_NOTHING = 64.0
+
 
 @dataclass(frozen=True)
 class Deviation:
@@ -101,8 +103,8 @@ class Deviation:
         over = self.distance.elements > allowed
         if bool(over.any()):
             return self._worst(over, allowed)
-        if self.rounding_share > 1:
-            return None  # there is nothing to see of the values themselves
+        if self.rounding_share > LARGEST_MEAN_SQUARE:
+            return None  # there is little to see of the values themselves, and that is said
         return self._mean_square(tolerance) or self._slope(tolerance)
 
     def _rounding(self) -> torch.Tensor:
@@ -117,10 +119,13 @@ class Deviation:
         return multiple * torch.maximum(self.spread.largest, usual)
 
     def _least(self) -> float:
-        """Give what a zero may be off by: a rounding of 1, or of the largest value if less."""
-        values = self.centre.values
+        """Give what a zero may be off by: a rounding of 1, or of the largest value if less.
+
+        Where all is zero, as what cancels exactly in eager, a few roundings of 1.
+        """
+        values, eps = self.centre.values, torch.finfo(self.actual.dtype).eps
         largest = float(finite(values).abs().max()) if values.numel() else 0.0
-        return torch.finfo(self.actual.dtype).eps * (min(1.0, largest) if largest else 1.0)
+        return eps * (min(1.0, largest) if largest else _ROUNDINGS_OF_NOTHING)
 
     def _worst(self, over: torch.Tensor, allowed: torch.Tensor) -> str:
         excess = torch.where(over, self.distance.elements / allowed.clamp_min(_TINY), 0.0)
@@ -144,7 +149,9 @@ class Deviation:
         most = torch.maximum(LARGEST_MEAN_SQUARE * sizes, LEAST_MULTIPLE * rounding)
         allowed = torch.minimum(multiple * rounding, most) + share * tolerance * sizes
         counts = torch.bincount(self.centre.magnitudes.flatten(), minlength=len(sizes))
-        judged = (counts >= min(_FEWEST, self.actual.numel())) & (rounding <= sizes)
+        judged = (counts >= min(_FEWEST, self.actual.numel())) & (
+            rounding <= LARGEST_MEAN_SQUARE * sizes
+        )
         judged[0] = False  # zeros have no size
         errors = self.distance.by_magnitude
         if not bool((judged & (errors > allowed)).any()):
