@@ -297,3 +297,50 @@ def test_half_precision_is_compared_by_its_own_rounding(dtype: torch.dtype, shar
     assert compare(eager, one_rounding, runs=runs, truth=truth).mismatch is None
     found = compare(eager, (leaf(eager) * (1 + 20 * share)).to(dtype), runs=runs, truth=truth)
     assert found.mismatch
+
+
+def test_few_noisy_elements_free_no_others() -> None:
+    """A row that is 0/0 but for rounding says nothing of the rows beside it."""
+    eager = normal(4096).view(64, 64)
+    noisy = torch.zeros(64, 1, dtype=torch.bool)
+    noisy[7] = True
+
+    def run(seed: int) -> torch.Tensor:
+        other = normal(4096, seed).view(64, 64)
+        return torch.where(noisy, other, eager * (1 + 1e-7 * other))
+
+    runs = [run(1), run(2)]
+    assert compare(eager, run(3), runs=runs).mismatch is None
+    assert compare(eager, torch.where(noisy, eager, eager * 1.1), runs=runs).mismatch
+    one = run(4)
+    one[3] = 0
+    assert compare(eager, one, runs=runs).mismatch
+
+
+def test_a_factor_shows_in_the_sum_before_it_does_in_any_element() -> None:
+    """Where rounding hides a tenth of each element, it doesn't hide a tenth of all."""
+    truth = normal(5000).double()
+    eager, *runs = ((truth + 0.04 * normal(5000, seed)).bfloat16() for seed in (1, 2, 3, 4))
+    right = (truth + 0.04 * normal(5000, 5)).bfloat16()
+    assert compare(eager, right, runs=runs, truth=truth).mismatch is None
+    found = compare(eager, (right * 1.1), runs=runs, truth=truth)
+    assert "of itself on average" in (found.mismatch or "")
+
+
+def test_a_result_that_is_missing_is_no_rounding() -> None:
+    """However much rounding changes, as long as it leaves half of it."""
+    eager = normal(500)
+    runs = [eager + 0.2 * normal(500, seed) for seed in (1, 2)]
+    assert compare(eager, torch.zeros(500), runs=runs).mismatch
+
+
+def test_what_is_too_small_for_its_dtype_may_be_flushed() -> None:
+    """Some processors, and some compilers, take denormal numbers for zero."""
+    eager = torch.tensor([1.0, 1e-39, -1e-40])
+    assert compare(eager, torch.tensor([1.0, 0.0, 0.0])).mismatch is None
+
+
+def test_what_cancels_exactly_may_leave_a_rounding() -> None:
+    """In eager a value less itself; in an arm that multiplies and adds in one, what is rounded."""
+    assert compare(torch.zeros(15), torch.full((15,), -4.8e-7)).mismatch is None
+    assert compare(torch.zeros(15), torch.full((15,), 1e-4)).mismatch

@@ -390,7 +390,94 @@ def test_eager_may_disagree_with_itself_by_rounding_alone() -> None:
     assert_right(judge(Jitters(), torch.randn(5000)))
 
 
+class Normalises(nn.Module):
+    """Undoes a factor of its inputs before anything else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.layer = nn.LayerNorm(16), nn.Linear(16, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Normalise, and compute."""
+        out: torch.Tensor = self.layer(self.norm(x))
+        return out
+
+
+@pytest.mark.parametrize("form", [lambda out: out, lambda out: out.argmax(-1)])
+def test_other_inputs_make_a_difference_behind_a_normalisation(form: Change) -> None:
+    """One factor for all of an input would make none."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        kept: list[Any] = []
+
+        def call(x: torch.Tensor) -> Any:
+            kept.append(kept[0] if kept else module(x))
+            return kept[0].clone()
+
+        return call
+
+    class Formed(Normalises):
+        def forward(self, x: torch.Tensor) -> Any:
+            """Give the result in its form."""
+            return form(super().forward(x))
+
+    model = Formed()
+    assert_wrong(judge(model, torch.randn(64, 16), arm=arm), "call on other inputs")
+    assert_right(judge(model, torch.randn(64, 16)))
+
+
+class Cancels(nn.Module):
+    """Sums whole numbers to next to nothing, with weights of one."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Centre, and add up."""
+        return ((x / 255 - 0.5) * 1).sum()
+
+
+def test_whole_numbers_are_rounded_too_where_there_are_no_others() -> None:
+    """Else rounding would change nothing, and another order of a sum would be wrong."""
+    images = torch.randint(256, (4, 3, 64, 64)).float()
+    arm = lambda module: lambda x: module(x.flip(0, 2))  # noqa: E731  short
+    assert_right(judge(Cancels(), images, arm=arm))
+
+
+def deep() -> nn.Module:
+    """Give a network of some depth, as bfloat16 rounds at each of its operators."""
+    blocks = [(nn.Linear(64, 64), nn.ReLU(), nn.LayerNorm(64)) for _ in range(6)]
+    return nn.Sequential(*(each for block in blocks for each in block))
+
+
+WRONG: dict[str, Change] = {
+    "1.1 times": lambda out: out * 1.1,
+    "rows swapped": lambda out: out.roll(1, 0),
+    "half zeroed": lambda out: out * (torch.arange(out.shape[-1]) % 2),
+}
+
+
+@pytest.mark.parametrize("dtype", [Dtype.BFLOAT16, Dtype.AMP])
+@pytest.mark.parametrize("wrong", WRONG)
+def test_half_precision_is_judged(wrong: str, dtype: Dtype) -> None:
+    """By what it rounds, and no more."""
+    arm = changing(WRONG[wrong])
+    assert_wrong(judge(deep(), torch.randn(8, 64), dtype=dtype, arm=arm), "output")
+
+    def wider(module: nn.Module) -> Callable[..., Any]:
+        kept = copy.deepcopy(module).float()
+        return lambda x: kept(x.float()).to(x.dtype)
+
+    if dtype is Dtype.BFLOAT16:
+        assert_right(judge(deep(), torch.randn(8, 64), dtype=dtype, arm=wider))
+
+
 # Training
+
+
+def test_the_gradient_of_an_input_is_compared() -> None:
+    """Where a caller asks for it."""
+    x = torch.randn(4, 16, requires_grad=True)
+    arm = lambda module: lambda x: module(x.detach())  # noqa: E731  short
+    assert_wrong(judge(layers(), x, arm=arm, mode=TRAINING), "gradients.inputs[0].args[0]")
+    assert_right(judge(layers(), x, mode=TRAINING))
 
 
 class DetachedHead(nn.Module):

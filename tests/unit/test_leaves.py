@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -177,6 +178,16 @@ def test_whatever_holds_numbers_is_kept_as_a_dense_tensor(value: object) -> None
 def test_arrays_of_text_are_kept() -> None:
     """They are no tensors, and compared as lists."""
     assert collect(np.array(["a", "b"]))["output"].value == ["a", "b"]
+
+
+class Metres(float):
+    """A number with a dictionary of its own, which is empty."""
+
+
+def test_an_object_without_attributes_is_a_leaf() -> None:
+    """It is compared, or said not to be."""
+    assert collect(Metres(2.5))["output"].value == 2.5
+    assert not collect(functools.partial(torch.relu))["output"].is_comparable
 
 
 @pytest.mark.parametrize("value", [object(), lambda: 1, {object()}, torch.nn.ReLU()])
