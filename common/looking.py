@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.common.snapshots import Alteration, Snapshot, alter
+from dynamometer.common.snapshots import Alteration, Snapshot, alter, inputs_of
 from dynamometer.common.steps import LEARNING_RATE, make_optimizer, own_module
 from dynamometer.dynamo import leaves, state
 from dynamometer.dynamo.expected import CHANGE
@@ -123,10 +123,8 @@ def _weights(step: Step) -> dict[str, nn.Parameter]:
 
 
 def _inputs_with_gradients(step: Step) -> dict[str, torch.Tensor]:
-    inputs = leaves.by_path(
-        [(each.args, dict(each.kwargs)) for each in step.loaded.calls], "inputs"
-    )
-    tensors = {path: each for path, each in inputs.items() if isinstance(each, torch.Tensor)}
+    found = inputs_of(step.loaded)
+    tensors = {path: each for path, each in found.items() if isinstance(each, torch.Tensor)}
     return {path: each for path, each in tensors.items() if each.requires_grad and each.is_leaf}
 
 

@@ -105,12 +105,17 @@ def _is_number(value: torch.Tensor) -> bool:
 def _state(loaded: LoadedModel) -> dict[str, object]:
     """Give parameters, buffers and the leaves of inputs themselves, by path."""
     module = own_module(loaded.module)
-    calls = [{"args": each.args, "kwargs": dict(each.kwargs)} for each in loaded.calls]
     return {
         **{f"parameters.{name}": each for name, each in module.named_parameters()},
         **{f"buffers.{name}": each for name, each in module.named_buffers()},
-        **leaves.by_path(calls if len(calls) > 1 else calls[0], "inputs"),
+        **inputs_of(loaded),
     }
+
+
+def inputs_of(loaded: LoadedModel) -> dict[str, object]:
+    """Give the leaves of a model's inputs themselves, by path; of several sizes with an index."""
+    calls = [{"args": each.args, "kwargs": dict(each.kwargs)} for each in loaded.calls]
+    return leaves.by_path(calls if len(calls) > 1 else calls[0], "inputs")
 
 
 def _copy(value: object) -> object:
