@@ -79,9 +79,10 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     """
     # A tensor that is an input twice is changed once, as its copies are where they are two.
     once = {id(value): (path, value) for path, value in _state(loaded).items()}
-    for path, value in once.values():
-        if not isinstance(value, torch.Tensor) or _overlaps(value) or value.is_nested:
+    for path, each in once.values():
+        if not isinstance(each, torch.Tensor) or each.is_nested:
             continue
+        value = _distinct(each, of=each)
         if path.startswith("inputs") and _is_number(value):
             value.mul_(_factors(value))
         elif path.startswith("inputs") and alteration is Alteration.NUMBERS_AND_INDICES:
@@ -139,13 +140,17 @@ def _kind(tensor: torch.Tensor) -> object:
     return tensor.shape, tensor.dtype, tensor.layout
 
 
-def _overlaps(tensor: torch.Tensor) -> bool:
-    """Tell whether elements share memory, so that they can't be written one by one."""
-    if tensor.layout is not torch.strided:
-        return False
-    return any(
-        not stride and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
-    )
+def _distinct(tensor: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
+    """Give a view without the elements that share memory with others in a tensor of the same shape.
+
+    Some models expand a weight; each of its elements can be written only once.
+    """
+    if of.layout is not torch.strided:
+        return tensor
+    for dimension, (size, stride) in enumerate(zip(of.shape, of.stride(), strict=True)):
+        if size > 1 and not stride:
+            tensor = tensor.narrow(dimension, 0, 1)
+    return tensor
 
 
 @state.without_gradients()
@@ -156,7 +161,5 @@ def _put_back(now: object, kept: object) -> bool:
         return False
     if now.is_nested or torch.equal(now, kept):
         return True
-    if _overlaps(now):
-        return False
-    now.copy_(kept)
+    _distinct(now, of=now).copy_(_distinct(kept, of=now))
     return True
