@@ -113,9 +113,8 @@ class Reference:
         repeated = [make_call(again, starts[1], call, settings) for call in self._eager]
         for call, found in zip(self._eager, repeated, strict=True):
             self._require_same(call, found)
-        self.is_repeatable = starts[1].restore() and not self._where_other(
-            Call.FIRST, make_call(again, starts[1], Call.LATER, settings)
-        )
+        later = make_call(again, starts[1], Call.LATER, settings)
+        self.is_repeatable = not self._where_other(Call.FIRST, later)
         if self.is_repeatable:
             self._try_other_inputs()
 

@@ -53,13 +53,10 @@ class Snapshot:
         gone = self.kept.keys() - now.keys()
         return {**found, **{CHANGE + path: leaves.keep("removed") for path in gone}}
 
-    def restore(self) -> bool:
-        """Put everything back in place, and say whether all of it could be."""
-        now = _state(self.loaded)
-        if now.keys() != self.kept.keys():
-            return False
-        done = [_put_back(now[path], kept) for path, kept in self.kept.items()]
-        return all(done)
+    def restore(self) -> None:
+        """Put back in place whatever still has the form it had."""
+        for path, value in _state(self.loaded).items():
+            _put_back(value, self.kept.get(path))
 
 
 class Alteration(Enum):
@@ -154,12 +151,8 @@ def _distinct(tensor: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
 
 
 @state.without_gradients()
-def _put_back(now: object, kept: object) -> bool:
+def _put_back(now: object, kept: object) -> None:
     if not isinstance(now, torch.Tensor) or not isinstance(kept, torch.Tensor):
-        return now is kept or (type(now) is type(kept) and bool(now == kept))
-    if _kind(now) != _kind(kept):
-        return False
-    if now.is_nested or torch.equal(now, kept):
-        return True
-    _distinct(now, of=now).copy_(_distinct(kept, of=now))
-    return True
+        return
+    if _kind(now) == _kind(kept) and not now.is_nested and not torch.equal(now, kept):
+        _distinct(now, of=now).copy_(_distinct(kept, of=now))

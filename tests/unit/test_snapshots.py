@@ -76,7 +76,7 @@ def test_a_change_is_found_and_put_back(path: str) -> None:
     CHANGES[path](model)
     (found,) = start.changes()
     assert found == f"change of {path}"
-    assert start.restore()
+    start.restore()
     assert start.changes() == {}
 
 
@@ -90,12 +90,13 @@ def test_a_change_is_a_difference() -> None:
 
 
 def test_what_grew_cannot_be_put_back() -> None:
-    """A cache that is passed in and appended to is found changed, and said to stay so."""
+    """A cache that is passed in and appended to is found changed, and stays so."""
     model = loaded()
     start = Snapshot.of(model)
     model.args[2].append(torch.rand(1))
     assert list(start.changes()) == ["change of inputs.args[2][2]"]
-    assert not start.restore()
+    start.restore()
+    assert list(start.changes()) == ["change of inputs.args[2][2]"]
 
 
 def test_other_inputs_are_other_numbers_in_the_same_range() -> None:
@@ -120,7 +121,7 @@ def test_in_training_weights_are_others_too() -> None:
     start = Snapshot.of(model)
     alter(model, Alteration.NUMBERS, Mode.TRAINING)
     assert "change of parameters.layer.weight" in start.changes()
-    assert start.restore()
+    start.restore()
 
 
 def test_inputs_of_every_size_are_looked_at() -> None:
@@ -138,5 +139,5 @@ def test_elements_that_share_memory_are_written_once() -> None:
     start = Snapshot.of(model)
     alter(model, Alteration.NUMBERS, Mode.INFERENCE)
     assert list(start.changes()) == ["change of inputs.args[0]"]
-    assert start.restore()
+    start.restore()
     assert start.changes() == {}
