@@ -51,7 +51,7 @@ class CompiledArm:
         preparing_s: seconds of the backend's own work before the first step.
         first_steps_s: seconds of each step that was judged, the first one first.
         capture: what Dynamo captured; `None` where Dynamo is not involved.
-        start: the state its model began with.
+        start: the state its model began with; `None` once all calls are compared.
         checks: what was compared of it so far.
         phases_s: what compiling was spent in (`Phases.until`).
         cached_graphs: how many of its graphs the compiler found in its caches.
@@ -62,7 +62,7 @@ class CompiledArm:
     preparing_s: float
     first_steps_s: tuple[float, ...]
     capture: CaptureStats | None
-    start: Snapshot
+    start: Snapshot | None
     checks: Checks
     phases_s: dict[str, float]
     cached_graphs: int
@@ -222,12 +222,14 @@ def check_again(context: Context, arm: CompiledArm, reference: Reference) -> Com
         WrongResultError: one of them came to something else than eager's.
         Exception: whatever the backend or the model raises.
     """
+    if arm.start is None:
+        return arm
     now = stopwatch(context).now
     with context.stages.at(Stage.RUN, arm.name):
         checks = check_later_calls(
             arm.step, arm.start, reference, arm.checks, now, briefly=context.job.replicate > 0
         )
-    return replace(arm, checks=checks)
+    return replace(arm, checks=checks, start=None)
 
 
 def checked_arm(

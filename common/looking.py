@@ -181,7 +181,7 @@ def _wrong_update(before: object, weight: nn.Parameter) -> str | None:
     size = before.double().abs() + update.abs()
     allowed = _ROUNDINGS * torch.finfo(now.dtype).eps * size
     is_exact = bool(((error.abs() <= allowed) & (now.isfinite() == wanted.isfinite())).all())
-    if is_exact and error.norm() <= _MOST_OF_UPDATE * update.norm():
+    if is_exact and (not update.any() or error.norm() <= _MOST_OF_UPDATE * update.norm()):
         return None
     return (
         f"the optimizer's step changed it by {_rms(now.double() - before.double()):.3g} in the "

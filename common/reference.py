@@ -104,17 +104,21 @@ class Reference:
         self.settings = settings
         self._expected: dict[Call, Expected] = {}
         self._runs = 0
-        own, again = self._fresh(0), self._fresh(0)
-        starts = Snapshot.of(own.loaded), Snapshot.of(again.loaded)
+        own = self._fresh(0)
+        start = Snapshot.of(own.loaded)
         self._eager = {
-            call: make_call(own, starts[0], call, settings) for call in (Call.FIRST, Call.SECOND)
+            call: make_call(own, start, call, settings) for call in (Call.FIRST, Call.SECOND)
         }
         self._keeps_no_state = are_identical(*(each.found for each in self._eager.values()))
-        repeated = [make_call(again, starts[1], call, settings) for call in self._eager]
-        for call, found in zip(self._eager, repeated, strict=True):
-            self._require_same(call, found)
-        later = make_call(again, starts[1], Call.LATER, settings)
+        if self._keeps_no_state:  # one copy will do for both
+            self._eager[Call.SECOND] = self._eager[Call.FIRST]
+        own = self._fresh(0)
+        start = Snapshot.of(own.loaded)
+        for call in (Call.FIRST, Call.SECOND):
+            self._require_same(call, make_call(own, start, call, settings))
+        later = make_call(own, start, Call.LATER, settings)
         self.is_repeatable = not self._where_other(Call.FIRST, later)
+        del own, start, later
         if self.is_repeatable:
             self._try_other_inputs()
 
@@ -140,34 +144,46 @@ class Reference:
         return replace(judged, unchecked=(*own, *judged.unchecked))
 
     def _judge(self, call: Call, found: Leaves) -> Comparison:
-        with self._announced():
-            self._begin()
-            self._grow(FEWEST_RUNS)
+        self._begin()
         judged = compare(self._expected[call], found, self.settings.tolerance)
         if not judged.may_be_rounding:
             return judged
-        with self._announced():
-            self._grow(MOST_RUNS)
+        self._grow()
         return compare(self._expected[call], found, self.settings.tolerance)
 
-    def _grow(self, runs: int) -> None:
-        """Make runs of eager until there are so many."""
-        while self._runs < runs:
-            self._runs += 1
-            with suppress(Exception):  # a model may refuse inputs that are off by a rounding
-                self._add(self._take_calls(self._fresh(self._runs)))
-
     def _begin(self) -> None:
-        if not self._expected:
+        """Make the first runs of eager, and one in float64."""
+        if self._expected:
+            return
+        with self._announced():
             truth = self._in_float64()
-            self._expected = {
-                call: Expected.of(self._eager[call].found, truth.get(call)) for call in self.calls
-            }
-
-    def _add(self, found: dict[Call, Leaves]) -> None:
+            runs = [self._another_run() for _ in range(FEWEST_RUNS)]
         self._expected = {
-            call: expected.with_run(found[call]) for call, expected in self._expected.items()
+            call: Expected.of(
+                self._eager[call].found,
+                truth.get(call),
+                [run[call] for run in runs if run],
+                self.settings.tolerance,
+            )
+            for call in self.calls
         }
+
+    def _grow(self) -> None:
+        """Make as many runs as there are to be before an arm is accused."""
+        while self._runs < MOST_RUNS:
+            with self._announced():
+                run = self._another_run()
+            if run:
+                self._expected = {
+                    call: expected.with_run(run[call]) for call, expected in self._expected.items()
+                }
+
+    def _another_run(self) -> dict[Call, Leaves]:
+        """Run eager with other roundings; nothing where the model refuses the inputs."""
+        self._runs += 1
+        with suppress(Exception):
+            return self._take_calls(self._fresh(self._runs))
+        return {}
 
     def _take_calls(self, step: Step) -> dict[Call, Leaves]:
         start = Snapshot.of(step.loaded)

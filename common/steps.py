@@ -7,6 +7,7 @@ rest is eager in every arm.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from types import GeneratorType
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from dynamometer.common.outcome import SkippedError
@@ -48,6 +50,7 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
         SkippedError: there is nothing to train.
     """
     dtype = DTYPES[case.dtype]
+    _make_lazy_parameters(loaded)
 
     def move(tensor: torch.Tensor) -> torch.Tensor:
         moved = tensor.to(device, _dtype_for(tensor, dtype))
@@ -68,6 +71,21 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
         module = Autocast(module, device.type)
     moved = loaded.with_inputs(partial(tree_map_only, torch.Tensor, move))
     return replace(moved, module=module.train(case.mode is Mode.TRAINING))
+
+
+def _make_lazy_parameters(loaded: LoadedModel) -> None:
+    """Have a model that learns its sizes from its first inputs learn them now.
+
+    Weights must be there to be copied.
+    """
+    module = loaded.module
+    if not any(is_lazy(each) for each in (*module.parameters(), *module.buffers())):
+        return
+    was_training = module.training
+    args, kwargs = copy.deepcopy((loaded.args, dict(loaded.kwargs)))
+    with state.without_gradients():
+        module.eval()(*args, **kwargs)
+    module.train(was_training)
 
 
 def _dtype_for(tensor: torch.Tensor, dtype: torch.dtype) -> torch.dtype:

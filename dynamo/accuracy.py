@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.dynamo.deviation import MOST_ROUNDING, ZERO, Deviation
+from dynamometer.dynamo.deviation import MOST_ROUNDING, Deviation
 from dynamometer.dynamo.expected import are_equal, no_change
 from dynamometer.dynamo.numbers import distances, root_mean_square
 from dynamometer.results.cases import Dtype, Mode
@@ -23,8 +23,9 @@ from dynamometer.results.cases import Dtype, Mode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dynamometer.dynamo.expected import Expected, Rounding
+    from dynamometer.dynamo.expected import Expected, Known
     from dynamometer.dynamo.leaves import Leaf, Leaves
+    from dynamometer.dynamo.spread import Centre
 
 TOLERANCES: Mapping[tuple[str, Dtype], tuple[float, float]] = {
     ("cpu", Dtype.FLOAT32): (1e-4, 1e-3),
@@ -47,10 +48,6 @@ eager shows as well.
 
 _NEGLIGIBLE = 1e-4
 """A result that is a smaller share of the median size of its like is zero but for rounding."""
-
-_UNLIKE, _UNLIKE_TOLERANCES = 30.0, 10.0
-"""If float64 is this many times farther from eager than rounding takes it, and this many
-tolerances, in the mean square, the two did not compute the same thing: it is no referee."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ def compare(expected: Expected, actual: Leaves, tolerance: float) -> Comparison:
         tolerance: what share of itself an element may be off by.
     """
     expected = expected.and_unchanged(actual)
-    wanted = expected.eager.centre
+    wanted = {path: known.eager for path, known in expected.leaves.items()}
     still = {path: no_change(path, wanted[path]) for path in wanted.keys() - actual.keys()}
     actual = {**actual, **{path: leaf for path, leaf in still.items() if leaf}}
     if wanted.keys() != actual.keys():
@@ -102,7 +99,7 @@ def compare(expected: Expected, actual: Leaves, tolerance: float) -> Comparison:
         return Comparison(math.inf, f"the results have different structure: {differing}")
     largest, loose = 0.0, dict[str, float]()
     for path in wanted:
-        found = _compare_leaf(expected, path, actual[path], tolerance)
+        found = _compare_leaf(path, expected.leaves[path], actual[path], tolerance)
         if found.mismatch:
             return replace(found, mismatch=f"{path}: {found.mismatch}")
         largest = max(largest, found.max_error)
@@ -159,14 +156,14 @@ def wanders(expected: Expected, again: Leaves, tolerance: float) -> str | None:
         again: of the same inputs, weights and seed.
         tolerance: what share of itself an element may be off by.
     """
-    eager = expected.eager.centre
+    eager = {path: known.eager for path, known in expected.leaves.items()}
     if eager.keys() != again.keys():
         return "the structure of the results"
     for path, leaf in eager.items():
         if leaf.kind != again[path].kind:
             return f"{path}: {leaf.kind}, then {again[path].kind}"
         share = _wandering_share(leaf, again[path], tolerance)
-        if share > MOST_WANDERING and not _is_zero(expected.truth, path):
+        if share > MOST_WANDERING and not expected.leaves[path].is_zero:
             return f"{path}: {share:.0%} of its elements"
     return None
 
@@ -182,15 +179,14 @@ def _wandering_share(leaf: Leaf, again: Leaf, tolerance: float) -> float:
     return float(moved.double().mean())
 
 
-def _compare_leaf(expected: Expected, path: str, actual: Leaf, tolerance: float) -> Comparison:
-    leaf = expected.eager.centre[path]
-    if leaf.kind != actual.kind:
-        return Comparison(math.inf, f"expected {leaf.kind}, got {actual.kind}")
-    if not isinstance(leaf.value, torch.Tensor):
-        return _compare_objects(leaf, actual)
-    if leaf.value.is_floating_point():
-        return _compare_values(expected, path, actual.value, tolerance)
-    return _compare_integers(expected, path, actual.value)
+def _compare_leaf(path: str, known: Known, actual: Leaf, tolerance: float) -> Comparison:
+    if known.eager.kind != actual.kind:
+        return Comparison(math.inf, f"expected {known.eager.kind}, got {actual.kind}")
+    if not isinstance(known.eager.value, torch.Tensor):
+        return _compare_objects(known.eager, actual)
+    if known.centre is None:
+        return _compare_integers(known, actual.value)
+    return _compare_values(path, known, known.centre, actual.value, tolerance)
 
 
 def _compare_objects(leaf: Leaf, actual: Leaf) -> Comparison:
@@ -199,12 +195,11 @@ def _compare_objects(leaf: Leaf, actual: Leaf) -> Comparison:
     return Comparison(math.inf, f"expected {leaf.value!r}, got {actual.value!r}")
 
 
-def _compare_integers(expected: Expected, path: str, actual: torch.Tensor) -> Comparison:
+def _compare_integers(known: Known, actual: torch.Tensor) -> Comparison:
     """Compare indices and the like: where rounding decides, any that a run gave is right."""
-    wrong = expected.eager.centre[path].value != actual
-    for rounding in filter(None, (expected.eager, expected.truth)):
-        for other in rounding.others.get(path, ()):
-            wrong &= other != actual
+    wrong = known.eager.value != actual
+    for other in known.others:
+        wrong &= other != actual
     differing = int(wrong.sum())
     if differing:
         return Comparison(math.inf, f"{differing} elements differ", may_be_rounding=True)
@@ -212,44 +207,25 @@ def _compare_integers(expected: Expected, path: str, actual: torch.Tensor) -> Co
 
 
 def _compare_values(
-    expected: Expected, path: str, actual: torch.Tensor, tolerance: float
+    path: str, known: Known, centre: Centre, actual: torch.Tensor, tolerance: float
 ) -> Comparison:
-    eager = expected.eager.centre[path].value
+    eager = known.eager.value
     if eager.numel() and bool(eager.isnan().all()):
         is_nan = bool(actual.isnan().all())
         return Comparison() if is_nan else _accusation("it is not NaN everywhere, as in eager")
-    rounding = _referee(expected, path, tolerance)
-    found = Deviation.of(rounding, path, actual)
+    found = Deviation.of(centre, known.spread, actual)
     problem = found.problem(tolerance)
     if problem:
-        return _accusation(problem)
-    if found.rounding_share <= MOST_ROUNDING:
-        return Comparison(_relative(eager, actual))
-    is_zero = _is_zero(expected.truth, path)
-    return Comparison(loose={} if is_zero else {path: found.rounding_share})
+        return _accusation(problem, may_be_rounding=not found.is_hopeless)
+    if known.is_zero:
+        return Comparison()
+    error, share = _relative(eager, actual), found.rounding_share
+    hides = share > MOST_ROUNDING or (error > tolerance and found.is_rare)
+    return Comparison(loose={path: share}) if hides else Comparison(error)
 
 
-def _accusation(problem: str) -> Comparison:
-    return Comparison(math.inf, problem, may_be_rounding=True)
-
-
-def _is_zero(truth: Rounding | None, path: str) -> bool:
-    """Tell whether a leaf is zero in exact arithmetic, so that only rounding is to be seen."""
-    if truth is None or path not in truth.spreads:
-        return False
-    return root_mean_square(truth.centre[path].value) < ZERO * truth.spreads[path].overall
-
-
-def _referee(expected: Expected, path: str, tolerance: float) -> Rounding:
-    """Give what a leaf is to agree with: float64's result, unless that computed something else."""
-    eager, truth = expected.eager, expected.truth
-    if truth is None or path not in truth.spreads:
-        return eager
-    distance = root_mean_square(truth.centre[path].value - eager.centre[path].value)
-    usual = eager.spreads[path].overall if path in eager.spreads else 0.0
-    size = root_mean_square(eager.centre[path].value)
-    is_like = distance <= max(_UNLIKE * usual, _UNLIKE_TOLERANCES * tolerance * size)
-    return truth if is_like else eager
+def _accusation(problem: str, *, may_be_rounding: bool = True) -> Comparison:
+    return Comparison(math.inf, problem, may_be_rounding=may_be_rounding)
 
 
 def _relative(expected: torch.Tensor, actual: torch.Tensor) -> float:

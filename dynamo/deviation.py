@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
 from dynamometer.dynamo.numbers import finite
 from dynamometer.dynamo.spread import Centre, Distance, Spread
-
-if TYPE_CHECKING:
-    from dynamometer.dynamo.expected import Rounding
 
 ROUNDING_MULTIPLE = 32.0
 """An element may be off by this many times what rounding changes there, or usually in others of its
@@ -23,7 +19,8 @@ Right arms need up to 30 of three runs and 16 of nine, in the convolutional netw
 """
 
 SURPRISE_MULTIPLE = 4.0
-"""Or this many times the greatest surprise among the runs themselves (`Spread.surprise`)."""
+"""As many elements as surprised in any run may be off by this many times the greatest surprise
+(`Spread.surprises`)."""
 
 ZERO_MULTIPLE = 128.0
 """What is zero in exact arithmetic is rounding in an arm, too, however it sums."""
@@ -50,6 +47,9 @@ run is, and this many standard errors of what rounding by itself would make it."
 
 MOST_ROUNDING = 0.05
 """Where rounding is a larger share of the values, only large errors show, and that is said."""
+
+_LITTLE = 0.01
+"""A share of the values that rounding changes, of a result that isn't chaotic."""
 
 _TINY = float(torch.finfo(torch.float32).tiny)
 
@@ -78,12 +78,10 @@ class Deviation:
     spread: Spread
 
     @classmethod
-    def of(cls, rounding: Rounding, path: str, actual: torch.Tensor) -> Deviation:
+    def of(cls, centre: Centre, spread: Spread | None, actual: torch.Tensor) -> Deviation:
         """Compare a leaf with what is expected."""
-        centre = Centre(rounding.centre[path].value)
-        nothing = Spread.of(Distance.between(centre, centre.values))
         found = Distance.between(centre, actual)
-        return cls(centre, actual, found, rounding.spreads.get(path, nothing))
+        return cls(centre, actual, found, spread or Spread.none_of(centre))
 
     @property
     def rounding_share(self) -> float:
@@ -91,32 +89,53 @@ class Deviation:
         rounding, size = self.spread.overall, self.centre.size
         return rounding / size if size else math.inf if rounding else 0.0
 
+    @property
+    def is_rare(self) -> bool:
+        """Whether only what rounding rarely does explains it."""
+        return self.distance.overall > MEAN_SQUARE_MULTIPLE * self.spread.median
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether no number of runs would explain it."""
+        is_large = self.distance.overall > LARGEST_MEAN_SQUARE * self.centre.size
+        return is_large and self.rounding_share < _LITTLE
+
     def problem(self, tolerance: float) -> str | None:
         """Say what is wrong with the arm's values, if anything is.
 
         Args:
             tolerance: what share of itself an element may be off by.
         """
-        allowed = self._rounding() + tolerance * finite(self.centre.values).abs()
+        allowed = tolerance * finite(self.centre.values).abs()
         allowed += torch.finfo(self.actual.dtype).tiny  # below it, some flush to zero
         allowed[self.centre.values == 0] += self._least()
-        over = self.distance.elements > allowed
-        if bool(over.any()):
-            return self._worst(over, allowed)
+        if bool((self.distance.elements > allowed).any()):
+            problem = self._elements(allowed)
+            if problem:
+                return problem
         if self.rounding_share > LARGEST_MEAN_SQUARE:
             return None  # there is little to see of the values themselves, and that is said
         return self._mean_square(tolerance) or self._slope(tolerance)
 
-    def _rounding(self) -> torch.Tensor:
-        """Give what each element may be off by for rounding."""
+    def _elements(self, allowed: torch.Tensor) -> str | None:
+        """Look at each element, with what rounding does to it."""
         if self.rounding_share > 1 / ZERO:
-            return ZERO_MULTIPLE * self.spread.largest.clamp_min(self.spread.overall)
+            rounding = ZERO_MULTIPLE * self.spread.largest.clamp_min(self.spread.overall)
+            over = self.distance.elements > allowed + rounding
+            return self._worst(over, allowed + rounding) if bool(over.any()) else None
         usual = self.spread.usual(self.centre)
         if self.rounding_share > LARGEST_MEAN_SQUARE:
             usual = usual.clamp_min(self.spread.overall)  # whose size has nothing to do with theirs
-        surprise = self.spread.surprise(usual)
-        multiple = max(ROUNDING_MULTIPLE, SURPRISE_MULTIPLE * surprise)
-        return multiple * torch.maximum(self.spread.largest, usual)
+        rounding = torch.maximum(self.spread.largest, usual)
+        most = allowed + ROUNDING_MULTIPLE * rounding
+        over = self.distance.elements > most
+        if not bool(over.any()):
+            return None
+        surprises = self.spread.surprises(usual)
+        as_many = int(over.sum()) <= int((surprises > ROUNDING_MULTIPLE).sum())
+        farthest = SURPRISE_MULTIPLE * float(surprises.max())
+        too_far = self.distance.elements > allowed + farthest * rounding
+        return None if as_many and not bool(too_far.any()) else self._worst(over, most)
 
     def _least(self) -> float:
         """Give what a zero may be off by: a rounding of 1, or of the largest value if less.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.dynamo.numbers import same
+from dynamometer.dynamo.numbers import distances, root_mean_square, same
 from dynamometer.dynamo.spread import Centre, Distance, Spread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from dynamometer.dynamo.leaves import Leaf, Leaves
 
@@ -19,35 +19,53 @@ CHANGE = "change of "
 """How the paths of changes begin. What doesn't change has no such leaf: its change is zero."""
 
 
+_UNLIKE, _UNLIKE_TOLERANCES = 30.0, 10.0
+"""If float64 is this many times farther from eager than rounding takes it, and this many
+tolerances, in the mean square, the two did not compute the same thing: it is no referee."""
+
+_ZERO = 0.01
+"""Values in float64 that are a smaller share of rounding are zero in exact arithmetic."""
+
+
 @dataclass(frozen=True)
-class Rounding:
-    """How far results of the same computation are from one of them.
+class Known:
+    """What is known of one leaf.
 
     Attributes:
-        centre: the leaves they are compared with.
-        spreads: by path, of leaves of floating point.
-        others: by path, of integers the values of runs that differ.
+        eager: eager's.
+        centre: what an arm's is compared with: float64's values, or eager's where float64 has none
+            or computed something else; `None` of what is not of floating point.
+        spread: how far runs of eager are from the centre; `None` without any.
+        others: of integers, what runs gave that differ from eager's.
     """
 
-    centre: Leaves
-    spreads: Mapping[str, Spread] = field(default_factory=dict)
-    others: Mapping[str, tuple[torch.Tensor, ...]] = field(default_factory=dict)
+    eager: Leaf
+    centre: Centre | None = None
+    spread: Spread | None = None
+    others: tuple[torch.Tensor, ...] = ()
 
-    def with_run(self, run: Leaves) -> Rounding:
-        """Take another run into account; leaves that it doesn't have in this form are left out."""
-        spreads, others = dict(self.spreads), dict(self.others)
-        for path, leaf in self.centre.items():
-            other = run.get(path) or no_change(path, leaf)
-            if other is None or not _are_alike(leaf.value, other.value):
-                continue
-            if not leaf.value.is_floating_point():
-                if not torch.equal(leaf.value, other.value):
-                    others[path] = (*others.get(path, ()), other.value)
-                continue
-            found = Distance.between(Centre(leaf.value), other.value)
-            known = spreads.get(path)
-            spreads[path] = known.with_run(found) if known else Spread.of(found)
-        return replace(self, spreads=spreads, others=others)
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is zero in exact arithmetic, so that only rounding is to be seen."""
+        if self.centre is None or self.spread is None or not self.has_truth:
+            return False
+        return self.centre.size < _ZERO * self.spread.overall
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether it is compared with float64's values."""
+        return self.centre is not None and self.centre.values is not self.eager.value
+
+    def with_run(self, run: Leaf | None) -> Known:
+        """Take a run into account that has the leaf in the same form."""
+        if run is None or not _are_alike(self.eager.value, run.value):
+            return self
+        if self.centre is None:
+            same_again = torch.equal(self.eager.value, run.value)
+            return self if same_again else replace(self, others=(*self.others, run.value))
+        found = Distance.between(self.centre, run.value)
+        spread = self.spread.with_run(found) if self.spread else Spread.of(found)
+        return replace(self, spread=spread)
 
 
 @dataclass(frozen=True)
@@ -55,35 +73,81 @@ class Expected:
     """What a call is to come to, from several runs of eager.
 
     Attributes:
-        eager: around eager's own result.
-        truth: around the result in float64; `None` where there is none.
+        leaves: what is known of each.
     """
 
-    eager: Rounding
-    truth: Rounding | None = None
+    leaves: Mapping[str, Known]
 
     @classmethod
-    def of(cls, eager: Leaves, truth: Leaves | None = None) -> Expected:
-        """Expect what eager gives, or float64 in its place."""
-        around_truth = Rounding(truth).with_run(eager) if truth else None
-        return cls(Rounding(eager), around_truth)
+    def of(
+        cls,
+        eager: Leaves,
+        truth: Leaves | None = None,
+        runs: Sequence[Leaves] = (),
+        tolerance: float = 0.0,
+    ) -> Expected:
+        """Learn from some runs what to expect.
+
+        Args:
+            eager: eager's own result.
+            truth: the result in float64.
+            runs: other results that are as right as eager's.
+            tolerance: what share of itself an element may be off by.
+        """
+        found = {
+            path: _known(
+                leaf,
+                (truth or {}).get(path),
+                [run.get(path) or no_change(path, leaf) for run in runs],
+                tolerance,
+            )
+            for path, leaf in eager.items()
+        }
+        return cls(found)
 
     def with_run(self, run: Leaves) -> Expected:
-        """Take another run of eager into account, whose result is as right."""
-        truth = self.truth.with_run(run) if self.truth else None
-        return Expected(self.eager.with_run(run), truth)
+        """Take another run of eager into account."""
+        return Expected(
+            {
+                path: known.with_run(run.get(path) or no_change(path, known.eager))
+                for path, known in self.leaves.items()
+            }
+        )
 
     def and_unchanged(self, actual: Leaves) -> Expected:
         """Expect what an arm changes, and eager does not, to change by zero."""
-        zero = {
-            path: still
+        still = {
+            path: _known(zero, None, [], 0.0)
             for path, leaf in actual.items()
-            if path not in self.eager.centre and (still := no_change(path, leaf))
+            if path not in self.leaves and (zero := no_change(path, leaf))
         }
-        if not zero:
-            return self
-        eager = replace(self.eager, centre={**self.eager.centre, **zero})
-        return replace(self, eager=eager)
+        return Expected({**self.leaves, **still}) if still else self
+
+
+def _known(eager: Leaf, truth: Leaf | None, runs: Sequence[Leaf | None], tolerance: float) -> Known:
+    if not isinstance(eager.value, torch.Tensor) or not eager.value.is_floating_point():
+        known = Known(eager)
+        for run in (truth, *runs):
+            known = known.with_run(run)
+        return known
+    known = Known(eager, Centre(eager.value))
+    for run in runs:
+        known = known.with_run(run)
+    if truth is None or not _is_like(known, truth, tolerance):
+        return known
+    known = Known(eager, Centre(truth.value))
+    for run in (eager, *runs):
+        known = known.with_run(run)
+    return known
+
+
+def _is_like(known: Known, truth: Leaf, tolerance: float) -> bool:
+    """Tell whether float64 computed what eager did."""
+    if known.centre is None or not _are_alike(known.eager.value, truth.value):
+        return False
+    distance = root_mean_square(distances(truth.value, known.eager.value))
+    usual = known.spread.overall if known.spread else 0.0
+    return distance <= max(_UNLIKE * usual, _UNLIKE_TOLERANCES * tolerance * known.centre.size)
 
 
 def are_identical(one: Leaves, other: Leaves) -> bool:

@@ -149,6 +149,9 @@ def keep(value: object, *, strides: bool = False) -> Leaf:
     return Leaf(value, kind, _has_equality(value))
 
 
+_SINGLE = (enum.Enum, type, torch.dtype, torch.layout, torch.memory_format)
+"""Of which there is one of each, so that they are equal if they are the same."""
+
 _COMPLEX = (complex, np.complexfloating)
 _WIDEST = {False: torch.float64, True: torch.complex128}
 
@@ -162,6 +165,8 @@ def _of_array(array: np.ndarray[Any, Any]) -> Leaf:
 
 def _has_equality(value: object) -> bool:
     """Tell whether `==` says more of two objects than whether they are one and the same."""
+    if isinstance(value, _SINGLE):
+        return True
     if isinstance(value, AbstractSet):
         return all(_has_equality(each) for each in value)
     has_own = type(value).__eq__ is not object.__eq__

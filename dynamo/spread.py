@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -86,21 +87,37 @@ class Spread:
         largest: distance of each element in the run where it is farthest.
         second: in the run where it is second.
         by_magnitude: largest root mean square of a run, for each magnitude of the centre.
-        overall: likewise, of all elements.
+        runs: root mean square of all elements, of each run.
         slope: largest of a run.
     """
 
     largest: torch.Tensor
     second: torch.Tensor
     by_magnitude: torch.Tensor
-    overall: float
+    runs: tuple[float, ...]
     slope: float
 
     @classmethod
     def of(cls, run: Distance) -> Spread:
         """Begin with one run."""
         nothing = torch.zeros_like(run.elements)
-        return cls(run.elements, nothing, run.by_magnitude, run.overall, run.slope)
+        return cls(run.elements, nothing, run.by_magnitude, (run.overall,), run.slope)
+
+    @classmethod
+    def none_of(cls, centre: Centre) -> Spread:
+        """Give that of no run at all."""
+        nothing = torch.zeros_like(centre.values, dtype=torch.float32)
+        return cls(nothing, nothing, torch.zeros_like(centre.sizes), (0.0,), 0.0)
+
+    @property
+    def overall(self) -> float:
+        """Largest root mean square of a run."""
+        return max(self.runs)
+
+    @property
+    def median(self) -> float:
+        """Root mean square of the run in the middle."""
+        return statistics.median(self.runs)
 
     def with_run(self, run: Distance) -> Spread:
         """Take another run into account."""
@@ -109,7 +126,7 @@ class Spread:
             largest=torch.maximum(self.largest, run.elements),
             second=torch.maximum(self.second, torch.minimum(self.largest, run.elements)),
             by_magnitude=torch.maximum(self.by_magnitude, run.by_magnitude),
-            overall=max(self.overall, run.overall),
+            runs=(*self.runs, run.overall),
             slope=max(self.slope, run.slope),
         )
 
@@ -121,14 +138,11 @@ class Spread:
         """
         return geometric_means(self.largest, centre.magnitudes)[centre.magnitudes]
 
-    def surprise(self, usual: torch.Tensor) -> float:
-        """Give how many times farther an element was in one run than in all others.
+    def surprises(self, usual: torch.Tensor) -> torch.Tensor:
+        """Give how many times farther each element was in one run than in all others.
 
         Where rounding decides which activation is cut off, that is much, and may happen to an arm
         as well.
         """
-        if not self.largest.numel():
-            return 0.0
         known = torch.maximum(self.second, usual)
-        surprises = torch.where(known > 0, self.largest / known, 0.0)
-        return float(finite(surprises).max())
+        return finite(torch.where(known > 0, self.largest / known, 0.0))

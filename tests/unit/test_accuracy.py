@@ -25,8 +25,13 @@ def compare(
     eager: object, arm: object, *, runs: Sequence[object] = (), truth: object = None
 ) -> Comparison:
     """Compare an arm's result with eager's, beside further runs of eager and one in float64."""
-    expected = Expected.of(collect(eager), None if truth is None else collect(truth))
-    for run in runs:
+    expected = Expected.of(
+        collect(eager),
+        None if truth is None else collect(truth),
+        [collect(run) for run in runs[:2]],
+        TOLERANCE,
+    )
+    for run in runs[2:]:
         expected = expected.with_run(collect(run))
     return compare_leaves(expected, collect(arm), TOLERANCE)
 
@@ -100,6 +105,7 @@ def test_what_agrees(eager: object, arm: object) -> None:
         (1, 1.0, ["expected int, got float"]),
         (1, True, ["expected int, got bool"]),
         ("a", "b", ["expected 'a', got 'b'"]),
+        (torch.float32, torch.float16, ["expected torch.float32, got torch.float16"]),
         (NAN, 1.0, ["output: it is not NaN everywhere"]),
         (1.0, NAN, ["output: 1 of 1 elements are wrong", "nan where 1 is expected"]),
         (1.0, 1.01, ["output: 1 of 1 elements are wrong", "1.01 where 1 is expected"]),

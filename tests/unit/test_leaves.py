@@ -196,7 +196,7 @@ def test_what_has_no_equality_is_said_to_have_none(value: object) -> None:
     assert not collect(value)["output"].is_comparable
 
 
-@pytest.mark.parametrize("value", [7, "text", torch.Size([2]), {1, 2}, Colour.RED.value])
+@pytest.mark.parametrize("value", [7, "text", torch.Size([2]), {1, 2}, Colour.RED, torch.int8, int])
 def test_what_has_an_equality_is_compared_by_it(value: object) -> None:
     """Numbers, text and sets of them."""
     assert all(each.is_comparable for each in collect(value).values())

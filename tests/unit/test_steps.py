@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import factories
@@ -266,6 +267,22 @@ def test_a_nudged_copy_is_another_by_rounding_alone() -> None:
     torch.testing.assert_close(theirs, weight, rtol=2e-6, atol=0)
     assert not torch.equal(own.args[0], model.args[0])
     assert not torch.equal(nudged(model, 1e-6, seed=2).args[0], own.args[0])
+
+
+def test_lazy_layers_learn_their_sizes_before_they_are_copied() -> None:
+    """They have no weights until they have seen an input."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that they may change
+        module = nn.Sequential(nn.LazyLinear(3), nn.Dropout(), nn.LazyBatchNorm1d())
+    model = configure(
+        LoadedModel(module=module.train(), args=(torch.rand(4, 5),)),
+        factories.case(mode=Mode.TRAINING),
+        CPU,
+    )
+    assert model.module.module[0].weight.shape == (3, 5)
+    assert model.module.training
+    assert int(module[2].num_batches_tracked) == 0
+    assert model.copy().module(*model.args).dim() == 0
 
 
 def test_old_weight_norm_can_be_copied() -> None:
