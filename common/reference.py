@@ -13,7 +13,7 @@ from dynamometer.common.looking import Call, Look, make_call
 from dynamometer.common.outcome import NondeterministicError
 from dynamometer.common.snapshots import Alteration, Snapshot
 from dynamometer.common.steps import DTYPES, in_float64, make_step, nudged
-from dynamometer.dynamo.accuracy import Comparison, beyond_comparison, compare, wanders
+from dynamometer.dynamo.accuracy import Comparison, beyond_comparison, compare, differ, wanders
 from dynamometer.dynamo.expected import Expected, are_identical
 from dynamometer.dynamo.rounding import DrawsOf, change_of
 from dynamometer.results.cases import Dtype
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 FEWEST_RUNS, MOST_RUNS = 2, 16
 """Of eager with other roundings: before an arm is judged, and before it is accused. Now and then
 rounding decides which activation is cut off, or which value is the largest; some of 16 show it."""
+
+
+_BY_FAR = 10.0
+"""Tolerances that two results must differ by for one not to pass for the other."""
 
 
 def reference_of(
@@ -121,6 +125,12 @@ class Reference:
         del own, start, later
         if self.is_repeatable:
             self._try_other_inputs()
+
+    @property
+    def shows_replay(self) -> bool:
+        """Whether the call on other inputs comes to something else than the first, by far."""
+        first, other = (self._eager[call].found for call in (Call.FIRST, Call.ALTERED))
+        return differ(first, other, _BY_FAR * self.settings.tolerance)
 
     @property
     def calls(self) -> tuple[Call, ...]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dynamometer.common.suite import LoadedModel
     from dynamometer.dynamo.leaves import Leaf
 
-_FACTORS = (1.0, 0.875, 0.75)
+_FACTORS = (1.0, 0.5)
 """What elements of changed inputs and weights are multiplied by: exact in every precision, far more
 than rounding, and in range wherever the original is. Not all by the same, which a normalisation
 would undo."""
@@ -70,9 +70,9 @@ class Alteration(Enum):
 def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     """Change inputs in place, and in training weights too, the same in every copy of a model.
 
-    Numbers are scaled, each by one of three factors; whole numbers change places along the last
-    dimension, so that none leaves its range. In inference weights stay: a backend may take them for
-    constants.
+    Half of the numbers are halved; whole numbers change places along the last dimension that has
+    several, so that none leaves its range. In inference weights and buffers stay: a backend may
+    take them for constants.
     """
     # A tensor that is an input twice is changed once, as its copies are where they are two.
     once = {id(value): (path, value) for path, value in _state(loaded).items()}
@@ -83,9 +83,10 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
         if path.startswith("inputs") and _is_number(value):
             value.mul_(_factors(value))
         elif path.startswith("inputs") and alteration is Alteration.NUMBERS_AND_INDICES:
-            if value.dim() and value.layout is torch.strided:
-                value.copy_(value.roll(1, dims=-1))
-        elif path.startswith("parameters") and mode is Mode.TRAINING:
+            several = [index for index, size in enumerate(value.shape) if size > 1]
+            if several and value.layout is torch.strided:
+                value.copy_(value.roll(1, dims=several[-1]))
+        elif not path.startswith("inputs") and mode is Mode.TRAINING and _is_number(value):
             value.mul_(_factors(value))
 
 

@@ -114,7 +114,10 @@ class WithLoss(nn.Module):
         self.module = module
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Give the loss the model computes itself, else the mean square of its outputs.
+        """Give the loss the model computes itself, else the weighted mean square of its outputs.
+
+        Weights rise from 0.5 to 1.5: the plain mean square of an output that is normalised is
+        constant, and has no gradient.
 
         Raises:
             SkippedError: no output is of floating point.
@@ -127,11 +130,18 @@ class WithLoss(nn.Module):
         if not tensors:  # of a class that torch doesn't know to be a container
             every = by_path(output, "").values()
             tensors = [each for each in every if isinstance(each, torch.Tensor)]
-        squares = [_wide(each).square().mean() for each in tensors if each.is_floating_point()]
+        squares = [_mean_square(_wide(each)) for each in tensors if each.is_floating_point()]
         if not squares:
             msg = "none of its outputs is of floating point, so there is no loss to train with"
             raise SkippedError(msg)
         return torch.stack(squares).sum()
+
+
+def _mean_square(tensor: torch.Tensor) -> torch.Tensor:
+    count = tensor.numel()
+    places = torch.arange(count, device=tensor.device, dtype=tensor.dtype)
+    weights = 0.5 + (places + 0.5) / max(count, 1)
+    return (tensor.reshape(-1).square() * weights).mean()
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:

@@ -51,6 +51,10 @@ MOST_ROUNDING = 0.05
 _LITTLE = 0.01
 """A share of the values that rounding changes, of a result that isn't chaotic."""
 
+_COARSE, _MAIN = 1e-3, 0.1
+"""Where rounding changes more than this share, as in half precision, kernels differ by how they sum
+what cancels: elements that are a smaller share of the size of all are judged one by one alone."""
+
 _TINY = float(torch.finfo(torch.float32).tiny)
 
 _FEWEST = 8
@@ -142,7 +146,8 @@ class Deviation:
 
         Where all is zero, as what cancels exactly in eager, a few roundings of 1.
         """
-        values, eps = self.centre.values, torch.finfo(self.actual.dtype).eps
+        values = self.centre.values
+        eps = min(torch.finfo(self.actual.dtype).eps, torch.finfo(torch.float32).eps)
         largest = float(finite(values).abs().max()) if values.numel() else 0.0
         return eps * (min(1.0, largest) if largest else _ROUNDINGS_OF_NOTHING)
 
@@ -172,6 +177,8 @@ class Deviation:
             rounding <= LARGEST_MEAN_SQUARE * sizes
         )
         judged[0] = False  # zeros have no size
+        if self.rounding_share > _COARSE:
+            judged &= sizes >= _MAIN * self.centre.size
         errors = self.distance.by_magnitude
         if not bool((judged & (errors > allowed)).any()):
             return None

@@ -37,12 +37,17 @@ class Known:
             or computed something else; `None` of what is not of floating point.
         spread: how far runs of eager are from the centre; `None` without any.
         others: of integers, what runs gave that differ from eager's.
+        unlike: float64's values, where they are no referee: low precision may be off by the same
+            again and again, and an arm that isn't is right.
+        beyond: float64's values, where eager overflows and they don't.
     """
 
     eager: Leaf
     centre: Centre | None = None
     spread: Spread | None = None
     others: tuple[torch.Tensor, ...] = ()
+    unlike: Centre | None = None
+    beyond: torch.Tensor | None = None
 
     @property
     def is_zero(self) -> bool:
@@ -133,9 +138,16 @@ def _known(eager: Leaf, truth: Leaf | None, runs: Sequence[Leaf | None], toleran
     known = Known(eager, Centre(eager.value))
     for run in runs:
         known = known.with_run(run)
-    if truth is None or not _is_like(known, truth, tolerance):
+    if truth is None or not _are_alike(eager.value, truth.value):
         return known
-    known = Known(eager, Centre(truth.value))
+    if not _is_like(known, truth, tolerance):
+        return replace(known, unlike=Centre(truth.value))
+    overflows = ~eager.value.isfinite()
+    if bool(overflows.any()):
+        values = torch.where(overflows, eager.value.double(), truth.value)
+        known = Known(eager, Centre(values), beyond=truth.value)
+    else:
+        known = Known(eager, Centre(truth.value))
     for run in (eager, *runs):
         known = known.with_run(run)
     return known
@@ -143,7 +155,7 @@ def _known(eager: Leaf, truth: Leaf | None, runs: Sequence[Leaf | None], toleran
 
 def _is_like(known: Known, truth: Leaf, tolerance: float) -> bool:
     """Tell whether float64 computed what eager did."""
-    if known.centre is None or not _are_alike(known.eager.value, truth.value):
+    if known.centre is None:
         return False
     distance = root_mean_square(distances(truth.value, known.eager.value))
     usual = known.spread.overall if known.spread else 0.0

@@ -22,18 +22,23 @@ F32 = "torch.float32"
 
 
 def compare(
-    eager: object, arm: object, *, runs: Sequence[object] = (), truth: object = None
+    eager: object,
+    arm: object,
+    *,
+    runs: Sequence[object] = (),
+    truth: object = None,
+    tolerance: float = TOLERANCE,
 ) -> Comparison:
     """Compare an arm's result with eager's, beside further runs of eager and one in float64."""
     expected = Expected.of(
         collect(eager),
         None if truth is None else collect(truth),
         [collect(run) for run in runs[:2]],
-        TOLERANCE,
+        tolerance,
     )
     for run in runs[2:]:
         expected = expected.with_run(collect(run))
-    return compare_leaves(expected, collect(arm), TOLERANCE)
+    return compare_leaves(expected, collect(arm), tolerance)
 
 
 def tensor(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -209,11 +214,43 @@ def test_an_arm_may_be_nearer_the_truth_than_eager() -> None:
 
 
 def test_float64_that_computed_something_else_is_no_referee() -> None:
-    """Another random mask absolves nobody."""
-    eager, other = normal(1000), normal(1000, seed=1)
+    """Another random mask absolves nobody but who draws the same."""
+    eager, truth, other = normal(1000), normal(1000, seed=1), normal(1000, seed=4)
     runs = [rounded(eager, 1e-7, seed) for seed in (2, 3)]
-    found = compare(eager, other, runs=runs, truth=other.double())
+    found = compare(eager, other, runs=runs, truth=truth.double())
     assert "1000 of 1000 elements are wrong" in (found.mismatch or "")
+
+
+def test_an_arm_may_be_right_where_low_precision_is_always_wrong() -> None:
+    """What bfloat16 rounds in the same way again and again shows in no run."""
+    truth = normal(1000).double()
+    eager = (truth * 1.5).bfloat16()
+    known = {"runs": [eager, eager], "truth": truth, "tolerance": 8e-3}
+    assert compare(eager, truth.bfloat16(), **known).mismatch is None
+    assert compare(eager, (truth * 1.2).bfloat16(), **known).mismatch
+
+
+def test_a_zero_in_half_precision_is_zero() -> None:
+    """What leaks through a mask is no rounding."""
+    eager = torch.relu(normal(1000)).bfloat16()
+    leaky = torch.where(eager == 0, 0.007, eager.float()).bfloat16()
+    assert compare(eager, leaky, runs=[eager, eager]).mismatch
+
+
+def test_where_eager_overflows_an_arm_is_not_free() -> None:
+    """It gives what eager gives, or what float64 does."""
+    truth = torch.tensor([1.0, 7e4, -8e4, 3.0], dtype=torch.float64)
+    eager = torch.tensor([1.0, INF, -INF, 3.0], dtype=torch.float16)
+    assert compare(eager, eager.clone(), runs=[eager], truth=truth).mismatch is None
+    five = torch.tensor([1.0, 5.0, 5.0, 3.0], dtype=torch.float16)
+    assert compare(eager, five, runs=[eager], truth=truth).mismatch
+
+
+def test_a_model_in_float64_is_held_to_float64() -> None:
+    """It is published in it for a reason."""
+    eager = normal(100).double() / 3
+    assert compare(eager, eager * (1 + 1e-12), runs=[eager]).mismatch is None
+    assert compare(eager, eager.float().double(), runs=[eager]).mismatch
 
 
 def test_what_rounding_hides_is_said() -> None:

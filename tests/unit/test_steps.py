@@ -139,14 +139,14 @@ class HasLoss(dict[str, torch.Tensor]):
     ("output", "loss"),
     [
         (HasLoss(logits=torch.ones(3)), 7.0),
-        (torch.tensor([1.0, 3.0]), 5.0),
-        ((torch.tensor([1.0, 3.0]), torch.tensor([2.0])), 9.0),
+        (torch.tensor([1.0, 3.0]), 6.0),
+        ((torch.tensor([1.0, 3.0]), torch.tensor([2.0])), 10.0),
         ({"logits": torch.tensor([2.0]), "ids": torch.tensor([5])}, 4.0),
         (torch.tensor([300.0], dtype=torch.float16), 90_000.0),
     ],
 )
 def test_the_loss(output: object, loss: float) -> None:
-    """It is the model's own, else the mean square of every output of floating point."""
+    """It is the model's own, else a weighted mean square of every output of floating point."""
     assert float(WithLoss(Returns())(output)) == loss
 
 
