@@ -110,22 +110,34 @@ def compare(expected: Expected, actual: Leaves, tolerance: float) -> Comparison:
     return Comparison(
         largest,
         unchecked=beyond_comparison(wanted, actual),
-        loose={path: share for path, share in loose.items() if not _is_negligible(path, wanted)},
+        loose=_that_matter(loose, wanted),
     )
 
 
-def _is_negligible(path: str, wanted: Leaves) -> bool:
-    """Tell whether a result is so small beside its like that it is zero, and rounding what is left.
+def _that_matter(loose: Mapping[str, float], wanted: Leaves) -> dict[str, float]:
+    """Leave out results so small beside their like that they are zero, and rounding what is left.
 
     The gradient of the key's bias in attention is zero in exact arithmetic.
     """
-    root = path.partition(".")[0]
-    sizes = [
-        root_mean_square(leaf.value)
-        for other, leaf in wanted.items()
-        if other.partition(".")[0] == root and isinstance(leaf.value, torch.Tensor)
-    ]
-    return root_mean_square(wanted[path].value) < _NEGLIGIBLE * statistics.median(sizes)
+    roots = {_root(path) for path in loose}
+    sizes = {
+        path: root_mean_square(leaf.value)
+        for path, leaf in wanted.items()
+        if _root(path) in roots and isinstance(leaf.value, torch.Tensor)
+    }
+    usual = {
+        root: statistics.median(size for path, size in sizes.items() if _root(path) == root)
+        for root in roots
+    }
+    return {
+        path: share
+        for path, share in loose.items()
+        if sizes[path] >= _NEGLIGIBLE * usual[_root(path)]
+    }
+
+
+def _root(path: str) -> str:
+    return path.partition(".")[0]
 
 
 def beyond_comparison(eager: Leaves, actual: Leaves) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from dynamometer.dynamo.deviation import ZERO
 from dynamometer.dynamo.numbers import distances, root_mean_square, same
 from dynamometer.dynamo.spread import Centre, Distance, Spread
 
@@ -22,9 +23,6 @@ CHANGE = "change of "
 _UNLIKE, _UNLIKE_TOLERANCES = 30.0, 10.0
 """If float64 is this many times farther from eager than rounding takes it, and this many
 tolerances, in the mean square, the two did not compute the same thing: it is no referee."""
-
-_ZERO = 0.01
-"""Values in float64 that are a smaller share of rounding are zero in exact arithmetic."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Known:
         """Whether it is zero in exact arithmetic, so that only rounding is to be seen."""
         if self.centre is None or self.spread is None or not self.has_truth:
             return False
-        return self.centre.size < _ZERO * self.spread.overall
+        return self.centre.size < ZERO * self.spread.overall
 
     @property
     def has_truth(self) -> bool:
