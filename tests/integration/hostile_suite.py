@@ -12,9 +12,11 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
+from simulated_machine import install
 from torch import nn
 
 from dynamometer.common.suite import LoadedModel
@@ -22,6 +24,8 @@ from dynamometer.results.cases import Case, ModelSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from simulated_machine import Clock
 
 
 class Behaving(nn.Module):
@@ -82,20 +86,26 @@ class WrongWhenCompiled(Behaving):
 
 
 class Slowed(Behaving):
-    """Takes 4 ms for a call, and 6 while another arm's threads spin (`spinning_backend`)."""
+    """Takes 4 ms for a call, and 6 while another arm's threads spin (`spinning_backend`).
+
+    By a simulated clock, from now on that of this process.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wait = torch.compiler.disable(partial(_wait_among_spinning_threads, install()))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Wait, then compute."""
-        _wait_among_spinning_threads()
+        self.wait()
         return super().forward(x)
 
 
-@torch.compiler.disable
-def _wait_among_spinning_threads() -> None:
+def _wait_among_spinning_threads(clock: Clock) -> None:
     if "IN_SPINNING_ARM" in os.environ:
         return
     until = float(os.environ.get("SPINNING_UNTIL", "0"))
-    time.sleep(0.006 if time.monotonic() < until else 0.004)
+    clock.sleep(0.006 if clock.seconds < until else 0.004)
 
 
 class Allocating(Behaving):

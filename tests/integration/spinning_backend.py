@@ -41,7 +41,7 @@ class Spinning:
                 return module(*args, **kwargs)
             finally:
                 del os.environ["IN_SPINNING_ARM"]
-                os.environ["SPINNING_UNTIL"] = repr(time.monotonic() + _SPINS_S)
+                os.environ["SPINNING_UNTIL"] = repr(time.perf_counter() + _SPINS_S)
 
         return call
 

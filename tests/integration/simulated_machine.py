@@ -1,0 +1,43 @@
+"""A clock that shows what calls are said to take, on a machine where nothing else runs.
+
+So what a worker makes of times is tested with real processes, and what the machine that runs the
+tests is busy with changes no verdict.
+"""
+
+from __future__ import annotations
+
+import time
+
+from dynamometer.common import visiting
+from dynamometer.common.surroundings import Reading
+
+_READING_S = 1e-6
+"""Each reading takes some time, so that whoever waits for a moment gets there."""
+
+
+class Clock:
+    """Seconds that pass only as calls of `sleep` and readings say."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass, at once."""
+        self.seconds += seconds
+
+    def perf_counter(self) -> float:
+        """Read the clock."""
+        self.seconds += _READING_S
+        return self.seconds
+
+    def counters(self) -> Reading:
+        """Say that nothing else was busy."""
+        return Reading(at_s=self.seconds, busy_s=0.0, stolen_s=0.0, own_s=0.0)
+
+
+def install() -> Clock:
+    """Put a clock in place of this process's."""
+    clock = Clock()
+    time.sleep, time.perf_counter = clock.sleep, clock.perf_counter
+    visiting.read_counters = clock.counters
+    return clock
