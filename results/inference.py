@@ -114,8 +114,10 @@ def _df_of_both(replicates: Sequence[Replicate], spread: Spread) -> float:
     return min(spread.df, max(_LEAST_DF, both**2 / variance)) if variance else spread.df
 
 
-_LEAST_DF = 1.0
-"""With less an interval has no width anyone could use."""
+_LEAST_DF = 3.0
+"""Eight blocks that resemble their neighbours would be worth a third of a degree, but that is known
+no better itself. Of a first run's identical arms as many differ with 3 as with 1, and the widest
+tenth of their intervals is a quarter as wide (docs/decisions/0007-error-bars.md)."""
 
 
 def replicates_needed(mean: Mean, target: float) -> int:
