@@ -215,7 +215,8 @@ class CaseToSpoil:
         buffer = own_module(self.loaded.module).get_buffer(name)
         for found in (self.eager, self._elsewhere(Part.STALE)):
             now = found.buffers.get(name) if found else None
-            if now is not None and self._is_seen(now, buffer, None):
+            is_same_form = now is not None and now.shape == buffer.shape
+            if is_same_form and self._is_seen(now, buffer, None):
                 return True
         return False
 

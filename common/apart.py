@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.experiment import Process, only_missing
 from dynamometer.common.orders import drawn_from
+from dynamometer.results.calibration import IN_TURNS
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.interference import LONGEST_DISTURBANCE, disturb_each_other, shifts
 from dynamometer.results.metrics import LATENCY, LATENCY_APART
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import random
+    from collections.abc import Mapping, Sequence
 
     from dynamometer.common.experiment import Context
     from dynamometer.common.messages import Findings
     from dynamometer.results.cases import Case, RunPlan
+    from dynamometer.results.records import Measurement
 
 TURNS = 2
 """Processes each arm is timed in, in every replicate."""
@@ -35,20 +38,10 @@ class Apart:
         None where the arms did not disturb each other, nor where something else did: that would
         disturb their turns as well.
         """
-        latencies = {
-            each.arm: each for part in found for each in part.measurements if each.metric == LATENCY
-        }
+        latencies = _latencies(found)
         if BASELINE not in latencies or not _disturb_each_other(found):
             return ()
-        fastest_s = min(statistics.median(each.samples) for each in latencies.values())
-        rng = drawn_from(plan.seed, replicate, case.id, "turns")
-        order = rng.sample(sorted(latencies), len(latencies))
-        turns = [order if turn % 2 == 0 else order[::-1] for turn in range(TURNS)]
-        return tuple(
-            Process((arm,), plan.protocol.allocator, turn, fastest_s)
-            for turn, arms in enumerate(turns)
-            for arm in arms
-        )
+        return _turns(latencies, plan, drawn_from(plan.seed, replicate, case.id, "turns"))
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave the case as it is: only this turn of the arm is missing."""
@@ -59,6 +52,42 @@ class Apart:
         from dynamometer.common.measuring import measure_apart  # imports torch
 
         return measure_apart(context)
+
+
+@dataclass(frozen=True)
+class InTurns(Apart):
+    """The same of a calibration's arms, though they don't disturb each other."""
+
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
+        """Let the arms of each group take their turns."""
+        latencies = _latencies(found)
+        rng = drawn_from(plan.seed, replicate, case.id, "turns")
+        groups = [{arm: latencies[arm] for arm in group if arm in latencies} for group in IN_TURNS]
+        return tuple(process for group in groups for process in _turns(group, plan, rng))
+
+
+def _latencies(found: Sequence[Findings]) -> dict[str, Measurement]:
+    return {
+        each.arm: each for part in found for each in part.measurements if each.metric == LATENCY
+    }
+
+
+def _turns(
+    latencies: Mapping[str, Measurement], plan: RunPlan, rng: random.Random
+) -> tuple[Process, ...]:
+    """Draw an order of arms that were timed, and have them take turns in it, back and forth."""
+    if not latencies:
+        return ()
+    fastest_s = min(statistics.median(each.samples) for each in latencies.values())
+    order = rng.sample(sorted(latencies), len(latencies))
+    turns = [order if turn % 2 == 0 else order[::-1] for turn in range(TURNS)]
+    return tuple(
+        Process((arm,), plan.protocol.allocator, turn, fastest_s)
+        for turn, arms in enumerate(turns)
+        for arm in arms
+    )
 
 
 def _disturb_each_other(found: Sequence[Findings]) -> bool:

@@ -75,7 +75,7 @@ def _measure(program: str, words: Sequence[str], options: dict[str, Any]) -> tup
         suite="torchbench",
         models=specs,
         cases=build_cases(specs, Workload(arms=ARMS[1:], scale=Scale(options["scale"]))),
-        experiments=(IN_PAIRS, "naive"),
+        experiments=(IN_PAIRS, "naive", *(["in_turns"] if options["apart"] else [])),
         protocol=Protocol(
             replicates=options["replicates"],
             most_replicates=options["replicates"],
@@ -83,6 +83,7 @@ def _measure(program: str, words: Sequence[str], options: dict[str, Any]) -> tup
         ),
         memory_limit_bytes=planning.usual_memory_limit(),
         seed=options["seed"],
+        busy=options["busy"],
     )
     manifest, directory = request.begin(
         plan,
@@ -108,7 +109,10 @@ def _read(directory: Path) -> Calibration:
 
 
 def _require_one_kind(runs: Mapping[Path, Calibration]) -> None:
-    """Check that runs may be evaluated as one: how processes are started is all that may differ.
+    """Check that runs may be evaluated as one.
+
+    How processes are started may differ, and whether the machine was kept busy: they are told
+    apart in the page.
 
     Raises:
         UsageError: one was measured otherwise than the first.

@@ -66,10 +66,12 @@ class Look:
     Attributes:
         found: output, or in training loss and gradients, and what of the state has changed.
         updates: by parameter, what is wrong with what the optimizer's step made of its gradient.
+        rewritten: paths of changes of parameters and inputs that are more than rounding of these.
     """
 
     found: Leaves
     updates: Mapping[str, str]
+    rewritten: frozenset[str] = frozenset()
 
 
 def look(
@@ -114,7 +116,7 @@ def look(
     if step.mode is Mode.TRAINING:
         trained = {f"{CHANGE}parameters.{name}" for name in _weights(step)}
         changed = {path: leaf for path, leaf in changed.items() if path not in trained}
-    return Look({**found, **changed}, updates)
+    return Look({**found, **changed}, updates, before.rewritten(changed))
 
 
 def _weights(step: Step) -> dict[str, nn.Parameter]:

@@ -319,6 +319,14 @@ _CALIBRATE_OPTIONS = (
         group="Measurement", help="For the order of everything random.",
     ),
     _option(
+        "--busy", is_flag=True, group="Measurement",
+        help="While a process of ours computes now and then.",
+    ),
+    _option(
+        "--apart", is_flag=True, group="Measurement",
+        help="Time some arms in processes of their own as well, as those are that interfere.",
+    ),
+    _option(
         "--spawn", is_flag=True, group="Execution",
         help="Start every worker afresh instead of forking it from a warm template.",
     ),

@@ -146,6 +146,9 @@ class Reference:
         wrong = [name for name in found.updates if name not in eager.updates]
         if wrong:
             return Comparison(math.inf, f"parameters.{wrong[0]}: {found.updates[wrong[0]]}")
+        rewritten = sorted(found.rewritten - eager.found.keys())
+        if rewritten:
+            return Comparison(math.inf, f"{rewritten[0]}: eager leaves it as it was")
         own = tuple(f"parameters.{name}: the model changes it itself" for name in eager.updates)
         if are_identical(eager.found, found.found):
             beyond = beyond_comparison(eager.found, found.found)

@@ -40,6 +40,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "coverage": "dynamometer.common.coverage:CoverageOfModels",
         "fill": "dynamometer.common.fill:Fill",
         "in_pairs": "dynamometer.common.in_pairs:InPairs",
+        "in_turns": "dynamometer.common.apart:InTurns",
         "memory": "dynamometer.common.memory:Memory",
         "naive": "dynamometer.common.naive:Naive",
         "sizes": "dynamometer.common.sizes:Sizes",

@@ -7,18 +7,21 @@ import shutil
 import sys
 import time
 from collections import defaultdict
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from dynamometer.common import registry
+from dynamometer.common.disturber import disturbed
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.estimate import TimeEstimate, estimate
 from dynamometer.common.executor import Prepared
 from dynamometer.common.progress import ProgressLine, duration
 from dynamometer.common.runner import Interrupt, Rest, run
 from dynamometer.results import expected, store
+from dynamometer.results.calibration import BUSY_S, REST_S
 from dynamometer.results.cases import BATCH_SIZES, SEARCHED_SIZES
 from dynamometer.results.records import Level
 from dynamometer.results.summary import summarize_cases
@@ -130,7 +133,8 @@ class Session:
         return self._reporting.update_expected
 
     def _run(self, rest: Rest, events: store.RunStore) -> bool:
-        forecast = estimate(self._manifest.plan, rest.cases, self._directory.parent)
+        plan = self._manifest.plan
+        forecast = estimate(plan, rest.cases, self._directory.parent)
         self._announce(rest.cases, forecast)
         executor: Executor = registry.resolve("executors", "local")(self._manifest, self._directory)
         before = sum(len(records) for records in rest.finished.values())
@@ -138,8 +142,9 @@ class Session:
         prepared, done = Prepared(), False
         try:
             with (
+                disturbed(plan.seed, BUSY_S, REST_S) if plan.busy else nullcontext(),
                 Interrupt() as interrupt,
-                ProgressLine(len(self._manifest.plan.cases), forecast.seconds) as progress,
+                ProgressLine(len(plan.cases), forecast.seconds) as progress,
             ):
                 prepared = executor.prepare(rest.cases)
                 for line in (*_ready_lines(prepared), *prepared.warnings):

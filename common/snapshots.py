@@ -24,6 +24,9 @@ _FACTORS = (1.0, 0.5)
 than rounding, and in range wherever the original is. Not all by the same, which a normalisation
 would undo."""
 
+_ROUNDINGS = 4.0
+"""Of itself that a value may be off by which is divided by its own norm once more, or the like."""
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -52,6 +55,21 @@ class Snapshot:
         }
         gone = self.kept.keys() - now.keys()
         return {**found, **{CHANGE + path: leaves.keep("removed") for path in gone}}
+
+    def rewritten(self, changes: Mapping[str, Leaf]) -> frozenset[str]:
+        """Name the changes of parameters and inputs that are more than a few of their roundings.
+
+        Whoever leaves them alone leaves every bit alone, however small they are.
+
+        Args:
+            changes: of this state.
+        """
+        return frozenset(
+            path
+            for path, leaf in changes.items()
+            if path.startswith((f"{CHANGE}parameters", f"{CHANGE}inputs"))
+            and not _is_rounding(self.kept.get(path.removeprefix(CHANGE)), leaf.value)
+        )
 
     def restore(self) -> None:
         """Put back in place whatever still has the form it had."""
@@ -132,6 +150,15 @@ def _change(before: object, now: object) -> Leaf | None:
     if now.dtype is torch.bool or now.layout is not torch.strided:
         return leaves.keep(now)
     return leaves.keep(now.detach() - before)
+
+
+def _is_rounding(before: object, change: object) -> bool:
+    if not isinstance(before, torch.Tensor) or not isinstance(change, torch.Tensor):
+        return False
+    if not before.is_floating_point() or change.shape != before.shape:
+        return False
+    most = _ROUNDINGS * torch.finfo(before.dtype).eps * before.detach().abs()
+    return bool((change.abs() <= most.to(change.device)).all())
 
 
 def _kind(tensor: torch.Tensor) -> object:

@@ -6,20 +6,29 @@ import math
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
 from scipy import stats
 
 from dynamometer.results.cases import BASELINE
 from dynamometer.results.inference import SIGNIFICANT_P, wilson
+from dynamometer.results.metrics import LATENCY_APART
 from dynamometer.results.records import Status
-from dynamometer.results.replicates import log_speedups, of_pair, speedup_over
+from dynamometer.results.replicates import (
+    log_speedups,
+    log_speedups_apart,
+    of_pair,
+    speedup_apart,
+    speedup_over,
+)
 from dynamometer.results.spreads import by_others, learnt, pair_scatter, scatters, with_spread
 from dynamometer.results.stopping import is_precise
 from dynamometer.results.summary import summarize_case, summarize_cases
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from dynamometer.results.cases import Protocol
     from dynamometer.results.records import Estimate, Ratio, Record, Spread
@@ -40,6 +49,9 @@ PAIRS = {
 }
 """Pairs of arms, with the speedup of the second over the first, which is known."""
 
+IN_TURNS = ((BASELINE, _EAGER_AGAIN, _SLOWED[5]), (_THIRD, _FOURTH))
+"""Groups of arms that may take turns in processes of their own besides (`calibrate --apart`)."""
+
 ARMS = tuple(dict.fromkeys(arm for pair in PAIRS for arm in pair))
 
 
@@ -49,6 +61,17 @@ NAIVE_LATENCY = "naive_latency"
 def naive_metric(pair: tuple[str, str]) -> str:
     """Name the latencies of a pair that was measured the usual way."""
     return f"{NAIVE_LATENCY}/{pair[1]}"
+
+
+BUSY_S, REST_S = 0.1, 0.9
+"""Seconds for which the process computes and rests in turn, on average, that a machine is kept busy
+by: a tenth of a processor, which is what a run takes for a disturbance."""
+
+
+def without_turns(record: Record) -> Record:
+    """Leave out what arms took in turns, which a run of identical arms would not have."""
+    kept = tuple(each for each in record.measurements if each.metric != LATENCY_APART)
+    return msgspec.structs.replace(record, measurements=kept, disturbed_turns=False)
 
 
 @dataclass(frozen=True)
@@ -198,7 +221,8 @@ def series(
         own = [with_spread(record, known) for record in case.records]
         for pair in PAIRS:
             of_two = [of_pair(record, pair) for record in own]
-            for index, taken in enumerate(_cut(of_two, pair, protocol)):
+            ratio_of = partial(speedup_over, *pair)
+            for index, taken in enumerate(_cut(of_two, ratio_of, protocol)):
                 runs[pair, index].append(taken)
     return [
         one
@@ -219,6 +243,35 @@ def _at_the_end(
     ]
 
 
+def series_in_turns(records: Iterable[Record], protocol: Protocol) -> list[Series]:
+    """Cut likewise what arms took in turns, each in processes of its own; nothing if none did."""
+    passed = [record for record in records if record.outcome.status is Status.PASS]
+    return [
+        _series_in_turns(taken, pair, protocol)
+        for case in summarize_cases(passed)
+        for pair in PAIRS
+        for taken in _cut(
+            [each for each in case.records if log_speedups_apart(*pair, [each])],
+            partial(speedup_apart, *pair),
+            protocol,
+        )
+    ]
+
+
+def _series_in_turns(taken: Sequence[Record], pair: tuple[str, str], protocol: Protocol) -> Series:
+    ratio, disturbed = speedup_apart(*pair, taken), any(each.disturbed_turns for each in taken)
+    return Series(
+        model=taken[0].case.model,
+        pair=pair,
+        ratio=ratio,
+        replicates=len(taken),
+        measured_s=math.fsum(record.seconds.get("in_turns", 0.0) for record in taken),
+        within_target=is_precise(ratio, protocol.target),
+        is_disturbed=disturbed,
+        is_conclusive=not disturbed,
+    )
+
+
 def _series(taken: Sequence[Record], pair: tuple[str, str], protocol: Protocol) -> Series | None:
     ratio, summary = speedup_over(*pair, taken), summarize_case(taken)
     if ratio is None:
@@ -237,14 +290,16 @@ def _series(taken: Sequence[Record], pair: tuple[str, str], protocol: Protocol) 
 
 
 def _cut(
-    records: Sequence[Record], pair: tuple[str, str], protocol: Protocol
+    records: Sequence[Record],
+    ratio_of: Callable[[Sequence[Record]], Ratio | None],
+    protocol: Protocol,
 ) -> Iterator[Sequence[Record]]:
     # A result is begun only if it can be finished: to keep the narrow ones of those that can't
     # would choose among them.
     start, n = 0, protocol.replicates
     while start + protocol.most_replicates <= len(records):
         taken = records[start : start + n]
-        ratio = speedup_over(*pair, taken)
+        ratio = ratio_of(taken)
         if n >= protocol.most_replicates or (ratio and is_precise(ratio, protocol.target)):
             yield taken
             start, n = start + n, protocol.replicates

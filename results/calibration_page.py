@@ -6,14 +6,14 @@ import csv
 import math
 import statistics
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tabulate import tabulate
 
 from dynamometer.results import calibration
-from dynamometer.results.calibration import PAIRS, NaiveTest, Series
+from dynamometer.results.calibration import BUSY_S, PAIRS, REST_S, NaiveTest, Series
 from dynamometer.results.cases import Protocol, StartMethod
-from dynamometer.results.records import ASSUMED_SPREAD, Manifest, Record, Status
+from dynamometer.results.records import ASSUMED_SPREAD, Manifest, Record, Spread, Status
 from dynamometer.results.spreads import learnt, scatters
 
 if TYPE_CHECKING:
@@ -30,6 +30,26 @@ class Calibration:
     manifest: Manifest
     records: tuple[Record, ...]
 
+    @property
+    def in_blocks(self) -> list[Record]:
+        """The records as they would be had no arm taken turns."""
+        return [calibration.without_turns(each) for each in self.records]
+
+
+class _Kind(NamedTuple):
+    """What may differ between runs that are evaluated together, but not within a table.
+
+    Attributes:
+        start_method: how processes come to be.
+        busy: whether a process of ours came and went meanwhile.
+    """
+
+    start_method: StartMethod
+    busy: bool
+
+    def __str__(self) -> str:
+        return f"{self.start_method}, busy" if self.busy else str(self.start_method)
+
 
 _INTRODUCTION = """# How often measuring is wrong
 
@@ -45,13 +65,16 @@ moderated by what all other models teach. *In a first run* {ASSUMED_SPREAD.sd_lo
 long as it goes on; when it ends its own other models have taught as well, unless it is *of a single
 model*. Results that something disturbed conclude nothing, in a run as here, and are left out of the
 rates. So are those whose arms are said to interfere with each other, as none of these do; a run may
-time such arms in processes of their own, which is not done here. Seconds are those of
+time such arms in processes of their own, which has a table of its own. Seconds are those of
 visits, without building and settling the arms; to +-1 % is the median of what each result would
 take. For identical arms coverage is what false alarms leave of 100 %;
 that of slowed arms is a figure of its own. *Usual* is one process, 30 pairs of calls that
 alternate, and an unpaired t test, on the same models, in the same run. In brackets: 95 %
 intervals (Wilson 1927).
 """
+
+_RHYTHM = f"computes for {BUSY_S} s and rests for {REST_S} s, on average"
+_APART = "Arms that take turns in processes of their own, as those do that interfere:"
 
 
 def write_page(path: Path, runs: Sequence[Calibration]) -> None:
@@ -60,7 +83,7 @@ def write_page(path: Path, runs: Sequence[Calibration]) -> None:
     Raises:
         OSError: one can't be written.
     """
-    groups = [_results(*each) for each in _by_start_method(runs).items()]
+    groups = [_results(*each) for each in _by_kind(runs).items()]
     picture = path.with_suffix(".png")
     drawn = _draw(picture, groups[0].found, groups[0].naive)
     path.write_text(_page(runs, groups, picture.name if drawn else None), encoding="utf-8")
@@ -69,44 +92,50 @@ def write_page(path: Path, runs: Sequence[Calibration]) -> None:
 
 @dataclass(frozen=True)
 class _Results:
-    """Of runs whose processes come to be alike.
+    """Of runs of one kind.
 
     Attributes:
-        start_method: how they do.
+        kind: theirs.
         found: judged by what is known of the machine.
         assumed: judged as in a first run of all models.
         alone: judged as in a first run of each model alone.
+        in_turns: those of arms in processes of their own.
         naive: judged the usual way.
     """
 
-    start_method: StartMethod
+    kind: _Kind
     found: list[Series]
     assumed: list[Series]
     alone: list[Series]
+    in_turns: list[Series]
     naive: list[NaiveTest]
 
 
-def _by_start_method(runs: Sequence[Calibration]) -> dict[StartMethod, list[Calibration]]:
+def _by_kind(runs: Sequence[Calibration]) -> dict[_Kind, list[Calibration]]:
     """Group runs; the kind of the first comes first."""
-    groups: dict[StartMethod, list[Calibration]] = {}
+    groups: dict[_Kind, list[Calibration]] = {}
     for run in runs:
-        groups.setdefault(run.manifest.plan.protocol.start_method, []).append(run)
+        plan = run.manifest.plan
+        groups.setdefault(_Kind(plan.protocol.start_method, plan.busy), []).append(run)
     return groups
 
 
-def _results(start_method: StartMethod, runs: Sequence[Calibration]) -> _Results:
+def _results(kind: _Kind, runs: Sequence[Calibration]) -> _Results:
     usual = Protocol()
-    return _Results(
-        start_method=start_method,
-        found=[one for run in runs for one in calibration.series(run.records, usual, None)],
-        assumed=[
-            one for run in runs for one in calibration.series(run.records, usual, ASSUMED_SPREAD)
-        ],
-        alone=[
+
+    def cut(assumed: Spread | None, *, alone: bool = False) -> list[Series]:
+        return [
             one
             for run in runs
-            for one in calibration.series(run.records, usual, ASSUMED_SPREAD, alone=True)
-        ],
+            for one in calibration.series(run.in_blocks, usual, assumed, alone=alone)
+        ]
+
+    return _Results(
+        kind=kind,
+        found=cut(None),
+        assumed=cut(ASSUMED_SPREAD),
+        alone=cut(ASSUMED_SPREAD, alone=True),
+        in_turns=[one for run in runs for one in calibration.series_in_turns(run.records, usual)],
         naive=[one for run in runs for one in calibration.naive_tests(run.records)],
     )
 
@@ -124,15 +153,39 @@ def _page(runs: Sequence[Calibration], groups: Sequence[_Results], picture: str 
         scale=runs[0].manifest.plan.cases[0].scale,
         replicates=len(passed),
     )
-    headers = ["", "ours", "ours, in a first run", "ours, in one of a single model", "usual"]
-    lines = [text, *_table(_rate_rows(groups[0]), headers), _LEGEND]
+    lines = [text, f"Processes by {groups[0].kind.start_method}{_busy(groups[0].kind)}.", ""]
+    lines += [*_tables(groups[0]), _LEGEND]
     if picture:
         lines += [f"![Each result of identical arms]({picture})", ""]
     for group in groups[1:]:
-        title = f"## With processes by {group.start_method} instead of {groups[0].start_method}"
-        lines += [title, "", *_table(_rate_rows(group), headers), ""]
+        title = f"## With processes by {group.kind.start_method}{_busy(group.kind)}"
+        lines += [title, "", *_tables(group), ""]
     lines += ["## By model", "", *_drift_lines(runs), "", *_learnt_lines(runs), ""]
     return "\n".join(lines)
+
+
+def _busy(kind: _Kind) -> str:
+    return f", beside a process that {_RHYTHM}" if kind.busy else ""
+
+
+def _tables(group: _Results) -> list[str]:
+    headers = ["", "ours", "ours, in a first run", "ours, in one of a single model", "usual"]
+    lines = _table(_rate_rows(group), headers)
+    if not group.in_turns:
+        return lines
+    return [*lines, "", _APART, "", *_table(_rows_in_turns(group.in_turns), ["", "arms apart"])]
+
+
+def _rows_in_turns(found: list[Series]) -> list[list[str]]:
+    rates = calibration.rates(found)
+    return [
+        ["identical arms called different", _share(rates.false_alarms)],
+        ["intervals that hold the truth, identical", _share(rates.coverage)],
+        ["5 % slower, noticed", _share(rates.detection[5])],
+        ["left out, something disturbed them", _disturbed(found)],
+        ["results within 1 %", _within(found)],
+        ["processes of each arm for one result", _mean_n(found)],
+    ]
 
 
 def _rate_rows(group: _Results) -> list[list[str]]:
@@ -163,14 +216,14 @@ def _drift_lines(runs: Sequence[Calibration]) -> list[str]:
         [
             drift.model,
             "inductor" if "inductor" in drift.pair[0] else "eager",
-            str(start),
+            str(kind),
             f"{drift.mean:+.2%}",
             f"{drift.t:+.1f}",
             f"{drift.sd:.2%}",
             str(drift.n),
         ]
-        for start, alike in _by_start_method(runs).items()
-        for drift in calibration.drifts([record for run in alike for record in run.records])
+        for kind, alike in _by_kind(runs).items()
+        for drift in calibration.drifts([record for run in alike for record in run.in_blocks])
     ]
     rows.sort()
     headers = ["model", "arms", "processes by", "mean difference", "t", "sd between", "n"]
@@ -179,11 +232,11 @@ def _drift_lines(runs: Sequence[Calibration]) -> list[str]:
 
 def _learnt_lines(runs: Sequence[Calibration]) -> list[str]:
     lines = []
-    for start, alike in _by_start_method(runs).items():
-        spread = learnt([each for run in alike for each in scatters(run.records)])
+    for kind, alike in _by_kind(runs).items():
+        spread = learnt([each for run in alike for each in scatters(run.in_blocks)])
         if spread != ASSUMED_SPREAD:
             lines.append(
-                f"Learnt of processes by {start}: beyond what each leaves open of its own they"
+                f"Learnt of processes by {kind}: beyond what each leaves open of its own they"
                 f" differ by {spread.sd_log:.2%}, worth {spread.df:.1f} degrees of freedom."
             )
     return lines
@@ -243,12 +296,12 @@ def _write_results(path: Path, groups: Sequence[_Results]) -> None:
         rows.writerow(_COLUMNS)
         for group in groups:
             for each in group.found:
-                of_pair = ["ours", group.start_method, each.model, *map(_short, each.pair)]
+                of_pair = ["ours", str(group.kind), each.model, *map(_short, each.pair)]
                 found = (each.truth, each.ratio.value, each.ratio.low, each.ratio.high)
                 texts = [f"{value:.6g}" for value in (*found, each.ratio.p_value)]
                 rows.writerow([*of_pair, *texts, each.replicates, each.is_conclusive])
             for test in group.naive:
-                of_pair = ["usual", group.start_method, test.model, *map(_short, test.pair)]
+                of_pair = ["usual", str(group.kind), test.model, *map(_short, test.pair)]
                 texts = [f"{value:.6g}" for value in (PAIRS[test.pair], test.value, test.p_value)]
                 rows.writerow([*of_pair, *texts[:2], "", "", texts[2], 1, True])
 

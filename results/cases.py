@@ -382,6 +382,9 @@ class RunPlan(Value, frozen=True, kw_only=True):
     raise_backend_errors: bool = False
     """Whether an arm fails with its backend, where else the graph would run in eager."""
 
+    busy: bool = False
+    """Whether a process of ours comes and goes meanwhile, to calibrate on a busy machine."""
+
     def spec_of(self, case: Case) -> ModelSpec:
         """Find the spec of a case's model."""
         return next(spec for spec in self.models if spec.name == case.model)

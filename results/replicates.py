@@ -14,7 +14,7 @@ from dynamometer.results.records import FOREIGN_SPREAD
 from dynamometer.results.statistics import log_speedup, speedup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from dynamometer.results.inference import Replicate
     from dynamometer.results.records import Measurement, Ratio, Record, Spread
@@ -26,10 +26,25 @@ def log_speedups(base: str, arm: str, records: Sequence[Record]) -> list[Replica
     Blocks that were disturbed are left out where others are left; arms that shared no block have no
     speedup.
     """
+    if are_apart(records):
+        return log_speedups_apart(base, arm, records)
+    return _log_speedups(base, arm, records, latencies_in_blocks)
+
+
+def log_speedups_apart(base: str, arm: str, records: Iterable[Record]) -> list[Replicate]:
+    """Give those of arms that took turns in processes of their own, whether they had to or not."""
+    return _log_speedups(base, arm, records, latencies_apart)
+
+
+def _log_speedups(
+    base: str,
+    arm: str,
+    records: Iterable[Record],
+    latencies_of: Callable[[Record, str], list[Measurement]],
+) -> list[Replicate]:
     found = []
-    latencies = latencies_apart if are_apart(records) else latencies_in_blocks
     for record in records:
-        before, after = (latencies(record, each) for each in (base, arm))
+        before, after = (latencies_of(record, each) for each in (base, arm))
         if before and after:
             pair = _joined(before), _joined(after)
             if not set(pair[0].blocks).isdisjoint(pair[1].blocks):
@@ -41,6 +56,15 @@ def speedup_over(base: str, arm: str, records: Sequence[Record]) -> Ratio | None
     """Estimate the speedup of one arm over another, measured in the same blocks."""
     replicates = log_speedups(base, arm, records)
     return speedup(replicates, spread_of(records)) if replicates else None
+
+
+def speedup_apart(base: str, arm: str, records: Sequence[Record]) -> Ratio:
+    """Estimate a speedup from turns in processes of their own.
+
+    Raises:
+        ValueError: of one of the arms there are none.
+    """
+    return speedup(log_speedups_apart(base, arm, records), FOREIGN_SPREAD)
 
 
 def replicates_needed_over(base: str, arm: str, records: Sequence[Record]) -> int | None:

@@ -1,0 +1,51 @@
+"""A process that computes now and then, as others do on a shared machine; stdlib only.
+
+What measuring makes of a busy machine is calibrated beside it (`calibrate --busy`).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_COPIED_BYTES = 2**24
+"""More than a core's own caches hold, so that it takes of what cores share, too."""
+
+
+@contextmanager
+def disturbed(seed: int, busy_s: float, rest_s: float) -> Iterator[None]:
+    """Have a process come and go for as long as the context lasts.
+
+    Args:
+        seed: what follows is drawn from it.
+        busy_s: seconds it computes at a time, on average; exponentially distributed.
+        rest_s: likewise, between these times.
+    """
+    words = [__file__, str(seed), str(busy_s), str(rest_s)]
+    with subprocess.Popen([sys.executable, "-P", *words], stdin=subprocess.DEVNULL) as process:  # noqa: S603  our own code
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def _come_and_go(seed: int, busy_s: float, rest_s: float) -> None:
+    """Compute and rest in turn until the parent has ended."""
+    rng, parent, data = random.Random(seed), os.getppid(), bytes(_COPIED_BYTES)  # noqa: S311  no secret
+    while os.getppid() == parent:
+        ends = time.monotonic() + rng.expovariate(1 / busy_s)
+        while time.monotonic() < ends:
+            bytearray(data)
+        time.sleep(rng.expovariate(1 / rest_s))
+
+
+if __name__ == "__main__":
+    _come_and_go(int(sys.argv[1]), *map(float, sys.argv[2:]))
