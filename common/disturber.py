@@ -21,8 +21,8 @@ _COPIED_BYTES = 2**24
 
 
 @contextmanager
-def disturbed(seed: int, busy_s: float, rest_s: float) -> Iterator[None]:
-    """Have a process come and go for as long as the context lasts.
+def disturbed(seed: int, busy_s: float, rest_s: float) -> Iterator[int]:
+    """Have a process come and go for as long as the context lasts, and give its number.
 
     Args:
         seed: what follows is drawn from it.
@@ -32,7 +32,7 @@ def disturbed(seed: int, busy_s: float, rest_s: float) -> Iterator[None]:
     words = [__file__, str(seed), str(busy_s), str(rest_s)]
     with subprocess.Popen([sys.executable, "-P", *words], stdin=subprocess.DEVNULL) as process:  # noqa: S603  our own code
         try:
-            yield
+            yield process.pid
         finally:
             process.kill()
 

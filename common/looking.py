@@ -18,6 +18,7 @@ import torch
 from dynamometer.common.snapshots import Alteration, Snapshot, alter, inputs_of
 from dynamometer.common.steps import LEARNING_RATE, make_optimizer, own_module
 from dynamometer.dynamo import leaves, state
+from dynamometer.dynamo.deviation import IN_FLOAT32, Multiples
 from dynamometer.dynamo.expected import CHANGE
 from dynamometer.results.cases import Mode
 
@@ -51,11 +52,13 @@ class Settings:
     Attributes:
         seed: every generator is seeded with it before every call.
         tolerance: what share of itself an element may be off by.
+        multiples: of what rounding does, which it may be off by as well.
         alteration: what differs in the call on other inputs; `None` where there is no such call.
     """
 
     seed: int
     tolerance: float
+    multiples: Multiples = IN_FLOAT32
     alteration: Alteration | None = None
 
 

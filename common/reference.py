@@ -14,6 +14,7 @@ from dynamometer.common.outcome import NondeterministicError
 from dynamometer.common.snapshots import Alteration, Snapshot
 from dynamometer.common.steps import DTYPES, in_float64, make_step, nudged
 from dynamometer.dynamo.accuracy import Comparison, beyond_comparison, compare, differ, wanders
+from dynamometer.dynamo.deviation import multiples_of
 from dynamometer.dynamo.expected import Expected, are_identical
 from dynamometer.dynamo.rounding import DrawsOf, change_of
 from dynamometer.results.cases import Dtype
@@ -48,7 +49,7 @@ def reference_of(
     Args:
         loaded: stays as it is.
         case: mode, dtype and device.
-        settings: as `Reference` takes them.
+        settings: as `Reference` takes them; the multiples are those of the case's dtype.
         announced: likewise.
 
     Raises:
@@ -69,7 +70,7 @@ def reference_of(
         with DrawsOf(DTYPES[case.dtype]):
             yield make_step(own.module, own, case.mode, settings.seed)
 
-    return Reference(fresh, wide, settings, announced)
+    return Reference(fresh, wide, replace(settings, multiples=multiples_of(dtype)), announced)
 
 
 class Reference:
@@ -158,11 +159,15 @@ class Reference:
 
     def _judge(self, call: Call, found: Leaves) -> Comparison:
         self._begin()
-        judged = compare(self._expected[call], found, self.settings.tolerance)
+        judged = self._compare(call, found)
         if not judged.may_be_rounding:
             return judged
         self._grow()
-        return compare(self._expected[call], found, self.settings.tolerance)
+        return self._compare(call, found)
+
+    def _compare(self, call: Call, found: Leaves) -> Comparison:
+        settings = self.settings
+        return compare(self._expected[call], found, settings.tolerance, settings.multiples)
 
     def _begin(self) -> None:
         """Make the first runs of eager, and one in float64."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.dynamo.deviation import MOST_ROUNDING, Deviation
+from dynamometer.dynamo.deviation import IN_FLOAT32, MOST_ROUNDING, Deviation
 from dynamometer.dynamo.expected import are_equal, no_change
 from dynamometer.dynamo.numbers import distances, root_mean_square
 from dynamometer.results.cases import Dtype, Mode
@@ -23,9 +23,9 @@ from dynamometer.results.cases import Dtype, Mode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dynamometer.dynamo.deviation import Multiples
     from dynamometer.dynamo.expected import Expected, Known
     from dynamometer.dynamo.leaves import Leaf, Leaves
-    from dynamometer.dynamo.spread import Centre
 
 TOLERANCES: Mapping[tuple[str, Dtype], tuple[float, float]] = {
     ("cpu", Dtype.FLOAT32): (1e-4, 1e-3),
@@ -81,7 +81,9 @@ def tolerance_of(device: str, dtype: Dtype, mode: Mode) -> float:
     return training if mode is Mode.TRAINING else inference
 
 
-def compare(expected: Expected, actual: Leaves, tolerance: float) -> Comparison:
+def compare(
+    expected: Expected, actual: Leaves, tolerance: float, multiples: Multiples = IN_FLOAT32
+) -> Comparison:
     """Judge the leaves of a call.
 
     A deviation is measured from float64's result, as an arm may be more accurate than eager; from
@@ -92,6 +94,7 @@ def compare(expected: Expected, actual: Leaves, tolerance: float) -> Comparison:
         expected: what it is to come to.
         actual: the arm's.
         tolerance: what share of itself an element may be off by.
+        multiples: of what rounding does, which it may be off by as well.
     """
     expected = expected.and_unchanged(actual)
     wanted = {path: known.eager for path, known in expected.leaves.items()}
@@ -102,7 +105,7 @@ def compare(expected: Expected, actual: Leaves, tolerance: float) -> Comparison:
         return Comparison(math.inf, f"the results have different structure: {differing}")
     largest, loose = 0.0, dict[str, float]()
     for path in wanted:
-        found = _compare_leaf(path, expected.leaves[path], actual[path], tolerance)
+        found = _compare_leaf(path, expected.leaves[path], actual[path], tolerance, multiples)
         if found.mismatch:
             return replace(found, mismatch=f"{path}: {found.mismatch}")
         largest = max(largest, found.max_error)
@@ -210,14 +213,16 @@ def _wandering_share(leaf: Leaf, again: Leaf, tolerance: float) -> float:
     return float(moved.double().mean())
 
 
-def _compare_leaf(path: str, known: Known, actual: Leaf, tolerance: float) -> Comparison:
+def _compare_leaf(
+    path: str, known: Known, actual: Leaf, tolerance: float, multiples: Multiples
+) -> Comparison:
     if known.eager.kind != actual.kind:
         return Comparison(math.inf, f"expected {known.eager.kind}, got {actual.kind}")
     if not isinstance(known.eager.value, torch.Tensor):
         return _compare_objects(known.eager, actual)
     if known.centre is None:
         return _compare_integers(known, actual.value)
-    return _compare_values(path, known, known.centre, actual.value, tolerance)
+    return _compare_values(path, known, actual.value, tolerance, multiples)
 
 
 def _compare_objects(leaf: Leaf, actual: Leaf) -> Comparison:
@@ -238,7 +243,7 @@ def _compare_integers(known: Known, actual: torch.Tensor) -> Comparison:
 
 
 def _compare_values(
-    path: str, known: Known, centre: Centre, actual: torch.Tensor, tolerance: float
+    path: str, known: Known, actual: torch.Tensor, tolerance: float, multiples: Multiples
 ) -> Comparison:
     eager = known.eager.value
     if eager.numel() and bool(eager.isnan().all()):
@@ -249,10 +254,11 @@ def _compare_values(
     if known.beyond is not None:
         is_theirs = (actual - known.beyond).abs() <= tolerance * known.beyond.abs()
         actual = torch.where(is_theirs & ~eager.isfinite(), eager, actual)
-    found = Deviation.of(centre, known.spread, actual)
+    assert known.centre is not None  # of floating point there is one
+    found = Deviation.of(known.centre, known.spread, actual, multiples)
     problem = found.problem(tolerance)
     if problem and known.unlike is not None:
-        around_truth = Deviation.of(known.unlike, known.spread, actual)
+        around_truth = Deviation.of(known.unlike, known.spread, actual, multiples)
         if not around_truth.problem(tolerance):
             return Comparison(_relative(eager, actual))
     if problem:

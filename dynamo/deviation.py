@@ -10,13 +10,37 @@ import torch
 from dynamometer.dynamo.numbers import finite
 from dynamometer.dynamo.spread import Centre, Distance, Spread
 
-ROUNDING_MULTIPLE = 32.0
-"""An element may be off by this many times what rounding changes there, or usually in others of its
-magnitude, in any of the runs of eager.
 
-Right arms need up to 30 of three runs and 16 of nine, in the convolutional networks that are worst
-(docs/decisions/0011-correctness.md).
-"""
+@dataclass(frozen=True)
+class Multiples:
+    """By how many times what rounding does in any run of eager an arm may be off.
+
+    Attributes:
+        element: of what it changes in an element, or usually in others of its magnitude.
+        mean_square: of what it changes in the elements of a magnitude, in the mean square: many
+            errors that are small one by one are no rounding. PyTorch's harness allows 2 to 3 times
+            eager's error against float64 (`same` in `torch/_dynamo/utils.py`).
+        slope: of how far it makes a result another multiple of what is expected.
+    """
+
+    element: float
+    mean_square: float
+    slope: float
+
+
+IN_FLOAT32 = Multiples(element=32.0, mean_square=4.0, slope=8.0)
+"""Right arms need up to 30 of three runs and 16 of nine for an element, in the convolutional
+networks that are worst (docs/decisions/0011-correctness.md)."""
+
+IN_HALF = Multiples(element=8.0, mean_square=2.5, slope=4.0)
+"""Of 16 runs Inductor needs up to 2.2, 1.0 and 1.0 where rounding doesn't decide everything: it
+rounds where eager does, or more rarely (likewise)."""
+
+
+def multiples_of(dtype: torch.dtype) -> Multiples:
+    """Give those of a computation that rounds in a dtype."""
+    return IN_HALF if dtype in {torch.float16, torch.bfloat16} else IN_FLOAT32
+
 
 SURPRISE_MULTIPLE = 4.0
 """As many elements as surprised in any run may be off by this many times the greatest surprise
@@ -28,22 +52,17 @@ ZERO_MULTIPLE = 128.0
 ZERO = 0.01
 """Values that are a smaller share of rounding are zero in exact arithmetic."""
 
-MEAN_SQUARE_MULTIPLES = {torch.float16: 3.0, torch.bfloat16: 3.0}
-MEAN_SQUARE_MULTIPLE = 4.0
-"""And elements of one magnitude by this many times in the mean square, by the dtype that rounds:
-many errors that are small one by one are no rounding. PyTorch's harness allows 2 to 3 times eager's
-error against float64 (`same` in `torch/_dynamo/utils.py`)."""
-
 MEAN_SQUARE_SHARE = 0.3
-"""Of the tolerance, which they may be off by in the mean square whatever eager's rounding."""
+"""Of the tolerance, which elements of a magnitude may be off by in the mean square whatever eager's
+rounding."""
 
 LARGEST_MEAN_SQUARE, LEAST_MULTIPLE = 0.5, 1.5
 """But by no more than this share of their size, or this many times what rounding changes if that is
 more: a result that is missing is no rounding."""
 
-SLOPE_MULTIPLE, SLOPE_ERRORS = 8.0, 4.0
-"""A result may be another multiple of what is expected by the tolerance, this many times what any
-run is, and this many standard errors of what rounding by itself would make it."""
+SLOPE_ERRORS = 4.0
+"""A result may be another multiple of what is expected by this many standard errors of what
+rounding by itself would make it, besides."""
 
 MOST_ROUNDING = 0.05
 """Where rounding is a larger share of the values, only large errors show, and that is said."""
@@ -74,18 +93,26 @@ class Deviation:
         actual: the arm's values.
         distance: of the one from the other.
         spread: how far runs of eager are from what is expected.
+        multiples: of that, which the arm may be off by.
     """
 
     centre: Centre
     actual: torch.Tensor
     distance: Distance
     spread: Spread
+    multiples: Multiples = IN_FLOAT32
 
     @classmethod
-    def of(cls, centre: Centre, spread: Spread | None, actual: torch.Tensor) -> Deviation:
+    def of(
+        cls,
+        centre: Centre,
+        spread: Spread | None,
+        actual: torch.Tensor,
+        multiples: Multiples = IN_FLOAT32,
+    ) -> Deviation:
         """Compare a leaf with what is expected."""
         found = Distance.between(centre, actual)
-        return cls(centre, actual, found, spread or Spread.none_of(centre))
+        return cls(centre, actual, found, spread or Spread.none_of(centre), multiples)
 
     @property
     def rounding_share(self) -> float:
@@ -96,7 +123,7 @@ class Deviation:
     @property
     def is_rare(self) -> bool:
         """Whether only what rounding rarely does explains it."""
-        return self.distance.overall > MEAN_SQUARE_MULTIPLE * self.spread.median
+        return self.distance.overall > self.multiples.mean_square * self.spread.median
 
     @property
     def is_hopeless(self) -> bool:
@@ -131,12 +158,12 @@ class Deviation:
         if self.rounding_share > LARGEST_MEAN_SQUARE:
             usual = usual.clamp_min(self.spread.overall)  # whose size has nothing to do with theirs
         rounding = torch.maximum(self.spread.largest, usual)
-        most = allowed + ROUNDING_MULTIPLE * rounding
+        most = allowed + self.multiples.element * rounding
         over = self.distance.elements > most
         if not bool(over.any()):
             return None
         surprises = self.spread.surprises(usual)
-        as_many = int(over.sum()) <= int((surprises > ROUNDING_MULTIPLE).sum())
+        as_many = int(over.sum()) <= int((surprises > self.multiples.element).sum())
         farthest = SURPRISE_MULTIPLE * float(surprises.max())
         too_far = self.distance.elements > allowed + farthest * rounding
         return None if as_many and not bool(too_far.any()) else self._worst(over, most)
@@ -166,8 +193,7 @@ class Deviation:
     def _mean_square(self, tolerance: float) -> str | None:
         """Look at all elements of a magnitude together."""
         sizes, rounding = self.centre.sizes, self.spread.by_magnitude
-        multiple = MEAN_SQUARE_MULTIPLES.get(self.actual.dtype, MEAN_SQUARE_MULTIPLE)
-        share = MEAN_SQUARE_SHARE
+        multiple, share = self.multiples.mean_square, MEAN_SQUARE_SHARE
         if self.actual.numel() < _FEWEST:
             multiple, share = _FEW_MULTIPLE * multiple, 1.0
         most = torch.maximum(LARGEST_MEAN_SQUARE * sizes, LEAST_MULTIPLE * rounding)
@@ -192,7 +218,7 @@ class Deviation:
     def _slope(self, tolerance: float) -> str | None:
         """Look for a factor, which shows in the sum of many elements before it does in any."""
         by_chance = self.rounding_share / math.sqrt(max(1, self.actual.numel()))
-        allowed = tolerance + SLOPE_MULTIPLE * self.spread.slope + SLOPE_ERRORS * by_chance
+        allowed = tolerance + self.multiples.slope * self.spread.slope + SLOPE_ERRORS * by_chance
         if self.distance.slope <= allowed:
             return None
         return (

@@ -15,10 +15,10 @@ import pytest
 from dynamometer.common import cli
 from dynamometer.common.repro import single_case_command
 from dynamometer.results import calibration, replicates, store, summary
-from dynamometer.results.calibration import ARMS, PAIRS
+from dynamometer.results.calibration import ARMS, IN_TURNS, PAIRS
 from dynamometer.results.calibration_page import Calibration, write_page
 from dynamometer.results.cases import BASELINE, Protocol, StartMethod
-from dynamometer.results.metrics import KERNEL_TIME, LATENCY
+from dynamometer.results.metrics import KERNEL_TIME, LATENCY, LATENCY_APART
 from dynamometer.results.records import ASSUMED_SPREAD, Measurement, Ratio, Record, Spread
 from dynamometer.results.spreads import scatters
 
@@ -326,3 +326,73 @@ def test_how_often_identical_arms_are_accused() -> None:
     assert share(calibration.accused(calibration.series(records, Protocol(), None))) == 0.0
     found = calibration.series(shifted, Protocol(), None)
     assert share(calibration.accused(found)) == pytest.approx(1 / len(PAIRS))
+
+
+def in_turns(records: list[Record], spread: float) -> list[Record]:
+    """Have the arms that may take turns of their own take them, off by a share drawn anew."""
+    rng = random.Random(1)
+    return [
+        msgspec.structs.replace(
+            record,
+            measurements=(
+                *record.measurements,
+                *(
+                    factories.measurement(
+                        LATENCY_APART,
+                        arm,
+                        (0.01 * SLOWDOWNS.get(arm, 1.0) * math.exp(rng.gauss(0.0, spread)),),
+                        (turn,),
+                    )
+                    for group in IN_TURNS
+                    for arm in group
+                    for turn in (0, 1)
+                ),
+            ),
+        )
+        for record in records
+    ]
+
+
+def test_arms_in_turns_are_evaluated_apart(tmp_path: Path) -> None:
+    """They change nothing of what is said of blocks, and have a table of their own."""
+    without = made_up(0.003, replicates=10)
+    records = in_turns(without, 0.01)
+    usual = Protocol()
+    assert not calibration.series_in_turns(without, usual)
+    found = calibration.series_in_turns(records, usual)
+    pairs = {pair for group in IN_TURNS for pair in PAIRS if set(pair) <= set(group)}
+    assert {each.pair for each in found} == pairs
+    assert {each.truth for each in found} == {1.0, 1 / 1.05}
+    assert share(calibration.rates(found).coverage) > 0.8
+    manifest = factories.manifest(factories.plan(factories.model_spec("a"), arms=ARMS))
+    for name, run in (("without", without), ("with", records)):
+        write_page(tmp_path / f"{name}.md", [Calibration(manifest, tuple(run))])
+    before, after = ((tmp_path / f"{name}.md").read_text() for name in ("without", "with"))
+    assert "arms apart" not in before
+    assert "| arms apart " in after
+    assert before.partition("| ")[2].splitlines()[:12] == after.partition("| ")[2].splitlines()[:12]
+
+
+def test_turns_that_something_disturbed_are_left_out() -> None:
+    """As blocks are."""
+    records = [
+        msgspec.structs.replace(record, disturbed_turns=record.replicate < 5)
+        for record in in_turns(made_up(0.003, replicates=10), 0.01)
+    ]
+    found = calibration.series_in_turns(records, Protocol())
+    assert {each.is_disturbed for each in found} == {True, False}
+    alarms = calibration.rates(found).false_alarms
+    assert alarms is not None
+    assert alarms.n == sum(each.truth == 1.0 and not each.is_disturbed for each in found)
+
+
+def test_a_busy_machine_has_tables_of_its_own(tmp_path: Path) -> None:
+    """Beside those of a quiet one, in one page."""
+    quiet = factories.manifest(factories.plan(factories.model_spec("a"), arms=ARMS))
+    busy = msgspec.structs.replace(quiet, plan=msgspec.structs.replace(quiet.plan, busy=True))
+    runs = [Calibration(each, tuple(made_up(0.003, replicates=10))) for each in (quiet, busy)]
+    write_page(tmp_path / "page.md", runs)
+    text = (tmp_path / "page.md").read_text()
+    assert "## With processes by fork, beside a process that computes for 0.1 s and rests" in text
+    assert text.count("| identical arms called different") == 2
+    assert "| fork, busy " in text

@@ -1,0 +1,33 @@
+"""The process that a calibration on a busy machine is made beside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dynamometer.common.disturber import disturbed
+
+_ENOUGH_TICKS = 20
+
+
+def _stat(number: int) -> Path:
+    return Path(f"/proc/{number}/stat")
+
+
+def _leave_early() -> int:
+    with disturbed(0, busy_s=0.01, rest_s=1e-6) as number:
+        while _user_ticks(number) < _ENOUGH_TICKS:
+            pass
+        raise KeyboardInterrupt(number)
+
+
+def _user_ticks(number: int) -> int:
+    return int(_stat(number).read_text().rpartition(")")[2].split()[11])
+
+
+def test_it_computes_for_as_long_as_it_is_wanted() -> None:
+    """Whatever ends that."""
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        _leave_early()
+    assert not _stat(stopped.value.args[0]).exists()
