@@ -74,6 +74,14 @@ def without_turns(record: Record) -> Record:
     return msgspec.structs.replace(record, measurements=kept, disturbed_turns=False)
 
 
+def as_if_unseen(record: Record) -> Record:
+    """Give a record as it would be had the kernel's counters shown nothing of a disturbance.
+
+    As they show nothing of what other guests of a virtual machine's host do.
+    """
+    return msgspec.structs.replace(record, disturbed_blocks=(), disturbed_turns=False)
+
+
 @dataclass(frozen=True)
 class Series:
     """One result of one pair on one model.

@@ -396,3 +396,4 @@ def test_a_busy_machine_has_tables_of_its_own(tmp_path: Path) -> None:
     assert "## With processes by fork, beside a process that computes for 0.1 s and rests" in text
     assert text.count("| identical arms called different") == 2
     assert "| fork, busy " in text
+    assert text.count("ours, had it not been seen") == 1
