@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 from conftest import hostile_manifest, run_replicates, with_protocol
 
-from dynamometer.results.calibration import ARMS, PAIRS, naive_tests
+from dynamometer.results.calibration import ARMS, IN_TURNS, PAIRS, naive_tests
 from dynamometer.results.cases import BASELINE, IN_PAIRS, Caches
+from dynamometer.results.metrics import LATENCY_APART
 from dynamometer.results.records import Status, StopReason
 from dynamometer.results.replicates import log_speedups, of_pair
 from dynamometer.results.summary import summarize_case
@@ -97,13 +99,15 @@ def test_replicates_go_on_until_the_target(tmp_path: Path) -> None:
 
 
 def test_a_calibration_measures_every_pair_both_ways(tmp_path: Path) -> None:
-    """Each pair in blocks of its own and, under stock malloc, call by call."""
-    manifest = hostile_manifest(["behaves"], ARMS[1:], experiments=(IN_PAIRS, "naive"))
+    """Each pair in blocks of its own and, under stock malloc, call by call; some arms in turns."""
+    manifest = hostile_manifest(["behaves"], ARMS[1:], experiments=(IN_PAIRS, "naive", "in_turns"))
     (record,) = run_replicates(manifest, tmp_path / "run")
     assert record.outcome.status is Status.PASS, record.outcome
     assert {(each.model, each.pair) for each in naive_tests([record])} == {
         ("behaves", pair) for pair in PAIRS
     }
+    turns = Counter(each.arm for each in record.measurements if each.metric == LATENCY_APART)
+    assert turns == Counter({arm: 2 for group in IN_TURNS for arm in group})
     blocks: set[int] = set()
     for pair in PAIRS:
         of_two = of_pair(record, pair)
