@@ -67,6 +67,9 @@ rounding by itself would make it, besides."""
 MOST_ROUNDING = 0.05
 """Where rounding is a larger share of the values, only large errors show, and that is said."""
 
+LEAST_SIZE = 0.5
+"""Of the smallest run's root mean square: what most of a result's values are rounding of."""
+
 _LITTLE = 0.01
 """A share of the values that rounding changes, of a result that isn't chaotic."""
 
@@ -145,7 +148,7 @@ class Deviation:
             if problem:
                 return problem
         if self.rounding_share > LARGEST_MEAN_SQUARE:
-            return None  # there is little to see of the values themselves, and that is said
+            return self._size()  # there is little to see of the values themselves, which is said
         return self._mean_square(tolerance) or self._slope(tolerance)
 
     def _elements(self, allowed: torch.Tensor) -> str | None:
@@ -214,6 +217,19 @@ class Deviation:
             f"{int(counts[worst])} elements are off by {float(errors[worst]) / size:.2g} of their "
             f"size in the mean square, where {float(allowed[worst]) / size:.2g} is allowed"
         )
+
+    def _size(self) -> str | None:
+        """Look at how large values are that are mostly rounding: of what is missing there is none.
+
+        An arm that is more precise than eager may be as small as float64's result.
+        """
+        if self.actual.numel() < _FEWEST or self.rounding_share > 1 / ZERO:
+            return None
+        sizes, size = (*self.spread.sizes, self.centre.size), self.distance.size
+        least, most = LEAST_SIZE * min(sizes), self.multiples.mean_square * max(sizes)
+        if least <= size <= most:
+            return None
+        return f"its root mean square is {size:.2g}, where {least:.2g} to {most:.2g} is expected"
 
     def _slope(self, tolerance: float) -> str | None:
         """Look for a factor, which shows in the sum of many elements before it does in any."""

@@ -52,6 +52,7 @@ class Distance:
         elements: absolute difference of each; infinite where only one of the two is finite.
         by_magnitude: root mean square of these for each magnitude of the centre.
         overall: root mean square of all.
+        size: root mean square of the other's own values.
         slope: how far the other is from being the centre once, on average: 0.1 if it is 1.1 times
             the centre, 0 if it differs from it by chance.
     """
@@ -59,6 +60,7 @@ class Distance:
     elements: torch.Tensor
     by_magnitude: torch.Tensor
     overall: float
+    size: float
     slope: float
 
     @classmethod
@@ -69,6 +71,7 @@ class Distance:
             elements,
             mean_squares(elements, centre.magnitudes),
             root_mean_square(elements),
+            root_mean_square(other),
             _slope(centre.values, other),
         )
 
@@ -88,6 +91,7 @@ class Spread:
         second: in the run where it is second.
         by_magnitude: largest root mean square of a run, for each magnitude of the centre.
         runs: root mean square of all elements, of each run.
+        sizes: root mean square of each run's own values.
         slope: largest of a run.
     """
 
@@ -95,19 +99,20 @@ class Spread:
     second: torch.Tensor
     by_magnitude: torch.Tensor
     runs: tuple[float, ...]
+    sizes: tuple[float, ...]
     slope: float
 
     @classmethod
     def of(cls, run: Distance) -> Spread:
         """Begin with one run."""
         nothing = torch.zeros_like(run.elements)
-        return cls(run.elements, nothing, run.by_magnitude, (run.overall,), run.slope)
+        return cls(run.elements, nothing, run.by_magnitude, (run.overall,), (run.size,), run.slope)
 
     @classmethod
     def none_of(cls, centre: Centre) -> Spread:
         """Give that of no run at all."""
         nothing = torch.zeros_like(centre.values, dtype=torch.float32)
-        return cls(nothing, nothing, torch.zeros_like(centre.sizes), (0.0,), 0.0)
+        return cls(nothing, nothing, torch.zeros_like(centre.sizes), (0.0,), (centre.size,), 0.0)
 
     @property
     def overall(self) -> float:
@@ -127,6 +132,7 @@ class Spread:
             second=torch.maximum(self.second, torch.minimum(self.largest, run.elements)),
             by_magnitude=torch.maximum(self.by_magnitude, run.by_magnitude),
             runs=(*self.runs, run.overall),
+            sizes=(*self.sizes, run.size),
             slope=max(self.slope, run.slope),
         )
 

@@ -342,6 +342,17 @@ def test_half_precision_is_compared_by_its_own_rounding(dtype: torch.dtype, shar
     assert found.mismatch
 
 
+def test_what_is_mostly_rounding_is_as_large_as_that() -> None:
+    """The gradients of a chaotic network may be any, but not none."""
+    truth = normal(500).double()
+    eager, *runs = ((truth + 2 * normal(500, seed)).float() for seed in (1, 2, 3))
+    known = {"runs": runs, "truth": truth}
+    assert compare(eager, (truth + 2 * normal(500, 4)).float(), **known).mismatch is None
+    assert compare(eager, truth.float(), **known).mismatch is None
+    assert "root mean square is 0" in (compare(eager, 0 * eager, **known).mismatch or "")
+    assert compare(eager, 20 * eager, **known).mismatch
+
+
 def test_few_noisy_elements_free_no_others() -> None:
     """A row that is 0/0 but for rounding says nothing of the rows beside it."""
     eager = normal(4096).view(64, 64)
