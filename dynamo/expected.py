@@ -139,7 +139,7 @@ def _known(eager: Leaf, truth: Leaf | None, runs: Sequence[Leaf | None], toleran
     if truth is None or not _are_alike(eager.value, truth.value):
         return known
     if not _is_like(known, truth, tolerance):
-        return replace(known, unlike=Centre(truth.value))
+        return replace(known, unlike=Centre(truth.value, beside=known.centre))
     overflows = ~eager.value.isfinite()
     if bool(overflows.any()):
         values = torch.where(overflows, eager.value.double(), truth.value)

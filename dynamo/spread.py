@@ -24,14 +24,16 @@ class Centre:
 
     Attributes:
         values: of floating point, on the CPU.
+        beside: the centre whose magnitudes its elements have, where that is another.
     """
 
     values: torch.Tensor
+    beside: Centre | None = None
 
     @cached_property
     def magnitudes(self) -> torch.Tensor:
         """Which elements are of one magnitude (`numbers.magnitudes_of`)."""
-        return magnitudes_of(self.values)
+        return magnitudes_of(self.values) if self.beside is None else self.beside.magnitudes
 
     @cached_property
     def sizes(self) -> torch.Tensor:

@@ -230,6 +230,15 @@ def test_an_arm_may_be_right_where_low_precision_is_always_wrong() -> None:
     assert compare(eager, (truth * 1.2).bfloat16(), **known).mismatch
 
 
+def test_what_low_precision_is_always_wrong_of_may_be_of_any_magnitude() -> None:
+    """Eager loses all that is small, and has no magnitude for it."""
+    truth = normal(1000).double() * torch.logspace(0, -12, 1000, dtype=torch.float64)
+    eager = (truth * 1.5 + 1.0).bfloat16()
+    known = {"runs": [eager, eager], "truth": truth, "tolerance": 8e-3}
+    assert compare(eager, truth.bfloat16(), **known).mismatch is None
+    assert compare(eager, (truth * 1.2).bfloat16(), **known).mismatch
+
+
 def test_a_zero_in_half_precision_is_zero() -> None:
     """What leaks through a mask is no rounding."""
     eager = torch.relu(normal(1000)).bfloat16()
