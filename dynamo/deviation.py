@@ -68,7 +68,8 @@ MOST_ROUNDING = 0.05
 """Where rounding is a larger share of the values, only large errors show, and that is said."""
 
 LEAST_SIZE = 0.5
-"""Of the smallest run's root mean square: what most of a result's values are rounding of."""
+"""Of the smallest run's root mean square, and as much less as that is than the largest's: the size
+of a result that is mostly rounding."""
 
 _LITTLE = 0.01
 """A share of the values that rounding changes, of a result that isn't chaotic."""
@@ -226,7 +227,9 @@ class Deviation:
         if self.actual.numel() < _FEWEST or self.rounding_share > 1 / ZERO:
             return None
         sizes, size = (*self.spread.sizes, self.centre.size), self.distance.size
-        least, most = LEAST_SIZE * min(sizes), self.multiples.mean_square * max(sizes)
+        smallest, largest = min(sizes), max(sizes)
+        least = LEAST_SIZE * smallest**2 / largest
+        most = self.multiples.mean_square * largest**2 / smallest if smallest else math.inf
         if least <= size <= most:
             return None
         return f"its root mean square is {size:.2g}, where {least:.2g} to {most:.2g} is expected"
