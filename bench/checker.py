@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from checker_page import page
 from spoiled_cases import CaseToSpoil, build_reference, case_of, load, suite_of
-from spoiling import SPOILINGS, SpoiledArm, Target
+from spoiling import SPOILINGS, Part, SpoiledArm, Target
 from their_check import TheirCheck
 
 from dynamometer.common.arms import load_backend
-from dynamometer.common.checking import check_first_calls, check_later_calls
+from dynamometer.common.checking import Checks, check_first_calls, check_later_calls
 from dynamometer.common.outcome import WrongResultError
 from dynamometer.common.snapshots import Snapshot
 from dynamometer.common.steps import make_step
@@ -253,7 +253,7 @@ class _Spoiled:
         if target is None:
             return {"counted": False, "ours": None, "theirs": None, "target": None}
         try:
-            ours, reservations = _accusation(self._step(spoiling, target), self.ours)
+            ours, checks = _accusation(self._step(spoiling, target), self.ours)
             theirs = None
             if self.theirs:
                 theirs = not self.theirs.passes(self._step(spoiling, target))
@@ -265,7 +265,8 @@ class _Spoiled:
             "ours": ours,
             "theirs": theirs,
             "target": target.path,
-            "reservations": reservations,
+            "reservations": checks.reservations if checks else (),
+            "said": checks is not None and _is_loose(spoiling, target, checks),
         }
 
     def _step(self, spoiling: Spoiling, target: Target) -> Step:
@@ -278,15 +279,22 @@ def _right_step(loaded: LoadedModel, case: Case, seed: int) -> Step:
     return make_step(own.module, own, case.mode, seed)
 
 
-def _accusation(step: Step, reference: Reference) -> tuple[str | None, tuple[str, ...]]:
-    """Give what an arm is accused of, as a worker would; and what a pass doesn't vouch for."""
+def _is_loose(spoiling: Spoiling, target: Target, checks: Checks) -> bool:
+    """Tell whether rounding hides smaller errors in what was spoiled; a loss changes everything."""
+    if spoiling.part is Part.LOSS:
+        return bool(checks.loose)
+    return any(path.endswith(target.path) for path in checks.loose)
+
+
+def _accusation(step: Step, reference: Reference) -> tuple[str | None, Checks | None]:
+    """Give what an arm is accused of, as a worker would, or what was compared."""
     start = Snapshot.of(step.loaded)
     try:
         checks = check_first_calls(step, start, reference)
         checks = check_later_calls(step, start, reference, checks, time.perf_counter)
     except WrongResultError as error:
-        return str(error), ()
-    return None, checks.reservations
+        return str(error), None
+    return None, checks
 
 
 def _try_right_arms(options: argparse.Namespace, spec: ModelSpec, case: Case, log: Log) -> None:
@@ -330,10 +338,14 @@ def _judge_right(
     try:
         compiled = load_backend(name).compile(own.module, own.args, own.kwargs)
         step = make_step(compiled, own, case.mode, reference.settings.seed)
-        accused, reservations = _accusation(step, reference)
+        accused, checks = _accusation(step, reference)
     except Exception as error:  # noqa: BLE001  backends fail for many reasons
         return {"accused": None, "error": _reason(error)}
-    return {"accused": accused, "error": None, "reservations": reservations}
+    return {
+        "accused": accused,
+        "error": None,
+        "reservations": checks.reservations if checks else (),
+    }
 
 
 def _reason(error: Exception) -> str:
