@@ -19,7 +19,6 @@ from dynamometer.common.snapshots import Alteration, Snapshot, alter, inputs_of
 from dynamometer.common.steps import LEARNING_RATE, make_optimizer, own_module
 from dynamometer.dynamo import leaves, state
 from dynamometer.dynamo.deviation import IN_FLOAT32, Multiples
-from dynamometer.dynamo.expected import CHANGE
 from dynamometer.results.cases import Mode
 
 if TYPE_CHECKING:
@@ -115,10 +114,8 @@ def look(
         updates |= _wrong_updates(kept, weights)
         if index in ends:
             found |= _gradients({**weights, **inputs}, size, most_elements)
-    changed = before.changes()
-    if step.mode is Mode.TRAINING:
-        trained = {f"{CHANGE}parameters.{name}" for name in _weights(step)}
-        changed = {path: leaf for path, leaf in changed.items() if path not in trained}
+    trained = _weights(step) if step.mode is Mode.TRAINING else ()
+    changed = before.changes(but={f"parameters.{name}" for name in trained})
     return Look({**found, **changed}, updates, before.rewritten(changed))
 
 

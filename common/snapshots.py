@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from dynamometer.dynamo.expected import CHANGE
 from dynamometer.results.cases import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from dynamometer.common.suite import LoadedModel
     from dynamometer.dynamo.leaves import Leaf
@@ -26,6 +26,9 @@ would undo."""
 
 _ROUNDINGS = 4.0
 """Of itself that a value may be off by which is divided by its own norm once more, or the like."""
+
+_STORED = 2.0
+"""Roundings of a stored value that a change of it can't be known better than by."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +48,19 @@ class Snapshot:
         """Keep the state as it is now."""
         return cls(loaded, {path: _copy(each) for path, each in _state(loaded).items()})
 
-    def changes(self) -> dict[str, Leaf]:
-        """Give what has changed since, by path: the difference, or what is there now."""
-        now = _state(self.loaded)
+    def changes(self, but: Collection[str] = ()) -> dict[str, Leaf]:
+        """Give what has changed since, by path: the difference, or what is there now.
+
+        Args:
+            but: paths that are left out.
+        """
+        now = {path: each for path, each in _state(self.loaded).items() if path not in but}
         found = {
             CHANGE + path: leaf
             for path, value in now.items()
             if (leaf := _change(self.kept.get(path), value)) is not None
         }
-        gone = self.kept.keys() - now.keys()
+        gone = self.kept.keys() - now.keys() - set(but)
         return {**found, **{CHANGE + path: leaves.keep("removed") for path in gone}}
 
     def rewritten(self, changes: Mapping[str, Leaf]) -> frozenset[str]:
@@ -149,7 +156,11 @@ def _change(before: object, now: object) -> Leaf | None:
         return None  # a nested tensor's size is its own; those of inputs don't change in place
     if now.dtype is torch.bool or now.layout is not torch.strided:
         return leaves.keep(now)
-    return leaves.keep(now.detach() - before)
+    found = leaves.keep(now.detach() - before)
+    if not now.is_floating_point():
+        return found
+    size = torch.maximum(now.detach().abs(), before.abs()).to(found.value)
+    return replace(found, resolution=_STORED * torch.finfo(now.dtype).eps * size)
 
 
 def _is_rounding(before: object, change: object) -> bool:

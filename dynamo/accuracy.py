@@ -255,10 +255,11 @@ def _compare_values(
         is_theirs = (actual - known.beyond).abs() <= tolerance * known.beyond.abs()
         actual = torch.where(is_theirs & ~eager.isfinite(), eager, actual)
     assert known.centre is not None  # of floating point there is one
-    found = Deviation.of(known.centre, known.spread, actual, multiples)
+    resolution = known.eager.resolution
+    found = Deviation.of(known.centre, known.spread, actual, multiples, resolution)
     problem = found.problem(tolerance)
     if problem and known.unlike is not None:
-        around_truth = Deviation.of(known.unlike, known.spread, actual, multiples)
+        around_truth = Deviation.of(known.unlike, known.spread, actual, multiples, resolution)
         if not around_truth.problem(tolerance):
             return Comparison(_relative(eager, actual))
     if problem:

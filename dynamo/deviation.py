@@ -113,9 +113,11 @@ class Deviation:
         spread: Spread | None,
         actual: torch.Tensor,
         multiples: Multiples = IN_FLOAT32,
+        resolution: torch.Tensor | None = None,
     ) -> Deviation:
-        """Compare a leaf with what is expected."""
-        found = Distance.between(centre, actual)
+        """Compare a leaf with what is expected, but for differences that can't be told apart."""
+        nearer = actual if resolution is None else _nearer(actual, centre.values, resolution)
+        found = Distance.between(centre, nearer)
         return cls(centre, actual, found, spread or Spread.none_of(centre), multiples)
 
     @property
@@ -244,3 +246,9 @@ class Deviation:
             f"it is off by {self.distance.slope:.2g} of itself on average, where {allowed:.2g} is "
             "allowed"
         )
+
+
+def _nearer(actual: torch.Tensor, expected: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    """Move values towards what is expected, by so much or until they are there."""
+    found = actual.double() + (expected.double() - actual.double()).clamp(-by, by)
+    return torch.where(actual.isfinite(), found, actual)

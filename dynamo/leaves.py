@@ -24,11 +24,13 @@ class Leaf:
         kind: what must be the same beside the values: of a tensor shape, dtype and strides, else
             the type.
         is_comparable: whether two that are not one and the same can be compared.
+        resolution: of a difference of stored values, how finely these can be told apart.
     """
 
     value: Any
     kind: str
     is_comparable: bool = True
+    resolution: torch.Tensor | None = None
 
 
 Leaves = Mapping[str, Leaf]

@@ -229,6 +229,40 @@ def test_a_buffer_that_is_not_updated_is_found() -> None:
     assert_wrong(found, "change of buffers.calls: 1 of 1", "0 where 1 is expected")
 
 
+class Averaging(nn.Module):
+    """Keeps a running mean, which a call hardly moves."""
+
+    mean: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", 1.0 + torch.rand(64))
+
+    @torch.no_grad()
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Move the mean by a tenth of what is left."""
+        self.mean.mul_(0.9).add_(x, alpha=0.1)
+        return x.exp()
+
+
+@pytest.mark.parametrize(("roundings", "is_right"), [(1, True), (64, False)])
+def test_a_change_is_known_no_better_than_what_is_stored(roundings: int, *, is_right: bool) -> None:
+    """In bfloat16 a running mean moves by a rounding of itself, or does not."""
+    model = Averaging()
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        def call(x: torch.Tensor) -> Any:
+            output = module(x)
+            module.mean.mul_(1 + roundings * torch.finfo(module.mean.dtype).eps)
+            return output
+
+        return call
+
+    inputs = model.mean.bfloat16()  # so that the mean stays what it is
+    found = judge(model, inputs, arm=arm, dtype=Dtype.BFLOAT16)
+    assert isinstance(found, Checks) == is_right
+
+
 def test_weights_that_are_zeroed_after_the_first_call_are_found() -> None:
     """In inference parameters are looked at, too."""
 
