@@ -236,7 +236,7 @@ class Averaging(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.register_buffer("mean", 1.0 + torch.rand(64))
+        self.register_buffer("mean", (1.0 + torch.rand(64)).bfloat16())
 
     @torch.no_grad()
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -258,7 +258,7 @@ def test_a_change_is_known_no_better_than_what_is_stored(roundings: int, *, is_r
 
         return call
 
-    inputs = model.mean.bfloat16() + 0.25  # which moves it by some roundings
+    inputs = model.mean + 0.25  # which moves it by some roundings
     found = judge(model, inputs, arm=arm, dtype=Dtype.BFLOAT16)
     assert isinstance(found, Checks) == is_right
 
