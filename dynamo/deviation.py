@@ -33,7 +33,7 @@ IN_FLOAT32 = Multiples(element=32.0, mean_square=4.0, slope=8.0)
 networks that are worst (docs/decisions/0011-correctness.md)."""
 
 IN_HALF = Multiples(element=8.0, mean_square=2.5, slope=4.0)
-"""Of 16 runs Inductor needs up to 2.2, 1.0 and 1.0 where rounding doesn't decide everything: it
+"""Of 16 runs Inductor needs up to 2.4, 1.1 and 1.5 where rounding doesn't decide everything: it
 rounds where eager does, or more rarely (likewise)."""
 
 
@@ -160,16 +160,17 @@ class Deviation:
             rounding = ZERO_MULTIPLE * self.spread.largest.clamp_min(self.spread.overall)
             over = self.distance.elements > allowed + rounding
             return self._worst(over, allowed + rounding) if bool(over.any()) else None
-        usual = self.spread.usual(self.centre)
+        usual, multiple = self.spread.usual(self.centre), self.multiples.element
         if self.rounding_share > LARGEST_MEAN_SQUARE:
             usual = usual.clamp_min(self.spread.overall)  # whose size has nothing to do with theirs
+            multiple = IN_FLOAT32.element  # few are far off, as in any chaotic network
         rounding = torch.maximum(self.spread.largest, usual)
-        most = allowed + self.multiples.element * rounding
+        most = allowed + multiple * rounding
         over = self.distance.elements > most
         if not bool(over.any()):
             return None
         surprises = self.spread.surprises(usual)
-        as_many = int(over.sum()) <= int((surprises > self.multiples.element).sum())
+        as_many = int(over.sum()) <= int((surprises > multiple).sum())
         farthest = SURPRISE_MULTIPLE * float(surprises.max())
         too_far = self.distance.elements > allowed + farthest * rounding
         return None if as_many and not bool(too_far.any()) else self._worst(over, most)
