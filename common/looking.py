@@ -33,6 +33,9 @@ Taker = Callable[[Callable[[], object]], object]
 _MOST_ELEMENTS = 65_536
 """Of each gradient that are kept of a call on other inputs: the first call is compared whole."""
 
+_MOST_BETWEEN = 4_096
+"""Of each gradient that are kept of a size between the first and the last."""
+
 
 class Call(StrEnum):
     """Which of the calls that are compared."""
@@ -68,11 +71,13 @@ class Look:
     Attributes:
         found: output, or in training loss and gradients, and what of the state has changed.
         updates: by parameter, what is wrong with what the optimizer's step made of its gradient.
+        draws: whether torch's generator on the CPU is another one afterwards.
         rewritten: paths of changes of parameters and inputs that are more than rounding of these.
     """
 
     found: Leaves
     updates: Mapping[str, str]
+    draws: bool = False
     rewritten: frozenset[str] = frozenset()
 
 
@@ -85,8 +90,8 @@ def look(
 ) -> Look:
     """Take a step and keep what it came to.
 
-    Where there are several sizes, gradients are kept of the first and the last only, as all take
-    much memory.
+    Where there are several sizes, gradients are kept whole of the first and the last only, as all
+    take much memory.
 
     Args:
         step: to be taken.
@@ -96,6 +101,7 @@ def look(
         most_elements: of each gradient that are kept, drawn at random; `None` for all.
     """
     state.seed_everything(seed)
+    generator = torch.get_rng_state()
     found: dict[str, Leaf] = {}
     updates: dict[str, str] = {}
     ends = {0, len(step.calls) - 1}
@@ -112,11 +118,12 @@ def look(
         kept = before if index == 0 else Snapshot.of(step.loaded)
         found |= leaves.collect(take(call), f"loss{size}")
         updates |= _wrong_updates(kept, weights)
-        if index in ends:
-            found |= _gradients({**weights, **inputs}, size, most_elements)
+        most = most_elements if index in ends else _MOST_BETWEEN
+        found |= _gradients({**weights, **inputs}, size, most)
     trained = _weights(step) if step.mode is Mode.TRAINING else ()
     changed = before.changes(but={f"parameters.{name}" for name in trained})
-    return Look({**found, **changed}, updates, before.rewritten(changed))
+    draws = not torch.equal(generator, torch.get_rng_state())
+    return Look({**found, **changed}, updates, draws, before.rewritten(changed))
 
 
 def _weights(step: Step) -> dict[str, nn.Parameter]:

@@ -16,7 +16,7 @@ from dynamometer.common.steps import DTYPES, in_float64, make_step, nudged
 from dynamometer.dynamo.accuracy import Comparison, beyond_comparison, compare, differ, wanders
 from dynamometer.dynamo.deviation import multiples_of
 from dynamometer.dynamo.expected import Expected, are_identical
-from dynamometer.dynamo.rounding import DrawsOf, change_of
+from dynamometer.dynamo.rounding import DrawsOf, OtherFunctions, change_of
 from dynamometer.results.cases import Dtype
 
 if TYPE_CHECKING:
@@ -59,10 +59,16 @@ def reference_of(
     is_amp = case.dtype is Dtype.AMP
     dtype = torch.get_autocast_dtype(case.device) if is_amp else DTYPES[case.dtype]
 
-    def fresh(draw: int) -> Step:
+    def fresh() -> Step:
         # A forward that changes its buffers or inputs changes only those of its own copy.
-        own = nudged(loaded, change_of(dtype), draw) if draw else loaded.copy()
+        own = loaded.copy()
         return make_step(own.module, own, case.mode, settings.seed)
+
+    @contextmanager
+    def other(draw: int) -> Iterator[Step]:
+        own = nudged(loaded, change_of(dtype), draw)
+        with OtherFunctions(draw):
+            yield make_step(own.module, own, case.mode, settings.seed)
 
     @contextmanager
     def wide() -> Iterator[Step]:
@@ -70,7 +76,9 @@ def reference_of(
         with DrawsOf(DTYPES[case.dtype]):
             yield make_step(own.module, own, case.mode, settings.seed)
 
-    return Reference(fresh, wide, replace(settings, multiples=multiples_of(dtype)), announced)
+    return Reference(
+        fresh, other, wide, replace(settings, multiples=multiples_of(dtype)), announced
+    )
 
 
 class Reference:
@@ -86,7 +94,8 @@ class Reference:
 
     def __init__(
         self,
-        fresh: Callable[[int], Step],
+        fresh: Callable[[], Step],
+        other: Callable[[int], AbstractContextManager[Step]],
         wide: Callable[[], AbstractContextManager[Step]],
         settings: Settings,
         announced: Callable[[], AbstractContextManager[None]] = nullcontext,
@@ -94,9 +103,10 @@ class Reference:
         """Run eager twice, each time on a copy of its own.
 
         Args:
-            fresh: gives a step on a copy of the model; whose weights and inputs are changed by a
-                few roundings, drawn from a seed, unless that is 0.
-            wide: gives a step in float64, to be taken within the context.
+            fresh: gives a step on a copy of the model.
+            other: gives one that rounds otherwise, drawn from a seed, to be taken within the
+                context.
+            wide: gives one in float64, likewise.
             settings: `alteration` is left out, and found out here.
             announced: the context of runs that are made later, while an arm is judged.
 
@@ -105,11 +115,12 @@ class Reference:
                 that does.
             Exception: whatever the model raises.
         """
-        self._fresh, self._wide, self._announced = fresh, wide, announced
+        self._fresh, self._other, self._wide = fresh, other, wide
+        self._announced = announced
         self.settings = settings
         self._expected: dict[Call, Expected] = {}
         self._runs = 0
-        own = self._fresh(0)
+        own = self._fresh()
         start = Snapshot.of(own.loaded)
         self._eager = {
             call: make_call(own, start, call, settings) for call in (Call.FIRST, Call.SECOND)
@@ -117,7 +128,7 @@ class Reference:
         self._keeps_no_state = are_identical(*(each.found for each in self._eager.values()))
         if self._keeps_no_state:  # one copy will do for both
             self._eager[Call.SECOND] = self._eager[Call.FIRST]
-        own = self._fresh(0)
+        own = self._fresh()
         start = Snapshot.of(own.loaded)
         for call in (Call.FIRST, Call.SECOND):
             self._require_same(call, make_call(own, start, call, settings))
@@ -150,6 +161,8 @@ class Reference:
         rewritten = sorted(found.rewritten - eager.found.keys())
         if rewritten:
             return Comparison(math.inf, f"{rewritten[0]}: eager leaves it as it was")
+        if eager.draws and not found.draws:
+            return Comparison(math.inf, "it draws no random numbers, or always the same")
         own = tuple(f"parameters.{name}: the model changes it itself" for name in eager.updates)
         if are_identical(eager.found, found.found):
             beyond = beyond_comparison(eager.found, found.found)
@@ -199,8 +212,8 @@ class Reference:
     def _another_run(self) -> dict[Call, Leaves]:
         """Run eager with other roundings; nothing where the model refuses the inputs."""
         self._runs += 1
-        with suppress(Exception):
-            return self._take_calls(self._fresh(self._runs))
+        with suppress(Exception), self._other(self._runs) as step:
+            return self._take_calls(step)
         return {}
 
     def _take_calls(self, step: Step) -> dict[Call, Leaves]:
@@ -216,11 +229,13 @@ class Reference:
 
     def _try_other_inputs(self) -> None:
         for alteration in Alteration:
-            own = self._fresh(0)
+            own = self._fresh()
             settings = replace(self.settings, alteration=alteration)
             try:
                 found = make_call(own, Snapshot.of(own.loaded), Call.ALTERED, settings)
             except Exception:  # noqa: BLE001, S112  not every model takes any inputs
+                continue
+            if _tells_nothing(found.found):
                 continue
             self._eager[Call.ALTERED], self.settings = found, settings
             self._expected = {}
@@ -239,3 +254,10 @@ class Reference:
         self._begin()
         call = Call.FIRST if call not in self._expected else call
         return wanders(self._expected[call], found.found, self.settings.tolerance)
+
+
+def _tells_nothing(found: Leaves) -> bool:
+    """Tell whether some result is NaN throughout: inputs are no longer what they may be."""
+    values = [leaf.value for leaf in found.values() if isinstance(leaf.value, torch.Tensor)]
+    numbers = [each for each in values if each.is_floating_point() and each.numel()]
+    return any(bool(each.isnan().all()) for each in numbers)

@@ -87,7 +87,8 @@ class Snapshot:
 class Alteration(Enum):
     """What of the inputs is changed to see whether it makes a difference."""
 
-    NUMBERS_AND_INDICES = "all"
+    ALL = "all"
+    BUT_CONSTANTS = "all but whole numbers that are all the same"
     NUMBERS = "numbers"
 
 
@@ -95,9 +96,10 @@ class Alteration(Enum):
 def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     """Change inputs in place, and in training weights too, the same in every copy of a model.
 
-    Half of the numbers are halved; whole numbers change places along the last dimension that has
-    several, so that none leaves its range. In inference weights and buffers stay: a backend may
-    take them for constants.
+    Half of the numbers are halved, and change sign where there are both; whole numbers change
+    places along the last dimension that has several, so that none leaves its range. Where all are
+    the same, as in a mask that leaves nothing out, the last ones are others. In inference weights
+    and buffers stay: a backend may take them for constants.
     """
     # A tensor that is an input twice is changed once, as its copies are where they are two.
     once = {id(value): (path, value) for path, value in _state(loaded).items()}
@@ -106,20 +108,41 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
             continue
         value = _distinct(each, of=each)
         if path.startswith("inputs") and _is_number(value):
-            value.mul_(_factors(value))
-        elif path.startswith("inputs") and alteration is Alteration.NUMBERS_AND_INDICES:
-            several = [index for index, size in enumerate(value.shape) if size > 1]
-            if several and value.layout is torch.strided:
-                value.copy_(value.roll(1, dims=several[-1]))
+            value.mul_(_factors(value, _signed(value)))
+        elif path.startswith("inputs") and alteration is not Alteration.NUMBERS:
+            _move(value, constant=alteration is Alteration.ALL)
         elif not path.startswith("inputs") and mode is Mode.TRAINING and _is_number(value):
-            value.mul_(_factors(value))
+            value.mul_(_factors(value, _FACTORS))
 
 
-def _factors(value: torch.Tensor) -> torch.Tensor:
+def _move(value: torch.Tensor, *, constant: bool) -> None:
+    """Change whole numbers by place; where all are the same, lessen the last of each row."""
+    several = [index for index, size in enumerate(value.shape) if size > 1]
+    if value.layout is not torch.strided or not value.numel():
+        return
+    if not bool((value == value.flatten()[0]).all()):
+        value.copy_(value.roll(1, dims=several[-1]))
+        return
+    last = value.narrow(several[-1], -1, 1) if several else value
+    if constant and value.dtype is torch.bool:
+        last.logical_not_()
+    elif constant and bool(value.flatten()[0] > 0):
+        last.sub_(1)
+
+
+def _signed(value: torch.Tensor) -> tuple[float, float]:
+    """Give factors that also change signs, where a tensor has both."""
+    if value.is_complex() or value.layout is not torch.strided or not value.numel():
+        return _FACTORS
+    has_both = bool((value < 0).any()) and bool((value > 0).any())
+    return (_FACTORS[0], -_FACTORS[1]) if has_both else _FACTORS
+
+
+def _factors(value: torch.Tensor, factors: tuple[float, float]) -> torch.Tensor:
     """Draw a factor for each element: always the same ones."""
     generator = torch.Generator().manual_seed(value.numel())
-    drawn = torch.randint(len(_FACTORS), tuple(value.shape), generator=generator)
-    return torch.tensor(_FACTORS)[drawn].to(value.device, value.dtype)
+    drawn = torch.randint(len(factors), tuple(value.shape), generator=generator)
+    return torch.tensor(factors)[drawn].to(value.device, value.dtype)
 
 
 def _is_number(value: torch.Tensor) -> bool:

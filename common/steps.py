@@ -114,13 +114,13 @@ class WithLoss(nn.Module):
         self.module = module
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Give the loss the model computes itself, else the weighted mean square of its outputs.
+        """Give the loss the model computes itself, else a weighted mean square of its outputs.
 
         Weights rise from 0.5 to 1.5: the plain mean square of an output that is normalised is
-        constant, and has no gradient.
+        constant, and has no gradient. What is negative counts for half, so that signs matter.
 
         Raises:
-            SkippedError: no output is of floating point.
+            SkippedError: no output is of floating point, or complex.
         """
         output = self.module(*args, **kwargs)
         own = getattr(output, "loss", None)
@@ -130,7 +130,8 @@ class WithLoss(nn.Module):
         if not tensors:  # of a class that torch doesn't know to be a container
             every = by_path(output, "").values()
             tensors = [each for each in every if isinstance(each, torch.Tensor)]
-        squares = [_mean_square(_wide(each)) for each in tensors if each.is_floating_point()]
+        numbers = [torch.view_as_real(each) if each.is_complex() else each for each in tensors]
+        squares = [_mean_square(_wide(each)) for each in numbers if each.is_floating_point()]
         if not squares:
             msg = "none of its outputs is of floating point, so there is no loss to train with"
             raise SkippedError(msg)
@@ -141,7 +142,8 @@ def _mean_square(tensor: torch.Tensor) -> torch.Tensor:
     count = tensor.numel()
     places = torch.arange(count, device=tensor.device, dtype=tensor.dtype)
     weights = 0.5 + (places + 0.5) / max(count, 1)
-    return (tensor.reshape(-1).square() * weights).mean()
+    flat = tensor.reshape(-1)
+    return (flat * nn.functional.leaky_relu(flat, 0.5) * weights).mean()
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:

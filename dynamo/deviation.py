@@ -157,12 +157,13 @@ class Deviation:
     def _elements(self, allowed: torch.Tensor) -> str | None:
         """Look at each element, with what rounding does to it."""
         if self.rounding_share > 1 / ZERO:
-            rounding = ZERO_MULTIPLE * self.spread.largest.clamp_min(self.spread.overall)
+            usual_of_all = self.spread.usual_of_all()
+            rounding = ZERO_MULTIPLE * self.spread.largest.clamp_min(usual_of_all)
             over = self.distance.elements > allowed + rounding
             return self._worst(over, allowed + rounding) if bool(over.any()) else None
         usual, multiple = self.spread.usual(self.centre), self.multiples.element
         if self.rounding_share > LARGEST_MEAN_SQUARE:
-            usual = usual.clamp_min(self.spread.overall)  # whose size has nothing to do with theirs
+            usual = usual.clamp_min(self.spread.usual_of_all())  # whatever their magnitude
             multiple = IN_FLOAT32.element  # few are far off, as in any chaotic network
         rounding = torch.maximum(self.spread.largest, usual)
         most = allowed + multiple * rounding

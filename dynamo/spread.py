@@ -146,6 +146,11 @@ class Spread:
         """
         return geometric_means(self.largest, centre.magnitudes)[centre.magnitudes]
 
+    def usual_of_all(self) -> float:
+        """Give the geometric mean of all elements, which few that are noisy don't set either."""
+        one = torch.zeros_like(self.largest, dtype=torch.int64)
+        return float(geometric_means(self.largest, one)[0])
+
     def surprises(self, usual: torch.Tensor) -> torch.Tensor:
         """Give how many times farther each element was in one run than in all others.
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from dynamometer.models.awakening import awake
+
 if TYPE_CHECKING:
     from dynamometer.common.suite import LoadedModel
 
@@ -28,6 +30,7 @@ def settled(loaded: LoadedModel, samples: tuple[torch.Tensor, ...] | None = None
     Returns:
         The same model, with a note that says so if it has any such layer.
     """
+    loaded = awake(loaded)  # what is given other values later would have other statistics
     # There is no public base class of all that track statistics.
     norms = [
         module

@@ -81,6 +81,7 @@ class TableSuite:
             SkippedError: a package the model needs is not installed.
         """
         from dynamometer.common.outcome import SkippedError
+        from dynamometer.models.awakening import awake  # imports torch
 
         for package in spec.requires:
             if importlib.util.find_spec(package) is None:
@@ -89,4 +90,4 @@ class TableSuite:
         module_name, function_name = spec.build.split(":")
         module = importlib.import_module(f"dynamometer.models.{module_name}")
         build = cast("Callable[..., LoadedModel]", getattr(module, function_name))
-        return build(batch_size=case.batch_size, **spec.options_at(case.scale, case.device))
+        return awake(build(batch_size=case.batch_size, **spec.options_at(case.scale, case.device)))

@@ -226,31 +226,4 @@ def _import(name: str) -> Any:
 
 def _classifier(module: nn.Module, batch_size: int, shape: tuple[int, int, int]) -> LoadedModel:
     images, samples = torch.randn(batch_size, *shape), torch.randn(SAMPLES, *shape)
-    return settled(awake(LoadedModel(module=module, args=(images,))), (samples,))
-
-
-def awake(loaded: LoadedModel) -> LoadedModel:
-    """Give the parameters that training starts from nothing a value, as training would have.
-
-    Last layers, gains of branches and scales of layers begin at zero or nearly so. As they are, the
-    outputs wouldn't depend on the images, or not on most of the layers.
-    """
-    asleep = [
-        parameter
-        for name, parameter in loaded.module.named_parameters()
-        if not name.endswith("bias") and _is_asleep(parameter.detach())
-    ]
-    if not asleep:
-        return loaded
-    for parameter in asleep:
-        if max(parameter.shape, default=1) == parameter.numel():  # one value a channel, or one
-            nn.init.uniform_(parameter, 0.25, 0.75)
-        else:
-            nn.init.normal_(parameter, std=0.02)
-    note = "Parameters that training starts at zero are random."
-    return replace(loaded, notes=(*loaded.notes, note))
-
-
-def _is_asleep(values: torch.Tensor) -> bool:
-    largest = 1e-2  # scales of layers begin below it
-    return bool(values.min() == values.max()) and bool(values.abs().max() < largest)
+    return settled(LoadedModel(module=module, args=(images,)), (samples,))

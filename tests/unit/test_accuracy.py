@@ -407,3 +407,17 @@ def test_what_cancels_exactly_may_leave_a_rounding() -> None:
     """In eager a value less itself; in an arm that multiplies and adds in one, what is rounded."""
     assert compare(torch.zeros(15), torch.full((15,), -4.8e-7)).mismatch is None
     assert compare(torch.zeros(15), torch.full((15,), 1e-4)).mismatch
+
+
+@pytest.mark.parametrize("size", [1e2, 1e9])
+def test_noise_in_one_column_frees_no_other(size: float) -> None:
+    """Be it larger than all that is not noise."""
+    eager = normal(1024).view(64, 16)
+    runs = [eager * (1 + 1e-7 * normal(1024, seed).view(64, 16)) for seed in (1, 2, 3)]
+    for index, each in enumerate((eager, *runs)):
+        each[:, 0] = size * normal(64, 10 + index)
+    other = eager.clone()
+    other[:, 0] = size * normal(64, 20)
+    assert compare(eager, other, runs=runs).mismatch is None
+    other[:, 1:] = 0.3
+    assert compare(eager, other, runs=runs).mismatch

@@ -16,6 +16,7 @@ from torch import nn
 
 from dynamometer.common.checking import Checks
 from dynamometer.common.outcome import NondeterministicError
+from dynamometer.common.steps import WithLoss, own_module
 from dynamometer.common.suite import Inputs, LoadedModel
 from dynamometer.dynamo.backends import aot_eager, torchscript
 from dynamometer.results.cases import Dtype, Mode
@@ -660,13 +661,27 @@ def test_noise_that_is_drawn_once_is_found() -> None:
         kept: list[torch.Tensor] = []
 
         def call(x: torch.Tensor) -> torch.Tensor:
-            kept.append(kept[0] if kept else torch.randn_like(x))
+            drawn = torch.randn_like(x)
+            kept.append(kept[0] if kept else drawn)
             return x + kept[0]
 
         return call
 
     assert_wrong(judge(Noisy(), torch.randn(8, 16), arm=arm), "call on other inputs")
     assert_right(judge(Noisy(), torch.randn(8, 16)))
+
+
+def test_a_generator_that_is_left_as_it_was_is_found() -> None:
+    """The next call would draw the same noise once more."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        def call(x: torch.Tensor) -> Any:
+            with torch.random.fork_rng():
+                return module(x)
+
+        return call
+
+    assert_wrong(judge(Noisy(), torch.randn(8, 16), arm=arm), "always the same")
 
 
 def test_statistics_that_are_kept_are_found_in_training() -> None:
@@ -758,3 +773,144 @@ def test_what_rounding_hides_is_said() -> None:
 
     (hidden,) = assert_right(judge(Chaotic(), torch.rand(100), arm=arm)).reservations
     assert hidden.startswith("rounding changes 1 results by more than 5%, output by ")
+
+
+class Attending(nn.Module):
+    """Attends where a mask lets it; and to what is positive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(64, 16)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """Map indices `[B, L]`, a mask of ones and numbers `[B, L, 16]` to `[B, L, 16]`."""
+        found = self.embedding(ids).masked_fill(x > 0, 0.5)
+        query = self.embedding(ids)
+        return nn.functional.scaled_dot_product_attention(
+            query, query, found, attn_mask=mask[:, None].bool()
+        )
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool])
+@pytest.mark.parametrize("kept", [1, 2])
+def test_a_mask_that_is_kept_is_found(kept: int, dtype: torch.dtype, mode: Mode) -> None:
+    """Be it of ones alone, or of where numbers are positive."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        first: list[torch.Tensor] = []
+
+        def call(*args: torch.Tensor) -> Any:
+            first.append(args[kept].clone())
+            own = list(args)
+            own[kept] = first[0] if kept == 1 else args[kept].abs().copysign(first[0])
+            return module(*own)
+
+        return call
+
+    ids, mask, x = torch.randint(64, (2, 8)), torch.ones(2, 8, dtype=dtype), torch.randn(2, 8, 16)
+    assert_wrong(judge(Attending(), ids, mask, x, arm=arm, mode=mode), "call on other inputs")
+    assert_right(judge(Attending(), ids, mask, x, mode=mode))
+
+
+class Rotated(nn.Module):
+    """Turns what it is given by frequencies that it computes, as rotary embeddings do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(32, 32)
+        self.by_powers = False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[L, 32]` to `[L, 32]`."""
+        share = torch.arange(32.0) / 32
+        frequency = 10_000.0**-share if self.by_powers else (-9.210340371976184 * share).exp()
+        return self.layer(x) * torch.outer(torch.arange(float(len(x))), frequency).cos()
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_constants_may_be_computed_by_another_function(mode: Mode) -> None:
+    """Whose rounding counts thousandfold far from the origin."""
+
+    def arm(module: nn.Module) -> nn.Module:
+        own = module.module if mode is TRAINING else module
+        own.by_powers = True  # type: ignore[assignment, union-attr]  # the model's
+        return module
+
+    assert_right(judge(Rotated(), torch.randn(2048, 32), arm=arm, mode=mode))
+
+
+class Adding(nn.Module):
+    """Adds a little of itself many times, each time rounded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+        self.at_once = 1
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 16]` to `[B, 16]`."""
+        found = self.layer(x)
+        for _ in range(96 // self.at_once):
+            wide = found if self.at_once == 1 else found.float()
+            for _ in range(self.at_once):
+                wide = wide + wide * 0.002
+            found = wide.to(found.dtype)
+        return found
+
+
+@pytest.mark.parametrize("at_once", [2, 4, 96])
+def test_who_rounds_more_rarely_than_eager_is_right(at_once: int) -> None:
+    """In bfloat16 eager adds nothing, again and again; float64 adds a fifth."""
+
+    def arm(module: nn.Module) -> nn.Module:
+        module.at_once = at_once  # type: ignore[assignment]  # the model's own
+        return module
+
+    found = judge(Adding(), torch.randn(8, 16), arm=arm, dtype=Dtype.BFLOAT16)
+    assert max(assert_right(found).loose.values()) > 0.1
+
+
+@pytest.mark.parametrize("change", [torch.neg, torch.abs])
+def test_the_sign_of_an_output_matters_in_training(change: Change) -> None:
+    """To the loss of a model that has none of its own."""
+
+    def arm(module: nn.Module) -> nn.Module:
+        return WithLoss(Changed(own_module(module), change))
+
+    assert_wrong(judge(layers(), torch.randn(*ROW), arm=arm, mode=TRAINING), "loss")
+
+
+class Changed(nn.Module):
+    """A model whose output is changed."""
+
+    def __init__(self, module: nn.Module, change: Change) -> None:
+        super().__init__()
+        self.module, self.change = module, change
+
+    def forward(self, x: torch.Tensor) -> Any:
+        """Change what the model gives."""
+        return self.change(self.module(x))
+
+
+def test_gradients_between_the_first_and_the_last_size_are_compared() -> None:
+    """However little they change of the sizes after them."""
+    model = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 8))
+    with torch.no_grad():
+        model[0].bias.mul_(1e-6)  # type: ignore[operator, union-attr]  # a parameter
+        model[2].weight.mul_(1e-4)  # type: ignore[operator, union-attr]  # likewise
+    sizes = [Inputs(args=(torch.randn(n, 16),)) for n in (6, 5, 4)]
+    loaded = LoadedModel(module=model, args=(torch.randn(8, 16),), others=tuple(sizes))
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        rows = [8]
+        bias = module.module[0].bias  # type: ignore[index, union-attr]  # the model's
+        bias.register_hook(lambda gradient: gradient * (rows[-1] != 5))
+
+        def call(x: torch.Tensor) -> Any:
+            rows.append(len(x))
+            return module(x)
+
+        return call
+
+    assert_wrong(judge(loaded, arm=arm, mode=TRAINING), "gradients[2].0.bias")

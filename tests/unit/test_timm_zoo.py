@@ -207,23 +207,3 @@ def test_timm_is_left_as_it_was(timm: Any, zoo: ModuleType) -> None:
         )
     after = timm.create_model("test_vit")
     assert repr(after) == repr(before)
-
-
-def test_parameters_that_start_at_zero_are_awake(zoo: ModuleType) -> None:
-    """Gains and last layers are random; biases and what was random stay."""
-    import torch
-    from torch import nn
-
-    from dynamometer.common.suite import LoadedModel
-
-    module = nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3), nn.Linear(3, 4))
-    for parameter in (module[1].weight, module[2].weight, module[2].bias):
-        nn.init.zeros_(parameter)
-    kept = module[0].weight.clone()
-    loaded = zoo.awake(LoadedModel(module=module))
-    assert torch.equal(module[0].weight, kept)
-    assert module[1].weight.min() > 0
-    assert module[2].weight.std() > 0
-    assert not module[2].bias.any()
-    assert len(loaded.notes) == 1
-    assert zoo.awake(LoadedModel(module=module)).notes == ()
