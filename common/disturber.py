@@ -30,7 +30,11 @@ def disturbed(seed: int, busy_s: float, rest_s: float) -> Iterator[int]:
         rest_s: likewise, between these times.
     """
     words = [__file__, str(seed), str(busy_s), str(rest_s)]
-    with subprocess.Popen([sys.executable, "-P", *words], stdin=subprocess.DEVNULL) as process:  # noqa: S603  our own code
+    with subprocess.Popen(  # noqa: S603  our own interpreter and code
+        [sys.executable, "-P", *words],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,  # an interrupted run goes on until a replicate is done
+    ) as process:
         try:
             yield process.pid
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -119,13 +120,16 @@ class Reference:
         self._announced = announced
         self.settings = settings
         self._expected: dict[Call, Expected] = {}
-        self._runs = 0
+        self._runs = self._runs_made = 0
         own = self._fresh()
         start = Snapshot.of(own.loaded)
         self._eager = {
             call: make_call(own, start, call, settings) for call in (Call.FIRST, Call.SECOND)
         }
-        self._keeps_no_state = are_identical(*(each.found for each in self._eager.values()))
+        first, second = self._eager.values()
+        self._keeps_no_state = (
+            are_identical(first.found, second.found) and first.draws == second.draws
+        )
         if self._keeps_no_state:  # one copy will do for both
             self._eager[Call.SECOND] = self._eager[Call.FIRST]
         own = self._fresh()
@@ -134,6 +138,7 @@ class Reference:
             self._require_same(call, make_call(own, start, call, settings))
         later = make_call(own, start, Call.LATER, settings)
         self.is_repeatable = not self._where_other(Call.FIRST, later)
+        self._draws_later = later.draws
         del own, start, later
         if self.is_repeatable:
             self._try_other_inputs()
@@ -152,23 +157,40 @@ class Reference:
 
     def judge(self, call: Call, found: Look) -> Comparison:
         """Compare what an arm's call came to with what eager's did."""
-        if call is Call.LATER or (call is Call.SECOND and self._keeps_no_state):
+        is_later = call is Call.LATER
+        if is_later or (call is Call.SECOND and self._keeps_no_state):
             call = Call.FIRST
         eager = self._eager[call]
         wrong = [name for name in found.updates if name not in eager.updates]
         if wrong:
             return Comparison(math.inf, f"parameters.{wrong[0]}: {found.updates[wrong[0]]}")
-        rewritten = sorted(found.rewritten - eager.found.keys())
+        rewritten = sorted(found.rewritten - self._written)
         if rewritten:
             return Comparison(math.inf, f"{rewritten[0]}: eager leaves it as it was")
-        if eager.draws and not found.draws:
+        draws = self._draws_later if is_later else eager.draws
+        if draws and not found.draws and self._draws_matter:
             return Comparison(math.inf, "it draws no random numbers, or always the same")
         own = tuple(f"parameters.{name}: the model changes it itself" for name in eager.updates)
         if are_identical(eager.found, found.found):
             beyond = beyond_comparison(eager.found, found.found)
             return Comparison(unchecked=(*own, *beyond))
         judged = self._judge(call, found.found)
+        if not self._runs_made:
+            own = (*own, "what rounding does: eager fails with other weights or inputs")
         return replace(judged, unchecked=(*own, *judged.unchecked))
+
+    @property
+    def _written(self) -> frozenset[str]:
+        """Paths of what some call of eager changes."""
+        return frozenset(path for each in self._eager.values() for path in each.found)
+
+    @cached_property
+    def _draws_matter(self) -> bool:
+        """Whether eager comes to something else with other random numbers."""
+        own = self._fresh()
+        settings = replace(self.settings, seed=self.settings.seed + 1)
+        found = make_call(own, Snapshot.of(own.loaded), Call.FIRST, settings)
+        return not are_identical(self._eager[Call.FIRST].found, found.found)
 
     def _judge(self, call: Call, found: Leaves) -> Comparison:
         self._begin()
@@ -189,6 +211,7 @@ class Reference:
         with self._announced():
             truth = self._in_float64()
             runs = [self._another_run() for _ in range(FEWEST_RUNS)]
+        self._runs_made = sum(map(bool, runs))
         self._expected = {
             call: Expected.of(
                 self._eager[call].found,
@@ -205,6 +228,7 @@ class Reference:
             with self._announced():
                 run = self._another_run()
             if run:
+                self._runs_made += 1
                 self._expected = {
                     call: expected.with_run(run[call]) for call, expected in self._expected.items()
                 }
@@ -232,10 +256,12 @@ class Reference:
             own = self._fresh()
             settings = replace(self.settings, alteration=alteration)
             try:
-                found = make_call(own, Snapshot.of(own.loaded), Call.ALTERED, settings)
+                start = Snapshot.of(own.loaded)
+                make_call(own, start, Call.FIRST, settings)  # what it keeps is an arm's, too
+                found = make_call(own, start, Call.ALTERED, settings)
             except Exception:  # noqa: BLE001, S112  not every model takes any inputs
                 continue
-            if _tells_nothing(found.found):
+            if _without_numbers(found.found) - _without_numbers(self._eager[Call.FIRST].found):
                 continue
             self._eager[Call.ALTERED], self.settings = found, settings
             self._expected = {}
@@ -256,8 +282,13 @@ class Reference:
         return wanders(self._expected[call], found.found, self.settings.tolerance)
 
 
-def _tells_nothing(found: Leaves) -> bool:
-    """Tell whether some result is NaN throughout: inputs are no longer what they may be."""
-    values = [leaf.value for leaf in found.values() if isinstance(leaf.value, torch.Tensor)]
-    numbers = [each for each in values if each.is_floating_point() and each.numel()]
-    return any(bool(each.isnan().all()) for each in numbers)
+def _without_numbers(found: Leaves) -> set[str]:
+    """Give the paths of results that are NaN throughout."""
+    return {
+        path
+        for path, leaf in found.items()
+        if isinstance(leaf.value, torch.Tensor)
+        and leaf.value.is_floating_point()
+        and leaf.value.numel()
+        and bool(leaf.value.isnan().all())
+    }

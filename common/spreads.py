@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dynamometer.results import store
-from dynamometer.results.cases import TIMING
+from dynamometer.results.calibration import without_turns
+from dynamometer.results.cases import IN_PAIRS, TIMING
 from dynamometer.results.spreads import learnt, scatters
 
 if TYPE_CHECKING:
@@ -47,14 +48,17 @@ def _comparable(plan: RunPlan, environment: Environment, runs: Path) -> Iterator
             manifest = store.read_manifest(directory)
             several = manifest.plan.protocol.most_replicates > 1
             if several and _traits(manifest.plan, manifest.environment) == wanted:
-                yield store.read_records(directory)
+                records = store.read_records(directory)
+                # A calibration's arms take turns whether they disturb each other or not.
+                is_calibration = IN_PAIRS in manifest.plan.experiments
+                yield [without_turns(each) for each in records] if is_calibration else records
 
 
 def _traits(plan: RunPlan, environment: Environment) -> tuple[object, ...]:
     protocol = plan.protocol
     return (
         plan.suite,
-        not TIMING.isdisjoint(plan.experiments),
+        (not TIMING.isdisjoint(plan.experiments), plan.busy),
         (plan.cases[0].device, plan.cases[0].mode, plan.threads),
         (environment.cpu, environment.cpus, environment.packages.get("torch")),
         (protocol.allocator, protocol.start_method, protocol.arm_budget_s, protocol.calls),

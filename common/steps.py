@@ -130,7 +130,10 @@ class WithLoss(nn.Module):
         if not tensors:  # of a class that torch doesn't know to be a container
             every = by_path(output, "").values()
             tensors = [each for each in every if isinstance(each, torch.Tensor)]
-        numbers = [torch.view_as_real(each) if each.is_complex() else each for each in tensors]
+        numbers = [
+            torch.view_as_real(each.resolve_conj()) if each.is_complex() else each
+            for each in tensors
+        ]
         squares = [_mean_square(_wide(each)) for each in numbers if each.is_floating_point()]
         if not squares:
             msg = "none of its outputs is of floating point, so there is no loss to train with"
@@ -269,7 +272,8 @@ def nudged(loaded: LoadedModel, share: float, seed: int) -> LoadedModel:
     """
     generator = torch.Generator().manual_seed(seed)
     numbers = [*loaded.module.parameters(), *_float_inputs(loaded)]
-    only_whole = all(bool((each == each.round()).all()) for each in numbers)
+    real = [each for each in numbers if each.is_floating_point() and each.itemsize > 1]
+    only_whole = all(bool((each == each.round()).all()) for each in real)
     change = partial(nudge, share=share, generator=generator, whole=only_whole)
     own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, change))
     with state.without_gradients():

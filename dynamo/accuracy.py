@@ -17,7 +17,7 @@ import torch
 
 from dynamometer.dynamo.deviation import IN_FLOAT32, IN_HALF, MOST_ROUNDING, Deviation
 from dynamometer.dynamo.expected import are_equal, no_change
-from dynamometer.dynamo.numbers import distances, root_mean_square
+from dynamometer.dynamo.numbers import distances, finite, root_mean_square
 from dynamometer.results.cases import Dtype, Mode
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def _nearest(
         return truth
     off = (eager.double() - truth.values.double()).abs()
     moved = (actual.double() - truth.values.double()).clamp(-off, off)
-    return replace(truth, values=truth.values.double() + moved)
+    return replace(truth, values=truth.values.double() + finite(moved))
 
 
 def _accusation(problem: str, *, may_be_rounding: bool = True) -> Comparison:

@@ -257,4 +257,5 @@ class Deviation:
 def _nearer(actual: torch.Tensor, expected: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
     """Move values towards what is expected, by so much or until they are there."""
     found = actual.double() + (expected.double() - actual.double()).clamp(-by, by)
-    return torch.where(actual.isfinite(), found, actual)
+    is_number = actual.isfinite() & expected.isfinite() & by.isfinite()
+    return torch.where(is_number, found, actual)

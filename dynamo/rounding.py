@@ -55,14 +55,16 @@ def nudge(
 class OtherFunctions(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annotated by torch
     """Has functions that no two libraries round alike give results that are off by a rounding.
 
-    Of weights and inputs such errors are small beside those of these. But a model may compute
-    constants so, as frequencies of positions, whose error counts thousandfold far from the origin.
+    Beside what weights and inputs are off by, that is little. But a model may compute constants so,
+    as frequencies of positions, whose error counts thousandfold far from the origin.
     """
+
+    supports_higher_order_operators = True
 
     def __init__(self, seed: int) -> None:
         """Draw errors from a seed."""
         super().__init__()  # type: ignore[no-untyped-call]  # likewise
-        self._generator = torch.Generator().manual_seed(seed)
+        self._seed = seed
 
     def __torch_dispatch__(
         self,
@@ -73,15 +75,34 @@ class OtherFunctions(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not
     ) -> Any:
         """Call an operator, and round its result in another way."""
         found = func(*args, **dict(kwargs or {}))
-        if func.overloadpacket.__name__ not in _ROUNDED_BY_LIBRARIES or "out" in (kwargs or {}):
+        if _name_of(func) not in _ROUNDED_BY_LIBRARIES or not isinstance(found, torch.Tensor):
             return found
-        is_number = isinstance(found, torch.Tensor) and found.is_floating_point()
-        return nudge(found, torch.finfo(found.dtype).eps, self._generator) if is_number else found
+        if not found.is_floating_point():
+            return found
+        rounded = self._off_by_a_rounding(found)
+        return found.copy_(rounded) if args and found is args[0] else rounded
+
+    def _off_by_a_rounding(self, values: torch.Tensor) -> torch.Tensor:
+        """Change values by a rounding at most, but for whole numbers, which may be exact."""
+        self._seed += 1
+        generator = torch.Generator(values.device).manual_seed(self._seed)
+        wide = values.double() if values.dtype is torch.float64 else values.float()
+        eps = torch.finfo(values.dtype).eps
+        errors = torch.empty_like(wide).uniform_(-eps, eps, generator=generator)
+        return torch.where(
+            values == values.round(), values, (wide + wide * errors).to(values.dtype)
+        )
+
+
+def _name_of(func: Any) -> str:
+    """Give an operator's name, in place or not; of one of higher order nothing that is a name."""
+    packet = getattr(func, "overloadpacket", None)
+    return packet.__name__.removesuffix("_") if packet is not None else ""
 
 
 _ROUNDED_BY_LIBRARIES = frozenset({
-    "acos", "asin", "atan", "cos", "cosh", "erf", "exp", "exp2", "expm1", "log", "log10", "log1p",
-    "log2", "pow", "rsqrt", "sigmoid", "sin", "sinh", "tan", "tanh",
+    "acos", "asin", "atan", "atan2", "cos", "cosh", "erf", "exp", "exp2", "expm1", "log", "log10",
+    "log1p", "log2", "pow", "rsqrt", "sigmoid", "sin", "sinh", "tan", "tanh",
 })  # fmt: skip
 
 
@@ -91,6 +112,8 @@ class DrawsOf(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annota
     Most generators give other numbers, not the same ones more finely: with another mask a dropout
     is another computation, and float64 no referee.
     """
+
+    supports_higher_order_operators = True
 
     def __init__(self, dtype: torch.dtype) -> None:
         """Draw in a dtype, and widen."""
@@ -106,7 +129,7 @@ class DrawsOf(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annota
     ) -> Any:
         """Call an operator; one that draws, on narrower tensors."""
         given = dict(kwargs or {})
-        if torch.Tag.nondeterministic_seeded not in func.tags:
+        if torch.Tag.nondeterministic_seeded not in getattr(func, "tags", ()):
             return func(*args, **given)
         if given.get("dtype") is torch.float64:
             given["dtype"] = self._dtype

@@ -32,7 +32,7 @@ def awake(loaded: LoadedModel) -> LoadedModel:
     asleep = [
         (name, parameter)
         for name, parameter in loaded.module.named_parameters()
-        if parameter.numel() and _is_asleep(parameter.detach())
+        if _is_plain(parameter) and _is_asleep(parameter.detach())
     ]
     if not asleep:
         return loaded
@@ -42,18 +42,36 @@ def awake(loaded: LoadedModel) -> LoadedModel:
     return replace(loaded, notes=(*loaded.notes, note))
 
 
+def _is_plain(parameter: nn.Parameter) -> bool:
+    """Tell whether each value of a parameter is there, and can be written by itself."""
+    return (
+        not isinstance(parameter, nn.UninitializedParameter)
+        and parameter.layout is torch.strided
+        and parameter.device.type != "meta"
+        and parameter.is_floating_point()
+        and parameter.itemsize > 1
+        and parameter.numel() > 0
+        and not any(_is_expanded(parameter))
+    )
+
+
+def _is_expanded(parameter: nn.Parameter) -> list[bool]:
+    """Tell of each dimension whether its elements share memory."""
+    pairs = zip(parameter.shape, parameter.stride(), strict=True)
+    return [size > 1 and not stride for size, stride in pairs]
+
+
 def _is_asleep(values: torch.Tensor) -> bool:
-    if not values.is_floating_point() or isinstance(values, nn.UninitializedParameter):
-        return False
-    low, high = values.min(), values.max()
-    return bool(low == high) and (bool(low == 1) or bool(low.abs() < _LARGEST_GAIN))
+    low, high = float(values.min()), float(values.max())
+    is_small = abs(low) < _LARGEST_GAIN and (values.numel() > 1 or not low)
+    return low == high and (low == 1 or is_small)
 
 
 @torch.no_grad()
 def _wake(name: str, parameter: nn.Parameter) -> None:
     if bool(parameter.flatten()[0] == 1):
         nn.init.uniform_(parameter, *_NEAR_ONE)
-    elif name.endswith("bias") or max(parameter.shape, default=1) != parameter.numel():
+    elif "bias" in name.rpartition(".")[2] or max(parameter.shape, default=1) != parameter.numel():
         nn.init.normal_(parameter, std=_SMALL)
     else:  # one value a channel, or one
         nn.init.uniform_(parameter, *_GAINS)

@@ -197,7 +197,7 @@ def _rows_in_turns(found: list[Series]) -> list[list[str]]:
         ["5 % slower, noticed", _share(rates.detection[5])],
         ["left out, something disturbed them", _disturbed(found)],
         ["results within 1 %", _within(found)],
-        ["processes of each arm for one result", _mean_n(found)],
+        ["replicates for one result", _mean_n(found)],
     ]
 
 

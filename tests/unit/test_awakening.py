@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
@@ -24,4 +25,46 @@ def test_no_parameter_can_be_left_out() -> None:
     assert (named["3.weight"] - 1).abs().max() < 0.2
     assert named["2.bias"].abs().max() < 0.2
     assert len(loaded.notes) == 1
+    assert awake(LoadedModel(module=module)).notes == ()
+
+
+def test_biases_of_recurrent_layers_are_no_gains() -> None:
+    """Their names end with the layer's number."""
+    module = nn.LSTM(4, 4)
+    for name, parameter in module.named_parameters():
+        if name.startswith("bias"):
+            nn.init.zeros_(parameter)
+    awake(LoadedModel(module=module))
+    assert 0 < module.bias_ih_l0.abs().max() < 0.2
+
+
+@pytest.mark.parametrize("value", [0.0, 0.004, 1.0])
+def test_a_single_value_is_awakened_once(value: float) -> None:
+    """However small what it is given."""
+    module = nn.Module()
+    module.bias = nn.Parameter(torch.tensor([value]))
+    awake(LoadedModel(module=module))
+    kept = module.bias.clone()
+    assert (kept.item() == pytest.approx(value)) == (value == 0.004)
+    assert awake(LoadedModel(module=module)).notes == ()
+    assert torch.equal(module.bias, kept)
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        nn.UninitializedParameter(),
+        nn.Parameter(torch.zeros(4).to(torch.float8_e4m3fn), requires_grad=False),
+        nn.Parameter(torch.zeros(4, device="meta")),
+        nn.Parameter(torch.zeros(4, 4).to_sparse()),
+        nn.Parameter(torch.zeros(1).expand(4)),
+        nn.Parameter(torch.zeros(4, dtype=torch.complex64)),
+        nn.Parameter(torch.zeros(0)),
+    ],
+    ids=["uninitialised", "fp8", "meta", "sparse", "expanded", "complex", "empty"],
+)
+def test_unusual_parameters_are_left(parameter: nn.Parameter) -> None:
+    """Whose values are not there, or not each by itself."""
+    module = nn.Module()
+    module.register_parameter("weight", parameter)
     assert awake(LoadedModel(module=module)).notes == ()

@@ -440,7 +440,7 @@ class TakesOnes(nn.Module):
 def test_a_model_that_takes_no_other_inputs_is_said_to() -> None:
     """It is compared on its own alone."""
     checks = assert_right(judge(TakesOnes(), torch.ones(3)))
-    assert checks.reservations == ("a call on other inputs: eager fails on them",)
+    assert checks.reservations == ("a call on other inputs: eager fails on them, or gives NaN",)
 
 
 class Draws(nn.Module):
@@ -914,3 +914,160 @@ def test_gradients_between_the_first_and_the_last_size_are_compared() -> None:
         return call
 
     assert_wrong(judge(loaded, arm=arm, mode=TRAINING), "gradients[2].0.bias")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_no_number_is_right_where_low_precision_is_wrong(number: float) -> None:
+    """One of many is enough."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        def call(x: torch.Tensor) -> Any:
+            output = module(x).clone()
+            output[0, 0] = number
+            return output
+
+        return call
+
+    found = judge(Adding(), torch.randn(8, 16), arm=arm, dtype=Dtype.BFLOAT16)
+    assert_wrong(found, "1 of 128")
+
+
+class Diverging(nn.Module):
+    """Leaves no number in its buffer but a few."""
+
+    kept: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("kept", torch.rand(16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Spoil two elements of the buffer."""
+        self.kept[3] = float("nan")
+        self.kept[4] = float("inf")
+        return x.exp()
+
+
+@pytest.mark.parametrize("index", [3, 4])
+def test_a_number_where_eager_stores_none_is_found(index: int) -> None:
+    """However large what eager stores is."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        def call(x: torch.Tensor) -> Any:
+            output = module(x)
+            module.kept[index] = 7.0  # type: ignore[operator]  # a buffer
+            return output
+
+        return call
+
+    assert_wrong(judge(Diverging(), torch.randn(8), arm=arm), "kept")
+
+
+class DrawsOnce(nn.Module):
+    """Draws noise at its first call, and keeps it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+        self.noise: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 16]` to `[B, 16]`."""
+        if self.noise is None:
+            self.noise = torch.randn(16)
+        return self.layer(x) + self.noise
+
+
+class DrawsInVain(nn.Module):
+    """Drops what it has drawn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 16]` to `[B, 16]`."""
+        found = self.layer(x)
+        nn.functional.dropout(found, 0.5)
+        return found
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_draws_that_do_not_matter_need_not_be_made(mode: Mode) -> None:
+    """Later ones of a model that makes them once, and those that are dropped."""
+    assert_right(judge(DrawsOnce(), torch.randn(*ROW), mode=mode))
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        own = module.module if mode is TRAINING else module
+        own.forward = own.layer.forward  # type: ignore[assignment, union-attr]  # without a draw
+        return module
+
+    assert_right(judge(DrawsInVain(), torch.randn(*ROW), arm=arm, mode=mode))
+
+
+def test_other_inputs_are_tried_beside_what_is_never_a_number() -> None:
+    """One result is NaN whatever the inputs; the other shows the replay."""
+
+    class AlsoNan(nn.Linear):
+        def forward(self, x: torch.Tensor) -> Any:
+            return super().forward(x), x * float("nan")
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        first: list[Any] = []
+
+        def call(x: torch.Tensor) -> Any:
+            first.append(module(x))
+            return first[0]
+
+        return call
+
+    assert_wrong(judge(AlsoNan(16, 8), torch.randn(*ROW), arm=arm), "call on other inputs")
+
+
+@pytest.mark.parametrize("seed", range(20, 30))
+def test_what_eager_writes_may_be_off_by_the_rounding_of_a_sum(seed: int) -> None:
+    """A mean of zero is zero in eager's second call, by luck."""
+
+    class Centred(nn.Module):
+        flipped = False
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            own = x.flip(-1) if self.flipped else x
+            x.sub_(own.mean(-1, keepdim=True))
+            return x.exp()
+
+    def arm(module: nn.Module) -> nn.Module:
+        module.flipped = True  # type: ignore[assignment]  # the model's own
+        return module
+
+    torch.manual_seed(seed)
+    assert_right(judge(Centred(), torch.randn(1, 4), arm=arm))
+
+
+class Branching(nn.Module):
+    """Has an operator of higher order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 8)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        """Map `[B, 16]` to `[B, 8]`."""
+        return torch.cond(x.sum() > 0, torch.sin, torch.cos, (self.layer(x),))
+
+
+def test_operators_of_higher_order_are_run_with_other_roundings() -> None:
+    """And judged by them."""
+    assert_right(judge(Branching(), torch.randn(*ROW), arm=dynamo))
+    found = judge(Branching(), torch.randn(*ROW), arm=changing(lambda y: y * 1.001))
+    assert_wrong(found, "wrong")
+
+
+def test_conjugates_can_be_trained() -> None:
+    """Which torch leaves unresolved."""
+
+    class Spectrum(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.fft.fft(super().forward(x)).conj()
+
+    assert_right(judge(Spectrum(16, 8), torch.randn(*ROW), mode=TRAINING))
