@@ -77,8 +77,8 @@ class OtherFunctions(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not
         found = func(*args, **dict(kwargs or {}))
         if _name_of(func) not in _ROUNDED_BY_LIBRARIES or not isinstance(found, torch.Tensor):
             return found
-        if not found.is_floating_point():
-            return found
+        if found.dtype is not torch.float32:
+            return found  # half precision is computed in float32, and rounded alike
         rounded = self._off_by_a_rounding(found)
         return found.copy_(rounded) if args and found is args[0] else rounded
 
@@ -86,12 +86,9 @@ class OtherFunctions(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not
         """Change values by a rounding at most, but for whole numbers, which may be exact."""
         self._seed += 1
         generator = torch.Generator(values.device).manual_seed(self._seed)
-        wide = values.double() if values.dtype is torch.float64 else values.float()
         eps = torch.finfo(values.dtype).eps
-        errors = torch.empty_like(wide).uniform_(-eps, eps, generator=generator)
-        return torch.where(
-            values == values.round(), values, (wide + wide * errors).to(values.dtype)
-        )
+        errors = torch.empty_like(values).uniform_(-eps, eps, generator=generator)
+        return torch.where(values == values.round(), values, values + values * errors)
 
 
 def _name_of(func: Any) -> str:
