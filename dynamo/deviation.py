@@ -235,12 +235,10 @@ class Deviation:
         if self.actual.numel() < _FEWEST or self.rounding_share > 1 / ZERO:
             return None
         sizes, size = (*self.spread.sizes, self.centre.size), self.distance.size
-        smallest, largest = min(sizes), max(sizes)
-        least = LEAST_SIZE * smallest**2 / largest
-        most = self.multiples.mean_square * largest**2 / smallest if smallest else math.inf
-        if least <= size <= most:
+        least = LEAST_SIZE * min(sizes) ** 2 / max(sizes) if min(sizes) else 0.0
+        if size >= least:
             return None
-        return f"its root mean square is {size:.2g}, where {least:.2g} to {most:.2g} is expected"
+        return f"its root mean square is {size:.2g}, where {least:.2g} is the least to be expected"
 
     def _slope(self, tolerance: float) -> str | None:
         """Look for a factor, which shows in the sum of many elements before it does in any."""

@@ -359,7 +359,6 @@ def test_what_is_mostly_rounding_is_as_large_as_that() -> None:
     assert compare(eager, (truth + 2 * normal(500, 4)).float(), **known).mismatch is None
     assert compare(eager, truth.float(), **known).mismatch is None
     assert "root mean square is 0" in (compare(eager, 0 * eager, **known).mismatch or "")
-    assert compare(eager, 20 * eager, **known).mismatch
 
 
 def test_few_noisy_elements_free_no_others() -> None:
