@@ -89,7 +89,8 @@ _FEWEST = 8
 
 _FEW_MULTIPLE = 2.0
 
-_ROUNDINGS_OF_NOTHING = 64.0
+ROUNDINGS_OF_NOTHING = 64.0
+"""Of 1: what a sum of which nothing is left may come to."""
 
 
 @dataclass(frozen=True)
@@ -161,8 +162,10 @@ class Deviation:
     def _elements(self, allowed: torch.Tensor) -> str | None:
         """Look at each element, with what rounding does to it."""
         if self.rounding_share > 1 / ZERO:
-            usual_of_all = self.spread.usual_of_all()
-            rounding = ZERO_MULTIPLE * self.spread.largest.clamp_min(usual_of_all)
+            largest = self.spread.largest
+            is_nothing = finite(self.centre.values).abs() <= 2 * largest
+            others = torch.where(is_nothing, self.spread.overall, self.spread.usual_of_all())
+            rounding = ZERO_MULTIPLE * torch.maximum(largest, others.to(largest.dtype))
             over = self.distance.elements > allowed + rounding
             return self._worst(over, allowed + rounding) if bool(over.any()) else None
         usual, multiple = self.spread.usual(self.centre), self.multiples.element
@@ -188,7 +191,7 @@ class Deviation:
         values = self.centre.values
         eps = min(torch.finfo(self.actual.dtype).eps, torch.finfo(torch.float32).eps)
         largest = float(finite(values).abs().max()) if values.numel() else 0.0
-        return eps * (min(1.0, largest) if largest else _ROUNDINGS_OF_NOTHING)
+        return eps * (min(1.0, largest) if largest else ROUNDINGS_OF_NOTHING)
 
     def _worst(self, over: torch.Tensor, allowed: torch.Tensor) -> str:
         excess = torch.where(over, self.distance.elements / allowed.clamp_min(_TINY), 0.0)

@@ -420,3 +420,13 @@ def test_noise_in_one_column_frees_no_other(size: float) -> None:
     assert compare(eager, other, runs=runs).mismatch is None
     other[:, 1:] = 0.3
     assert compare(eager, other, runs=runs).mismatch
+
+
+def test_what_is_zero_is_so_whatever_eager_leaves_of_it_every_time() -> None:
+    """As of the gradient of a bias in front of a softmax over all positions."""
+    eager, truth = tensor(0.0, 1.5e-8), tensor(1e-17, -1e-17, dtype=torch.float64)
+    known = {"runs": [eager, eager, eager], "truth": truth}
+    assert compare(eager, tensor(4e-8, -4e-8), **known).mismatch is None
+    assert compare(eager, tensor(1e-4, 0.0), **known).mismatch
+    large = {"runs": [1e4 * eager] * 3, "truth": truth}
+    assert compare(1e4 * eager, tensor(4e-4, -4e-4), **large).mismatch
