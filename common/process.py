@@ -47,7 +47,7 @@ _POLL_S = 0.1
 _GRACE_S = 3.0
 """Between SIGTERM and SIGKILL, and for a worker to end once it has reported."""
 _READ_BYTES = 1 << 20
-_LOG_TAIL_BYTES = 4_000
+_LOG_TAIL_BYTES = 8_000
 
 
 @dataclass(frozen=True)

@@ -159,4 +159,4 @@ def test_few_blocks_are_known_less() -> None:
     assert found.df == pytest.approx(2 * 3.0 + 1, rel=0.05)
     assert moderated([Replicate(0.0, 0.0001, 3.0)] * 2, spread).df == 31.0
     assert moderated([Replicate(0.0, 0.05, 1000.0)] * 2, spread).df == 31.0
-    assert moderated([Replicate(0.0, 0.05, 0.1)], spread).df == 1.0
+    assert moderated([Replicate(0.0, 0.05, 0.1)], spread).df == 3.0
