@@ -265,8 +265,8 @@ class _Spoiled:
             "ours": ours,
             "theirs": theirs,
             "target": target.path,
-            "reservations": checks.reservations if checks else (),
-            "said": checks is not None and _is_loose(spoiling, target, checks),
+            "reservations": checks.reservations,
+            "said": _is_loose(spoiling, target, checks),
         }
 
     def _step(self, spoiling: Spoiling, target: Target) -> Step:
@@ -286,14 +286,14 @@ def _is_loose(spoiling: Spoiling, target: Target, checks: Checks) -> bool:
     return any(path.endswith(target.path) for path in checks.loose)
 
 
-def _accusation(step: Step, reference: Reference) -> tuple[str | None, Checks | None]:
-    """Give what an arm is accused of, as a worker would, or what was compared."""
+def _accusation(step: Step, reference: Reference) -> tuple[str | None, Checks]:
+    """Give what an arm is accused of, as a worker would, and of a pass what was compared."""
     start = Snapshot.of(step.loaded)
     try:
         checks = check_first_calls(step, start, reference)
         checks = check_later_calls(step, start, reference, checks, time.perf_counter)
     except WrongResultError as error:
-        return str(error), None
+        return str(error), Checks()
     return None, checks
 
 
@@ -341,11 +341,7 @@ def _judge_right(
         accused, checks = _accusation(step, reference)
     except Exception as error:  # noqa: BLE001  backends fail for many reasons
         return {"accused": None, "error": _reason(error)}
-    return {
-        "accused": accused,
-        "error": None,
-        "reservations": checks.reservations if checks else (),
-    }
+    return {"accused": accused, "error": None, "reservations": checks.reservations}
 
 
 def _reason(error: Exception) -> str:

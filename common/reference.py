@@ -211,7 +211,6 @@ class Reference:
         with self._announced():
             truth = self._in_float64()
             runs = [self._another_run() for _ in range(FEWEST_RUNS)]
-        self._runs_made = sum(map(bool, runs))
         self._expected = {
             call: Expected.of(
                 self._eager[call].found,
@@ -228,7 +227,6 @@ class Reference:
             with self._announced():
                 run = self._another_run()
             if run:
-                self._runs_made += 1
                 self._expected = {
                     call: expected.with_run(run[call]) for call, expected in self._expected.items()
                 }
@@ -237,7 +235,9 @@ class Reference:
         """Run eager with other roundings; nothing where the model refuses the inputs."""
         self._runs += 1
         with suppress(Exception), self._other(self._runs) as step:
-            return self._take_calls(step)
+            found = self._take_calls(step)
+            self._runs_made += 1
+            return found
         return {}
 
     def _take_calls(self, step: Step) -> dict[Call, Leaves]:
@@ -265,7 +265,7 @@ class Reference:
                 continue
             self._eager[Call.ALTERED], self.settings = found, settings
             self._expected = {}
-            self._runs = 0
+            self._runs = self._runs_made = 0
             return
 
     def _require_same(self, call: Call, found: Look) -> None:

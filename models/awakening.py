@@ -51,14 +51,11 @@ def _is_plain(parameter: nn.Parameter) -> bool:
         and parameter.is_floating_point()
         and parameter.itemsize > 1
         and parameter.numel() > 0
-        and not any(_is_expanded(parameter))
+        and all(
+            stride or size == 1
+            for size, stride in zip(parameter.shape, parameter.stride(), strict=True)
+        )
     )
-
-
-def _is_expanded(parameter: nn.Parameter) -> list[bool]:
-    """Tell of each dimension whether its elements share memory."""
-    pairs = zip(parameter.shape, parameter.stride(), strict=True)
-    return [size > 1 and not stride for size, stride in pairs]
 
 
 def _is_asleep(values: torch.Tensor) -> bool:

@@ -222,7 +222,7 @@ def series(
             other models teach: a machine that is known.
         alone: whether each model is the only one of its run, so that nothing is added.
     """
-    passed = [record for record in records if record.outcome.status is Status.PASS]
+    passed = _passed(records)
     runs: defaultdict[tuple[tuple[str, str], int], list[Sequence[Record]]] = defaultdict(list)
     for case in summarize_cases(passed):
         known = spread or learnt_without(passed, case.case.model)
@@ -253,7 +253,7 @@ def _at_the_end(
 
 def series_in_turns(records: Iterable[Record], protocol: Protocol) -> list[Series]:
     """Cut likewise what arms took in turns, each in processes of its own; nothing if none did."""
-    passed = [record for record in records if record.outcome.status is Status.PASS]
+    passed = _passed(records)
     return [
         _series_in_turns(taken, pair, protocol)
         for case in summarize_cases(passed)
@@ -364,7 +364,7 @@ def naive_rates(found: Sequence[NaiveTest]) -> Rates:
 
 def drifts(records: Iterable[Record]) -> list[Drift]:
     """Say of each model how far its identical arms differ from process to process."""
-    passed = [record for record in records if record.outcome.status is Status.PASS]
+    passed = _passed(records)
     found = []
     for case in summarize_cases(passed):
         for pair, truth in PAIRS.items():
@@ -377,6 +377,10 @@ def drifts(records: Iterable[Record]) -> list[Drift]:
                 t = mean / error if error else 0.0
                 found.append(Drift(case.case.model, pair, mean, sd, t, len(values)))
     return found
+
+
+def _passed(records: Iterable[Record]) -> list[Record]:
+    return [record for record in records if record.outcome.status is Status.PASS]
 
 
 def _detection(found: Sequence[Series | NaiveTest]) -> dict[int, Estimate | None]:
