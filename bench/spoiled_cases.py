@@ -152,7 +152,7 @@ class CaseToSpoil:
                 yield from (Target(path) for path, leaf in leaves.items() if _is_spoilable(leaf))
             case Part.PARAMETER:
                 yield from (Target(name) for name, _ in module.named_parameters())
-            case Part.UPDATE | Part.MEMORY | Part.STALE:
+            case _:
                 yield Target()
 
     def _pairs(self) -> Iterator[Target]:
@@ -169,6 +169,10 @@ class CaseToSpoil:
                 return self._depends_on(spoiling.part)
             case Part.BUFFER:
                 return self._moves(target.path)
+            case Part.GIVEN | Part.ADDED:
+                return any(
+                    self._is_seen(right, 2 * right, None) for right in self.eager.gradients.values()
+                )
             case _:
                 right, true = self._right(spoiling.part, target.path)
                 return self._is_seen(right, self._wrong(spoiling, target, right), true)

@@ -38,6 +38,8 @@ class Part(StrEnum):
     PARAMETER = "parameter"
     MEMORY = "memory"
     STALE = "stale"
+    GIVEN = "gradient that is given"
+    ADDED = "gradients that are added to"
 
 
 class When(StrEnum):
@@ -69,8 +71,7 @@ class Spoiling:
         name: its row of the table.
         why: a user would call it wrong.
         part: what is spoiled.
-        change: what stands in the place of the tensor that is spoiled; unused of updates, memory
-            and stale weights.
+        change: what stands in the place of a tensor that is spoiled, where one is.
         factor: what an update is multiplied by.
         when: in which calls.
         dtypes: where it is more than rounding.
@@ -92,7 +93,7 @@ class Spoiling:
                 return (Mode.INFERENCE,)
             case Part.MEMORY:
                 return (Mode.INFERENCE, Mode.TRAINING)
-            case Part.LOSS | Part.GRADIENT | Part.UPDATE | Part.BUFFER | Part.STALE:
+            case _:
                 return (Mode.TRAINING,)
 
 
@@ -201,6 +202,10 @@ _GRADIENTS = (
              _scale(-1.0)),
     Spoiling("gradient: one NaN", "one step later the whole model is NaN", Part.GRADIENT,
              _nan_in_one),
+    Spoiling("gradients: of the loss alone", "whoever scales the loss, or adds another to it, "
+             "trains something else", Part.GIVEN),
+    Spoiling("gradients: overwritten", "of batches whose gradients are to add up the last one "
+             "alone counts", Part.ADDED),
 )  # fmt: skip
 
 _STATE = (
@@ -289,6 +294,9 @@ class SpoiledArm:
             case Part.STALE:
                 self._weights = _values(self._module.named_parameters())
                 self._put(self._first_weights)
+            case Part.ADDED:
+                for each in self._module.parameters():
+                    each.grad = None
             case _:
                 pass
         output = self._loaded.module(*args, **kwargs)
@@ -304,6 +312,9 @@ class SpoiledArm:
         match part:
             case Part.OUTPUT | Part.LOSS:
                 self._spoil(by_path(output, "output")[self._target.path])
+            case Part.GIVEN:
+                assert isinstance(output, torch.Tensor)
+                output.register_hook(torch.ones_like)
             case Part.INPUT:
                 self._spoil(inputs_by_path(args, kwargs)[self._target.path])
             case Part.PARAMETER:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from dynamometer.common.looking import Call, Look, Taker, make_call
 from dynamometer.common.outcome import WrongResultError
 from dynamometer.dynamo.deviation import MOST_ROUNDING
-from dynamometer.dynamo.expected import are_identical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -143,7 +142,7 @@ def check_later_calls(
         if index >= _FEWEST_LATER and now() - began > _LATER_S:
             break
         found = make_call(step, start, Call.LATER, settings)
-        if accepted and not found.updates and are_identical(accepted.found, found.found):
+        if accepted and not found.updates and found.is_like(accepted):
             checks = replace(checks, calls=checks.calls + 1)
         else:
             checks = check(checks, reference, Call.LATER, found)

@@ -2,23 +2,32 @@
 
 Arms and eager make the same calls: the first, a second, and one on other inputs. In training each
 begins with the weights the first began with: one step of the optimizer makes many a network
-chaotic, and nothing could be said of the next.
+chaotic, and nothing could be said of the next. The one on other inputs adds twice its gradients to
+those of the call before: a backward that takes what it is given for 1, or overwrites, shows there.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.common.snapshots import Alteration, Snapshot, alter, inputs_of
-from dynamometer.common.steps import LEARNING_RATE, make_optimizer, own_module
+from dynamometer.common.snapshots import (
+    Alteration,
+    Snapshot,
+    aliases_of,
+    alter,
+    inputs_of,
+    resolution_of,
+)
+from dynamometer.common.steps import ADDED, LEARNING_RATE, make_optimizer, own_module
 from dynamometer.dynamo import leaves, state
 from dynamometer.dynamo.deviation import IN_FLOAT32, Multiples
+from dynamometer.dynamo.expected import are_identical
 from dynamometer.results.cases import Mode
 
 if TYPE_CHECKING:
@@ -71,14 +80,22 @@ class Look:
     Attributes:
         found: output, or in training loss and gradients, and what of the state has changed.
         updates: by parameter, what is wrong with what the optimizer's step made of its gradient.
-        draws: whether torch's generator on the CPU is another one afterwards.
+        draws: whether one of torch's generators is another one afterwards.
         rewritten: paths of changes of parameters and inputs that are more than rounding of these.
+        aliases: results of inference that lie in memory of the model or its inputs, as pairs of
+            paths.
     """
 
     found: Leaves
     updates: Mapping[str, str]
     draws: bool = False
     rewritten: frozenset[str] = frozenset()
+    aliases: frozenset[tuple[str, str]] = frozenset()
+
+    def is_like(self, other: Look) -> bool:
+        """Tell whether another call came to the same, bit for bit."""
+        one, two = ((each.draws, each.rewritten, each.aliases) for each in (self, other))
+        return one == two and are_identical(self.found, other.found)
 
 
 def look(
@@ -87,6 +104,8 @@ def look(
     seed: int,
     take: Taker = lambda call: call(),
     most_elements: int | None = None,
+    *,
+    adding: bool = False,
 ) -> Look:
     """Take a step and keep what it came to.
 
@@ -99,31 +118,41 @@ def look(
         seed: every generator is seeded with it, so that every step draws the same random numbers.
         take: makes one call; for whoever wants to time it.
         most_elements: of each gradient that are kept, drawn at random; `None` for all.
+        adding: whether gradients are added to those of the step before (`Step.adding`); what is
+            kept of them is what was added, once.
     """
     state.seed_everything(seed)
-    generator = torch.get_rng_state()
+    generators = state.generators()
     found: dict[str, Leaf] = {}
     updates: dict[str, str] = {}
+    aliases: set[tuple[str, str]] = set()
     ends = {0, len(step.calls) - 1}
     for index, call in enumerate(step.calls):
         size = f"[{index}]" if len(step.calls) > 1 else ""
         if step.mode is Mode.INFERENCE:
+            output = leaves.by_path(take(call), f"output{size}")
+            aliases |= aliases_of(output, step.loaded)
             # Kept from the calls after it, which may use its memory, as CUDA graphs do.
-            found |= leaves.collect(take(call), f"output{size}")
+            found |= {path: leaves.keep(each, strides=True) for path, each in output.items()}
             continue
         weights = _weights(step)
         inputs = _inputs_with_gradients(step)
         for each in inputs.values():
             each.grad = None
         kept = before if index == 0 else Snapshot.of(step.loaded)
-        found |= leaves.collect(take(call), f"loss{size}")
-        updates |= _wrong_updates(kept, weights)
         most = most_elements if index in ends else _MOST_BETWEEN
-        found |= _gradients({**weights, **inputs}, size, most)
+        adds = adding and index == 0
+        sums = _own_gradients(weights, most) if adds else {}
+        found |= leaves.collect(take(step.adding if adds else call), f"loss{size}")
+        updates |= _wrong_updates(kept, weights)
+        for name, each in {**weights, **inputs}.items():
+            gradient = _sample(_gradient(each), name, most)
+            found[f"gradients{size}.{name}"] = _added(gradient, sums.get(name))
     trained = _weights(step) if step.mode is Mode.TRAINING else ()
     changed = before.changes(but={f"parameters.{name}" for name in trained})
-    draws = not torch.equal(generator, torch.get_rng_state())
-    return Look({**found, **changed}, updates, draws, before.rewritten(changed))
+    draws = not all(map(torch.equal, generators, state.generators()))
+    rewritten = before.rewritten(changed)
+    return Look({**found, **changed}, updates, draws, rewritten, frozenset(aliases))
 
 
 def _weights(step: Step) -> dict[str, nn.Parameter]:
@@ -137,15 +166,34 @@ def _inputs_with_gradients(step: Step) -> dict[str, torch.Tensor]:
     return {path: each for path, each in tensors.items() if each.requires_grad and each.is_leaf}
 
 
-def _gradients(
-    weights: Mapping[str, torch.Tensor], size: str, most_elements: int | None
-) -> dict[str, Leaf]:
-    """Give gradients; where there is none it is zero, as autograd and AOTAutograd may choose."""
-    found = {}
-    for name, each in weights.items():
-        gradient = torch.zeros_like(each) if each.grad is None else each.grad
-        found[f"gradients{size}.{name}"] = leaves.keep(_sample(gradient, name, most_elements))
-    return found
+def _own_gradients(
+    weights: Mapping[str, torch.Tensor], most_elements: int | None
+) -> dict[str, torch.Tensor]:
+    """Give gradients memory of their own, and what is kept of them.
+
+    What is there may be an output of a CUDA graph, which the next call overwrites.
+    """
+    for each in weights.values():
+        each.grad = None if each.grad is None else each.grad.clone()
+    return {
+        name: _sample(_gradient(each), name, most_elements).clone()
+        for name, each in weights.items()
+    }
+
+
+def _gradient(tensor: torch.Tensor) -> torch.Tensor:
+    """Give a gradient; where there is none it is zero, as autograd and AOTAutograd may choose."""
+    return torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
+
+
+def _added(gradient: torch.Tensor, before: torch.Tensor | None) -> Leaf:
+    """Give what was added to a gradient, for the loss once; the whole of it without a before."""
+    if before is None:
+        return leaves.keep(gradient)
+    added = leaves.keep((gradient - before) / ADDED)
+    if not gradient.is_floating_point():  # complex, and kept as pairs of numbers
+        return added
+    return replace(added, resolution=(resolution_of(before, gradient) / ADDED).to("cpu"))
 
 
 def _sample(gradient: torch.Tensor, name: str, most: int | None) -> torch.Tensor:
@@ -225,6 +273,6 @@ def make_call(
         alter(step.loaded, settings.alteration, step.mode)
         now = Snapshot.of(step.loaded)
         # What was drawn once, and is replayed, would be right again under the same seed.
-        return look(step, now, settings.seed + 1, take, _MOST_ELEMENTS)
+        return look(step, now, settings.seed + 1, take, _MOST_ELEMENTS, adding=True)
     before = Snapshot.of(step.loaded) if goes_on else start
     return look(step, before, settings.seed, take)

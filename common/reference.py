@@ -127,9 +127,7 @@ class Reference:
             call: make_call(own, start, call, settings) for call in (Call.FIRST, Call.SECOND)
         }
         first, second = self._eager.values()
-        self._keeps_no_state = (
-            are_identical(first.found, second.found) and first.draws == second.draws
-        )
+        self._keeps_no_state = first.is_like(second)
         if self._keeps_no_state:  # one copy will do for both
             self._eager[Call.SECOND] = self._eager[Call.FIRST]
         own = self._fresh()
@@ -145,9 +143,17 @@ class Reference:
 
     @property
     def shows_replay(self) -> bool:
-        """Whether the call on other inputs comes to something else than the first, by far."""
+        """Whether the call on other inputs comes to something else than the first, by far.
+
+        Gradients of which it keeps a sample alone are left out.
+        """
         first, other = (self._eager[call].found for call in (Call.FIRST, Call.ALTERED))
-        return differ(first, other, _BY_FAR * self.settings.tolerance)
+        whole = {
+            path: leaf
+            for path, leaf in first.items()
+            if not path.startswith("gradients") or leaf.kind == other[path].kind
+        }
+        return differ(whole, other, _BY_FAR * self.settings.tolerance)
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -167,6 +173,10 @@ class Reference:
         rewritten = sorted(found.rewritten - self._written)
         if rewritten:
             return Comparison(math.inf, f"{rewritten[0]}: eager leaves it as it was")
+        shared = sorted(found.aliases - eager.aliases)
+        if shared:
+            path, owner = shared[0]
+            return Comparison(math.inf, f"{path}: it shares memory with {owner}, eager's does not")
         draws = self._draws_later if is_later else eager.draws
         if draws and not found.draws and self._draws_matter:
             return Comparison(math.inf, "it draws no random numbers, or always the same")
@@ -190,7 +200,7 @@ class Reference:
         own = self._fresh()
         settings = replace(self.settings, seed=self.settings.seed + 1)
         found = make_call(own, Snapshot.of(own.loaded), Call.FIRST, settings)
-        return not are_identical(self._eager[Call.FIRST].found, found.found)
+        return differ(self._eager[Call.FIRST].found, found.found, self.settings.tolerance)
 
     def _judge(self, call: Call, found: Leaves) -> Comparison:
         self._begin()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -104,7 +105,7 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     # A tensor that is an input twice is changed once, as its copies are where they are two.
     once = {id(value): (path, value) for path, value in _state(loaded).items()}
     for path, each in once.values():
-        if not isinstance(each, torch.Tensor) or each.is_nested:
+        if not isinstance(each, torch.Tensor) or each.is_nested or not _has_arithmetic(each):
             continue
         value = _distinct(each, of=each)
         if path.startswith("inputs") and _is_number(value):
@@ -159,6 +160,27 @@ def _state(loaded: LoadedModel) -> dict[str, object]:
     }
 
 
+def aliases_of(output: Mapping[str, object], loaded: LoadedModel) -> set[tuple[str, str]]:
+    """Say which results share memory with what: pairs of their paths.
+
+    Args:
+        output: its leaves themselves, by path.
+        loaded: whose parameters, buffers and inputs are looked at.
+    """
+    owners = {address: path for path, each in _state(loaded).items() if (address := _address(each))}
+    addresses = {path: _address(each) for path, each in output.items()}
+    return {(path, owners[each]) for path, each in addresses.items() if each in owners}
+
+
+def _address(value: object) -> int:
+    """Give where a tensor's memory begins; 0 of what has none, or several."""
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.is_nested:
+        return 0
+    with suppress(RuntimeError):  # of a tensor that wraps others
+        return value.untyped_storage().data_ptr() if value.numel() else 0
+    return 0
+
+
 def inputs_of(loaded: LoadedModel) -> dict[str, object]:
     """Give the leaves of a model's inputs themselves, by path; of several sizes with an index."""
     calls = [{"args": each.args, "kwargs": dict(each.kwargs)} for each in loaded.calls]
@@ -175,21 +197,65 @@ def _change(before: object, now: object) -> Leaf | None:
         return None if unchanged else leaves.keep(now)
     if not isinstance(before, torch.Tensor) or _kind(before) != _kind(now):
         return leaves.keep(now)
-    if before.is_nested or torch.equal(before, now):
+    if before.is_nested or _are_equal(before, now):
         return None  # a nested tensor's size is its own; those of inputs don't change in place
-    if now.dtype is torch.bool or now.layout is not torch.strided:
-        return leaves.keep(now)
-    found = leaves.keep(now.detach() - before)
+    return _difference(before, now)
+
+
+def _difference(before: torch.Tensor, now: torch.Tensor) -> Leaf:
+    was, found = (_dense(each.detach()) for each in (before, now))
+    if found.dtype is torch.bool:
+        return leaves.keep(found ^ was)
+    change = leaves.keep(found - was)
     if not now.is_floating_point():
-        return found
-    size = torch.maximum(now.detach().abs(), before.abs()).to(found.value)
-    return replace(found, resolution=_STORED * torch.finfo(now.dtype).eps * size)
+        return change
+    return replace(change, resolution=resolution_of(was, found, now.dtype).to("cpu"))
+
+
+def resolution_of(
+    one: torch.Tensor, other: torch.Tensor, dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    """Say how well the difference of two stored values is known, element by element.
+
+    Args:
+        one: of floating point.
+        other: of the same shape.
+        dtype: that they are stored in, if it isn't their own.
+    """
+    size = torch.maximum(one.abs(), other.abs()).to(torch.promote_types(one.dtype, torch.float32))
+    return _STORED * torch.finfo(dtype or one.dtype).eps * size
+
+
+def _has_arithmetic(tensor: torch.Tensor) -> bool:
+    has_eight_bits = tensor.is_floating_point() and tensor.itemsize == 1
+    return tensor.layout is torch.strided and not tensor.is_quantized and not has_eight_bits
+
+
+def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    """Give values that torch can subtract."""
+    return tensor if _has_arithmetic(tensor) else leaves.keep(tensor).value
+
+
+def _are_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Tell whether two tensors of one kind are equal; sparse ones aren't made dense for that."""
+    return all(map(torch.equal, _parts(one), _parts(other)))
+
+
+def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    if tensor.layout is torch.sparse_coo:
+        own = tensor.detach().coalesce()
+        return own.indices(), own.values()
+    if tensor.layout is torch.sparse_csr:
+        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
+    return (_dense(tensor),)
 
 
 def _is_rounding(before: object, change: object) -> bool:
     if not isinstance(before, torch.Tensor) or not isinstance(change, torch.Tensor):
         return False
-    if not before.is_floating_point() or change.shape != before.shape:
+    if not before.is_floating_point() or not _has_arithmetic(before):
+        return False
+    if change.shape != before.shape:
         return False
     most = _ROUNDINGS * torch.finfo(before.dtype).eps * before.detach().abs()
     return bool((change.abs() <= most.to(change.device)).all())
@@ -216,5 +282,5 @@ def _distinct(tensor: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
 def _put_back(now: object, kept: object) -> None:
     if not isinstance(now, torch.Tensor) or not isinstance(kept, torch.Tensor):
         return
-    if _kind(now) == _kind(kept) and not now.is_nested and not torch.equal(now, kept):
+    if _kind(now) == _kind(kept) and not now.is_nested and not _are_equal(now, kept):
         _distinct(now, of=now).copy_(_distinct(kept, of=now))

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 LEARNING_RATE = 0.01
 
+ADDED = 2.0
+"""Times the loss is backpropagated where gradients are added to others."""
+
 _IMAGE_DIMENSIONS = 4
 DTYPES = {
     Dtype.FLOAT32: torch.float32,
@@ -175,11 +178,14 @@ class Step:
 
     Attributes:
         calls: take the step in parts, and give the output at one size, or the loss in training.
+        adding: takes the first part, but in training of twice the loss, and adds the gradients of
+            weights to those that are there.
         loaded: the arm's own module and inputs, which steps may change.
         mode: inference or training.
     """
 
     calls: tuple[Callable[[], object], ...]
+    adding: Callable[[], object]
     loaded: LoadedModel
     mode: Mode
 
@@ -226,7 +232,8 @@ def make_step(
     """
     state.seed_everything(seed)
     if mode is Mode.INFERENCE:
-        return Step(tuple(_forward(compiled, each) for each in loaded.calls), loaded, mode)
+        calls = tuple(_forward(compiled, each) for each in loaded.calls)
+        return Step(calls, calls[0], loaded, mode)
     optimizer = make_optimizer(loaded.module.parameters())
     update: Callable[[], object] = optimizer.step
     if compile_function is not None:
@@ -242,8 +249,15 @@ def make_step(
 
         return train
 
-    calls = tuple(training(_forward(compiled, each)) for each in loaded.calls)
-    return Step(calls, loaded, mode)
+    forwards = [_forward(compiled, each) for each in loaded.calls]
+
+    def add() -> object:
+        loss = forwards[0]()
+        loss.backward(torch.full_like(loss, ADDED))
+        update()
+        return loss.detach()
+
+    return Step(tuple(map(training, forwards)), add, loaded, mode)
 
 
 def make_optimizer(parameters: Iterable[torch.Tensor]) -> torch.optim.Optimizer:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -52,6 +53,22 @@ _FLOAT64 = 1e-5
 
 _NEGLIGIBLE = 1e-4
 """A result that is a smaller share of the median size of its like is zero but for rounding."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What a leaf may be off by.
+
+    Attributes:
+        tolerance: share of itself, of an element.
+        multiples: of what rounding does.
+        largest_alike: what a leaf that is exactly zero is judged by: the largest value of all
+            results of its kind, such as gradients, at most 1.
+    """
+
+    tolerance: float
+    multiples: Multiples
+    largest_alike: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -105,8 +122,12 @@ def compare(
         differing = ", ".join(sorted(wanted.keys() ^ actual.keys()))
         return Comparison(math.inf, f"the results have different structure: {differing}")
     largest, loose = 0.0, dict[str, float]()
+    largest_of = cache(partial(_largest_value, wanted))
     for path in wanted:
-        found = _compare_leaf(path, expected.leaves[path], actual[path], tolerance, multiples)
+        known, allowed = expected.leaves[path], Allowed(tolerance, multiples)
+        if known.centre is not None and not known.centre.size:
+            allowed = replace(allowed, largest_alike=largest_of(_kind_of(path)))
+        found = _compare_leaf(path, known, actual[path], allowed)
         if found.mismatch:
             return replace(found, mismatch=f"{path}: {found.mismatch}")
         largest = max(largest, found.max_error)
@@ -138,6 +159,19 @@ def _that_matter(loose: Mapping[str, float], wanted: Leaves) -> dict[str, float]
         for path, share in loose.items()
         if sizes[path] >= _NEGLIGIBLE * usual[_root(path)]
     }
+
+
+def _kind_of(path: str) -> str:
+    """Say what a leaf is, such as a gradient, at whatever size and place."""
+    return _root(path).partition("[")[0]
+
+
+def _largest_value(wanted: Leaves, kind: str) -> float:
+    """Give the largest value of all results of a kind, but 1 at most."""
+    values = [leaf.value for path, leaf in wanted.items() if _kind_of(path) == kind]
+    numbers = [each for each in values if isinstance(each, torch.Tensor) and each.numel()]
+    real = [each for each in numbers if each.is_floating_point()]
+    return min(1.0, max((float(finite(each).abs().max()) for each in real), default=0.0)) or 1.0
 
 
 def _root(path: str) -> str:
@@ -214,16 +248,14 @@ def _wandering_share(leaf: Leaf, again: Leaf, tolerance: float) -> float:
     return float(moved.double().mean())
 
 
-def _compare_leaf(
-    path: str, known: Known, actual: Leaf, tolerance: float, multiples: Multiples
-) -> Comparison:
+def _compare_leaf(path: str, known: Known, actual: Leaf, allowed: Allowed) -> Comparison:
     if known.eager.kind != actual.kind:
         return Comparison(math.inf, f"expected {known.eager.kind}, got {actual.kind}")
     if not isinstance(known.eager.value, torch.Tensor):
         return _compare_objects(known.eager, actual)
     if known.centre is None:
         return _compare_integers(known, actual.value)
-    return _compare_values(path, known, actual.value, tolerance, multiples)
+    return _compare_values(path, known, actual.value, allowed)
 
 
 def _compare_objects(leaf: Leaf, actual: Leaf) -> Comparison:
@@ -243,10 +275,8 @@ def _compare_integers(known: Known, actual: torch.Tensor) -> Comparison:
     return Comparison()
 
 
-def _compare_values(
-    path: str, known: Known, actual: torch.Tensor, tolerance: float, multiples: Multiples
-) -> Comparison:
-    eager = known.eager.value
+def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allowed) -> Comparison:
+    eager, tolerance = known.eager.value, allowed.tolerance
     if eager.numel() and bool(eager.isnan().all()):
         is_nan = bool(actual.isnan().all())
         return Comparison() if is_nan else _accusation("it is not NaN everywhere, as in eager")
@@ -256,13 +286,19 @@ def _compare_values(
         is_theirs = (actual - known.beyond).abs() <= tolerance * known.beyond.abs()
         actual = torch.where(is_theirs & ~eager.isfinite(), eager, actual)
     assert known.centre is not None  # of floating point there is one
-    resolution = known.eager.resolution
-    found = Deviation.of(known.centre, known.spread, actual, multiples, resolution)
+    deviation_from = partial(
+        Deviation.of,
+        spread=known.spread,
+        actual=actual,
+        multiples=allowed.multiples,
+        resolution=known.eager.resolution,
+        largest_alike=allowed.largest_alike,
+    )
+    found = deviation_from(known.centre)
     problem = found.problem(tolerance)
     if problem and known.unlike is not None:
-        nearest = _nearest(known.unlike, eager, actual, multiples)
-        around_truth = Deviation.of(nearest, known.spread, actual, multiples, resolution)
-        if not around_truth.problem(tolerance):
+        nearest = _nearest(known.unlike, eager, actual, allowed.multiples)
+        if not deviation_from(nearest).problem(tolerance):
             return Comparison(loose={path: _relative(known.unlike.values, eager)})
     if problem:
         return _accusation(problem, may_be_rounding=not found.is_hopeless)

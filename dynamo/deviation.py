@@ -10,6 +10,9 @@ import torch
 from dynamometer.dynamo.numbers import finite
 from dynamometer.dynamo.spread import Centre, Distance, Spread
 
+NOTHING = 64.0 * torch.finfo(torch.float32).eps
+"""What a sum of numbers of size 1 may come to of which nothing is left."""
+
 
 @dataclass(frozen=True)
 class Multiples:
@@ -21,19 +24,22 @@ class Multiples:
             errors that are small one by one are no rounding. PyTorch's harness allows 2 to 3 times
             eager's error against float64 (`same` in `torch/_dynamo/utils.py`).
         slope: of how far it makes a result another multiple of what is expected.
+        nothing: of the largest result alike, at most 1, that a sum of which nothing is left may
+            come to.
     """
 
     element: float
     mean_square: float
     slope: float
+    nothing: float
 
 
-IN_FLOAT32 = Multiples(element=32.0, mean_square=10.0, slope=8.0)
+IN_FLOAT32 = Multiples(element=32.0, mean_square=10.0, slope=8.0, nothing=NOTHING)
 """Right arms need up to 30 of three runs and 16 of nine for an element, in the convolutional
 networks that are worst, and up to 7 of 17 in the mean square: gradients of normalisations are sums
 that cancel, which eager takes in float64 on CPUs (docs/decisions/0011-correctness.md)."""
 
-IN_HALF = Multiples(element=8.0, mean_square=2.5, slope=4.0)
+IN_HALF = Multiples(element=8.0, mean_square=2.5, slope=4.0, nothing=2.0**-6)
 """Of 16 runs Inductor needs up to 2.4, 1.1 and 1.5 where rounding doesn't decide everything: it
 rounds where eager does, or more rarely (likewise)."""
 
@@ -89,9 +95,6 @@ _FEWEST = 8
 
 _FEW_MULTIPLE = 2.0
 
-ROUNDINGS_OF_NOTHING = 64.0
-"""Of 1: what a sum of which nothing is left may come to."""
-
 
 @dataclass(frozen=True)
 class Deviation:
@@ -103,6 +106,7 @@ class Deviation:
         distance: of the one from the other.
         spread: how far runs of eager are from what is expected.
         multiples: of that, which the arm may be off by.
+        largest_alike: largest value of all results of its kind, such as gradients, at most 1.
     """
 
     centre: Centre
@@ -110,6 +114,7 @@ class Deviation:
     distance: Distance
     spread: Spread
     multiples: Multiples = IN_FLOAT32
+    largest_alike: float = 1.0
 
     @classmethod
     def of(
@@ -119,11 +124,13 @@ class Deviation:
         actual: torch.Tensor,
         multiples: Multiples = IN_FLOAT32,
         resolution: torch.Tensor | None = None,
+        largest_alike: float = 1.0,
     ) -> Deviation:
         """Compare a leaf with what is expected, but for differences that can't be told apart."""
         nearer = actual if resolution is None else _nearer(actual, centre.values, resolution)
         found = Distance.between(centre, nearer)
-        return cls(centre, actual, found, spread or Spread.none_of(centre), multiples)
+        spread = spread or Spread.none_of(centre)
+        return cls(centre, actual, found, spread, multiples, largest_alike)
 
     @property
     def rounding_share(self) -> float:
@@ -139,6 +146,8 @@ class Deviation:
     @property
     def is_hopeless(self) -> bool:
         """Whether no number of runs would explain it."""
+        if not self.centre.size:
+            return False
         is_large = self.distance.overall > LARGEST_MEAN_SQUARE * self.centre.size
         return is_large and self.rounding_share < _LITTLE
 
@@ -186,12 +195,12 @@ class Deviation:
     def _least(self) -> float:
         """Give what a zero may be off by: a rounding of 1, or of the largest value if less.
 
-        Where all is zero, as what cancels exactly in eager, a few roundings of 1.
+        Where all is zero, as what cancels exactly in eager, a few of the largest alike.
         """
         values = self.centre.values
         eps = min(torch.finfo(self.actual.dtype).eps, torch.finfo(torch.float32).eps)
         largest = float(finite(values).abs().max()) if values.numel() else 0.0
-        return eps * (min(1.0, largest) if largest else ROUNDINGS_OF_NOTHING)
+        return eps * min(1.0, largest) or self.multiples.nothing * self.largest_alike
 
     def _worst(self, over: torch.Tensor, allowed: torch.Tensor) -> str:
         excess = torch.where(over, self.distance.elements / allowed.clamp_min(_TINY), 0.0)

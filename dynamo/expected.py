@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.dynamo.deviation import ROUNDINGS_OF_NOTHING, ZERO
+from dynamometer.dynamo.deviation import NOTHING, ZERO
 from dynamometer.dynamo.numbers import distances, root_mean_square, same
 from dynamometer.dynamo.spread import Centre, Distance, Spread
 
@@ -156,8 +156,7 @@ def _is_like(known: Known, truth: Leaf, tolerance: float) -> bool:
     if known.centre is None:
         return False
     size = known.centre.size
-    nothing = ROUNDINGS_OF_NOTHING * torch.finfo(torch.float32).eps
-    if size < nothing and root_mean_square(truth.value) < ZERO * size:
+    if size < NOTHING and root_mean_square(truth.value) < ZERO * size:
         return True  # zero in exact arithmetic, of which eager may leave the same again and again
     distance = root_mean_square(distances(truth.value, known.eager.value))
     usual = known.spread.overall if known.spread else 0.0

@@ -98,8 +98,9 @@ def _name_of(func: Any) -> str:
 
 
 _ROUNDED_BY_LIBRARIES = frozenset({
-    "acos", "asin", "atan", "atan2", "cos", "cosh", "erf", "exp", "exp2", "expm1", "log", "log10",
-    "log1p", "log2", "pow", "rsqrt", "sigmoid", "sin", "sinh", "tan", "tanh",
+    "_log_softmax", "_softmax", "acos", "asin", "atan", "atan2", "cos", "cosh", "elu", "erf",
+    "erfc", "exp", "exp2", "expm1", "gelu", "log", "log10", "log1p", "log2", "mish", "pow", "rsqrt",
+    "sigmoid", "silu", "sin", "sinh", "softplus", "tan", "tanh",
 })  # fmt: skip
 
 

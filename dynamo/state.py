@@ -22,6 +22,12 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def generators() -> tuple[torch.Tensor, ...]:
+    """Give the states of torch's generators, of the CPU and of every CUDA device."""
+    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    return (torch.get_rng_state(), *devices)
+
+
 @contextmanager
 def without_gradients() -> Iterator[None]:
     """Let weights be written in place, with nothing recorded of it."""

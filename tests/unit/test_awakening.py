@@ -68,3 +68,29 @@ def test_unusual_parameters_are_left(parameter: nn.Parameter) -> None:
     module = nn.Module()
     module.register_parameter("weight", parameter)
     assert awake(LoadedModel(module=module)).notes == ()
+
+
+def test_linear_layers_give_as_much_as_torchs_own() -> None:
+    """Weights of 0.02 give next to nothing of 64 features; torch's own are left."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64), nn.Embedding(64, 64))
+    for layer in (module[0], module[2]):
+        nn.init.normal_(layer.weight, std=0.02)  # type: ignore[arg-type]  # a parameter
+    kept = [module[index].weight.clone() for index in (1, 2)]  # type: ignore[operator]  # likewise
+    loaded = awake(LoadedModel(module=module))
+    inputs = torch.randn(256, 64)
+    assert module[0](inputs).std().item() == pytest.approx(3**-0.5, rel=0.1)
+    assert torch.equal(module[1].weight, kept[0])  # type: ignore[arg-type]  # likewise
+    assert torch.equal(module[2].weight, kept[1])  # type: ignore[arg-type]  # likewise
+    assert len(loaded.notes) == 1
+    assert awake(LoadedModel(module=module)).notes == ()
+
+
+def test_a_linear_layer_that_is_an_embedding_is_left() -> None:
+    """As the last layer of many language models is."""
+    embedding, head = nn.Embedding(64, 64), nn.Linear(64, 64, bias=False)
+    nn.init.normal_(embedding.weight, std=0.02)
+    head.weight = embedding.weight
+    kept = embedding.weight.clone()
+    assert awake(LoadedModel(module=nn.Sequential(embedding, head))).notes == ()
+    assert torch.equal(embedding.weight, kept)

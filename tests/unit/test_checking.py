@@ -288,6 +288,22 @@ def test_an_input_that_is_changed_is_found() -> None:
     assert_wrong(judge(layers(), torch.randn(*ROW), arm=arm), "change of inputs.args[0]")
 
 
+class Copies(nn.Module):
+    """Gives its inputs back, as a copy and as they are."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Copy."""
+        return x.clone(), x.view(-1)
+
+
+def test_a_result_in_the_memory_of_an_input_is_found() -> None:
+    """Whoever writes to it would change the input, which eager's caller doesn't."""
+    arm = lambda _: lambda x: (x, x.view(-1))  # noqa: E731  short
+    found = judge(Copies(), torch.randn(*ROW), arm=arm)
+    assert_wrong(found, "output[0]: it shares memory with inputs.args[0], eager's does not")
+    assert_right(judge(Copies(), torch.randn(*ROW), arm=dynamo))
+
+
 @dataclass
 class Box:
     """A result of one's own."""
@@ -602,6 +618,64 @@ def test_with_several_sizes_the_same_rules_hold(mode: Mode) -> None:
     assert_right(judge(model, mode=mode, arm=dynamo))
     wrong = at_calls(lambda out: out * 1.01, is_meant=lambda call: call == 1)
     assert_wrong(judge(model, mode=mode, arm=wrong), "[1]")
+
+
+class Ones(torch.autograd.Function):
+    """Takes the gradient it is given for 1, as it is in most training steps."""
+
+    @staticmethod
+    def forward(_: Any, loss: torch.Tensor) -> torch.Tensor:
+        """Give the loss."""
+        return loss.clone()
+
+    @staticmethod
+    def backward(_: Any, *given: torch.Tensor) -> torch.Tensor:
+        """Look at nothing but the shape."""
+        return torch.ones_like(given[0])
+
+
+def test_a_backward_that_ignores_what_it_is_given_is_found() -> None:
+    """The loss of the call on other inputs counts twice."""
+    arm = lambda module: lambda x: Ones.apply(module(x))  # noqa: E731  short
+    found = judge(layers(), torch.randn(*ROW), mode=TRAINING, arm=arm)
+    assert_wrong(found, "call on other inputs: gradients.")
+
+
+def test_a_backward_that_overwrites_gradients_is_found() -> None:
+    """Those of the call on other inputs are added to what is there, as users do."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        kept: dict[nn.Parameter, torch.Tensor] = {}
+        for each in module.parameters():
+            each.register_hook(lambda gradient, key=each: kept.update({key: gradient}))
+            each.register_post_accumulate_grad_hook(
+                lambda parameter: setattr(parameter, "grad", kept[parameter])
+            )
+        return module
+
+    found = judge(layers(), torch.randn(*ROW), mode=TRAINING, arm=arm)
+    assert_wrong(found, "call on other inputs: gradients.")
+
+
+class HardlyUsed(nn.Module):
+    """Has a layer that makes no difference, and another that makes little."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.unused = nn.Linear(16, 8), nn.Linear(16, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Give small outputs, whose gradients are some 1e-6."""
+        out: torch.Tensor = self.layer(x) * 1e-3 + self.unused(x) * 0
+        return out
+
+
+@pytest.mark.parametrize(("garbage", "is_right"), [(5e-6, False), (1e-12, True)])
+def test_what_is_exactly_zero_is_judged_by_its_like(garbage: float, *, is_right: bool) -> None:
+    """Not by numbers of size 1 where all others are some 1e-6."""
+    arm = _gradient_hook(lambda gradient: gradient + garbage, "module.unused.weight")
+    found = judge(HardlyUsed(), torch.randn(*ROW), mode=TRAINING, arm=arm)
+    assert isinstance(found, Checks) == is_right, found
 
 
 def _gradient_hook(change: Change, name: str) -> Arm:

@@ -141,3 +141,28 @@ def test_elements_that_share_memory_are_written_once() -> None:
     assert list(start.changes()) == ["change of inputs.args[0]"]
     start.restore()
     assert start.changes() == {}
+
+
+STATES = {
+    "flags": torch.tensor([True, False]),
+    "fp8": torch.tensor([1.0, 2.0]).to(torch.float8_e4m3fn),
+    "sparse": torch.eye(2).to_sparse(),
+    "small integers": torch.tensor([1, 2], dtype=torch.uint8),
+}
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_a_change_of_any_kind_of_state_is_found_and_put_back(kind: str) -> None:
+    """To nothing, too, which is not the same as no change."""
+    module = nn.Module()
+    module.register_buffer("state", STATES[kind].clone())
+    model = LoadedModel(module=module)
+    start = Snapshot.of(model)
+    assert start.changes() == {}
+    state: Any = module.state
+    state.copy_(torch.zeros(2).to(state.dtype) if kind != "sparse" else (state * 0))
+    changes = start.changes()
+    assert set(changes) == {"change of buffers.state"}
+    assert changes["change of buffers.state"].value.any()
+    start.restore()
+    assert start.changes() == {}
