@@ -24,7 +24,8 @@ def seed_everything(seed: int) -> None:
 
 def generators() -> tuple[torch.Tensor, ...]:
     """Give the states of torch's generators, of the CPU and of every CUDA device."""
-    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    is_used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # not annotated by torch
+    devices = torch.cuda.get_rng_state_all() if is_used else []
     return (torch.get_rng_state(), *devices)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -86,8 +87,8 @@ def _linear_weights(module: nn.Module) -> list[tuple[nn.Parameter, int]]:
 
 
 def _gain(weight: nn.Parameter, features: int) -> float:
-    norm = torch.linalg.vector_norm(weight.detach(), dtype=torch.float64)
-    return float(norm) * (features / weight.numel()) ** 0.5
+    norm = float(torch.linalg.vector_norm(weight.detach(), dtype=torch.float64))
+    return norm * math.sqrt(features / weight.numel())
 
 
 def _is_plain(parameter: nn.Parameter) -> bool:
