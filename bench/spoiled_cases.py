@@ -169,7 +169,7 @@ class CaseToSpoil:
                 return self._depends_on(spoiling.part)
             case Part.BUFFER:
                 return self._moves(target.path)
-            case Part.GIVEN | Part.ADDED:
+            case Part.GIVEN | Part.SUMS:
                 return any(
                     self._is_seen(right, 2 * right, None) for right in self.eager.gradients.values()
                 )

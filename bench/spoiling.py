@@ -39,7 +39,7 @@ class Part(StrEnum):
     MEMORY = "memory"
     STALE = "stale"
     GIVEN = "gradient that is given"
-    ADDED = "gradients that are added to"
+    SUMS = "gradients that are added to"
 
 
 class When(StrEnum):
@@ -205,7 +205,7 @@ _GRADIENTS = (
     Spoiling("gradients: of the loss alone", "whoever scales the loss, or adds another to it, "
              "trains something else", Part.GIVEN),
     Spoiling("gradients: overwritten", "of batches whose gradients are to add up the last one "
-             "alone counts", Part.ADDED),
+             "alone counts", Part.SUMS),
 )  # fmt: skip
 
 _STATE = (
@@ -294,7 +294,7 @@ class SpoiledArm:
             case Part.STALE:
                 self._weights = _values(self._module.named_parameters())
                 self._put(self._first_weights)
-            case Part.ADDED:
+            case Part.SUMS:
                 for each in self._module.parameters():
                     each.grad = None
             case _:

@@ -24,7 +24,7 @@ from dynamometer.common.snapshots import (
     inputs_of,
     resolution_of,
 )
-from dynamometer.common.steps import ADDED, LEARNING_RATE, make_optimizer, own_module
+from dynamometer.common.steps import LEARNING_RATE, LOSS_FACTOR, make_optimizer, own_module
 from dynamometer.dynamo import leaves, state
 from dynamometer.dynamo.deviation import IN_FLOAT32, Multiples
 from dynamometer.dynamo.expected import are_identical
@@ -82,8 +82,8 @@ class Look:
         updates: by parameter, what is wrong with what the optimizer's step made of its gradient.
         draws: whether one of torch's generators is another one afterwards.
         rewritten: paths of changes of parameters and inputs that are more than rounding of these.
-        aliases: results of inference that lie in memory of the model or its inputs, as pairs of
-            paths.
+        aliases: results of inference that lie in the storage of a parameter, buffer or input, as
+            pairs of paths.
     """
 
     found: Leaves
@@ -134,6 +134,7 @@ def look(
             aliases |= aliases_of(output, step.loaded)
             # Kept from the calls after it, which may use its memory, as CUDA graphs do.
             found |= {path: leaves.keep(each, strides=True) for path, each in output.items()}
+            del output
             continue
         weights = _weights(step)
         inputs = _inputs_with_gradients(step)
@@ -190,10 +191,11 @@ def _added(gradient: torch.Tensor, before: torch.Tensor | None) -> Leaf:
     """Give what was added to a gradient, for the loss once; the whole of it without a before."""
     if before is None:
         return leaves.keep(gradient)
-    added = leaves.keep((gradient - before) / ADDED)
-    if not gradient.is_floating_point():  # complex, and kept as pairs of numbers
-        return added
-    return replace(added, resolution=(resolution_of(before, gradient) / ADDED).to("cpu"))
+    if gradient.is_complex():
+        gradient, before = (torch.view_as_real(each.resolve_conj()) for each in (gradient, before))
+    resolution = resolution_of(before, gradient) / LOSS_FACTOR
+    added = leaves.keep((gradient - before) / LOSS_FACTOR)
+    return replace(added, resolution=resolution.to("cpu"))
 
 
 def _sample(gradient: torch.Tensor, name: str, most: int | None) -> torch.Tensor:

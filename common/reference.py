@@ -136,7 +136,7 @@ class Reference:
             self._require_same(call, make_call(own, start, call, settings))
         later = make_call(own, start, Call.LATER, settings)
         self.is_repeatable = not self._where_other(Call.FIRST, later)
-        self._draws_later = later.draws
+        self._draws_later, self._aliases_later = later.draws, later.aliases
         del own, start, later
         if self.is_repeatable:
             self._try_other_inputs()
@@ -151,7 +151,9 @@ class Reference:
         whole = {
             path: leaf
             for path, leaf in first.items()
-            if not path.startswith("gradients") or leaf.kind == other[path].kind
+            if path not in other
+            or not path.startswith("gradients")
+            or leaf.kind == other[path].kind
         }
         return differ(whole, other, _BY_FAR * self.settings.tolerance)
 
@@ -173,7 +175,7 @@ class Reference:
         rewritten = sorted(found.rewritten - self._written)
         if rewritten:
             return Comparison(math.inf, f"{rewritten[0]}: eager leaves it as it was")
-        shared = sorted(found.aliases - eager.aliases)
+        shared = sorted(found.aliases - (self._aliases_later if is_later else eager.aliases))
         if shared:
             path, owner = shared[0]
             return Comparison(math.inf, f"{path}: it shares memory with {owner}, eager's does not")

@@ -105,9 +105,11 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     # A tensor that is an input twice is changed once, as its copies are where they are two.
     once = {id(value): (path, value) for path, value in _state(loaded).items()}
     for path, each in once.values():
-        if not isinstance(each, torch.Tensor) or each.is_nested or not _has_arithmetic(each):
+        if not isinstance(each, torch.Tensor) or each.is_nested:
             continue
-        value = _distinct(each, of=each)
+        value = _written(each)
+        if not _has_arithmetic(value):
+            continue
         if path.startswith("inputs") and _is_number(value):
             value.mul_(_factors(value, _signed(value)))
         elif path.startswith("inputs") and alteration is not Alteration.NUMBERS:
@@ -116,10 +118,19 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
             value.mul_(_factors(value, _FACTORS))
 
 
+def _written(tensor: torch.Tensor) -> torch.Tensor:
+    """Give a view of the values of a tensor, each of them once."""
+    if tensor.layout is torch.sparse_coo:
+        return tensor.detach()._values()  # noqa: SLF001  `values` refuses what isn't coalesced
+    if tensor.layout is torch.sparse_csr:
+        return tensor.detach().values()
+    return _distinct(tensor, of=tensor)
+
+
 def _move(value: torch.Tensor, *, constant: bool) -> None:
     """Change whole numbers by place; where all are the same, lessen the last of each row."""
     several = [index for index, size in enumerate(value.shape) if size > 1]
-    if value.layout is not torch.strided or not value.numel():
+    if not value.numel():
         return
     if not bool((value == value.flatten()[0]).all()):
         value.copy_(value.roll(1, dims=several[-1]))
@@ -133,7 +144,7 @@ def _move(value: torch.Tensor, *, constant: bool) -> None:
 
 def _signed(value: torch.Tensor) -> tuple[float, float]:
     """Give factors that also change signs, where a tensor has both."""
-    if value.is_complex() or value.layout is not torch.strided or not value.numel():
+    if value.is_complex() or not value.numel():
         return _FACTORS
     has_both = bool((value < 0).any()) and bool((value > 0).any())
     return (_FACTORS[0], -_FACTORS[1]) if has_both else _FACTORS
@@ -161,7 +172,7 @@ def _state(loaded: LoadedModel) -> dict[str, object]:
 
 
 def aliases_of(output: Mapping[str, object], loaded: LoadedModel) -> set[tuple[str, str]]:
-    """Say which results share memory with what: pairs of their paths.
+    """Say which results lie in the storage of what: pairs of their paths.
 
     Args:
         output: its leaves themselves, by path.
@@ -207,9 +218,10 @@ def _difference(before: torch.Tensor, now: torch.Tensor) -> Leaf:
     if found.dtype is torch.bool:
         return leaves.keep(found ^ was)
     change = leaves.keep(found - was)
-    if not now.is_floating_point():
+    if not found.is_floating_point():
         return change
-    return replace(change, resolution=resolution_of(was, found, now.dtype).to("cpu"))
+    stored_in = now.dtype if now.is_floating_point() else None
+    return replace(change, resolution=resolution_of(was, found, stored_in).to("cpu"))
 
 
 def resolution_of(
@@ -232,8 +244,11 @@ def _has_arithmetic(tensor: torch.Tensor) -> bool:
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:
-    """Give values that torch can subtract."""
-    return tensor if _has_arithmetic(tensor) else leaves.keep(tensor).value
+    """Give real values that torch can subtract."""
+    if _has_arithmetic(tensor) and not tensor.is_complex():
+        return tensor
+    kept: torch.Tensor = leaves.keep(tensor).value
+    return kept
 
 
 def _are_equal(one: torch.Tensor, other: torch.Tensor) -> bool:

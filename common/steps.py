@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 LEARNING_RATE = 0.01
 
-ADDED = 2.0
-"""Times the loss is backpropagated where gradients are added to others."""
+LOSS_FACTOR = 2.0
+"""What the loss is multiplied by where gradients are added to those of the call before."""
 
 _IMAGE_DIMENSIONS = 4
 DTYPES = {
@@ -178,8 +178,8 @@ class Step:
 
     Attributes:
         calls: take the step in parts, and give the output at one size, or the loss in training.
-        adding: takes the first part, but in training of twice the loss, and adds the gradients of
-            weights to those that are there.
+        adding: takes the first part, but in training of the loss times `LOSS_FACTOR`, and adds the
+            gradients of weights to those that are there.
         loaded: the arm's own module and inputs, which steps may change.
         mode: inference or training.
     """
@@ -253,7 +253,7 @@ def make_step(
 
     def add() -> object:
         loss = forwards[0]()
-        loss.backward(torch.full_like(loss, ADDED))
+        loss.backward(torch.full_like(loss, LOSS_FACTOR))
         update()
         return loss.detach()
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.dynamo.deviation import IN_FLOAT32, IN_HALF, MOST_ROUNDING, Deviation
+from dynamometer.dynamo.deviation import IN_FLOAT32, IN_HALF, MOST_ROUNDING, NOTHING, Deviation
 from dynamometer.dynamo.expected import are_equal, no_change
 from dynamometer.dynamo.numbers import distances, finite, root_mean_square
 from dynamometer.results.cases import Dtype, Mode
@@ -62,13 +62,12 @@ class Allowed:
     Attributes:
         tolerance: share of itself, of an element.
         multiples: of what rounding does.
-        largest_alike: what a leaf that is exactly zero is judged by: the largest value of all
-            results of its kind, such as gradients, at most 1.
+        nothing: absolute, of a leaf that is exactly zero.
     """
 
     tolerance: float
     multiples: Multiples
-    largest_alike: float = 1.0
+    nothing: float = NOTHING
 
 
 @dataclass(frozen=True)
@@ -122,11 +121,12 @@ def compare(
         differing = ", ".join(sorted(wanted.keys() ^ actual.keys()))
         return Comparison(math.inf, f"the results have different structure: {differing}")
     largest, loose = 0.0, dict[str, float]()
-    largest_of = cache(partial(_largest_value, wanted))
+    largest_gradient = cache(partial(_largest_gradient, wanted))
     for path in wanted:
         known, allowed = expected.leaves[path], Allowed(tolerance, multiples)
-        if known.centre is not None and not known.centre.size:
-            allowed = replace(allowed, largest_alike=largest_of(_kind_of(path)))
+        if _is_gradient(path) and known.centre is not None and not known.centre.size:
+            nothing = min(NOTHING, multiples.nothing * largest_gradient())
+            allowed = replace(allowed, nothing=nothing or NOTHING)
         found = _compare_leaf(path, known, actual[path], allowed)
         if found.mismatch:
             return replace(found, mismatch=f"{path}: {found.mismatch}")
@@ -161,17 +161,14 @@ def _that_matter(loose: Mapping[str, float], wanted: Leaves) -> dict[str, float]
     }
 
 
-def _kind_of(path: str) -> str:
-    """Say what a leaf is, such as a gradient, at whatever size and place."""
-    return _root(path).partition("[")[0]
+def _is_gradient(path: str) -> bool:
+    return path.startswith("gradients")
 
 
-def _largest_value(wanted: Leaves, kind: str) -> float:
-    """Give the largest value of all results of a kind, but 1 at most."""
-    values = [leaf.value for path, leaf in wanted.items() if _kind_of(path) == kind]
-    numbers = [each for each in values if isinstance(each, torch.Tensor) and each.numel()]
-    real = [each for each in numbers if each.is_floating_point()]
-    return min(1.0, max((float(finite(each).abs().max()) for each in real), default=0.0)) or 1.0
+def _largest_gradient(wanted: Leaves) -> float:
+    """Give the largest finite value of all gradients; 0 if they are all zero."""
+    values = [leaf.value for path, leaf in wanted.items() if _is_gradient(path)]
+    return max((float(finite(each).abs().max()) for each in values if each.numel()), default=0.0)
 
 
 def _root(path: str) -> str:
@@ -292,7 +289,7 @@ def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allo
         actual=actual,
         multiples=allowed.multiples,
         resolution=known.eager.resolution,
-        largest_alike=allowed.largest_alike,
+        nothing=allowed.nothing,
     )
     found = deviation_from(known.centre)
     problem = found.problem(tolerance)
@@ -305,6 +302,8 @@ def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allo
     if known.is_zero:
         return Comparison()
     error, share = _relative(eager, actual), found.rounding_share
+    if known.eager.resolution is not None and known.centre.size:
+        share = max(share, root_mean_square(known.eager.resolution) / known.centre.size)
     hides = share > MOST_ROUNDING or (error > tolerance and found.is_rare)
     return Comparison(loose={path: share}) if hides else Comparison(error)
 

@@ -11,7 +11,7 @@ from dynamometer.dynamo.numbers import finite
 from dynamometer.dynamo.spread import Centre, Distance, Spread
 
 NOTHING = 64.0 * torch.finfo(torch.float32).eps
-"""What a sum of numbers of size 1 may come to of which nothing is left."""
+"""What a sum of numbers of size 1 may come to in float32 of which nothing is left."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,7 @@ class Multiples:
             errors that are small one by one are no rounding. PyTorch's harness allows 2 to 3 times
             eager's error against float64 (`same` in `torch/_dynamo/utils.py`).
         slope: of how far it makes a result another multiple of what is expected.
-        nothing: of the largest result alike, at most 1, that a sum of which nothing is left may
-            come to.
+        nothing: share of the largest gradient that another may be off by which is exactly zero.
     """
 
     element: float
@@ -106,7 +105,7 @@ class Deviation:
         distance: of the one from the other.
         spread: how far runs of eager are from what is expected.
         multiples: of that, which the arm may be off by.
-        largest_alike: largest value of all results of its kind, such as gradients, at most 1.
+        nothing: what it may be off by in float32 if all of it is exactly zero.
     """
 
     centre: Centre
@@ -114,7 +113,7 @@ class Deviation:
     distance: Distance
     spread: Spread
     multiples: Multiples = IN_FLOAT32
-    largest_alike: float = 1.0
+    nothing: float = NOTHING
 
     @classmethod
     def of(
@@ -124,13 +123,13 @@ class Deviation:
         actual: torch.Tensor,
         multiples: Multiples = IN_FLOAT32,
         resolution: torch.Tensor | None = None,
-        largest_alike: float = 1.0,
+        nothing: float = NOTHING,
     ) -> Deviation:
         """Compare a leaf with what is expected, but for differences that can't be told apart."""
         nearer = actual if resolution is None else _nearer(actual, centre.values, resolution)
         found = Distance.between(centre, nearer)
         spread = spread or Spread.none_of(centre)
-        return cls(centre, actual, found, spread, multiples, largest_alike)
+        return cls(centre, actual, found, spread, multiples, nothing)
 
     @property
     def rounding_share(self) -> float:
@@ -195,12 +194,13 @@ class Deviation:
     def _least(self) -> float:
         """Give what a zero may be off by: a rounding of 1, or of the largest value if less.
 
-        Where all is zero, as what cancels exactly in eager, a few of the largest alike.
+        Where all is zero, as what cancels exactly in eager, a few roundings of the terms.
         """
         values = self.centre.values
-        eps = min(torch.finfo(self.actual.dtype).eps, torch.finfo(torch.float32).eps)
+        of_float32 = torch.finfo(torch.float32).eps
+        eps = min(torch.finfo(self.actual.dtype).eps, of_float32)
         largest = float(finite(values).abs().max()) if values.numel() else 0.0
-        return eps * min(1.0, largest) or self.multiples.nothing * self.largest_alike
+        return eps * (min(1.0, largest) or self.nothing / of_float32)
 
     def _worst(self, over: torch.Tensor, allowed: torch.Tensor) -> str:
         excess = torch.where(over, self.distance.elements / allowed.clamp_min(_TINY), 0.0)

@@ -304,6 +304,84 @@ def test_a_result_in_the_memory_of_an_input_is_found() -> None:
     assert_right(judge(Copies(), torch.randn(*ROW), arm=dynamo))
 
 
+class Remembers(nn.Module):
+    """Computes its positions once, and returns them."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Give a buffer from the second call on."""
+        if hasattr(self, "positions"):
+            return self.positions
+        positions = torch.arange(len(x)).float()
+        self.register_buffer("positions", positions.clone())
+        return positions
+
+
+def test_later_calls_may_return_a_buffer_where_eagers_do() -> None:
+    """Though the first doesn't."""
+    assert_right(judge(Remembers(), torch.randn(4)))
+
+
+class Aggregates(nn.Module):
+    """Sums over the neighbours in a graph."""
+
+    def forward(self, x: torch.Tensor, neighbours: torch.Tensor) -> torch.Tensor:
+        """Multiply by a sparse matrix."""
+        return torch.sparse.mm(neighbours, x)
+
+
+def test_a_sparse_input_that_is_kept_is_found() -> None:
+    """Its values are others in the call on other inputs."""
+    neighbours = torch.rand(8, 8).relu().to_sparse()
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        kept: list[torch.Tensor] = []
+
+        def call(x: torch.Tensor, now: torch.Tensor) -> Any:
+            kept.append(kept[0] if kept else now.clone())
+            return module(x, kept[0])
+
+        return call
+
+    found = judge(Aggregates(), torch.randn(8, 4), neighbours, arm=arm)
+    assert_wrong(found, "call on other inputs: output")
+    assert_right(judge(Aggregates(), torch.randn(8, 4), neighbours))
+
+
+class Leaves(nn.Module):
+    """Has a buffer of zeros that it leaves alone, and gives a zero that is exact."""
+
+    state: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("state", torch.zeros(16))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Double, and subtract from itself."""
+        return x * 2, x - x
+
+
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.AMP])
+def test_zeros_of_a_buffer_are_left_alone_in_any_precision(dtype: Dtype) -> None:
+    """A hundredth is no rounding of nothing."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        return lambda x: (module(x), module.get_buffer(_name(module)).fill_(0.01))[0]
+
+    def _name(module: nn.Module) -> str:
+        return next(name for name, _ in module.named_buffers())
+
+    found = judge(Leaves(), torch.randn(*ROW), dtype=dtype, arm=arm)
+    assert_wrong(found, "change of buffers.state")
+
+
+def test_an_exact_zero_of_float64_is_judged_in_float64() -> None:
+    """What is left of it in float32 is not rounding."""
+    arm = changing(lambda outputs: (outputs[0], outputs[1] + 1e-8))
+    found = judge(Leaves().double(), torch.randn(*ROW, dtype=torch.float64), arm=arm)
+    assert_wrong(found, "output[1]")
+
+
 @dataclass
 class Box:
     """A result of one's own."""
@@ -634,10 +712,11 @@ class Ones(torch.autograd.Function):
         return torch.ones_like(given[0])
 
 
-def test_a_backward_that_ignores_what_it_is_given_is_found() -> None:
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.AMP])
+def test_a_backward_that_ignores_what_it_is_given_is_found(dtype: Dtype) -> None:
     """The loss of the call on other inputs counts twice."""
     arm = lambda module: lambda x: Ones.apply(module(x))  # noqa: E731  short
-    found = judge(layers(), torch.randn(*ROW), mode=TRAINING, arm=arm)
+    found = judge(layers(), torch.randn(*ROW), mode=TRAINING, dtype=dtype, arm=arm)
     assert_wrong(found, "call on other inputs: gradients.")
 
 
