@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from checker_page import page
+from spoiled_arm import SpoiledArm
 from spoiled_cases import CaseToSpoil, build_reference, case_of, load, suite_of
-from spoiling import SPOILINGS, Part, SpoiledArm, Target
+from spoiling import SPOILINGS, Part, Target
 from their_check import TheirCheck
 
 from dynamometer.common.arms import load_backend

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from spoiling import ANOTHERS, ONE_PARAMETER, Part, Target, changed, inputs_by_path
+from spoiled_arm import inputs_by_path
+from spoiling import ANOTHERS, ONE_PARAMETER, Part, Target, changed
 
 from dynamometer.common import registry
 from dynamometer.common.looking import Settings
@@ -152,7 +153,7 @@ class CaseToSpoil:
                 yield from (Target(path) for path, leaf in leaves.items() if _is_spoilable(leaf))
             case Part.PARAMETER:
                 yield from (Target(name) for name, _ in module.named_parameters())
-            case _:
+            case Part.UPDATE | Part.MEMORY | Part.STALE | Part.GIVEN | Part.SUMS:
                 yield Target()
 
     def _pairs(self) -> Iterator[Target]:

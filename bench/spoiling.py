@@ -1,26 +1,18 @@
 """What a backend could do wrong: the ways in which `bench/checker.py` spoils what eager computes.
 
 They were written down before any of them was tried. An arm is eager on its own copy of a model,
-spoiled in one way, in some of its calls or in all.
+spoiled in one way, in some of its calls or in all (`spoiled_arm`).
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynamometer.common.steps import make_step, own_module
-from dynamometer.dynamo.leaves import by_path
 from dynamometer.results.cases import Dtype, Mode
-
-if TYPE_CHECKING:
-    from dynamometer.common.steps import Step
-    from dynamometer.common.suite import LoadedModel
 
 Change = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 """Gives what stands in a tensor's place; it draws from a generator seeded alike in every call."""
@@ -93,7 +85,15 @@ class Spoiling:
                 return (Mode.INFERENCE,)
             case Part.MEMORY:
                 return (Mode.INFERENCE, Mode.TRAINING)
-            case _:
+            case (
+                Part.LOSS
+                | Part.GRADIENT
+                | Part.UPDATE
+                | Part.BUFFER
+                | Part.STALE
+                | Part.GIVEN
+                | Part.SUMS
+            ):
                 return (Mode.TRAINING,)
 
 
@@ -259,155 +259,6 @@ class Target:
     other: str = ""
 
 
-class SpoiledArm:
-    """Eager on its own copy of a model, spoiled in one way."""
-
-    def __init__(self, loaded: LoadedModel, spoiling: Spoiling, target: Target) -> None:
-        """Spoil a target of a model, which becomes the arm's own."""
-        self._loaded, self._spoiling, self._target = loaded, spoiling, target
-        self._module = own_module(loaded.module)
-        self._calls = -1
-        self._first: object = None
-        self._first_gradients: dict[str, torch.Tensor | None] = {}
-        self._first_weights = _values(self._module.named_parameters())
-        self._weights: dict[str, torch.Tensor] = {}
-
-    def step(self, mode: Mode, seed: int) -> Step:
-        """Give the step that is checked."""
-        return make_step(self._forward, self._loaded, mode, seed, self._compile_function)
-
-    @property
-    def _is_now(self) -> bool:
-        return self._spoiling.when.is_now(self._calls // len(self._loaded.calls))
-
-    def _changed(self, tensor: torch.Tensor) -> torch.Tensor:
-        return changed(self._spoiling, tensor)
-
-    def _forward(self, *args: Any, **kwargs: Any) -> Any:
-        self._calls += 1
-        part = self._spoiling.part if self._is_now else Part.GRADIENT
-        match part:
-            case Part.BUFFER:
-                return self._without_update(args, kwargs)
-            case Part.MEMORY:
-                return self._remembered(args, kwargs)
-            case Part.STALE:
-                self._weights = _values(self._module.named_parameters())
-                self._put(self._first_weights)
-            case Part.SUMS:
-                for each in self._module.parameters():
-                    each.grad = None
-            case _:
-                pass
-        output = self._loaded.module(*args, **kwargs)
-        if part is Part.OUTPUT:
-            output = copy.deepcopy(output)  # parts of it may be the model's
-        self._spoil_around(part, output, args, kwargs)
-        return output
-
-    def _spoil_around(
-        self, part: Part, output: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> None:
-        """Spoil what a call gave, or what it was made with."""
-        match part:
-            case Part.OUTPUT | Part.LOSS:
-                self._spoil(by_path(output, "output")[self._target.path])
-            case Part.GIVEN:
-                assert isinstance(output, torch.Tensor)
-                output.register_hook(torch.ones_like)
-            case Part.INPUT:
-                self._spoil(inputs_by_path(args, kwargs)[self._target.path])
-            case Part.PARAMETER:
-                self._spoil(self._module.get_parameter(self._target.path))
-            case _:
-                pass
-
-    def _spoil(self, leaf: object) -> None:
-        assert isinstance(leaf, torch.Tensor)
-        leaf.data.copy_(self._changed(leaf.data))  # unseen by autograd
-
-    def _without_update(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        buffer = self._module.get_buffer(self._target.path)
-        before = buffer.detach().clone()
-        output = self._loaded.module(*args, **kwargs)
-        buffer.data.copy_(before)
-        return output
-
-    def _remembered(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Give the first result; in training a loss of that value, whose graph is of this call."""
-        if torch.is_grad_enabled():
-            loss = self._loaded.module(*args, **kwargs)
-            if self._first is None:
-                self._first = loss.detach().clone()
-            loss.data.copy_(self._first)
-            return loss
-        if self._first is None:
-            self._first = self._loaded.module(*args, **kwargs)
-        return copy.deepcopy(self._first)
-
-    def _compile_function(self, update: Callable[[], object]) -> Callable[[], object]:
-        def spoiled() -> object:
-            if not self._is_now:
-                return update()
-            match self._spoiling.part:
-                case Part.GRADIENT:
-                    self._spoil_gradient()
-                case Part.MEMORY:
-                    self._remember_gradients()
-                case Part.STALE:
-                    self._put(self._weights)
-                case Part.UPDATE:
-                    return self._update(update)
-                case _:
-                    pass
-            return update()
-
-        return spoiled
-
-    def _spoil_gradient(self) -> None:
-        parameter = self._module.get_parameter(self._target.path)
-        assert parameter.grad is not None
-        if self._target.other:
-            other = self._module.get_parameter(self._target.other).grad
-            assert other is not None
-            parameter.grad = other.detach().clone()
-        else:
-            parameter.grad = self._changed(parameter.grad)
-
-    def _remember_gradients(self) -> None:
-        parameters = dict(self._module.named_parameters())
-        if not self._first_gradients:
-            self._first_gradients = {
-                name: None if each.grad is None else each.grad.detach().clone()
-                for name, each in parameters.items()
-            }
-        for name, each in parameters.items():
-            gradient = self._first_gradients[name]
-            each.grad = None if gradient is None else gradient.clone()
-
-    def _update(self, update: Callable[[], object]) -> object:
-        before = _values(self._module.named_parameters())
-        done = update()
-        for name, parameter in self._module.named_parameters():
-            if self._target.path in {"", name}:
-                change = parameter.data - before[name]
-                parameter.data.copy_(before[name] + self._spoiling.factor * change)
-        return done
-
-    def _put(self, weights: Mapping[str, torch.Tensor]) -> None:
-        for name, parameter in self._module.named_parameters():
-            parameter.data.copy_(weights[name])
-
-
 def changed(spoiling: Spoiling, tensor: torch.Tensor) -> torch.Tensor:
     """Give what a spoiling makes of a tensor, the same every time."""
     return spoiling.change(tensor, torch.Generator().manual_seed(0)).to(tensor.dtype)
-
-
-def inputs_by_path(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, object]:
-    """Give the leaves of what a module is called with."""
-    return by_path({"args": args, "kwargs": dict(kwargs)}, "inputs")
-
-
-def _values(named: Any) -> dict[str, torch.Tensor]:
-    return {name: each.detach().clone() for name, each in named}

@@ -21,8 +21,8 @@ from dynamometer.common.snapshots import (
     Snapshot,
     aliases_of,
     alter,
+    difference,
     inputs_of,
-    resolution_of,
 )
 from dynamometer.common.steps import LEARNING_RATE, LOSS_FACTOR, make_optimizer, own_module
 from dynamometer.dynamo import leaves, state
@@ -133,7 +133,7 @@ def look(
             output = leaves.by_path(take(call), f"output{size}")
             aliases |= aliases_of(output, step.loaded)
             # Kept from the calls after it, which may use its memory, as CUDA graphs do.
-            found |= {path: leaves.keep(each, strides=True) for path, each in output.items()}
+            found |= leaves.keep_all(output)
             del output
             continue
         weights = _weights(step)
@@ -191,11 +191,10 @@ def _added(gradient: torch.Tensor, before: torch.Tensor | None) -> Leaf:
     """Give what was added to a gradient, for the loss once; the whole of it without a before."""
     if before is None:
         return leaves.keep(gradient)
-    if gradient.is_complex():
-        gradient, before = (torch.view_as_real(each.resolve_conj()) for each in (gradient, before))
-    resolution = resolution_of(before, gradient) / LOSS_FACTOR
-    added = leaves.keep((gradient - before) / LOSS_FACTOR)
-    return replace(added, resolution=resolution.to("cpu"))
+    added = difference(before, gradient)
+    assert added.resolution is not None  # of floating point there is one
+    value, resolution = (each / LOSS_FACTOR for each in (added.value, added.resolution))
+    return replace(added, value=value, resolution=resolution)
 
 
 def _sample(gradient: torch.Tensor, name: str, most: int | None) -> torch.Tensor:

@@ -14,9 +14,17 @@ from dynamometer.common.looking import Call, Look, make_call
 from dynamometer.common.outcome import NondeterministicError
 from dynamometer.common.snapshots import Alteration, Snapshot
 from dynamometer.common.steps import DTYPES, in_float64, make_step, nudged
-from dynamometer.dynamo.accuracy import Comparison, beyond_comparison, compare, differ, wanders
+from dynamometer.dynamo.accuracy import (
+    Comparison,
+    beyond_comparison,
+    compare,
+    differ,
+    is_gradient,
+    wanders,
+)
 from dynamometer.dynamo.deviation import multiples_of
 from dynamometer.dynamo.expected import Expected, are_identical
+from dynamometer.dynamo.numbers import is_all_nan
 from dynamometer.dynamo.rounding import DrawsOf, OtherFunctions, change_of
 from dynamometer.results.cases import Dtype
 
@@ -151,9 +159,7 @@ class Reference:
         whole = {
             path: leaf
             for path, leaf in first.items()
-            if path not in other
-            or not path.startswith("gradients")
-            or leaf.kind == other[path].kind
+            if path not in other or not is_gradient(path) or leaf.kind == other[path].kind
         }
         return differ(whole, other, _BY_FAR * self.settings.tolerance)
 
@@ -299,8 +305,5 @@ def _without_numbers(found: Leaves) -> set[str]:
     return {
         path
         for path, leaf in found.items()
-        if isinstance(leaf.value, torch.Tensor)
-        and leaf.value.is_floating_point()
-        and leaf.value.numel()
-        and bool(leaf.value.isnan().all())
+        if isinstance(leaf.value, torch.Tensor) and is_all_nan(leaf.value)
     }

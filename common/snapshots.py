@@ -210,32 +210,21 @@ def _change(before: object, now: object) -> Leaf | None:
         return leaves.keep(now)
     if before.is_nested or _are_equal(before, now):
         return None  # a nested tensor's size is its own; those of inputs don't change in place
-    return _difference(before, now)
+    return difference(before, now)
 
 
-def _difference(before: torch.Tensor, now: torch.Tensor) -> Leaf:
+def difference(before: torch.Tensor, now: torch.Tensor) -> Leaf:
+    """Give the difference of two stored tensors of one kind, and how well it is known."""
     was, found = (_dense(each.detach()) for each in (before, now))
     if found.dtype is torch.bool:
         return leaves.keep(found ^ was)
     change = leaves.keep(found - was)
     if not found.is_floating_point():
         return change
-    stored_in = now.dtype if now.is_floating_point() else None
-    return replace(change, resolution=resolution_of(was, found, stored_in).to("cpu"))
-
-
-def resolution_of(
-    one: torch.Tensor, other: torch.Tensor, dtype: torch.dtype | None = None
-) -> torch.Tensor:
-    """Say how well the difference of two stored values is known, element by element.
-
-    Args:
-        one: of floating point.
-        other: of the same shape.
-        dtype: that they are stored in, if it isn't their own.
-    """
-    size = torch.maximum(one.abs(), other.abs()).to(torch.promote_types(one.dtype, torch.float32))
-    return _STORED * torch.finfo(dtype or one.dtype).eps * size
+    stored_in = now.dtype if now.is_floating_point() else found.dtype
+    wide = torch.promote_types(found.dtype, torch.float32)
+    size = torch.maximum(found.abs(), was.abs()).to("cpu", wide)
+    return replace(change, resolution=_STORED * torch.finfo(stored_in).eps * size)
 
 
 def _has_arithmetic(tensor: torch.Tensor) -> bool:

@@ -18,7 +18,7 @@ import torch
 
 from dynamometer.dynamo.deviation import IN_FLOAT32, IN_HALF, MOST_ROUNDING, NOTHING, Deviation
 from dynamometer.dynamo.expected import are_equal, no_change
-from dynamometer.dynamo.numbers import distances, finite, root_mean_square
+from dynamometer.dynamo.numbers import distances, finite, is_all_nan, root_mean_square
 from dynamometer.results.cases import Dtype, Mode
 
 if TYPE_CHECKING:
@@ -122,11 +122,12 @@ def compare(
         return Comparison(math.inf, f"the results have different structure: {differing}")
     largest, loose = 0.0, dict[str, float]()
     largest_gradient = cache(partial(_largest_gradient, wanted))
+    usual = Allowed(tolerance, multiples)
     for path in wanted:
-        known, allowed = expected.leaves[path], Allowed(tolerance, multiples)
-        if _is_gradient(path) and known.centre is not None and not known.centre.size:
+        known, allowed = expected.leaves[path], usual
+        if is_gradient(path) and known.centre is not None and not known.centre.size:
             nothing = min(NOTHING, multiples.nothing * largest_gradient())
-            allowed = replace(allowed, nothing=nothing or NOTHING)
+            allowed = replace(usual, nothing=nothing or NOTHING)
         found = _compare_leaf(path, known, actual[path], allowed)
         if found.mismatch:
             return replace(found, mismatch=f"{path}: {found.mismatch}")
@@ -161,13 +162,14 @@ def _that_matter(loose: Mapping[str, float], wanted: Leaves) -> dict[str, float]
     }
 
 
-def _is_gradient(path: str) -> bool:
+def is_gradient(path: str) -> bool:
+    """Tell whether a leaf of a call is a gradient, at whatever size."""
     return path.startswith("gradients")
 
 
 def _largest_gradient(wanted: Leaves) -> float:
     """Give the largest finite value of all gradients; 0 if they are all zero."""
-    values = [leaf.value for path, leaf in wanted.items() if _is_gradient(path)]
+    values = [leaf.value for path, leaf in wanted.items() if is_gradient(path)]
     return max((float(finite(each).abs().max()) for each in values if each.numel()), default=0.0)
 
 
@@ -189,8 +191,7 @@ def _why_beyond(leaf: Leaf, actual: Leaf) -> str | None:
     if not isinstance(value, torch.Tensor):
         same = leaf.is_comparable or value is actual.value
         return None if same else f"a {leaf.kind} can't be compared"
-    is_nan = value.is_floating_point() and value.numel() and math.isnan(float(value.sum()))
-    return "all of it is NaN in eager" if is_nan and bool(value.isnan().all()) else None
+    return "all of it is NaN in eager" if is_all_nan(value) else None
 
 
 def differ(one: Leaves, other: Leaves, share: float) -> bool:
@@ -274,9 +275,9 @@ def _compare_integers(known: Known, actual: torch.Tensor) -> Comparison:
 
 def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allowed) -> Comparison:
     eager, tolerance = known.eager.value, allowed.tolerance
-    if eager.numel() and bool(eager.isnan().all()):
-        is_nan = bool(actual.isnan().all())
-        return Comparison() if is_nan else _accusation("it is not NaN everywhere, as in eager")
+    if is_all_nan(eager):
+        is_same = is_all_nan(actual)
+        return Comparison() if is_same else _accusation("it is not NaN everywhere, as in eager")
     if eager.dtype is torch.float64 and known.eager.kind != "float":
         tolerance *= _FLOAT64
     if known.beyond is not None:

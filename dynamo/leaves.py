@@ -51,9 +51,12 @@ def collect(tree: object, path: str = "output", *, strides: bool = True) -> dict
         path: of the tree.
         strides: whether those of its tensors are part of their kind.
     """
-    return {
-        leaf_path: keep(value, strides=strides) for leaf_path, value in by_path(tree, path).items()
-    }
+    return keep_all(by_path(tree, path), strides=strides)
+
+
+def keep_all(values: Mapping[str, object], *, strides: bool = True) -> dict[str, Leaf]:
+    """Copy leaves that were walked to, as `keep` does each."""
+    return {path: keep(value, strides=strides) for path, value in values.items()}
 
 
 def by_path(tree: object, path: str) -> dict[str, object]:

@@ -85,6 +85,12 @@ def finite(values: torch.Tensor) -> torch.Tensor:
     return values if _all_finite(values) else torch.where(values.isfinite(), values, 0.0)
 
 
+def is_all_nan(values: torch.Tensor) -> bool:
+    """Tell whether there are values, and none is a number; the sum is none, and is found faster."""
+    is_nan = values.is_floating_point() and values.numel() and math.isnan(float(values.sum()))
+    return bool(is_nan) and bool(values.isnan().all())
+
+
 def _all_finite(values: torch.Tensor) -> bool:
     """Tell whether all elements are finite; the sum is, if they are, and is found much faster."""
     return math.isfinite(float(values.sum())) or bool(values.isfinite().all())

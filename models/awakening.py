@@ -81,7 +81,7 @@ def _linear_weights(module: nn.Module) -> list[tuple[nn.Parameter, int]]:
             continue
         if isinstance(layer, nn.Linear):
             found[id(weight)] = weight, layer.in_features
-        elif hasattr(layer, "nf") and weight.dim() == 2:  # noqa: PLR2004  transformers' Conv1D is linear
+        elif hasattr(layer, "nf") and weight.dim() == 2:  # noqa: PLR2004  a matrix, as of transformers' Conv1D
             found[id(weight)] = weight, weight.shape[0]
     return list(found.values())
 
