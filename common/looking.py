@@ -16,14 +16,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.common.snapshots import (
-    Alteration,
-    Snapshot,
-    aliases_of,
-    alter,
-    difference,
-    inputs_of,
-)
+from dynamometer.common.alteration import Alteration, alter
+from dynamometer.common.snapshots import Snapshot, aliases_of, difference, inputs_of
 from dynamometer.common.steps import LEARNING_RATE, LOSS_FACTOR, make_optimizer, own_module
 from dynamometer.dynamo import leaves, state
 from dynamometer.dynamo.deviation import IN_FLOAT32, Multiples
@@ -223,21 +217,24 @@ def _wrong_updates(before: Snapshot, weights: Mapping[str, nn.Parameter]) -> dic
 
 _ROUNDINGS = 2.0
 _MOST_OF_UPDATE = 0.75
+_AS_NEAR = 1.25
+"""Times as far from the exact update as eager's is: the other of two values it lies between."""
 
 
 def _wrong_update(before: object, weight: nn.Parameter) -> str | None:
     if not isinstance(before, torch.Tensor) or before.shape != weight.shape:
         return "the model has put another in its place"
-    expected = before.clone().requires_grad_()
-    expected.grad = None if weight.grad is None else weight.grad.detach()
-    make_optimizer([expected]).step()
-    now, wanted = weight.detach(), expected.detach()
+    now, wanted = weight.detach(), _updated(before, weight.grad)
     if torch.equal(now, wanted):
         return None
     update = (wanted.double() - before.double()).nan_to_num()
     error = (now.double() - wanted.double()).nan_to_num()
+    exact = _updated(before.double(), weight.grad)
+    off, eagers = ((each.double() - exact).abs().nan_to_num() for each in (now, wanted))
+    error = torch.where(off <= _AS_NEAR * eagers, 0.0, error)
     size = before.double().abs() + update.abs()
-    allowed = _ROUNDINGS * torch.finfo(now.dtype).eps * size
+    limits = torch.finfo(now.dtype)
+    allowed = _ROUNDINGS * limits.eps * (size + limits.tiny)  # no less than a subnormal number
     is_exact = bool(((error.abs() <= allowed) & (now.isfinite() == wanted.isfinite())).all())
     if is_exact and (not update.any() or error.norm() <= _MOST_OF_UPDATE * update.norm()):
         return None
@@ -245,6 +242,14 @@ def _wrong_update(before: object, weight: nn.Parameter) -> str | None:
         f"the optimizer's step changed it by {_rms(now.double() - before.double()):.3g} in the "
         f"root mean square, where its gradient times {LEARNING_RATE:g} is {_rms(update):.3g}"
     )
+
+
+def _updated(before: torch.Tensor, gradient: torch.Tensor | None) -> torch.Tensor:
+    """Give what the optimizer makes of a weight, in the weight's own precision."""
+    weight = before.clone().requires_grad_()
+    weight.grad = None if gradient is None else gradient.detach().to(before.dtype)
+    make_optimizer([weight]).step()
+    return weight.detach()
 
 
 def _rms(values: torch.Tensor) -> float:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from dynamometer.common.alteration import Alteration, left_alone
 from dynamometer.common.looking import Call, Look, make_call
 from dynamometer.common.outcome import NondeterministicError
-from dynamometer.common.snapshots import Alteration, Snapshot
+from dynamometer.common.snapshots import Snapshot, attributes_of, undecided_weights, written
 from dynamometer.common.steps import DTYPES, in_float64, make_step, nudged
 from dynamometer.dynamo.accuracy import (
     Comparison,
@@ -22,11 +23,11 @@ from dynamometer.dynamo.accuracy import (
     is_gradient,
     wanders,
 )
-from dynamometer.dynamo.deviation import multiples_of
+from dynamometer.dynamo.deviation import COARSE, multiples_of
 from dynamometer.dynamo.expected import Expected, are_identical
 from dynamometer.dynamo.numbers import is_all_nan
-from dynamometer.dynamo.rounding import DrawsOf, OtherFunctions, change_of
-from dynamometer.results.cases import Dtype
+from dynamometer.dynamo.rounding import DrawsOf, OtherKernels, change_of
+from dynamometer.results.cases import Dtype, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,6 +43,8 @@ FEWEST_RUNS, MOST_RUNS = 2, 16
 """Of eager with other roundings: before an arm is judged, and before it is accused. Now and then
 rounding decides which activation is cut off, or which value is the largest; some of 16 show it."""
 
+COARSE_RUNS = 8
+"""Likewise before it is accused, off by `deviation.COARSE` times as much."""
 
 _BY_FAR = 10.0
 """Tolerances that two results must differ by for one not to pass for the other."""
@@ -74,9 +77,9 @@ def reference_of(
         return make_step(own.module, own, case.mode, settings.seed)
 
     @contextmanager
-    def other(draw: int) -> Iterator[Step]:
-        own = nudged(loaded, change_of(dtype), draw)
-        with OtherFunctions(draw):
+    def other(draw: int, times: float) -> Iterator[Step]:
+        own = nudged(loaded, times * change_of(dtype), draw)
+        with OtherKernels(draw, times):
             yield make_step(own.module, own, case.mode, settings.seed)
 
     @contextmanager
@@ -99,12 +102,13 @@ class Reference:
         settings: what arms are called with.
         is_repeatable: whether a call comes to the same once the state is put back: not so of a
             model that keeps state in plain attributes.
+        left_alone: inputs of which no other values are tried.
     """
 
     def __init__(
         self,
         fresh: Callable[[], Step],
-        other: Callable[[int], AbstractContextManager[Step]],
+        other: Callable[[int, float], AbstractContextManager[Step]],
         wide: Callable[[], AbstractContextManager[Step]],
         settings: Settings,
         announced: Callable[[], AbstractContextManager[None]] = nullcontext,
@@ -113,8 +117,8 @@ class Reference:
 
         Args:
             fresh: gives a step on a copy of the model.
-            other: gives one that rounds otherwise, drawn from a seed, to be taken within the
-                context.
+            other: gives one that rounds otherwise, drawn from a seed, and so many times as
+                coarsely, to be taken within the context.
             wide: gives one in float64, likewise.
             settings: `alteration` is left out, and found out here.
             announced: the context of runs that are made later, while an arm is judged.
@@ -127,13 +131,22 @@ class Reference:
         self._fresh, self._other, self._wide = fresh, other, wide
         self._announced = announced
         self.settings = settings
+        self.left_alone: tuple[str, ...] = ()
         self._expected: dict[Call, Expected] = {}
         self._runs = self._runs_made = 0
         own = self._fresh()
-        start = Snapshot.of(own.loaded)
+        start, attributes = Snapshot.of(own.loaded), attributes_of(own.loaded)
         self._eager = {
             call: make_call(own, start, call, settings) for call in (Call.FIRST, Call.SECOND)
         }
+        self._unchecked = tuple(
+            f"{path}: a plain attribute, which a call writes"
+            for path in written(attributes, attributes_of(own.loaded))
+        )
+        undecided = undecided_weights(own.loaded) if own.mode is Mode.INFERENCE else []
+        if undecided:
+            many = f" and {len(undecided) - 1} more" if len(undecided) > 1 else ""
+            self._unchecked += (f"{undecided[0]}{many}: all zeros or ones, and could be left out",)
         first, second = self._eager.values()
         self._keeps_no_state = first.is_like(second)
         if self._keeps_no_state:  # one copy will do for both
@@ -188,7 +201,10 @@ class Reference:
         draws = self._draws_later if is_later else eager.draws
         if draws and not found.draws and self._draws_matter:
             return Comparison(math.inf, "it draws no random numbers, or always the same")
-        own = tuple(f"parameters.{name}: the model changes it itself" for name in eager.updates)
+        own = (
+            *self._unchecked,
+            *(f"parameters.{name}: the model changes it itself" for name in eager.updates),
+        )
         if are_identical(eager.found, found.found):
             beyond = beyond_comparison(eager.found, found.found)
             return Comparison(unchecked=(*own, *beyond))
@@ -216,6 +232,10 @@ class Reference:
         if not judged.may_be_rounding:
             return judged
         self._grow()
+        judged = self._compare(call, found)
+        if not judged.may_be_rounding or self.settings.multiples.coarse is None:
+            return judged
+        self._coarsen()
         return self._compare(call, found)
 
     def _compare(self, call: Call, found: Leaves) -> Comparison:
@@ -242,17 +262,30 @@ class Reference:
     def _grow(self) -> None:
         """Make as many runs as there are to be before an arm is accused."""
         while self._runs < MOST_RUNS:
-            with self._announced():
-                run = self._another_run()
-            if run:
-                self._expected = {
-                    call: expected.with_run(run[call]) for call, expected in self._expected.items()
-                }
+            self._take_into_account()
 
-    def _another_run(self) -> dict[Call, Leaves]:
-        """Run eager with other roundings; nothing where the model refuses the inputs."""
+    def _coarsen(self) -> None:
+        """Likewise of coarse runs."""
+        while self._runs < MOST_RUNS + COARSE_RUNS:
+            self._take_into_account(coarse=True)
+
+    def _take_into_account(self, *, coarse: bool = False) -> None:
+        with self._announced():
+            run = self._another_run(COARSE if coarse else 1.0)
+        if run:
+            self._expected = {
+                call: expected.with_run(run[call], coarse=coarse)
+                for call, expected in self._expected.items()
+            }
+
+    def _another_run(self, times: float = 1.0) -> dict[Call, Leaves]:
+        """Run eager with other roundings; nothing where the model refuses the inputs.
+
+        Args:
+            times: how many times as coarsely as it rounds.
+        """
         self._runs += 1
-        with suppress(Exception), self._other(self._runs) as step:
+        with suppress(Exception), self._other(self._runs, times) as step:
             found = self._take_calls(step)
             self._runs_made += 1
             return found
@@ -282,6 +315,8 @@ class Reference:
             if _without_numbers(found.found) - _without_numbers(self._eager[Call.FIRST].found):
                 continue
             self._eager[Call.ALTERED], self.settings = found, settings
+            other = self._fresh()
+            self.left_alone = left_alone(other.loaded, alteration, other.mode)
             self._expected = {}
             self._runs = self._runs_made = 0
             return

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from dynamometer.common.steps import own_module
 from dynamometer.dynamo import leaves, state
 from dynamometer.dynamo.expected import CHANGE
-from dynamometer.results.cases import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from dynamometer.common.suite import LoadedModel
     from dynamometer.dynamo.leaves import Leaf
-
-_FACTORS = (1.0, 0.5)
-"""What elements of changed inputs and weights are multiplied by: exact in every precision, far more
-than rounding, and in range wherever the original is. Not all by the same, which a normalisation
-would undo."""
 
 _ROUNDINGS = 4.0
 """Of itself that a value may be off by which is divided by its own norm once more, or the like."""
@@ -47,7 +42,7 @@ class Snapshot:
     @classmethod
     def of(cls, loaded: LoadedModel) -> Snapshot:
         """Keep the state as it is now."""
-        return cls(loaded, {path: _copy(each) for path, each in _state(loaded).items()})
+        return cls(loaded, {path: _copy(each) for path, each in state_of(loaded).items()})
 
     def changes(self, but: Collection[str] = ()) -> dict[str, Leaf]:
         """Give what has changed since, by path: the difference, or what is there now.
@@ -55,7 +50,7 @@ class Snapshot:
         Args:
             but: paths that are left out.
         """
-        now = {path: each for path, each in _state(self.loaded).items() if path not in but}
+        now = {path: each for path, each in state_of(self.loaded).items() if path not in but}
         found = {
             CHANGE + path: leaf
             for path, value in now.items()
@@ -65,7 +60,7 @@ class Snapshot:
         return {**found, **{CHANGE + path: leaves.keep("removed") for path in gone}}
 
     def rewritten(self, changes: Mapping[str, Leaf]) -> frozenset[str]:
-        """Name the changes of parameters and inputs that are more than a few of their roundings.
+        """Name the changes that are more than a few roundings of what was there.
 
         Whoever leaves them alone leaves every bit alone, however small they are.
 
@@ -75,93 +70,16 @@ class Snapshot:
         return frozenset(
             path
             for path, leaf in changes.items()
-            if path.startswith((f"{CHANGE}parameters", f"{CHANGE}inputs"))
-            and not _is_rounding(self.kept.get(path.removeprefix(CHANGE)), leaf.value)
+            if not _is_rounding(self.kept.get(path.removeprefix(CHANGE)), leaf.value)
         )
 
     def restore(self) -> None:
         """Put back in place whatever still has the form it had."""
-        for path, value in _state(self.loaded).items():
+        for path, value in state_of(self.loaded).items():
             _put_back(value, self.kept.get(path))
 
 
-class Alteration(Enum):
-    """What of the inputs is changed to see whether it makes a difference."""
-
-    ALL = "all"
-    BUT_CONSTANTS = "all but whole numbers that are all the same"
-    NUMBERS = "numbers"
-
-
-@state.without_gradients()
-def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
-    """Change inputs in place, and in training weights too, the same in every copy of a model.
-
-    Half of the numbers are halved, and change sign where there are both; whole numbers change
-    places along the last dimension that has several, so that none leaves its range. Where all are
-    the same, as in a mask that leaves nothing out, the last ones are others. In inference weights
-    and buffers stay: a backend may take them for constants.
-    """
-    # A tensor that is an input twice is changed once, as its copies are where they are two.
-    once = {id(value): (path, value) for path, value in _state(loaded).items()}
-    for path, each in once.values():
-        if not isinstance(each, torch.Tensor) or each.is_nested:
-            continue
-        value = _written(each)
-        if not _has_arithmetic(value):
-            continue
-        if path.startswith("inputs") and _is_number(value):
-            value.mul_(_factors(value, _signed(value)))
-        elif path.startswith("inputs") and alteration is not Alteration.NUMBERS:
-            _move(value, constant=alteration is Alteration.ALL)
-        elif not path.startswith("inputs") and mode is Mode.TRAINING and _is_number(value):
-            value.mul_(_factors(value, _FACTORS))
-
-
-def _written(tensor: torch.Tensor) -> torch.Tensor:
-    """Give a view of the values of a tensor, each of them once."""
-    if tensor.layout is torch.sparse_coo:
-        return tensor.detach()._values()  # noqa: SLF001  `values` refuses what isn't coalesced
-    if tensor.layout is torch.sparse_csr:
-        return tensor.detach().values()
-    return _distinct(tensor, of=tensor)
-
-
-def _move(value: torch.Tensor, *, constant: bool) -> None:
-    """Change whole numbers by place; where all are the same, lessen the last of each row."""
-    several = [index for index, size in enumerate(value.shape) if size > 1]
-    if not value.numel():
-        return
-    if not bool((value == value.flatten()[0]).all()):
-        value.copy_(value.roll(1, dims=several[-1]))
-        return
-    last = value.narrow(several[-1], -1, 1) if several else value
-    if constant and value.dtype is torch.bool:
-        last.logical_not_()
-    elif constant and bool(value.flatten()[0] > 0):
-        last.sub_(1)
-
-
-def _signed(value: torch.Tensor) -> tuple[float, float]:
-    """Give factors that also change signs, where a tensor has both."""
-    if value.is_complex() or not value.numel():
-        return _FACTORS
-    has_both = bool((value < 0).any()) and bool((value > 0).any())
-    return (_FACTORS[0], -_FACTORS[1]) if has_both else _FACTORS
-
-
-def _factors(value: torch.Tensor, factors: tuple[float, float]) -> torch.Tensor:
-    """Draw a factor for each element: always the same ones."""
-    generator = torch.Generator().manual_seed(value.numel())
-    drawn = torch.randint(len(factors), tuple(value.shape), generator=generator)
-    return torch.tensor(factors)[drawn].to(value.device, value.dtype)
-
-
-def _is_number(value: torch.Tensor) -> bool:
-    return value.is_floating_point() or value.is_complex()
-
-
-def _state(loaded: LoadedModel) -> dict[str, object]:
+def state_of(loaded: LoadedModel) -> dict[str, object]:
     """Give parameters, buffers and the leaves of inputs themselves, by path."""
     module = own_module(loaded.module)
     return {
@@ -178,7 +96,9 @@ def aliases_of(output: Mapping[str, object], loaded: LoadedModel) -> set[tuple[s
         output: its leaves themselves, by path.
         loaded: whose parameters, buffers and inputs are looked at.
     """
-    owners = {address: path for path, each in _state(loaded).items() if (address := _address(each))}
+    owners = {
+        address: path for path, each in state_of(loaded).items() if (address := _address(each))
+    }
     addresses = {path: _address(each) for path, each in output.items()}
     return {(path, owners[each]) for path, each in addresses.items() if each in owners}
 
@@ -190,6 +110,50 @@ def _address(value: object) -> int:
     with suppress(RuntimeError):  # of a tensor that wraps others
         return value.untyped_storage().data_ptr() if value.numel() else 0
     return 0
+
+
+Attributes = dict[str, list[tuple[torch.Tensor, int]]]
+"""Tensors that modules keep as plain attributes, by path, each with how often it was written to."""
+
+
+def attributes_of(loaded: LoadedModel) -> Attributes:
+    """Give what a model keeps beside its parameters and buffers."""
+    own = vars(nn.Module())
+    return {
+        f"attributes.{prefix}.{name}".replace("..", "."): tensors
+        for prefix, module in own_module(loaded.module).named_modules()
+        for name, value in vars(module).items()
+        if name not in own
+        and (tensors := [(each, _version(each)) for each in tree_leaves(value) if _is_plain(each)])
+    }
+
+
+def written(before: Attributes, now: Attributes) -> list[str]:
+    """Name attributes that hold other tensors than before, or some that were written to."""
+    known, found = (
+        {path: [(id(each), version) for each, version in tensors] for path, tensors in all_.items()}
+        for all_ in (before, now)
+    )
+    return [path for path in known | found if known.get(path) != found.get(path)]
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and not isinstance(value, nn.Parameter)
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version  # noqa: SLF001  no other way to ask
+
+
+def undecided_weights(loaded: LoadedModel) -> list[str]:
+    """Name parameters that are all zeros or all ones, as layers have them when they are created."""
+    named = own_module(loaded.module).named_parameters()
+    strided = {name: each for name, each in named if each.layout is torch.strided}
+    return [
+        f"parameters.{name}"
+        for name, each in strided.items()
+        if each.numel() > 1 and any(bool((each == value).all()) for value in (0, 1))
+    ]
 
 
 def inputs_of(loaded: LoadedModel) -> dict[str, object]:
@@ -227,14 +191,15 @@ def difference(before: torch.Tensor, now: torch.Tensor) -> Leaf:
     return replace(change, resolution=_STORED * torch.finfo(stored_in).eps * size)
 
 
-def _has_arithmetic(tensor: torch.Tensor) -> bool:
+def has_arithmetic(tensor: torch.Tensor) -> bool:
+    """Tell whether torch can add to a tensor in place: not to sparse, quantized, 8-bit floats."""
     has_eight_bits = tensor.is_floating_point() and tensor.itemsize == 1
     return tensor.layout is torch.strided and not tensor.is_quantized and not has_eight_bits
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:
     """Give real values that torch can subtract."""
-    if _has_arithmetic(tensor) and not tensor.is_complex():
+    if has_arithmetic(tensor) and not tensor.is_complex():
         return tensor
     kept: torch.Tensor = leaves.keep(tensor).value
     return kept
@@ -257,7 +222,7 @@ def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
 def _is_rounding(before: object, change: object) -> bool:
     if not isinstance(before, torch.Tensor) or not isinstance(change, torch.Tensor):
         return False
-    if not before.is_floating_point() or not _has_arithmetic(before):
+    if not before.is_floating_point() or not has_arithmetic(before):
         return False
     if change.shape != before.shape:
         return False
@@ -269,7 +234,7 @@ def _kind(tensor: torch.Tensor) -> object:
     return tensor.shape, tensor.dtype, tensor.layout
 
 
-def _distinct(tensor: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
+def distinct(tensor: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
     """Give a view without the elements that share memory with others in a tensor of the same shape.
 
     Some models expand a weight; each of its elements can be written only once.
@@ -287,4 +252,4 @@ def _put_back(now: object, kept: object) -> None:
     if not isinstance(now, torch.Tensor) or not isinstance(kept, torch.Tensor):
         return
     if _kind(now) == _kind(kept) and not now.is_nested and not _are_equal(now, kept):
-        _distinct(now, of=now).copy_(_distinct(kept, of=now))
+        distinct(now, of=now).copy_(distinct(kept, of=now))

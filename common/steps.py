@@ -306,10 +306,14 @@ def in_float64(loaded: LoadedModel) -> LoadedModel:
     """Give a copy of a configured model that computes in float64, without autocast."""
 
     def widen(tensor: torch.Tensor) -> torch.Tensor:
-        if not tensor.is_floating_point():
+        if not tensor.is_floating_point() and not tensor.is_complex():
             return tensor
-        return tensor.detach().double().requires_grad_(tensor.requires_grad)
+        wide = torch.complex128 if tensor.is_complex() else torch.float64
+        return tensor.detach().to(wide).requires_grad_(tensor.requires_grad)
 
     own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, widen))
     module = own.module.module if isinstance(own.module, Autocast) else own.module
+    for each in (*module.parameters(), *module.buffers()):
+        if each.is_complex():  # which `Module.double` leaves as they are
+            each.data = each.data.to(torch.complex128)
     return replace(own, module=module.double())

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.dynamo.deviation import IN_FLOAT32, IN_HALF, MOST_ROUNDING, NOTHING, Deviation
+from dynamometer.dynamo.deviation import (
+    IN_FLOAT32,
+    IN_HALF,
+    LARGEST_MEAN_SQUARE,
+    MOST_ROUNDING,
+    NOTHING,
+    Deviation,
+)
 from dynamometer.dynamo.expected import are_equal, no_change
 from dynamometer.dynamo.numbers import distances, finite, is_all_nan, root_mean_square
 from dynamometer.results.cases import Dtype, Mode
@@ -284,20 +291,15 @@ def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allo
         is_theirs = (actual - known.beyond).abs() <= tolerance * known.beyond.abs()
         actual = torch.where(is_theirs & ~eager.isfinite(), eager, actual)
     assert known.centre is not None  # of floating point there is one
-    deviation_from = partial(
-        Deviation.of,
-        spread=known.spread,
-        actual=actual,
-        multiples=allowed.multiples,
-        resolution=known.eager.resolution,
-        nothing=allowed.nothing,
-    )
-    found = deviation_from(known.centre)
+    found = _deviation(known, known.centre, actual, allowed)
     problem = found.problem(tolerance)
     if problem and known.unlike is not None:
         nearest = _nearest(known.unlike, eager, actual, allowed.multiples)
-        if not deviation_from(nearest).problem(tolerance):
+        if not _deviation(known, nearest, actual, allowed).problem(tolerance):
             return Comparison(loose={path: _relative(known.unlike.values, eager)})
+    rare = _in_coarse_runs(known, known.centre, actual, allowed) if problem else None
+    if rare and not rare.problem(tolerance):
+        found, problem = rare, None
     if problem:
         return _accusation(problem, may_be_rounding=not found.is_hopeless)
     if known.is_zero:
@@ -307,6 +309,24 @@ def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allo
         share = max(share, root_mean_square(known.eager.resolution) / known.centre.size)
     hides = share > MOST_ROUNDING or (error > tolerance and found.is_rare)
     return Comparison(loose={path: share}) if hides else Comparison(error)
+
+
+def _deviation(known: Known, centre: Centre, actual: torch.Tensor, allowed: Allowed) -> Deviation:
+    resolution = known.eager.resolution
+    return Deviation.of(
+        centre, known.spread, actual, allowed.multiples, resolution, allowed.nothing
+    )
+
+
+def _in_coarse_runs(
+    known: Known, centre: Centre, actual: torch.Tensor, allowed: Allowed
+) -> Deviation | None:
+    """Give the deviation beside coarse runs; `None` without any, or if they are mostly rounding."""
+    if known.coarse is None or allowed.multiples.coarse is None:
+        return None
+    coarse = replace(allowed, multiples=allowed.multiples.coarse)
+    found = _deviation(replace(known, spread=known.coarse), centre, actual, coarse)
+    return found if found.rounding_share <= LARGEST_MEAN_SQUARE else None
 
 
 def _nearest(

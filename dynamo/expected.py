@@ -34,6 +34,7 @@ class Known:
         centre: what an arm's is compared with: float64's values, or eager's where float64 has none
             or computed something else; `None` of what is not of floating point.
         spread: how far runs of eager are from the centre; `None` without any.
+        coarse: how far runs are that are off by more (`deviation.COARSE`); `None` without any.
         others: of integers, what runs gave that differ from eager's.
         unlike: float64's values, where they are no referee: low precision may be off by the same
             again and again, and an arm that isn't is right.
@@ -43,6 +44,7 @@ class Known:
     eager: Leaf
     centre: Centre | None = None
     spread: Spread | None = None
+    coarse: Spread | None = None
     others: tuple[torch.Tensor, ...] = ()
     unlike: Centre | None = None
     beyond: torch.Tensor | None = None
@@ -59,16 +61,22 @@ class Known:
         """Whether it is compared with float64's values."""
         return self.centre is not None and self.centre.values is not self.eager.value
 
-    def with_run(self, run: Leaf | None) -> Known:
-        """Take a run into account that has the leaf in the same form."""
+    def with_run(self, run: Leaf | None, *, coarse: bool = False) -> Known:
+        """Take a run into account that has the leaf in the same form.
+
+        Args:
+            run: its leaf.
+            coarse: whether it is off by more than by rounding.
+        """
         if run is None or not _are_alike(self.eager.value, run.value):
             return self
         if self.centre is None:
             same_again = torch.equal(self.eager.value, run.value)
             return self if same_again else replace(self, others=(*self.others, run.value))
         found = Distance.between(self.centre, run.value)
-        spread = self.spread.with_run(found) if self.spread else Spread.of(found)
-        return replace(self, spread=spread)
+        before = self.coarse if coarse else self.spread
+        spread = before.with_run(found) if before else Spread.of(found)
+        return replace(self, coarse=spread) if coarse else replace(self, spread=spread)
 
 
 @dataclass(frozen=True)
@@ -108,11 +116,11 @@ class Expected:
         }
         return cls(found)
 
-    def with_run(self, run: Leaves) -> Expected:
-        """Take another run of eager into account."""
+    def with_run(self, run: Leaves, *, coarse: bool = False) -> Expected:
+        """Take another run of eager into account, which may be off by more than by rounding."""
         return Expected(
             {
-                path: known.with_run(run.get(path) or no_change(path, known.eager))
+                path: known.with_run(run.get(path) or no_change(path, known.eager), coarse=coarse)
                 for path, known in self.leaves.items()
             }
         )

@@ -22,7 +22,7 @@ _FLOAT64_OVER_FLOAT32 = torch.finfo(torch.float64).eps / torch.finfo(torch.float
 
 
 def change_of(dtype: torch.dtype) -> float:
-    """Give what share of itself a weight is to be changed by, for a computation in a dtype."""
+    """Give what share of itself a weight is changed by at most, for a computation in a dtype."""
     is_half = dtype in {torch.bfloat16, torch.float16}
     return torch.finfo(dtype).eps * (_ROUNDINGS_IN_HALF if is_half else _ROUNDINGS_IN_FLOAT32)
 
@@ -35,11 +35,14 @@ def nudge(
     Whole numbers stay what they are, as some are indices, or counts, in floating point.
 
     Args:
-        tensor: of any shape, dtype and device; without floating point it is given back.
+        tensor: of any shape, dtype and device; of whole numbers it is given back.
         share: largest relative change; of float64 as much less as its roundings are.
         whole: whether whole numbers are changed as well.
         generator: on the CPU; the model's own draws are left alone.
     """
+    if tensor.is_complex() and tensor.layout is torch.strided:
+        parts = nudge(torch.view_as_real(tensor.resolve_conj()), share, generator, whole=whole)
+        return torch.view_as_complex(parts.detach()).requires_grad_(tensor.requires_grad)
     if not tensor.is_floating_point() or tensor.layout is not torch.strided or tensor.itemsize == 1:
         return tensor
     if tensor.dtype is torch.float64:
@@ -52,19 +55,24 @@ def nudge(
     return nudged.detach().requires_grad_(tensor.requires_grad)
 
 
-class OtherFunctions(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annotated by torch
-    """Has functions that no two libraries round alike give results that are off by a rounding.
+class OtherKernels(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annotated by torch
+    """Has operators round as other kernels may, where changing weights and inputs doesn't show it.
 
-    Beside what weights and inputs are off by, that is little. But a model may compute constants so,
-    as frequencies of positions, whose error counts thousandfold far from the origin.
+    Functions that no two libraries round alike are off by a rounding. Beside what weights are off
+    by, that is little; but a model may compute constants so, as frequencies of positions, whose
+    error counts thousandfold far from the origin.
+
+    What batch normalisation sums is off by a few roundings of its size, the same for all of a
+    channel. On CPUs eager sums in float64, and errors of single terms cancel in the mean of a
+    hundred thousand; those of partial sums in float32 don't.
     """
 
     supports_higher_order_operators = True
 
-    def __init__(self, seed: int) -> None:
-        """Draw errors from a seed."""
+    def __init__(self, seed: int, roundings: float = 1.0) -> None:
+        """Draw errors from a seed, of so many roundings at most."""
         super().__init__()  # type: ignore[no-untyped-call]  # likewise
-        self._seed = seed
+        self._seed, self._roundings = seed, roundings
 
     def __torch_dispatch__(
         self,
@@ -73,22 +81,30 @@ class OtherFunctions(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Call an operator, and round its result in another way."""
+        """Call an operator, and have it round in another way."""
+        name = _name_of(func)
+        if name in _SUM_OVER_CHANNELS and args[0].dtype is torch.float32:
+            args = (self._with_other_means(args[0]), *args[1:])
         found = func(*args, **dict(kwargs or {}))
-        if _name_of(func) not in _ROUNDED_BY_LIBRARIES or not isinstance(found, torch.Tensor):
+        if name not in _ROUNDED_BY_LIBRARIES or not isinstance(found, torch.Tensor):
             return found
         if found.dtype is not torch.float32:
             return found  # half precision is computed in float32, and rounded alike
-        rounded = self._off_by_a_rounding(found)
+        rounded = torch.where(found == found.round(), found, found + found * self._errors(found))
         return found.copy_(rounded) if args and found is args[0] else rounded
 
-    def _off_by_a_rounding(self, values: torch.Tensor) -> torch.Tensor:
-        """Change values by a rounding at most, but for whole numbers, which may be exact."""
+    def _with_other_means(self, values: torch.Tensor) -> torch.Tensor:
+        """Shift the values of a channel, which has dimension 1, by few roundings of their size."""
+        dimensions = [index for index in range(values.dim()) if index != 1]
+        size = values.square().mean(dimensions, keepdim=True).sqrt()
+        return values + _ROUNDINGS_IN_FLOAT32 * size * self._errors(size)
+
+    def _errors(self, like: torch.Tensor) -> torch.Tensor:
+        """Draw relative errors of a rounding or so."""
         self._seed += 1
-        generator = torch.Generator(values.device).manual_seed(self._seed)
-        eps = torch.finfo(values.dtype).eps
-        errors = torch.empty_like(values).uniform_(-eps, eps, generator=generator)
-        return torch.where(values == values.round(), values, values + values * errors)
+        generator = torch.Generator(like.device).manual_seed(self._seed)
+        most = self._roundings * torch.finfo(like.dtype).eps
+        return torch.empty_like(like).uniform_(-most, most, generator=generator)
 
 
 def _name_of(func: Any) -> str:
@@ -102,6 +118,8 @@ _ROUNDED_BY_LIBRARIES = frozenset({
     "erfc", "exp", "exp2", "expm1", "gelu", "log", "log10", "log1p", "log2", "mish", "pow", "rsqrt",
     "sigmoid", "silu", "sin", "sinh", "softplus", "tan", "tanh",
 })  # fmt: skip
+
+_SUM_OVER_CHANNELS = frozenset({"native_batch_norm", "native_batch_norm_backward"})
 
 
 class DrawsOf(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annotated by torch

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from dynamometer.common.snapshots import Alteration, Snapshot, alter
+from dynamometer.common.alteration import Alteration, alter
+from dynamometer.common.snapshots import Snapshot
 from dynamometer.common.suite import Inputs, LoadedModel
 from dynamometer.results.cases import Mode
 
