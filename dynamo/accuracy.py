@@ -297,8 +297,8 @@ def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allo
         nearest = _nearest(known.unlike, eager, actual, allowed.multiples)
         if not _deviation(known, nearest, actual, allowed).problem(tolerance):
             return Comparison(loose={path: _relative(known.unlike.values, eager)})
-    rare = _in_coarse_runs(known, known.centre, actual, allowed) if problem else None
-    if rare and not rare.problem(tolerance):
+    rare = _explained_by_coarse_runs(known, actual, allowed, tolerance) if problem else None
+    if rare:
         found, problem = rare, None
     if problem:
         return _accusation(problem, may_be_rounding=not found.is_hopeless)
@@ -307,7 +307,7 @@ def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allo
     error, share = _relative(eager, actual), found.rounding_share
     if known.eager.resolution is not None and known.centre.size:
         share = max(share, root_mean_square(known.eager.resolution) / known.centre.size)
-    hides = share > MOST_ROUNDING or (error > tolerance and found.is_rare)
+    hides = share > MOST_ROUNDING or (error > tolerance and (rare or found.is_rare))
     return Comparison(loose={path: share}) if hides else Comparison(error)
 
 
@@ -318,15 +318,16 @@ def _deviation(known: Known, centre: Centre, actual: torch.Tensor, allowed: Allo
     )
 
 
-def _in_coarse_runs(
-    known: Known, centre: Centre, actual: torch.Tensor, allowed: Allowed
+def _explained_by_coarse_runs(
+    known: Known, actual: torch.Tensor, allowed: Allowed, tolerance: float
 ) -> Deviation | None:
-    """Give the deviation beside coarse runs; `None` without any, or if they are mostly rounding."""
-    if known.coarse is None or allowed.multiples.coarse is None:
+    """Give the deviation beside coarse runs, if these aren't mostly rounding and explain it."""
+    if known.centre is None or known.coarse is None or allowed.multiples.coarse is None:
         return None
     coarse = replace(allowed, multiples=allowed.multiples.coarse)
-    found = _deviation(replace(known, spread=known.coarse), centre, actual, coarse)
-    return found if found.rounding_share <= LARGEST_MEAN_SQUARE else None
+    found = _deviation(replace(known, spread=known.coarse), known.centre, actual, coarse)
+    is_coarse = found.rounding_share > LARGEST_MEAN_SQUARE
+    return None if is_coarse or found.problem(tolerance) else found
 
 
 def _nearest(

@@ -26,6 +26,7 @@ def compare(
     arm: object,
     *,
     runs: Sequence[object] = (),
+    coarse: Sequence[object] = (),
     truth: object = None,
     tolerance: float = TOLERANCE,
 ) -> Comparison:
@@ -38,6 +39,8 @@ def compare(
     )
     for run in runs[2:]:
         expected = expected.with_run(collect(run))
+    for run in coarse:
+        expected = expected.with_run(collect(run), coarse=True)
     return compare_leaves(expected, collect(arm), tolerance)
 
 
@@ -430,3 +433,48 @@ def test_what_is_zero_is_so_whatever_eager_leaves_of_it_every_time() -> None:
     assert compare(eager, tensor(1e-4, 0.0), **known).mismatch
     large = {"runs": [1e4 * eager] * 3, "truth": truth}
     assert compare(1e4 * eager, tensor(4e-4, -4e-4), **large).mismatch
+
+
+# What rounding does now and then: an activation that is cut off, seen in coarse runs alone
+
+
+def cut_off(values: torch.Tensor, place: int, by: float = 0.1) -> torch.Tensor:
+    """Change one of the values as a cut-off activation does, and all by rounding."""
+    found = rounded(values, 1e-7, place)
+    found[place] += by
+    return found
+
+
+def test_what_coarse_runs_do_now_and_then_an_arm_may_do() -> None:
+    """It isn't larger there, only more frequent; at another place, too."""
+    values = normal(1000)
+    fine = [rounded(values, 1e-7, seed) for seed in range(16)]
+    coarse = [cut_off(rounded(values, 16e-7, seed), 10 * seed) for seed in range(4)]
+    arm = cut_off(values, 55)
+    assert compare(values, arm, runs=fine, truth=values.double()).mismatch
+    found = compare(values, arm, runs=fine, coarse=coarse, truth=values.double())
+    assert not found.mismatch
+    assert found.loose
+
+
+@pytest.mark.parametrize("by", [10.0, float("nan")])
+def test_what_no_coarse_run_does_an_arm_may_not_do(by: float) -> None:
+    """Neither by far more, nor as smooth an error as coarse runs have with none of it."""
+    values = normal(1000)
+    fine = [rounded(values, 1e-7, seed) for seed in range(16)]
+    coarse = [cut_off(rounded(values, 16e-7, seed), 10 * seed) for seed in range(4)]
+    given: Any = {"runs": fine, "coarse": coarse, "truth": values.double()}
+    assert compare(values, cut_off(values, 55, by), **given).mismatch
+    assert compare(values, values * 1.01, **given).mismatch
+    smooth: Any = {**given, "coarse": [rounded(values, 16e-7, seed) for seed in range(8)]}
+    assert compare(values, cut_off(values, 55), **smooth).mismatch
+
+
+def test_coarse_runs_of_what_is_mostly_rounding_say_nothing() -> None:
+    """Sixteen times as much would be all there is."""
+    values = normal(1000)
+    fine = [rounded(values, 0.01, seed) for seed in range(16)]
+    coarse = [rounded(values, 1.0, seed) for seed in range(8)]
+    given: Any = {"runs": fine, "coarse": coarse, "truth": values.double()}
+    assert compare(values, torch.zeros(1000), **given).mismatch
+    assert compare(values, -values, **given).mismatch

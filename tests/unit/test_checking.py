@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -1224,3 +1225,142 @@ def test_conjugates_can_be_trained() -> None:
             return torch.fft.fft(super().forward(x)).conj()
 
     assert_right(judge(Spectrum(16, 8), torch.randn(*ROW), mode=TRAINING))
+
+
+class Complex(nn.Module):
+    """Multiplies by a complex matrix, in one sum or in two."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(64, 64, dtype=torch.complex64) / 8)
+        self.in_two = False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map complex `[B, 64]` to the same."""
+        if self.in_two:
+            return x[:, :32] @ self.weight[:32] + x[:, 32:] @ self.weight[32:]
+        return x @ self.weight
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_complex_numbers_are_rounded_as_well(mode: Mode) -> None:
+    """A sum in another order is as right, and float64 says what is."""
+
+    def arm(module: nn.Module) -> nn.Module:
+        own_module(module).in_two = True  # type: ignore[assignment]  # the model's own
+        return module
+
+    x = torch.randn(32, 64, dtype=torch.complex64)
+    assert_right(judge(Complex(), x, arm=arm, mode=mode))
+    wrong = judge(Complex(), x, arm=changing(lambda y: y * 1.01), mode=mode)
+    assert_wrong(wrong, "loss" if mode is TRAINING else "output")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_step_may_be_rounded_up_where_eager_rounds_down(seed: int) -> None:
+    """In float16 an update often ends half way between two numbers."""
+
+    def in_float64(update: Callable[[], object]) -> Callable[[], object]:
+        (group,) = update.__self__.param_groups  # type: ignore[attr-defined]  # an optimizer's
+
+        @torch.no_grad()
+        def step() -> None:
+            for weight in group["params"]:
+                weight.copy_(weight.double() - group["lr"] * weight.grad.double())
+
+        return step
+
+    torch.manual_seed(seed)
+    given: Any = {"mode": TRAINING, "dtype": Dtype.FLOAT16}
+    assert_right(judge(layers(), torch.randn(*ROW), optimizer=in_float64, **given))
+    nothing = judge(layers(), torch.randn(*ROW), optimizer=lambda _: lambda: None, **given)
+    assert_wrong(nothing, "the optimizer's step changed it by 0 ")
+
+
+def test_a_buffer_that_eager_leaves_alone_is_left_alone() -> None:
+    """However small its values are."""
+
+    class Scaled(nn.Module):
+        scale: torch.Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("scale", torch.linspace(1e-6, 5e-6, 8))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.scale
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        def call(x: torch.Tensor) -> Any:
+            found = module(x)
+            module.scale.zero_()  # type: ignore[operator]  # a buffer
+            return found
+
+        return call
+
+    assert_wrong(judge(Scaled(), torch.randn(8), arm=arm), "change of buffers.scale")
+    assert_right(judge(Scaled(), torch.randn(8)))
+
+
+def test_plain_attributes_that_a_call_writes_are_named() -> None:
+    """As nothing of them is compared; those it only reads aren't."""
+
+    class Keeps(nn.Linear):
+        def __init__(self) -> None:
+            super().__init__(8, 8)
+            self.constant, self.seen = torch.ones(8), [torch.zeros(8)]
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.penalty, self.seen[0] = x.square().mean(), x
+            return super().forward(x) + self.constant
+
+    checks = assert_right(judge(Keeps(), torch.randn(8)))
+    assert checks.reservations == (
+        "attributes.seen: a plain attribute, which a call writes",
+        "attributes.penalty: a plain attribute, which a call writes",
+    )
+
+
+def test_weights_that_make_no_difference_are_named() -> None:
+    """As layers are created; in training their gradients say whether they are used."""
+    model = nn.Sequential(nn.LayerNorm(16), nn.Linear(16, 4))
+    found = judge(model, torch.randn(*ROW), arm=lambda module: lambda x: module[1](_normalised(x)))
+    assert assert_right(found).reservations == (
+        "parameters.0.weight and 1 more: all zeros or ones, and could be left out",
+    )
+    assert assert_right(judge(model, torch.randn(*ROW), mode=TRAINING)).reservations == ()
+
+
+def _normalised(x: torch.Tensor) -> torch.Tensor:
+    return nn.functional.layer_norm(x, x.shape[-1:])
+
+
+def test_statistics_may_be_summed_in_float32() -> None:
+    """Eager sums in float64 on CPUs, and a mean of many numbers may cancel."""
+
+    def arm(module: nn.Module) -> nn.Module:
+        for each in module.modules():
+            if isinstance(each, nn.BatchNorm2d):
+                each.forward = partial(_in_float32, each)  # type: ignore[method-assign]
+        return module
+
+    model = nn.Sequential(nn.Conv2d(3, 8, 1), nn.BatchNorm2d(8), nn.Conv2d(8, 8, 1))
+    model.append(nn.BatchNorm2d(8))
+    assert_right(judge(model, torch.randn(8, 3, 64, 64), arm=arm, mode=TRAINING))
+
+
+def _in_float32(norm: nn.BatchNorm2d, x: torch.Tensor) -> torch.Tensor:
+    """Normalise by sums that are made one row after the other."""
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    rows = x.movedim(1, -1).reshape(-1, x.shape[1])
+    mean = rows.cumsum(0)[-1] / len(rows)
+    centred = rows - mean
+    variance = centred.square().cumsum(0)[-1] / len(rows)
+    with torch.no_grad():
+        norm.running_mean += 0.1 * (mean - norm.running_mean)
+        unbiased = variance * len(rows) / (len(rows) - 1)
+        norm.running_var += 0.1 * (unbiased - norm.running_var)
+        norm.num_batches_tracked += 1  # type: ignore[operator]  # a buffer
+    found = centred / (variance + norm.eps).sqrt() * norm.weight + norm.bias
+    return found.view(*x.movedim(1, -1).shape).movedim(-1, 1)
