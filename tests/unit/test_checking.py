@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -1333,34 +1332,3 @@ def test_weights_that_make_no_difference_are_named() -> None:
 
 def _normalised(x: torch.Tensor) -> torch.Tensor:
     return nn.functional.layer_norm(x, x.shape[-1:])
-
-
-def test_statistics_may_be_summed_in_float32() -> None:
-    """Eager sums in float64 on CPUs, and a mean of many numbers may cancel."""
-
-    def arm(module: nn.Module) -> nn.Module:
-        for each in module.modules():
-            if isinstance(each, nn.BatchNorm2d):
-                each.forward = partial(_in_float32, each)  # type: ignore[method-assign]
-        return module
-
-    model = nn.Sequential(nn.Conv2d(3, 8, 1), nn.BatchNorm2d(8), nn.Conv2d(8, 8, 1))
-    model.append(nn.BatchNorm2d(8))
-    assert_right(judge(model, torch.randn(8, 3, 64, 64), arm=arm, mode=TRAINING))
-
-
-def _in_float32(norm: nn.BatchNorm2d, x: torch.Tensor) -> torch.Tensor:
-    """Normalise by sums that are made one row after the other."""
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    rows = x.movedim(1, -1).reshape(-1, x.shape[1])
-    mean = rows.cumsum(0)[-1] / len(rows)
-    centred = rows - mean
-    variance = centred.square().cumsum(0)[-1] / len(rows)
-    with torch.no_grad():
-        norm.running_mean += 0.1 * (mean - norm.running_mean)
-        unbiased = variance * len(rows) / (len(rows) - 1)
-        norm.running_var += 0.1 * (unbiased - norm.running_var)
-        norm.num_batches_tracked += 1  # type: ignore[operator]  # a buffer
-    found = centred / (variance + norm.eps).sqrt() * norm.weight + norm.bias
-    return found.view(*x.movedim(1, -1).shape).movedim(-1, 1)

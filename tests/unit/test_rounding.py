@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from dynamometer.dynamo.rounding import DrawsOf, change_of, nudge
+from dynamometer.dynamo.rounding import DrawsOf, OtherKernels, change_of, nudge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,3 +78,29 @@ def test_other_operators_compute_in_float64() -> None:
     with DrawsOf(torch.float32):
         found = torch.ones((), dtype=torch.float64) / 3
     assert torch.equal(found, third)
+
+
+@pytest.mark.parametrize("times", [1.0, 16.0])
+def test_statistics_are_off_by_roundings_of_what_is_summed(times: float) -> None:
+    """A mean of zero too, as where it is summed in float32; what is normalised hardly changes."""
+
+    def statistics() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        norm = torch.nn.BatchNorm2d(4, affine=False, momentum=1.0)
+        values = x.clone().requires_grad_()
+        found = norm(values)
+        found.backward(x.flip(0))
+        assert norm.running_mean is not None
+        assert values.grad is not None
+        return found.detach(), norm.running_mean, values.grad
+
+    size = torch.tensor([1.0, 10.0, 100.0, 0.01])
+    x = torch.randn(8, 4, 32, 32, generator=generator()) * size.view(1, 4, 1, 1)
+    x -= x.mean((0, 2, 3), keepdim=True)
+    expected = statistics()
+    with OtherKernels(0, times):
+        found = statistics()
+    roundings = (found[1] - expected[1]).abs() / (times * torch.finfo(x.dtype).eps * size)
+    assert bool((roundings > 0.01).all())
+    assert bool((roundings < 6).all())
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
