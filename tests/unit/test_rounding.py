@@ -100,7 +100,6 @@ def test_statistics_are_off_by_roundings_of_what_is_summed(times: float) -> None
     with OtherKernels(0, times):
         found = statistics()
     roundings = (found[1] - expected[1]).abs() / (times * torch.finfo(x.dtype).eps * size)
-    assert bool((roundings > 0.01).all())
-    assert bool((roundings < 6).all())
+    assert 0.5 < float(roundings.max()) < 6
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
