@@ -101,5 +101,5 @@ def test_statistics_are_off_by_roundings_of_what_is_summed(times: float) -> None
         found = statistics()
     roundings = (found[1] - expected[1]).abs() / (times * torch.finfo(x.dtype).eps * size)
     assert 0.5 < float(roundings.max()) < 6
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+    for index in (0, 2):  # what is normalised, and its gradient
+        torch.testing.assert_close(found[index], expected[index], rtol=1e-3, atol=1e-4)
