@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
+from torch.utils._pytree import tree_map_only
 
-from dynamometer.common.snapshots import Snapshot, distinct, has_arithmetic, inputs_of, state_of
+from dynamometer.common.snapshots import distinct, has_arithmetic, inputs_of, is_like, state_of
 from dynamometer.dynamo import state
-from dynamometer.dynamo.expected import CHANGE
 from dynamometer.results.cases import Mode
 
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ would undo."""
 _INSTEAD_OF_ZERO = (0.5, -0.5)
 """What changed inputs are where all were zero."""
 
-_LEFT_OUT = -1e4
-"""What is added to scores that are to be left out, or less."""
+_LEFT_OUT = -50.0
+"""What is added to scores that are to be left out, or less. It is far from the values in use, of
+which rounding makes others: -1e4 is -9984 in bfloat16."""
 
 
 class Alteration(Enum):
@@ -33,7 +35,18 @@ class Alteration(Enum):
     ALL = "all"
     BUT_ZEROS = "all but numbers that are all zero"
     BUT_CONSTANTS = "all but whole numbers that are all the same"
-    NUMBERS = "numbers"
+    BUT_BOTH = "all but these"
+    NUMBERS = "numbers, unless they are all zero"
+
+    @property
+    def changes_zeros(self) -> bool:
+        """Whether numbers are changed that are all zero."""
+        return self in {Alteration.ALL, Alteration.BUT_CONSTANTS}
+
+    @property
+    def changes_constants(self) -> bool:
+        """Whether whole numbers are changed that are all the same."""
+        return self in {Alteration.ALL, Alteration.BUT_ZEROS}
 
 
 @state.without_gradients()
@@ -57,22 +70,26 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
         if path.startswith("inputs") and _is_number(value):
             _change_numbers(value, alteration)
         elif path.startswith("inputs") and alteration is not Alteration.NUMBERS:
-            _move(value, constant=alteration in {Alteration.ALL, Alteration.BUT_ZEROS})
+            _move(value, constant=alteration.changes_constants)
         elif not path.startswith("inputs") and mode is Mode.TRAINING and _is_number(value):
             value.mul_(_factors(value, _FACTORS))
 
 
-def left_alone(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> tuple[str, ...]:
-    """Change inputs (`alter`), and name those of which something is what it was."""
-    before = Snapshot.of(loaded)
-    alter(loaded, alteration, mode)
-    changed = before.changes()
-    tensors = {path: e for path, e in inputs_of(loaded).items() if isinstance(e, torch.Tensor)}
+def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
+    """Name inputs of which something is as before after an alteration; they stay as they are."""
+    other = loaded.with_inputs(partial(tree_map_only, torch.Tensor, _own))
+    alter(other, alteration, Mode.INFERENCE)
+    before, now = inputs_of(loaded), inputs_of(other)
+    tensors = {path: each for path, each in now.items() if isinstance(each, torch.Tensor)}
     return tuple(
         path if each.layout is torch.strided else f"{path}: indices"
         for path, each in tensors.items()
-        if each.numel() and (CHANGE + path not in changed or each.layout is not torch.strided)
+        if each.layout is not torch.strided or (each.numel() and is_like(before[path], each))
     )
+
+
+def _own(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().clone()
 
 
 def _written(tensor: torch.Tensor) -> torch.Tensor:
@@ -87,7 +104,7 @@ def _written(tensor: torch.Tensor) -> torch.Tensor:
 def _change_numbers(value: torch.Tensor, alteration: Alteration) -> None:
     if _is_added_mask(value) and alteration is not Alteration.NUMBERS:
         _move(value, constant=False)
-    elif alteration is Alteration.ALL and not bool(value.any()):
+    elif alteration.changes_zeros and not bool(value.any()):
         value.copy_(_factors(value, _INSTEAD_OF_ZERO))
     else:
         value.mul_(_factors(value, _signed(value)))

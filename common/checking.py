@@ -67,8 +67,8 @@ class Checks:
             )
         if seldom:
             hidden.append(
-                f"what rounding seldom does explains {len(seldom)} results, one of them "
-                f"{seldom[0]}: smaller errors don't show there"
+                f"{len(seldom)} results are farther from eager's than rounding usually takes them, "
+                f"{seldom[0]} one of them: smaller errors don't show there"
             )
         return (*self.unchecked, *hidden)
 

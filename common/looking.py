@@ -75,7 +75,7 @@ class Look:
         found: output, or in training loss and gradients, and what of the state has changed.
         updates: by parameter, what is wrong with what the optimizer's step made of its gradient.
         draws: whether one of torch's generators is another one afterwards.
-        rewritten: paths of changes of parameters and inputs that are more than rounding of these.
+        rewritten: paths of changes that are more than rounding of what was there.
         aliases: results of inference that lie in the storage of a parameter, buffer or input, as
             pairs of paths.
     """
@@ -224,12 +224,16 @@ _AS_NEAR = 1.25
 def _wrong_update(before: object, weight: nn.Parameter) -> str | None:
     if not isinstance(before, torch.Tensor) or before.shape != weight.shape:
         return "the model has put another in its place"
-    now, wanted = weight.detach(), _updated(before, weight.grad)
+    now, gradient = weight.detach(), weight.grad
+    if now.is_complex():
+        now, before = torch.view_as_real(now), torch.view_as_real(before)
+        gradient = None if gradient is None else torch.view_as_real(gradient.resolve_conj())
+    wanted = _updated(before, gradient)
     if torch.equal(now, wanted):
         return None
     update = (wanted.double() - before.double()).nan_to_num()
     error = (now.double() - wanted.double()).nan_to_num()
-    exact = _updated(before.double(), weight.grad)
+    exact = _updated(before.double(), gradient)
     off, eagers = ((each.double() - exact).abs().nan_to_num() for each in (now, wanted))
     error = torch.where(off <= _AS_NEAR * eagers, 0.0, error)
     size = before.double().abs() + update.abs()

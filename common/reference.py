@@ -23,14 +23,14 @@ from dynamometer.dynamo.accuracy import (
     is_gradient,
     wanders,
 )
-from dynamometer.dynamo.deviation import COARSE, multiples_of
+from dynamometer.dynamo.deviation import COARSE, IN_HALF, multiples_of
 from dynamometer.dynamo.expected import Expected, are_identical
 from dynamometer.dynamo.numbers import is_all_nan
 from dynamometer.dynamo.rounding import DrawsOf, OtherKernels, change_of
 from dynamometer.results.cases import Dtype, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from dynamometer.common.looking import Settings
@@ -44,7 +44,7 @@ FEWEST_RUNS, MOST_RUNS = 2, 16
 rounding decides which activation is cut off, or which value is the largest; some of 16 show it."""
 
 COARSE_RUNS = 8
-"""Likewise before it is accused, off by `deviation.COARSE` times as much."""
+"""Runs of eager that are off by `deviation.COARSE` times as much, before an arm is accused."""
 
 _BY_FAR = 10.0
 """Tolerances that two results must differ by for one not to pass for the other."""
@@ -134,19 +134,14 @@ class Reference:
         self.left_alone: tuple[str, ...] = ()
         self._expected: dict[Call, Expected] = {}
         self._runs = self._runs_made = 0
+        self._coarsened: frozenset[Call] = frozenset()
         own = self._fresh()
         start, attributes = Snapshot.of(own.loaded), attributes_of(own.loaded)
         self._eager = {
             call: make_call(own, start, call, settings) for call in (Call.FIRST, Call.SECOND)
         }
-        self._unchecked = tuple(
-            f"{path}: a plain attribute, which a call writes"
-            for path in written(attributes, attributes_of(own.loaded))
-        )
-        undecided = undecided_weights(own.loaded) if own.mode is Mode.INFERENCE else []
-        if undecided:
-            many = f" and {len(undecided) - 1} more" if len(undecided) > 1 else ""
-            self._unchecked += (f"{undecided[0]}{many}: all zeros or ones, and could be left out",)
+        self._unchecked = _beyond_calls(own, written(attributes, attributes_of(own.loaded)))
+        del attributes
         first, second = self._eager.values()
         self._keeps_no_state = first.is_like(second)
         if self._keeps_no_state:  # one copy will do for both
@@ -233,9 +228,9 @@ class Reference:
             return judged
         self._grow()
         judged = self._compare(call, found)
-        if not judged.may_be_rounding or self.settings.multiples.coarse is None:
+        if not judged.may_be_rounding or self.settings.multiples is IN_HALF:
             return judged
-        self._coarsen()
+        self._coarsen(call)
         return self._compare(call, found)
 
     def _compare(self, call: Call, found: Leaves) -> Comparison:
@@ -262,21 +257,24 @@ class Reference:
     def _grow(self) -> None:
         """Make as many runs as there are to be before an arm is accused."""
         while self._runs < MOST_RUNS:
-            self._take_into_account()
+            with self._announced():
+                run = self._another_run()
+            if run:
+                self._expected = {
+                    call: expected.with_run(run[call]) for call, expected in self._expected.items()
+                }
 
-    def _coarsen(self) -> None:
-        """Likewise of coarse runs."""
-        while self._runs < MOST_RUNS + COARSE_RUNS:
-            self._take_into_account(coarse=True)
-
-    def _take_into_account(self, *, coarse: bool = False) -> None:
-        with self._announced():
-            run = self._another_run(COARSE if coarse else 1.0)
-        if run:
-            self._expected = {
-                call: expected.with_run(run[call], coarse=coarse)
-                for call, expected in self._expected.items()
-            }
+    def _coarsen(self, call: Call) -> None:
+        """Make coarse runs, and keep of them what a call comes to."""
+        if call in self._coarsened:
+            return
+        self._coarsened |= {call}
+        for _ in range(COARSE_RUNS):
+            with self._announced():
+                run = self._another_run(COARSE)
+            if run:
+                expected = self._expected[call]
+                self._expected[call] = expected.with_run(run[call], coarse=True)
 
     def _another_run(self, times: float = 1.0) -> dict[Call, Leaves]:
         """Run eager with other roundings; nothing where the model refuses the inputs.
@@ -315,10 +313,10 @@ class Reference:
             if _without_numbers(found.found) - _without_numbers(self._eager[Call.FIRST].found):
                 continue
             self._eager[Call.ALTERED], self.settings = found, settings
-            other = self._fresh()
-            self.left_alone = left_alone(other.loaded, alteration, other.mode)
             self._expected = {}
             self._runs = self._runs_made = 0
+            start.restore()
+            self.left_alone = left_alone(own.loaded, alteration)
             return
 
     def _require_same(self, call: Call, found: Look) -> None:
@@ -333,6 +331,21 @@ class Reference:
         self._begin()
         call = Call.FIRST if call not in self._expected else call
         return wanders(self._expected[call], found.found, self.settings.tolerance)
+
+
+def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:
+    """Say what no call of an arm can show to be wrong."""
+    # In training gradients say whether a weight is used.
+    undecided = undecided_weights(step.loaded) if step.mode is Mode.INFERENCE else []
+    found = {
+        "plain attributes, which a call writes": attributes,
+        "all zeros or ones, and could be left out": undecided,
+    }
+    return tuple(
+        f"{paths[0]}{f' and {len(paths) - 1} more' if len(paths) > 1 else ''}: {why}"
+        for why, paths in found.items()
+        if paths
+    )
 
 
 def _without_numbers(found: Leaves) -> set[str]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_leaves
 
 from dynamometer.common.steps import own_module
 from dynamometer.dynamo import leaves, state
@@ -71,7 +70,15 @@ class Snapshot:
             path
             for path, leaf in changes.items()
             if not _is_rounding(self.kept.get(path.removeprefix(CHANGE)), leaf.value)
+            and not self._was_zero_buffer(path.removeprefix(CHANGE))
         )
+
+    def _was_zero_buffer(self, path: str) -> bool:
+        """Tell of a buffer whether eager may have written to it what was there: sums of zero."""
+        before = self.kept.get(path)
+        if not path.startswith("buffers") or not isinstance(before, torch.Tensor):
+            return False
+        return has_arithmetic(before) and not bool(before.any())
 
     def restore(self) -> None:
         """Put back in place whatever still has the form it had."""
@@ -117,14 +124,13 @@ Attributes = dict[str, list[tuple[torch.Tensor, int]]]
 
 
 def attributes_of(loaded: LoadedModel) -> Attributes:
-    """Give what a model keeps beside its parameters and buffers."""
+    """Give what a model keeps beside its parameters and buffers, be it in a list or by name."""
     own = vars(nn.Module())
     return {
         f"attributes.{prefix}.{name}".replace("..", "."): tensors
         for prefix, module in own_module(loaded.module).named_modules()
         for name, value in vars(module).items()
-        if name not in own
-        and (tensors := [(each, _version(each)) for each in tree_leaves(value) if _is_plain(each)])
+        if name not in own and (tensors := [(each, _version(each)) for each in _tensors_in(value)])
     }
 
 
@@ -137,8 +143,15 @@ def written(before: Attributes, now: Attributes) -> list[str]:
     return [path for path in known | found if known.get(path) != found.get(path)]
 
 
-def _is_plain(value: object) -> bool:
-    return isinstance(value, torch.Tensor) and not isinstance(value, nn.Parameter)
+def _tensors_in(value: object) -> list[torch.Tensor]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    values = value if isinstance(value, list | tuple) else [value]
+    return [
+        each
+        for each in values
+        if isinstance(each, torch.Tensor) and not isinstance(each, nn.Parameter)
+    ]
 
 
 def _version(tensor: torch.Tensor) -> int:
@@ -148,12 +161,13 @@ def _version(tensor: torch.Tensor) -> int:
 def undecided_weights(loaded: LoadedModel) -> list[str]:
     """Name parameters that are all zeros or all ones, as layers have them when they are created."""
     named = own_module(loaded.module).named_parameters()
-    strided = {name: each for name, each in named if each.layout is torch.strided}
-    return [
-        f"parameters.{name}"
-        for name, each in strided.items()
-        if each.numel() > 1 and any(bool((each == value).all()) for value in (0, 1))
-    ]
+    return [f"parameters.{name}" for name, each in named if _is_undecided(each)]
+
+
+def _is_undecided(weight: torch.Tensor) -> bool:
+    with suppress(RuntimeError):  # of a tensor that wraps others, or a nested one
+        return weight.numel() > 0 and any(bool((weight == value).all()) for value in (0, 1))
+    return False
 
 
 def inputs_of(loaded: LoadedModel) -> dict[str, object]:
@@ -203,6 +217,13 @@ def _dense(tensor: torch.Tensor) -> torch.Tensor:
         return tensor
     kept: torch.Tensor = leaves.keep(tensor).value
     return kept
+
+
+def is_like(one: object, other: torch.Tensor) -> bool:
+    """Tell whether something is a tensor of one kind with another, and equal to it."""
+    if not isinstance(one, torch.Tensor) or _kind(one) != _kind(other):
+        return False
+    return one.is_nested or _are_equal(one, other)
 
 
 def _are_equal(one: torch.Tensor, other: torch.Tensor) -> bool:

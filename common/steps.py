@@ -286,7 +286,8 @@ def nudged(loaded: LoadedModel, share: float, seed: int) -> LoadedModel:
     """
     generator = torch.Generator().manual_seed(seed)
     numbers = [*loaded.module.parameters(), *_float_inputs(loaded)]
-    real = [each for each in numbers if each.is_floating_point() and each.itemsize > 1]
+    real = [torch.view_as_real(e.resolve_conj()) if e.is_complex() else e for e in numbers]
+    real = [each for each in real if each.is_floating_point() and each.itemsize > 1]
     only_whole = all(bool((each == each.round()).all()) for each in real)
     change = partial(nudge, share=share, generator=generator, whole=only_whole)
     own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, change))
@@ -299,7 +300,7 @@ def nudged(loaded: LoadedModel, share: float, seed: int) -> LoadedModel:
 def _float_inputs(loaded: LoadedModel) -> list[torch.Tensor]:
     every = tree_leaves([(each.args, dict(each.kwargs)) for each in loaded.calls])
     tensors = [each for each in every if isinstance(each, torch.Tensor)]
-    return [each for each in tensors if each.is_floating_point()]
+    return [each for each in tensors if each.is_floating_point() or each.is_complex()]
 
 
 def in_float64(loaded: LoadedModel) -> LoadedModel:

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from dynamometer.dynamo.deviation import (
+    COARSE,
     IN_FLOAT32,
     IN_HALF,
     LARGEST_MEAN_SQUARE,
     MOST_ROUNDING,
     NOTHING,
+    SHOW_RARE,
     Deviation,
 )
 from dynamometer.dynamo.expected import are_equal, no_change
@@ -297,17 +299,15 @@ def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allo
         nearest = _nearest(known.unlike, eager, actual, allowed.multiples)
         if not _deviation(known, nearest, actual, allowed).problem(tolerance):
             return Comparison(loose={path: _relative(known.unlike.values, eager)})
-    rare = _explained_by_coarse_runs(known, actual, allowed, tolerance) if problem else None
-    if rare:
-        found, problem = rare, None
-    if problem:
+    is_rare = bool(problem) and _is_explained_by_coarse_runs(known, actual, allowed, tolerance)
+    if problem and not is_rare:
         return _accusation(problem, may_be_rounding=not found.is_hopeless)
     if known.is_zero:
         return Comparison()
     error, share = _relative(eager, actual), found.rounding_share
     if known.eager.resolution is not None and known.centre.size:
         share = max(share, root_mean_square(known.eager.resolution) / known.centre.size)
-    hides = share > MOST_ROUNDING or (error > tolerance and (rare or found.is_rare))
+    hides = is_rare or share > MOST_ROUNDING or (error > tolerance and found.is_rare)
     return Comparison(loose={path: share}) if hides else Comparison(error)
 
 
@@ -318,16 +318,18 @@ def _deviation(known: Known, centre: Centre, actual: torch.Tensor, allowed: Allo
     )
 
 
-def _explained_by_coarse_runs(
+def _is_explained_by_coarse_runs(
     known: Known, actual: torch.Tensor, allowed: Allowed, tolerance: float
-) -> Deviation | None:
-    """Give the deviation beside coarse runs, if these aren't mostly rounding and explain it."""
-    if known.centre is None or known.coarse is None or allowed.multiples.coarse is None:
-        return None
-    coarse = replace(allowed, multiples=allowed.multiples.coarse)
+) -> bool:
+    """Tell whether what rounding does now and then explains it; not where these runs are chaos."""
+    if known.centre is None or known.spread is None or known.coarse is None:
+        return False
+    if known.coarse.overall > LARGEST_MEAN_SQUARE * known.centre.size:
+        return False
+    show_rare = known.coarse.overall > SHOW_RARE * COARSE * known.spread.overall
+    coarse = replace(allowed, multiples=allowed.multiples.of_coarse_runs(show_rare=show_rare))
     found = _deviation(replace(known, spread=known.coarse), known.centre, actual, coarse)
-    is_coarse = found.rounding_share > LARGEST_MEAN_SQUARE
-    return None if is_coarse or found.problem(tolerance) else found
+    return not found.problem(tolerance)
 
 
 def _nearest(

@@ -35,7 +35,7 @@ class Known:
             or computed something else; `None` of what is not of floating point.
         spread: how far runs of eager are from the centre; `None` without any.
         coarse: how far runs are that are off by more (`deviation.COARSE`); `None` without any.
-        others: of integers, what runs gave that differ from eager's.
+        others: of integers, what runs gave that differ from eager's; not coarse ones.
         unlike: float64's values, where they are no referee: low precision may be off by the same
             again and again, and an arm that isn't is right.
         beyond: float64's values, where eager overflows and they don't.
@@ -71,6 +71,8 @@ class Known:
         if run is None or not _are_alike(self.eager.value, run.value):
             return self
         if self.centre is None:
+            if coarse:
+                return self
             same_again = torch.equal(self.eager.value, run.value)
             return self if same_again else replace(self, others=(*self.others, run.value))
         found = Distance.between(self.centre, run.value)

@@ -62,9 +62,10 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not a
     by, that is little; but a model may compute constants so, as frequencies of positions, whose
     error counts thousandfold far from the origin.
 
-    What batch normalisation sums is off by a few roundings of its size, the same for all of a
-    channel. On CPUs eager sums in float64, and errors of single terms cancel in the mean of a
-    hundred thousand; those of partial sums in float32 don't.
+    What batch normalisation sums in training is off by a few roundings of its size, the same for
+    all of a channel, so that running means and gradients of weights and biases are. On CPUs eager
+    sums in float64, and errors of single terms cancel in the mean of a hundred thousand; those of
+    partial sums in float32 don't.
     """
 
     supports_higher_order_operators = True
@@ -83,7 +84,8 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not a
     ) -> Any:
         """Call an operator, and have it round in another way."""
         name = _name_of(func)
-        if name in _SUM_OVER_CHANNELS and args[0].dtype is torch.float32:
+        trains = _SUM_OVER_CHANNELS.get(name)
+        if trains is not None and args[trains] and args[0].dtype is torch.float32:
             args = (self._with_other_means(args[0]), *args[1:])
         found = func(*args, **dict(kwargs or {}))
         if name not in _ROUNDED_BY_LIBRARIES or not isinstance(found, torch.Tensor):
@@ -94,7 +96,7 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not a
         return found.copy_(rounded) if args and found is args[0] else rounded
 
     def _with_other_means(self, values: torch.Tensor) -> torch.Tensor:
-        """Shift the values of a channel, which has dimension 1, by few roundings of their size."""
+        """Shift the values of a channel, which has dimension 1, by few roundings of its size."""
         dimensions = [index for index in range(values.dim()) if index != 1]
         size = values.square().mean(dimensions, keepdim=True).sqrt()
         return values + _ROUNDINGS_IN_FLOAT32 * size * self._errors(size)
@@ -119,7 +121,8 @@ _ROUNDED_BY_LIBRARIES = frozenset({
     "sigmoid", "silu", "sin", "sinh", "softplus", "tan", "tanh",
 })  # fmt: skip
 
-_SUM_OVER_CHANNELS = frozenset({"native_batch_norm", "native_batch_norm_backward"})
+_SUM_OVER_CHANNELS = {"native_batch_norm": 5, "native_batch_norm_backward": 7}
+"""Operators, each with the place of the argument that says whether it is training."""
 
 
 class DrawsOf(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annotated by torch

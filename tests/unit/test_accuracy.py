@@ -449,7 +449,7 @@ def test_what_coarse_runs_do_now_and_then_an_arm_may_do() -> None:
     """It isn't larger there, only more frequent; at another place, too."""
     values = normal(1000)
     fine = [rounded(values, 1e-7, seed) for seed in range(16)]
-    coarse = [cut_off(rounded(values, 16e-7, seed), 10 * seed) for seed in range(4)]
+    coarse = [cut_off(rounded(values, 32e-7, seed), 10 * seed) for seed in range(4)]
     arm = cut_off(values, 55)
     assert compare(values, arm, runs=fine, truth=values.double()).mismatch
     found = compare(values, arm, runs=fine, coarse=coarse, truth=values.double())
@@ -462,16 +462,17 @@ def test_what_no_coarse_run_does_an_arm_may_not_do(by: float) -> None:
     """Neither by far more, nor as smooth an error as coarse runs have with none of it."""
     values = normal(1000)
     fine = [rounded(values, 1e-7, seed) for seed in range(16)]
-    coarse = [cut_off(rounded(values, 16e-7, seed), 10 * seed) for seed in range(4)]
+    coarse = [cut_off(rounded(values, 32e-7, seed), 10 * seed) for seed in range(4)]
     given: Any = {"runs": fine, "coarse": coarse, "truth": values.double()}
     assert compare(values, cut_off(values, 55, by), **given).mismatch
     assert compare(values, values * 1.01, **given).mismatch
-    smooth: Any = {**given, "coarse": [rounded(values, 16e-7, seed) for seed in range(8)]}
+    smooth: Any = {**given, "coarse": [rounded(values, 32e-7, seed) for seed in range(8)]}
     assert compare(values, cut_off(values, 55), **smooth).mismatch
+    assert compare(values, cut_off(values, 55, 0.01), **smooth).mismatch
 
 
 def test_coarse_runs_of_what_is_mostly_rounding_say_nothing() -> None:
-    """Sixteen times as much would be all there is."""
+    """So many times as much would be all there is."""
     values = normal(1000)
     fine = [rounded(values, 0.01, seed) for seed in range(16)]
     coarse = [rounded(values, 1.0, seed) for seed in range(8)]

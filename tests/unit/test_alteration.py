@@ -12,7 +12,7 @@ from torch import nn
 from dynamometer.common.alteration import Alteration, left_alone
 from dynamometer.common.checking import Checks
 from dynamometer.common.suite import LoadedModel
-from dynamometer.results.cases import Mode
+from dynamometer.results.cases import Dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ def test_indices_of_sparse_inputs_are_named() -> None:
     """Of these the values alone change."""
     matrix = torch.eye(8).to_sparse()
     model = LoadedModel(module=nn.Linear(8, 8), args=(matrix, torch.ones(3), torch.ones(0)))
-    named = left_alone(model, Alteration.ALL, Mode.INFERENCE)
+    named = left_alone(model, Alteration.ALL)
     assert named == ("inputs.args[0]: indices",)
 
 
@@ -105,3 +105,11 @@ def test_eager_that_fails_on_numbers_instead_of_zeros_is_given_zeros() -> None:
     found = judge(Root(), X[0, :, 0], zeros, arm=keeping(1))
     assert isinstance(found, Checks)
     assert found.reservations == ("other values of inputs.args[1]",)
+
+
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.BFLOAT16])
+def test_a_mask_that_rounding_changes_is_a_mask(dtype: Dtype) -> None:
+    """-1e4 is -9984 in bfloat16, and other runs of eager may have others."""
+    found = judge(Scores(), X, padding(-1e4), ROWS, arm=keeping(1), dtype=dtype)
+    assert isinstance(found, str)
+    assert found.startswith("call on other inputs: output")

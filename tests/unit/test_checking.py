@@ -1315,8 +1315,7 @@ def test_plain_attributes_that_a_call_writes_are_named() -> None:
 
     checks = assert_right(judge(Keeps(), torch.randn(8)))
     assert checks.reservations == (
-        "attributes.seen: a plain attribute, which a call writes",
-        "attributes.penalty: a plain attribute, which a call writes",
+        "attributes.seen and 1 more: plain attributes, which a call writes",
     )
 
 
@@ -1332,3 +1331,38 @@ def test_weights_that_make_no_difference_are_named() -> None:
 
 def _normalised(x: torch.Tensor) -> torch.Tensor:
     return nn.functional.layer_norm(x, x.shape[-1:])
+
+
+def test_a_gain_of_zero_is_named() -> None:
+    """The branch that it ends could be left out."""
+
+    class Gated(nn.Linear):
+        def __init__(self) -> None:
+            super().__init__(16, 16)
+            self.gain = nn.Parameter(torch.zeros(1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.gain * super().forward(x)
+
+    checks = assert_right(judge(Gated(), torch.randn(*ROW), arm=lambda _: lambda x: x * 1))
+    assert checks.reservations == ("parameters.gain: all zeros or ones, and could be left out",)
+
+
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_both_parts_of_a_complex_weight_are_trained(part: str) -> None:
+    """An optimizer's step that leaves one of them is none."""
+
+    def half(update: Callable[[], object]) -> Callable[[], object]:
+        (group,) = update.__self__.param_groups  # type: ignore[attr-defined]  # an optimizer's
+
+        @torch.no_grad()
+        def step() -> None:
+            for weight in group["params"]:
+                own = getattr(weight, part)
+                own -= group["lr"] * getattr(weight.grad, part)
+
+        return step
+
+    x = torch.randn(32, 64, dtype=torch.complex64)
+    found = judge(Complex(), x, mode=TRAINING, optimizer=half)
+    assert_wrong(found, "parameters.weight: the optimizer's step")
