@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 import torch
 
 from dynamometer.dynamo.deviation import (
-    COARSE,
+    IN_COARSE_RUNS,
     IN_FLOAT32,
     IN_HALF,
     LARGEST_MEAN_SQUARE,
     MOST_ROUNDING,
     NOTHING,
-    SHOW_RARE,
     Deviation,
 )
 from dynamometer.dynamo.expected import are_equal, no_change
@@ -322,12 +321,11 @@ def _is_explained_by_coarse_runs(
     known: Known, actual: torch.Tensor, allowed: Allowed, tolerance: float
 ) -> bool:
     """Tell whether what rounding does now and then explains it; not where these runs are chaos."""
-    if known.centre is None or known.spread is None or known.coarse is None:
+    if known.centre is None or known.coarse is None:
         return False
     if known.coarse.overall > LARGEST_MEAN_SQUARE * known.centre.size:
         return False
-    show_rare = known.coarse.overall > SHOW_RARE * COARSE * known.spread.overall
-    coarse = replace(allowed, multiples=allowed.multiples.of_coarse_runs(show_rare=show_rare))
+    coarse = replace(allowed, multiples=IN_COARSE_RUNS)
     found = _deviation(replace(known, spread=known.coarse), known.centre, actual, coarse)
     return not found.problem(tolerance)
 
