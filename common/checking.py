@@ -66,9 +66,10 @@ class Checks:
                 f"by {often[worst]:.0%}: smaller errors don't show there"
             )
         if seldom:
+            more = f" and {len(seldom) - 1} more" if len(seldom) > 1 else ""
             hidden.append(
-                f"{len(seldom)} results are farther from eager's than rounding usually takes them, "
-                f"{seldom[0]} one of them: smaller errors don't show there"
+                f"farther from eager's than rounding usually takes them: {seldom[0]}{more}; "
+                "smaller errors don't show there"
             )
         return (*self.unchecked, *hidden)
 
