@@ -22,6 +22,7 @@ from dynamometer.common.steps import LEARNING_RATE, LOSS_FACTOR, make_optimizer,
 from dynamometer.dynamo import leaves, state
 from dynamometer.dynamo.deviation import IN_FLOAT32, Multiples
 from dynamometer.dynamo.expected import are_identical
+from dynamometer.dynamo.numbers import as_real
 from dynamometer.results.cases import Mode
 
 if TYPE_CHECKING:
@@ -224,10 +225,8 @@ _AS_NEAR = 1.25
 def _wrong_update(before: object, weight: nn.Parameter) -> str | None:
     if not isinstance(before, torch.Tensor) or before.shape != weight.shape:
         return "the model has put another in its place"
-    now, gradient = weight.detach(), weight.grad
-    if now.is_complex():
-        now, before = torch.view_as_real(now), torch.view_as_real(before)
-        gradient = None if gradient is None else torch.view_as_real(gradient.resolve_conj())
+    now, before = as_real(weight.detach()), as_real(before)
+    gradient = None if weight.grad is None else as_real(weight.grad)
     wanted = _updated(before, gradient)
     if torch.equal(now, wanted):
         return None

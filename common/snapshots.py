@@ -184,10 +184,10 @@ def _change(before: object, now: object) -> Leaf | None:
     if not isinstance(now, torch.Tensor):
         unchanged = before is now or (type(before) is type(now) and bool(before == now))
         return None if unchanged else leaves.keep(now)
+    if is_like(before, now):
+        return None
     if not isinstance(before, torch.Tensor) or _kind(before) != _kind(now):
         return leaves.keep(now)
-    if before.is_nested or _are_equal(before, now):
-        return None  # a nested tensor's size is its own; those of inputs don't change in place
     return difference(before, now)
 
 
@@ -220,7 +220,10 @@ def _dense(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def is_like(one: object, other: torch.Tensor) -> bool:
-    """Tell whether something is a tensor of one kind with another, and equal to it."""
+    """Tell whether something is a tensor of one kind with another, and equal to it.
+
+    A nested tensor's size is its own, and those of inputs don't change in place.
+    """
     if not isinstance(one, torch.Tensor) or _kind(one) != _kind(other):
         return False
     return one.is_nested or _are_equal(one, other)
@@ -272,5 +275,5 @@ def distinct(tensor: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
 def _put_back(now: object, kept: object) -> None:
     if not isinstance(now, torch.Tensor) or not isinstance(kept, torch.Tensor):
         return
-    if _kind(now) == _kind(kept) and not now.is_nested and not _are_equal(now, kept):
+    if _kind(now) == _kind(kept) and not is_like(kept, now):
         distinct(now, of=now).copy_(distinct(kept, of=now))

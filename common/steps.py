@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from dynamometer.common.outcome import SkippedError
 from dynamometer.dynamo import state
 from dynamometer.dynamo.leaves import by_path
+from dynamometer.dynamo.numbers import as_real
 from dynamometer.dynamo.rounding import nudge
 from dynamometer.results.cases import Dtype, Mode
 
@@ -286,8 +287,9 @@ def nudged(loaded: LoadedModel, share: float, seed: int) -> LoadedModel:
     """
     generator = torch.Generator().manual_seed(seed)
     numbers = [*loaded.module.parameters(), *_float_inputs(loaded)]
-    real = [torch.view_as_real(e.resolve_conj()) if e.is_complex() else e for e in numbers]
-    real = [each for each in real if each.is_floating_point() and each.itemsize > 1]
+    real = [
+        each for each in map(as_real, numbers) if each.is_floating_point() and each.itemsize > 1
+    ]
     only_whole = all(bool((each == each.round()).all()) for each in real)
     change = partial(nudge, share=share, generator=generator, whole=only_whole)
     own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, change))

@@ -94,3 +94,8 @@ def is_all_nan(values: torch.Tensor) -> bool:
 def _all_finite(values: torch.Tensor) -> bool:
     """Tell whether all elements are finite; the sum is, if they are, and is found much faster."""
     return math.isfinite(float(values.sum())) or bool(values.isfinite().all())
+
+
+def as_real(tensor: torch.Tensor) -> torch.Tensor:
+    """Give a view of complex numbers as pairs of real ones; what is real as it is."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor

@@ -8,6 +8,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
+from dynamometer.dynamo.numbers import as_real
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -41,7 +43,7 @@ def nudge(
         generator: on the CPU; the model's own draws are left alone.
     """
     if tensor.is_complex() and tensor.layout is torch.strided:
-        parts = nudge(torch.view_as_real(tensor.resolve_conj()), share, generator, whole=whole)
+        parts = nudge(as_real(tensor), share, generator, whole=whole)
         return torch.view_as_complex(parts.detach()).requires_grad_(tensor.requires_grad)
     if not tensor.is_floating_point() or tensor.layout is not torch.strided or tensor.itemsize == 1:
         return tensor

@@ -1263,23 +1263,34 @@ def test_complex_numbers_are_rounded_as_well(mode: Mode) -> None:
     assert_wrong(wrong, "loss" if mode is TRAINING else "output")
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_step_may_be_rounded_up_where_eager_rounds_down(seed: int) -> None:
-    """In float16 an update often ends half way between two numbers."""
+def stepping(
+    change: Callable[[torch.Tensor, torch.Tensor, float], None],
+) -> Callable[[Callable[[], object]], Callable[[], object]]:
+    """Make an optimizer's step that changes each weight by its gradient and the rate."""
 
-    def in_float64(update: Callable[[], object]) -> Callable[[], object]:
+    def compiled(update: Callable[[], object]) -> Callable[[], object]:
         (group,) = update.__self__.param_groups  # type: ignore[attr-defined]  # an optimizer's
 
         @torch.no_grad()
         def step() -> None:
             for weight in group["params"]:
-                weight.copy_(weight.double() - group["lr"] * weight.grad.double())
+                change(weight, weight.grad, group["lr"])
 
         return step
 
+    return compiled
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_step_may_be_rounded_up_where_eager_rounds_down(seed: int) -> None:
+    """In float16 an update often ends half way between two numbers."""
+
+    def in_float64(weight: torch.Tensor, gradient: torch.Tensor, rate: float) -> None:
+        weight.copy_(weight.double() - rate * gradient.double())
+
     torch.manual_seed(seed)
     given: Any = {"mode": TRAINING, "dtype": Dtype.FLOAT16}
-    assert_right(judge(layers(), torch.randn(*ROW), optimizer=in_float64, **given))
+    assert_right(judge(layers(), torch.randn(*ROW), optimizer=stepping(in_float64), **given))
     nothing = judge(layers(), torch.randn(*ROW), optimizer=lambda _: lambda: None, **given)
     assert_wrong(nothing, "the optimizer's step changed it by 0 ")
 
@@ -1360,17 +1371,10 @@ def test_a_gain_of_zero_is_named() -> None:
 def test_both_parts_of_a_complex_weight_are_trained(part: str) -> None:
     """An optimizer's step that leaves one of them is none."""
 
-    def half(update: Callable[[], object]) -> Callable[[], object]:
-        (group,) = update.__self__.param_groups  # type: ignore[attr-defined]  # an optimizer's
-
-        @torch.no_grad()
-        def step() -> None:
-            for weight in group["params"]:
-                own = getattr(weight, part)
-                own -= group["lr"] * getattr(weight.grad, part)
-
-        return step
+    def half(weight: torch.Tensor, gradient: torch.Tensor, rate: float) -> None:
+        own = getattr(weight, part)
+        own -= rate * getattr(gradient, part)
 
     x = torch.randn(32, 64, dtype=torch.complex64)
-    found = judge(Complex(), x, mode=TRAINING, optimizer=half)
+    found = judge(Complex(), x, mode=TRAINING, optimizer=stepping(half))
     assert_wrong(found, "parameters.weight: the optimizer's step")
