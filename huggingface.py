@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dynamometer.common.suite import Suite
+    from dynamometer.common.interfaces.suite import Suite
 
 
 def open_suite(options: Mapping[str, str]) -> Suite:
     """Give the suite; it takes no options."""
-    from dynamometer.models.tables import TableSuite
+    from dynamometer.models.suites.tables import TableSuite
 
     del options
     return TableSuite("huggingface")

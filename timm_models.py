@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dynamometer.common.suite import Suite
+    from dynamometer.common.interfaces.suite import Suite
 
 
 def open_suite(options: Mapping[str, str]) -> Suite:
     """Give the suite: the models of its tables, and with `all` every other architecture too."""
-    from dynamometer.models.timm_names import TimmModels
+    from dynamometer.models.suites.timm_names import TimmModels
 
     return TimmModels(everything=options.get("all") == "yes")
 

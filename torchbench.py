@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dynamometer.common.suite import Suite
+    from dynamometer.common.interfaces.suite import Suite
 
 
 def open_suite(options: Mapping[str, str]) -> Suite:
@@ -22,7 +22,7 @@ def open_suite(options: Mapping[str, str]) -> Suite:
     Raises:
         ValueError: there is no checkout at `torchbench_root`.
     """
-    from dynamometer.models.tables import TableSuite
+    from dynamometer.models.suites.tables import TableSuite
 
     return open_checkout(options) if "torchbench_root" in options else TableSuite("torchbench")
 
@@ -36,7 +36,7 @@ def open_checkout(options: Mapping[str, str]) -> Suite:
     Raises:
         ValueError: there is no checkout at `torchbench_root`, or none is named.
     """
-    from dynamometer.models.torchbench_checkout import TorchBenchCheckout
+    from dynamometer.models.suites.torchbench_checkout import TorchBenchCheckout
 
     if "torchbench_root" not in options:
         msg = "the suite torchbench-checkout needs --torchbench-root DIR"

@@ -31,7 +31,7 @@ STUB = """
 import sys
 if any(word.endswith("dynamobench/torchbench.py") for word in sys.orig_argv):
     sys.path.insert(0, {root!r}); import dynamometer; del sys.path[0]
-    from dynamometer.models.torchvision_schemas import define_missing_schemas
+    from dynamometer.models.builders.torchvision_schemas import define_missing_schemas
     define_missing_schemas()
     import torch
     class NoWeights(dict): pass

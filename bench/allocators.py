@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
-from dynamometer.common.allocator import find_library
+from dynamometer.common.machine.allocator import find_library
 from dynamometer.dynamo.processor import processor_name
-from dynamometer.results import store
-from dynamometer.results.cases import BASELINE, Allocator
-from dynamometer.results.metrics import MINOR_FAULTS
-from dynamometer.results.summary import CaseSummary, summarize_cases
+from dynamometer.results.statistics.summary import CaseSummary, summarize_cases
+from dynamometer.results.store import store
+from dynamometer.results.values.cases import BASELINE, Allocator
+from dynamometer.results.values.metrics import MINOR_FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

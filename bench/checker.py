@@ -32,23 +32,23 @@ from spoiled_cases import CaseToSpoil, build_reference, case_of, load, suite_of
 from spoiling import SPOILINGS, Part, Target
 from their_check import TheirCheck
 
-from dynamometer.common.arms import load_backend
-from dynamometer.common.checking import Checks, check_first_calls, check_later_calls
-from dynamometer.common.outcome import WrongResultError
-from dynamometer.common.snapshots import Snapshot
-from dynamometer.common.steps import make_step
+from dynamometer.common.checking.checking import Checks, check_first_calls, check_later_calls
+from dynamometer.common.checking.snapshots import Snapshot
+from dynamometer.common.checking.steps import make_step
+from dynamometer.common.interfaces.outcome import WrongResultError
+from dynamometer.common.measuring.arms import load_backend
 from dynamometer.dynamo import state
-from dynamometer.results.cases import BASELINE, Case, Dtype, Mode
+from dynamometer.results.values.cases import BASELINE, Case, Dtype, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from spoiling import Spoiling
 
-    from dynamometer.common.reference import Reference
-    from dynamometer.common.steps import Step
-    from dynamometer.common.suite import LoadedModel
-    from dynamometer.results.cases import ModelSpec
+    from dynamometer.common.checking.reference import Reference
+    from dynamometer.common.checking.steps import Step
+    from dynamometer.common.interfaces.suite import LoadedModel
+    from dynamometer.results.values.cases import ModelSpec
 
 MODELS = {
     "torchbench": (

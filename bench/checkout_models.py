@@ -29,13 +29,13 @@ import dynamometer  # noqa: F401  found while its folder is on the path, for the
 sys.path.pop(0)
 sys.path.pop(0)  # and this folder: a model's own imports must not find ours
 
-from dynamometer.models.torchbench_checkout import TorchBenchCheckout
-from dynamometer.results.cases import BASELINE, Case
+from dynamometer.models.suites.torchbench_checkout import TorchBenchCheckout
+from dynamometer.results.values.cases import BASELINE, Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dynamometer.results.cases import ModelSpec
+    from dynamometer.results.values.cases import ModelSpec
 
 Row = dict[str, Any]
 """Keys: model, outcome, reason, batch_size, seconds, load_s, forward_s, peak_bytes, notes."""

@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
-from dynamometer.results import store
-from dynamometer.results.coverage_report import row, summarize
-from dynamometer.results.records import Status
-from dynamometer.results.texts import in_source, place
+from dynamometer.results.reports.coverage_report import row, summarize
+from dynamometer.results.reports.texts import in_source, place
+from dynamometer.results.store import store
+from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dynamometer.results.cases import Case
-    from dynamometer.results.coverage import Coverage
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.coverage import Coverage
 
 COUNTED = (
     "status", "graphs", "graph_calls", "captured_ops", "total_ops", "frames_ok", "frames",

@@ -20,13 +20,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from dynamometer.dynamo.processor import processor_name
-from dynamometer.results import store
-from dynamometer.results.cases import BASELINE
-from dynamometer.results.inference import Verdict
-from dynamometer.results.metrics import LATENCY
-from dynamometer.results.spreads import shared
-from dynamometer.results.summary import CaseSummary, summarize_cases
-from dynamometer.results.verdicts import judge
+from dynamometer.results.statistics.inference import Verdict
+from dynamometer.results.statistics.spreads import shared
+from dynamometer.results.statistics.summary import CaseSummary, summarize_cases
+from dynamometer.results.statistics.verdicts import judge
+from dynamometer.results.store import store
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.metrics import LATENCY
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ("resnet18", "mobilenet_v2", "hf_DistilBert")

@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from dynamometer.dynamo.processor import processor_name
-from dynamometer.results import store
-from dynamometer.results.inference import Replicate, moderated, ratio
-from dynamometer.results.records import Spread
-from dynamometer.results.summary import CaseSummary, summarize_cases
+from dynamometer.results.statistics.inference import Replicate, moderated, ratio
+from dynamometer.results.statistics.summary import CaseSummary, summarize_cases
+from dynamometer.results.store import store
+from dynamometer.results.values.records import Spread
 
 if TYPE_CHECKING:
-    from dynamometer.results.records import Ratio, Record
+    from dynamometer.results.values.records import Ratio, Record
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ("resnet18", "squeezenet1_1", "mobilenet_v2")
@@ -43,10 +43,10 @@ ARM = "ort_arm:onnx_runtime"
 PROBE = """
 import json, statistics, sys, time
 sys.path.insert(0, {root!r}); import dynamometer; del sys.path[0]
-from dynamometer.common.allocator import apply
-from dynamometer.common.plan import Selection, Workload, build_cases, select
+from dynamometer.common.machine.allocator import apply
+from dynamometer.common.planning.plan import Selection, Workload, build_cases, select
 from dynamometer.common.registry import resolve
-from dynamometer.results.cases import Allocator, Scale
+from dynamometer.results.values.cases import Allocator, Scale
 import torch
 apply(Allocator.KEEP)
 suite = resolve("suites", "torchbench")({{}})

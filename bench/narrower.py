@@ -22,14 +22,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
-from dynamometer.results import calibration, metrics, store
-from dynamometer.results.records import Stage, Status
-from dynamometer.results.replicates import log_speedups, of_pair
+from dynamometer.results.statistics import calibration
+from dynamometer.results.statistics.replicates import log_speedups, of_pair
+from dynamometer.results.store import store
+from dynamometer.results.values import metrics
+from dynamometer.results.values.records import Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dynamometer.results.records import Measurement, Record
+    from dynamometer.results.values.records import Measurement, Record
 
 ALIKE = [pair for pair, truth in calibration.PAIRS.items() if truth == 1]
 EAGER = ALIKE[:3]

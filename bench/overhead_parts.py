@@ -23,16 +23,18 @@ from typing import TYPE_CHECKING, Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 import torch
 
-from dynamometer.common import allocator, registry
-from dynamometer.common.plan import Selection, Workload, build_cases, select
-from dynamometer.dynamo import internals, state
+from dynamometer.common import registry
+from dynamometer.common.machine import allocator
+from dynamometer.common.planning.plan import Selection, Workload, build_cases, select
+from dynamometer.dynamo import state
+from dynamometer.dynamo.capture import internals
 from dynamometer.dynamo.processor import processor_name
-from dynamometer.results.cases import Allocator, Mode, Scale
+from dynamometer.results.values.cases import Allocator, Mode, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dynamometer.common.suite import LoadedModel
+    from dynamometer.common.interfaces.suite import LoadedModel
 
 ROUNDS = 60
 WARM_UP_S = 1.0

@@ -21,15 +21,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import simulated
 from simulated import Machine, alarms, called, judged, measured, without_errors
 
-from dynamometer.results.cases import Protocol
-from dynamometer.results.inference import LATENCY_FLOOR, SIGNIFICANT_P
-from dynamometer.results.records import ASSUMED_SPREAD, FORMERLY_ASSUMED, Spread
-from dynamometer.results.scatter import updated
+from dynamometer.results.statistics.inference import LATENCY_FLOOR, SIGNIFICANT_P
+from dynamometer.results.statistics.scatter import updated
+from dynamometer.results.values.cases import Protocol
+from dynamometer.results.values.records import ASSUMED_SPREAD, FORMERLY_ASSUMED, Spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from dynamometer.results.records import Ratio
+    from dynamometer.results.values.records import Ratio
 
     Row = tuple[str, Callable[[float], str]]
 

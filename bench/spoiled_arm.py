@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from spoiling import Part, changed
 
-from dynamometer.common.steps import make_step, own_module
-from dynamometer.dynamo.leaves import by_path
+from dynamometer.common.checking.steps import make_step, own_module
+from dynamometer.dynamo.accuracy.leaves import by_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from spoiling import Spoiling, Target
 
-    from dynamometer.common.steps import Step
-    from dynamometer.common.suite import LoadedModel
-    from dynamometer.results.cases import Mode
+    from dynamometer.common.checking.steps import Step
+    from dynamometer.common.interfaces.suite import LoadedModel
+    from dynamometer.results.values.cases import Mode
 
 
 class SpoiledArm:

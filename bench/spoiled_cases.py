@@ -16,23 +16,24 @@ from spoiled_arm import inputs_by_path
 from spoiling import ANOTHERS, ONE_PARAMETER, Part, Target, changed
 
 from dynamometer.common import registry
-from dynamometer.common.looking import Settings
-from dynamometer.common.reference import reference_of
-from dynamometer.common.shapes import with_other_sizes
-from dynamometer.common.steps import DTYPES, configure, in_float64, make_step, own_module
-from dynamometer.dynamo import accuracy, state
-from dynamometer.dynamo.leaves import by_path
-from dynamometer.dynamo.rounding import DrawsOf
-from dynamometer.results.cases import BASELINE, Case, Dtype, Mode, Scale
+from dynamometer.common.checking.looking import Settings
+from dynamometer.common.checking.reference import reference_of
+from dynamometer.common.checking.shapes import with_other_sizes
+from dynamometer.common.checking.steps import DTYPES, configure, in_float64, make_step, own_module
+from dynamometer.dynamo import state
+from dynamometer.dynamo.accuracy import accuracy
+from dynamometer.dynamo.accuracy.leaves import by_path
+from dynamometer.dynamo.accuracy.rounding import DrawsOf
+from dynamometer.results.values.cases import BASELINE, Case, Dtype, Mode, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from spoiling import Spoiling
 
-    from dynamometer.common.reference import Reference
-    from dynamometer.common.suite import LoadedModel, Suite
-    from dynamometer.results.cases import ModelSpec
+    from dynamometer.common.checking.reference import Reference
+    from dynamometer.common.interfaces.suite import LoadedModel, Suite
+    from dynamometer.results.values.cases import ModelSpec
 
 SHARES = {Dtype.FLOAT32: 0.005, Dtype.BFLOAT16: 0.05, Dtype.AMP: 0.05}
 """Of an element that it must change by at least to be seen, by dtype."""

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import torch
 
-from dynamometer.results.cases import Dtype, Mode
+from dynamometer.results.values.cases import Dtype, Mode
 
 Change = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 """Gives what stands in a tensor's place; it draws from a generator seeded alike in every call."""

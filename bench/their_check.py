@@ -15,15 +15,15 @@ from torch._dynamo.testing import collect_results
 from torch._dynamo.utils import same
 from torch.utils._pytree import tree_map_only
 
-from dynamometer.common.steps import DTYPES, in_float64, make_step, own_module
+from dynamometer.common.checking.steps import DTYPES, in_float64, make_step, own_module
 from dynamometer.dynamo import state
-from dynamometer.dynamo.rounding import DrawsOf
-from dynamometer.results.cases import Dtype, Mode
+from dynamometer.dynamo.accuracy.rounding import DrawsOf
+from dynamometer.results.values.cases import Dtype, Mode
 
 if TYPE_CHECKING:
-    from dynamometer.common.steps import Step
-    from dynamometer.common.suite import LoadedModel
-    from dynamometer.results.cases import Case
+    from dynamometer.common.checking.steps import Step
+    from dynamometer.common.interfaces.suite import LoadedModel
+    from dynamometer.results.values.cases import Case
 
 _ITERATIONS = 2
 _MULTIPLIED = {"yolov3", "GPT2ForSequenceClassification", "BertForMaskedLM"}

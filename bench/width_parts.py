@@ -20,17 +20,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
-from dynamometer.results import store
-from dynamometer.results.cases import BASELINE
-from dynamometer.results.replicates import latencies_in_blocks, log_speedups
-from dynamometer.results.summary import summarize_cases
+from dynamometer.results.statistics.replicates import latencies_in_blocks, log_speedups
+from dynamometer.results.statistics.summary import summarize_cases
+from dynamometer.results.store import store
+from dynamometer.results.values.cases import BASELINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dynamometer.results.inference import Replicate
-    from dynamometer.results.records import Record
-    from dynamometer.results.summary import CaseSummary
+    from dynamometer.results.statistics.inference import Replicate
+    from dynamometer.results.statistics.summary import CaseSummary
+    from dynamometer.results.values.records import Record
 
 FEWEST_REPLICATES = 2
 

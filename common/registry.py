@@ -13,7 +13,7 @@ import sys
 from typing import Any, Literal
 
 from dynamometer.common.errors import UnknownNameError, UsageError
-from dynamometer.results.cases import BASELINE
+from dynamometer.results.values.cases import BASELINE
 
 Kind = Literal["suites", "backends", "experiments", "executors", "sinks"]
 
@@ -23,34 +23,34 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "timm_models": "dynamometer.timm_models:open_suite",
         "torchbench": "dynamometer.torchbench:open_suite",
         "torchbench-checkout": "dynamometer.torchbench:open_checkout",
-        "user": "dynamometer.models.user_models:open_suite",
+        "user": "dynamometer.models.suites.user_models:open_suite",
     },
     "backends": {
-        "aot_eager": "dynamometer.dynamo.backends:aot_eager",
-        "baseline": "dynamometer.dynamo.backends:baseline",
-        "cudagraphs": "dynamometer.dynamo.backends:cudagraphs",
-        "eager": "dynamometer.dynamo.backends:eager",
-        "inductor": "dynamometer.dynamo.inductor:inductor",
-        "ts": "dynamometer.dynamo.backends:torchscript",
+        "aot_eager": "dynamometer.dynamo.backends.backends:aot_eager",
+        "baseline": "dynamometer.dynamo.backends.backends:baseline",
+        "cudagraphs": "dynamometer.dynamo.backends.backends:cudagraphs",
+        "eager": "dynamometer.dynamo.backends.backends:eager",
+        "inductor": "dynamometer.dynamo.backends.inductor:inductor",
+        "ts": "dynamometer.dynamo.backends.backends:torchscript",
     },
     "experiments": {
-        "accuracy": "dynamometer.common.correctness:Accuracy",
-        "apart": "dynamometer.common.apart:Apart",
-        "batch_sizes": "dynamometer.common.batch_sizes:BatchSizes",
-        "coverage": "dynamometer.common.coverage:CoverageOfModels",
-        "fill": "dynamometer.common.fill:Fill",
-        "in_pairs": "dynamometer.common.in_pairs:InPairs",
-        "in_turns": "dynamometer.common.apart:InTurns",
-        "memory": "dynamometer.common.memory:Memory",
-        "naive": "dynamometer.common.naive:Naive",
-        "sizes": "dynamometer.common.sizes:Sizes",
-        "speedup": "dynamometer.common.speedup:Speedup",
-        "toolchain": "dynamometer.common.toolchain:Toolchain",
+        "accuracy": "dynamometer.common.studies.correctness:Accuracy",
+        "apart": "dynamometer.common.studies.apart:Apart",
+        "batch_sizes": "dynamometer.common.studies.batch_sizes:BatchSizes",
+        "coverage": "dynamometer.common.studies.coverage:CoverageOfModels",
+        "fill": "dynamometer.common.studies.fill:Fill",
+        "in_pairs": "dynamometer.common.studies.in_pairs:InPairs",
+        "in_turns": "dynamometer.common.studies.apart:InTurns",
+        "memory": "dynamometer.common.studies.memory:Memory",
+        "naive": "dynamometer.common.studies.naive:Naive",
+        "sizes": "dynamometer.common.studies.sizes:Sizes",
+        "speedup": "dynamometer.common.studies.speedup:Speedup",
+        "toolchain": "dynamometer.common.studies.toolchain:Toolchain",
     },
-    "executors": {"local": "dynamometer.common.executor:LocalExecutor"},
+    "executors": {"local": "dynamometer.common.execution.executor:LocalExecutor"},
     "sinks": {
-        "console": "dynamometer.results.console:Console",
-        "csv": "dynamometer.results.csv_sink:CsvFiles",
+        "console": "dynamometer.results.reports.console:Console",
+        "csv": "dynamometer.results.reports.csv_sink:CsvFiles",
     },
 }
 

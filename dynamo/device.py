@@ -87,7 +87,7 @@ class Cpu:
         return _status_bytes("VmHWM")
 
     def is_disturbed(self) -> bool:
-        """Leave that to the kernel's counters (`common.surroundings`)."""
+        """Leave that to the kernel's counters (`common.machine.surroundings`)."""
         return False
 
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynamometer.dynamo import internals, state
-from dynamometer.dynamo.function import FunctionModule
-from dynamometer.results.explanation import (
+from dynamometer.dynamo import state
+from dynamometer.dynamo.capture import internals
+from dynamometer.dynamo.capture.function import FunctionModule
+from dynamometer.results.reports.guard_words import in_words, readable
+from dynamometer.results.values.explanation import (
     ExplainedBreak,
     Explanation,
     Frame,
@@ -21,7 +23,6 @@ from dynamometer.results.explanation import (
     LeftAlone,
     Operation,
 )
-from dynamometer.results.guard_words import in_words, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -23,8 +23,9 @@ from torch.compiler import (
     substitute_in_graph,
 )
 
-from dynamometer.dynamo import internals, state
-from dynamometer.dynamo.internals import (
+from dynamometer.dynamo import state
+from dynamometer.dynamo.capture import internals
+from dynamometer.dynamo.capture.internals import (
     graph_break,
     mark_dynamic,
     mark_static,

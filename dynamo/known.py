@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynamometer.dynamo.backends import Baseline
-from dynamometer.dynamo.inductor import inductor
+from dynamometer.dynamo.backends.backends import Baseline
+from dynamometer.dynamo.backends.inductor import inductor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

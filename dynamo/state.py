@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from dynamometer.results.cases import Mode
+from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

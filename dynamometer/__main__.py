@@ -15,7 +15,7 @@ def main(suite: str | None = None) -> int:
         suite: name of the suite a script stands for; `None` for the whole command.
     """
     try:
-        from dynamometer.common import cli
+        from dynamometer.common.command_line import cli
 
         return cli.main(suite)
     except ModuleNotFoundError as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamometer.results.cases import BASELINE, Case, ModelSpec, Protocol, RunPlan, Skip
-from dynamometer.results.records import (
+from dynamometer.results.values.cases import BASELINE, Case, ModelSpec, Protocol, RunPlan, Skip
+from dynamometer.results.values.records import (
     PASSED,
     ArmResult,
     CaptureStats,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import factories
 
-from dynamometer.common.executor import Prepared
-from dynamometer.common.surroundings import Load
-from dynamometer.results.records import PASSED, Outcome, Record, Status
+from dynamometer.common.execution.executor import Prepared
+from dynamometer.common.machine.surroundings import Load
+from dynamometer.results.values.records import PASSED, Outcome, Record, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dynamometer.results.cases import Case
+    from dynamometer.results.values.cases import Case
 
 
 @dataclass

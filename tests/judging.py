@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import factories
 import torch
 
-from dynamometer.common.checking import Checks, check_first_calls, check_later_calls
-from dynamometer.common.looking import Settings
-from dynamometer.common.outcome import WrongResultError
-from dynamometer.common.reference import reference_of
-from dynamometer.common.snapshots import Snapshot
-from dynamometer.common.steps import configure, make_step
-from dynamometer.common.suite import LoadedModel
+from dynamometer.common.checking.checking import Checks, check_first_calls, check_later_calls
+from dynamometer.common.checking.looking import Settings
+from dynamometer.common.checking.reference import reference_of
+from dynamometer.common.checking.snapshots import Snapshot
+from dynamometer.common.checking.steps import configure, make_step
+from dynamometer.common.interfaces.outcome import WrongResultError
+from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.dynamo import state
-from dynamometer.dynamo.accuracy import tolerance_of
-from dynamometer.results.cases import Dtype, Mode
+from dynamometer.dynamo.accuracy.accuracy import tolerance_of
+from dynamometer.results.values.cases import Dtype, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

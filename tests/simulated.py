@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynamometer.results.cases import Protocol
-from dynamometer.results.inference import SIGNIFICANT_P, Replicate, Verdict, verdict
-from dynamometer.results.scatter import Scatter
-from dynamometer.results.statistics import speedup, trimmed_mean
-from dynamometer.results.stopping import is_precise
+from dynamometer.results.statistics.inference import SIGNIFICANT_P, Replicate, Verdict, verdict
+from dynamometer.results.statistics.scatter import Scatter
+from dynamometer.results.statistics.statistics import speedup, trimmed_mean
+from dynamometer.results.statistics.stopping import is_precise
+from dynamometer.results.values.cases import Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dynamometer.results.records import Ratio, Spread
+    from dynamometer.results.values.records import Ratio, Spread
 
 USUAL = Protocol()
 EFFICIENCY = 0.84

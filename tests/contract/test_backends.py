@@ -8,7 +8,7 @@ from protocols import deviations
 from torch import nn
 
 from dynamometer.common import registry
-from dynamometer.dynamo.backends import Backend, DynamoBackend, as_backend
+from dynamometer.dynamo.backends.backends import Backend, DynamoBackend, as_backend
 
 NAMES = sorted(registry.targets("backends"))
 QUICK = sorted({"baseline", "eager", "ts"} & set(NAMES))

@@ -9,13 +9,13 @@ import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
-from dynamometer.common.executor import Executor, Prepared
+from dynamometer.common.execution.executor import Executor, Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from dynamometer.results.records import Manifest
+    from dynamometer.results.values.records import Manifest
 
     Make = Callable[[Manifest, Path], Executor]
 

@@ -10,13 +10,13 @@ import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
-from dynamometer.common.experiment import Experiment, Process
-from dynamometer.common.messages import Findings
-from dynamometer.results.cases import BASELINE
-from dynamometer.results.records import PASSED, ArmResult, Status
+from dynamometer.common.interfaces.messages import Findings
+from dynamometer.common.studies.experiment import Experiment, Process
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import PASSED, ArmResult, Status
 
 if TYPE_CHECKING:
-    from dynamometer.results.cases import RunPlan
+    from dynamometer.results.values.cases import RunPlan
 
 ARMS = (BASELINE, "inductor", "ts")
 

@@ -11,15 +11,15 @@ import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
-from dynamometer.results.cases import BASELINE
-from dynamometer.results.records import PASSED, Absence, ArmResult, Status
-from dynamometer.results.sinks import Sink
+from dynamometer.results.reports.sinks import Sink
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import PASSED, Absence, ArmResult, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from dynamometer.results.records import Record
+    from dynamometer.results.values.records import Record
 
 MAKE: dict[str, Callable[[Callable[..., Sink], Path], Sink]] = {
     "console": lambda kind, folder: kind((folder / "out.txt").open("w")),

@@ -11,9 +11,9 @@ import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
-from dynamometer.common.plan import Selection, Workload, build_cases, select
-from dynamometer.common.suite import Suite
-from dynamometer.results.cases import BASELINE, ModelSpec, Scale
+from dynamometer.common.interfaces.suite import Suite
+from dynamometer.common.planning.plan import Selection, Workload, build_cases, select
+from dynamometer.results.values.cases import BASELINE, ModelSpec, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable

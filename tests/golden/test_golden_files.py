@@ -9,17 +9,17 @@ import factories
 import msgspec
 import pytest
 
-from dynamometer.common import cli
-from dynamometer.results.cases import BASELINE, NO_BACKEND
-from dynamometer.results.console import Console
-from dynamometer.results.csv_sink import DASHBOARD_COLUMNS, CsvFiles
-from dynamometer.results.records import PASSED, Absence, ArmResult, CaptureStats, Status
+from dynamometer.common.command_line import cli
+from dynamometer.results.reports.console import Console
+from dynamometer.results.reports.csv_sink import DASHBOARD_COLUMNS, CsvFiles
+from dynamometer.results.values.cases import BASELINE, NO_BACKEND
+from dynamometer.results.values.records import PASSED, Absence, ArmResult, CaptureStats, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from dynamometer.results.records import Record
+    from dynamometer.results.values.records import Record
 
 ARMS = (BASELINE, "inductor", "ts")
 

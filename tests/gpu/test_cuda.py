@@ -32,7 +32,7 @@ def test_time_includes_the_wait() -> None:
     """A stopwatch on CUDA waits for kernels, not only for their launch."""
     import torch
 
-    from dynamometer.common.timing import Stopwatch
+    from dynamometer.common.measuring.timing import Stopwatch
     from dynamometer.dynamo.device import Cuda
 
     device = Cuda()
@@ -96,7 +96,7 @@ def counts_on(device: Device, *, training: bool) -> tuple[int, int, int, list[in
     import hand_built
     import torch
 
-    from dynamometer.dynamo import coverage
+    from dynamometer.dynamo.capture import coverage
 
     x = torch.ones(2, 4, device=device.torch_device, requires_grad=training)
     model = hand_built.Breaks().to(device.torch_device)

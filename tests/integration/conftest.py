@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from dynamometer.common import runner
-from dynamometer.common.environment import read_environment
-from dynamometer.common.executor import LocalExecutor
-from dynamometer.common.plan import Selection, Workload, build_cases, select
-from dynamometer.common.runner import Interrupt, Rest
-from dynamometer.results import store
-from dynamometer.results.cases import Mode, Protocol, RunPlan, StartMethod
-from dynamometer.results.records import Manifest, Record
+from dynamometer.common.execution import runner
+from dynamometer.common.execution.executor import LocalExecutor
+from dynamometer.common.execution.runner import Interrupt, Rest
+from dynamometer.common.machine.environment import read_environment
+from dynamometer.common.planning.plan import Selection, Workload, build_cases, select
+from dynamometer.results.store import store
+from dynamometer.results.values.cases import Mode, Protocol, RunPlan, StartMethod
+from dynamometer.results.values.records import Manifest, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -19,8 +19,8 @@ import torch
 from simulated_machine import install
 from torch import nn
 
-from dynamometer.common.suite import LoadedModel
-from dynamometer.results.cases import Case, ModelSpec
+from dynamometer.common.interfaces.suite import LoadedModel
+from dynamometer.results.values.cases import Case, ModelSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 
-from dynamometer.common import visiting
-from dynamometer.common.surroundings import Reading
+from dynamometer.common.machine.surroundings import Reading
+from dynamometer.common.measuring import visiting
 
 _READING_S = 1e-6
 """Each reading takes some time, so that whoever waits for a moment gets there."""

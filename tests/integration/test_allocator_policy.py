@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import hostile_manifest, run_manifest, with_protocol
 
-from dynamometer.common.allocator import find_library
 from dynamometer.common.errors import UnfitEnvironmentError
-from dynamometer.results.cases import Allocator
-from dynamometer.results.records import Status
+from dynamometer.common.machine.allocator import find_library
+from dynamometer.results.values.cases import Allocator
+from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from pathlib import Path

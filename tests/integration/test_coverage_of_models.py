@@ -9,16 +9,18 @@ import torch
 from hand_built import EagerCount
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from dynamometer.common import cli, registry
-from dynamometer.common.plan import Selection, Workload, build_cases, select
-from dynamometer.dynamo import coverage, state
-from dynamometer.results import store
-from dynamometer.results.cases import Scale
+from dynamometer.common import registry
+from dynamometer.common.command_line import cli
+from dynamometer.common.planning.plan import Selection, Workload, build_cases, select
+from dynamometer.dynamo import state
+from dynamometer.dynamo.capture import coverage
+from dynamometer.results.store import store
+from dynamometer.results.values.cases import Scale
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dynamometer.common.suite import LoadedModel
+    from dynamometer.common.interfaces.suite import LoadedModel
 
 MODELS = {
     "torchbench": ("alexnet", "dcgan", "hf_DistilBert", "mnasnet1_0", "resnet18", "squeezenet1_1"),

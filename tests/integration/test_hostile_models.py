@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import hostile_manifest, run_manifest
 
-from dynamometer.results.cases import StartMethod
-from dynamometer.results.records import Record, Stage, Status
+from dynamometer.results.values.cases import StartMethod
+from dynamometer.results.values.records import Record, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import hostile_manifest, run_replicates, with_protocol
 
-from dynamometer.results.calibration import ARMS, IN_TURNS, PAIRS, naive_tests
-from dynamometer.results.cases import BASELINE, IN_PAIRS, Caches
-from dynamometer.results.metrics import LATENCY_APART
-from dynamometer.results.records import Status, StopReason
-from dynamometer.results.replicates import log_speedups, of_pair
-from dynamometer.results.summary import summarize_case
+from dynamometer.results.statistics.calibration import ARMS, IN_TURNS, PAIRS, naive_tests
+from dynamometer.results.statistics.replicates import log_speedups, of_pair
+from dynamometer.results.statistics.summary import summarize_case
+from dynamometer.results.values.cases import BASELINE, IN_PAIRS, Caches
+from dynamometer.results.values.metrics import LATENCY_APART
+from dynamometer.results.values.records import Status, StopReason
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dynamometer.results.records import Record
+    from dynamometer.results.values.records import Record
 
 
 def metrics(record: Record, arm: str) -> set[str]:

@@ -8,13 +8,13 @@ import factories
 import pytest
 from conftest import hostile_manifest, run_manifest
 
-from dynamometer.common.memory import Memory
-from dynamometer.results.cases import Allocator
-from dynamometer.results.summary import summarize_case
+from dynamometer.common.studies.memory import Memory
+from dynamometer.results.statistics.summary import summarize_case
+from dynamometer.results.values.cases import Allocator
 
 if TYPE_CHECKING:
-    from dynamometer.results.memory import ArmMemory
-    from dynamometer.results.summary import CaseSummary
+    from dynamometer.results.statistics.memory import ArmMemory
+    from dynamometer.results.statistics.summary import CaseSummary
 
 CALL_MIB = 48.0
 """What a call of the model takes."""

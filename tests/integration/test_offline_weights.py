@@ -13,9 +13,9 @@ import torch
 from torch import nn
 from torch.utils import model_zoo
 
-from dynamometer.models.offline_weights import AbsentWeights, offline_weights
-from dynamometer.models.torchbench_checkout import TABLE, Table
-from dynamometer.models.torchvision_schemas import define_missing_schemas
+from dynamometer.models.builders.torchvision_schemas import define_missing_schemas
+from dynamometer.models.suites.offline_weights import AbsentWeights, offline_weights
+from dynamometer.models.suites.torchbench_checkout import TABLE, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

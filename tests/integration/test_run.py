@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from dynamometer.results import store
-from dynamometer.results.csv_sink import DASHBOARD_COLUMNS
-from dynamometer.results.metrics import COMPILE_PHASES
-from dynamometer.results.records import Status
+from dynamometer.results.reports.csv_sink import DASHBOARD_COLUMNS
+from dynamometer.results.store import store
+from dynamometer.results.values.metrics import COMPILE_PHASES
+from dynamometer.results.values.records import Status
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = [sys.executable, str(ROOT / "torchbench.py")]

@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import nn
 
-from dynamometer.models.torchvision_schemas import define_missing_schemas
-from dynamometer.results import store
-from dynamometer.results.records import Record, Status
+from dynamometer.models.builders.torchvision_schemas import define_missing_schemas
+from dynamometer.results.store import store
+from dynamometer.results.values.records import Record, Status
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = """

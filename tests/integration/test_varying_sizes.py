@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dynamometer.results import store
-from dynamometer.results.batch_sizes import summarize_search
-from dynamometer.results.records import Record, Status
+from dynamometer.results.statistics.batch_sizes import summarize_search
+from dynamometer.results.store import store
+from dynamometer.results.values.records import Record, Status
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

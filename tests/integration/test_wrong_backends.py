@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import hostile_manifest, run_manifest
 
-from dynamometer.results.cases import BASELINE, Mode
-from dynamometer.results.records import ArmResult, Stage, Status
+from dynamometer.results.values.cases import BASELINE, Mode
+from dynamometer.results.values.records import ArmResult, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,16 +14,16 @@ from fakes import FakeExecutor, RecordingObserver, RecordingSink
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from dynamometer.common.command_line.options import ByteSize
 from dynamometer.common.errors import NothingSelectedError
-from dynamometer.common.options import ByteSize
-from dynamometer.common.plan import Selection, select
-from dynamometer.common.runner import Interrupt, Rest, run
-from dynamometer.common.timing import visit_orders
-from dynamometer.results import store
-from dynamometer.results.records import Status
+from dynamometer.common.execution.runner import Interrupt, Rest, run
+from dynamometer.common.measuring.timing import visit_orders
+from dynamometer.common.planning.plan import Selection, select
+from dynamometer.results.store import store
+from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
-    from dynamometer.results.cases import ModelSpec
+    from dynamometer.results.values.cases import ModelSpec
 
 names = st.from_regex(r"[a-z]{1,4}[0-9]?", fullmatch=True)
 suites = st.lists(names, min_size=1, max_size=30, unique=True).map(

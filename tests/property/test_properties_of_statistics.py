@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dynamometer.results.inference import (
+from dynamometer.results.statistics.inference import (
     Replicate,
     adjusted,
     geometric_mean,
@@ -17,9 +17,9 @@ from dynamometer.results.inference import (
     replicates_needed,
     wilson,
 )
-from dynamometer.results.records import Measurement, Ratio, Spread
-from dynamometer.results.scatter import Scatter, updated
-from dynamometer.results.statistics import log_speedup, speedup
+from dynamometer.results.statistics.scatter import Scatter, updated
+from dynamometer.results.statistics.statistics import log_speedup, speedup
+from dynamometer.results.values.records import Measurement, Ratio, Spread
 
 if TYPE_CHECKING:
     from random import Random

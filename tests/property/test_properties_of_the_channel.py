@@ -7,9 +7,9 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamometer.common.channel import Channel, Receiver
-from dynamometer.common.messages import Findings, Message, Progress, Report
-from dynamometer.results.records import Outcome, Stage, Status
+from dynamometer.common.execution.channel import Channel, Receiver
+from dynamometer.common.interfaces.messages import Findings, Message, Progress, Report
+from dynamometer.results.values.records import Outcome, Stage, Status
 
 TOKEN = "f00dcafe"
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamometer.common import messages
-from dynamometer.results.cases import (
+from dynamometer.common.interfaces import messages
+from dynamometer.results.values.cases import (
     Allocator,
     Caches,
     Case,
@@ -24,14 +24,14 @@ from dynamometer.results.cases import (
     Symbols,
     Value,
 )
-from dynamometer.results.coverage import (
+from dynamometer.results.values.coverage import (
     CapturedGraph,
     Coverage,
     GraphBreak,
     Recompile,
     SkippedFrame,
 )
-from dynamometer.results.records import (
+from dynamometer.results.values.records import (
     Absence,
     ArmResult,
     CaptureStats,
@@ -49,7 +49,7 @@ from dynamometer.results.records import (
     Status,
     StopReason,
 )
-from dynamometer.results.sizes import SizeSweep, Specialization
+from dynamometer.results.values.sizes import SizeSweep, Specialization
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -1,0 +1,160 @@
+"""Other inputs than a model was given, by which what is computed is told from what is replayed."""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+from torch.utils._pytree import tree_map_only
+
+from dynamometer.common.checking.snapshots import (
+    distinct,
+    has_arithmetic,
+    inputs_of,
+    is_like,
+    state_of,
+)
+from dynamometer.dynamo import state
+from dynamometer.results.values.cases import Mode
+
+if TYPE_CHECKING:
+    from dynamometer.common.interfaces.suite import LoadedModel
+
+_FACTORS = (1.0, 0.5)
+"""What elements of changed inputs and weights are multiplied by: exact in every precision, far more
+than rounding, and in range wherever the original is. Not all by the same, which a normalisation
+would undo."""
+
+_INSTEAD_OF_ZERO = (0.5, -0.5)
+"""What changed inputs are where all were zero."""
+
+_LEFT_OUT = -50.0
+"""What is added to scores that are to be left out, or less. It is far from the values in use, of
+which rounding makes others: -1e4 is -9984 in bfloat16."""
+
+
+class Alteration(Enum):
+    """What of the inputs is changed to see whether it makes a difference."""
+
+    ALL = "all"
+    BUT_ZEROS = "all but numbers that are all zero"
+    BUT_CONSTANTS = "all but whole numbers that are all the same"
+    BUT_BOTH = "all but these"
+    NUMBERS = "numbers, unless they are all zero"
+
+    @property
+    def changes_zeros(self) -> bool:
+        """Whether numbers are changed that are all zero."""
+        return self in {Alteration.ALL, Alteration.BUT_CONSTANTS}
+
+    @property
+    def changes_constants(self) -> bool:
+        """Whether whole numbers are changed that are all the same."""
+        return self in {Alteration.ALL, Alteration.BUT_ZEROS}
+
+
+@state.without_gradients()
+def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
+    """Change inputs in place, and in training weights too, the same in every copy of a model.
+
+    Half of the numbers are halved, and change sign where there are both; where all are zero, as in
+    an empty cache, they become 0.5 and -0.5. Whole numbers, and masks that are added, change places
+    along the last dimension where that makes a difference, so that none leaves its range. Where all
+    are the same, as in a mask that leaves nothing out, the last ones are others. In inference
+    weights and buffers stay: a backend may take them for constants.
+    """
+    # A tensor that is an input twice is changed once, as its copies are where they are two.
+    once = {id(value): (path, value) for path, value in state_of(loaded).items()}
+    for path, each in once.values():
+        if not isinstance(each, torch.Tensor) or each.is_nested:
+            continue
+        value = _written(each)
+        if not has_arithmetic(value):
+            continue
+        if path.startswith("inputs") and _is_number(value):
+            _change_numbers(value, alteration)
+        elif path.startswith("inputs") and alteration is not Alteration.NUMBERS:
+            _move(value, constant=alteration.changes_constants)
+        elif not path.startswith("inputs") and mode is Mode.TRAINING and _is_number(value):
+            value.mul_(_factors(value, _FACTORS))
+
+
+def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
+    """Name inputs of which something is as before after an alteration; they stay as they are."""
+    other = loaded.with_inputs(partial(tree_map_only, torch.Tensor, _own))
+    alter(other, alteration, Mode.INFERENCE)
+    before, now = inputs_of(loaded), inputs_of(other)
+    tensors = {path: each for path, each in now.items() if isinstance(each, torch.Tensor)}
+    return tuple(
+        path if each.layout is torch.strided else f"{path}: indices"
+        for path, each in tensors.items()
+        if each.layout is not torch.strided or (each.numel() and is_like(before[path], each))
+    )
+
+
+def _own(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().clone()
+
+
+def _written(tensor: torch.Tensor) -> torch.Tensor:
+    """Give a view of the values of a tensor, each of them once."""
+    if tensor.layout is torch.sparse_coo:
+        return tensor.detach()._values()  # noqa: SLF001  `values` refuses what isn't coalesced
+    if tensor.layout is torch.sparse_csr:
+        return tensor.detach().values()
+    return distinct(tensor, of=tensor)
+
+
+def _change_numbers(value: torch.Tensor, alteration: Alteration) -> None:
+    if _is_added_mask(value) and alteration is not Alteration.NUMBERS:
+        _move(value, constant=False)
+    elif alteration.changes_zeros and not bool(value.any()):
+        value.copy_(_factors(value, _INSTEAD_OF_ZERO))
+    else:
+        value.mul_(_factors(value, _signed(value)))
+
+
+def _is_added_mask(value: torch.Tensor) -> bool:
+    """Tell whether numbers are zero or so far below it that they leave something out."""
+    if value.is_complex():
+        return False
+    is_out = value <= _LEFT_OUT
+    return bool(is_out.any()) and bool((is_out | (value == 0)).all())
+
+
+def _move(value: torch.Tensor, *, constant: bool) -> None:
+    """Change numbers by place; where all are the same, lessen the last of each row."""
+    several = [index for index, size in enumerate(value.shape) if size > 1]
+    if not value.numel():
+        return
+    for dimension in reversed(several):
+        moved = value.roll(1, dims=dimension)
+        if not torch.equal(moved, value):
+            value.copy_(moved)
+            return
+    last = value.narrow(several[-1], -1, 1) if several else value
+    if constant and value.dtype is torch.bool:
+        last.logical_not_()
+    elif constant and bool(value.flatten()[0] > 0):
+        last.sub_(1)
+
+
+def _signed(value: torch.Tensor) -> tuple[float, float]:
+    """Give factors that also change signs, where a tensor has both."""
+    if value.is_complex() or not value.numel():
+        return _FACTORS
+    has_both = bool((value < 0).any()) and bool((value > 0).any())
+    return (_FACTORS[0], -_FACTORS[1]) if has_both else _FACTORS
+
+
+def _factors(value: torch.Tensor, factors: tuple[float, float]) -> torch.Tensor:
+    """Draw a factor for each element: always the same ones."""
+    generator = torch.Generator().manual_seed(value.numel())
+    drawn = torch.randint(len(factors), tuple(value.shape), generator=generator)
+    return torch.tensor(factors)[drawn].to(value.device, value.dtype)
+
+
+def _is_number(value: torch.Tensor) -> bool:
+    return value.is_floating_point() or value.is_complex()

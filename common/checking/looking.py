@@ -1,0 +1,288 @@
+"""Making a call that is compared, and keeping what it came to.
+
+Arms and eager make the same calls: the first, a second, and one on other inputs. In training each
+begins with the weights the first began with: one step of the optimizer makes many a network
+chaotic, and nothing could be said of the next. The one on other inputs adds twice its gradients to
+those of the call before: a backward that takes what it is given for 1, or overwrites, shows there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import torch
+
+from dynamometer.common.checking.alteration import Alteration, alter
+from dynamometer.common.checking.snapshots import Snapshot, aliases_of, difference, inputs_of
+from dynamometer.common.checking.steps import LEARNING_RATE, LOSS_FACTOR, make_optimizer, own_module
+from dynamometer.dynamo import state
+from dynamometer.dynamo.accuracy import leaves
+from dynamometer.dynamo.accuracy.deviation import IN_FLOAT32, Multiples
+from dynamometer.dynamo.accuracy.expected import are_identical
+from dynamometer.dynamo.accuracy.numbers import as_real
+from dynamometer.results.values.cases import Mode
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from dynamometer.common.checking.steps import Step
+    from dynamometer.dynamo.accuracy.leaves import Leaf, Leaves
+
+Taker = Callable[[Callable[[], object]], object]
+"""Makes a call and gives its result."""
+
+_MOST_ELEMENTS = 65_536
+"""Of each gradient that are kept of a call on other inputs: the first call is compared whole."""
+
+_MOST_BETWEEN = 4_096
+"""Of each gradient that are kept of a size between the first and the last."""
+
+
+class Call(StrEnum):
+    """Which of the calls that are compared."""
+
+    FIRST = "first call"
+    SECOND = "second call"
+    LATER = "later call"
+    """Compared with eager's first."""
+    ALTERED = "call on other inputs"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is the same for eager and all arms.
+
+    Attributes:
+        seed: every generator is seeded with it before every call.
+        tolerance: what share of itself an element may be off by.
+        multiples: of what rounding does, which it may be off by as well.
+        alteration: what differs in the call on other inputs; `None` where there is no such call.
+    """
+
+    seed: int
+    tolerance: float
+    multiples: Multiples = IN_FLOAT32
+    alteration: Alteration | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one call came to.
+
+    Attributes:
+        found: output, or in training loss and gradients, and what of the state has changed.
+        updates: by parameter, what is wrong with what the optimizer's step made of its gradient.
+        draws: whether one of torch's generators is another one afterwards.
+        rewritten: paths of changes that are more than rounding of what was there.
+        aliases: results of inference that lie in the storage of a parameter, buffer or input, as
+            pairs of paths.
+    """
+
+    found: Leaves
+    updates: Mapping[str, str]
+    draws: bool = False
+    rewritten: frozenset[str] = frozenset()
+    aliases: frozenset[tuple[str, str]] = frozenset()
+
+    def is_like(self, other: Look) -> bool:
+        """Tell whether another call came to the same, bit for bit."""
+        one, two = ((each.draws, each.rewritten, each.aliases) for each in (self, other))
+        return one == two and are_identical(self.found, other.found)
+
+
+def look(
+    step: Step,
+    before: Snapshot,
+    seed: int,
+    take: Taker = lambda call: call(),
+    most_elements: int | None = None,
+    *,
+    adding: bool = False,
+) -> Look:
+    """Take a step and keep what it came to.
+
+    Where there are several sizes, gradients are kept whole of the first and the last only, as all
+    take much memory.
+
+    Args:
+        step: to be taken.
+        before: the model's state as it is now.
+        seed: every generator is seeded with it, so that every step draws the same random numbers.
+        take: makes one call; for whoever wants to time it.
+        most_elements: of each gradient that are kept, drawn at random; `None` for all.
+        adding: whether gradients are added to those of the step before (`Step.adding`); what is
+            kept of them is what was added, once.
+    """
+    state.seed_everything(seed)
+    generators = state.generators()
+    found: dict[str, Leaf] = {}
+    updates: dict[str, str] = {}
+    aliases: set[tuple[str, str]] = set()
+    ends = {0, len(step.calls) - 1}
+    for index, call in enumerate(step.calls):
+        size = f"[{index}]" if len(step.calls) > 1 else ""
+        if step.mode is Mode.INFERENCE:
+            output = leaves.by_path(take(call), f"output{size}")
+            aliases |= aliases_of(output, step.loaded)
+            # Kept from the calls after it, which may use its memory, as CUDA graphs do.
+            found |= leaves.keep_all(output)
+            del output
+            continue
+        weights = _weights(step)
+        inputs = _inputs_with_gradients(step)
+        for each in inputs.values():
+            each.grad = None
+        kept = before if index == 0 else Snapshot.of(step.loaded)
+        most = most_elements if index in ends else _MOST_BETWEEN
+        adds = adding and index == 0
+        sums = _own_gradients(weights, most) if adds else {}
+        found |= leaves.collect(take(step.adding if adds else call), f"loss{size}")
+        updates |= _wrong_updates(kept, weights)
+        for name, each in {**weights, **inputs}.items():
+            gradient = _sample(_gradient(each), name, most)
+            found[f"gradients{size}.{name}"] = _added(gradient, sums.get(name))
+    trained = _weights(step) if step.mode is Mode.TRAINING else ()
+    changed = before.changes(but={f"parameters.{name}" for name in trained})
+    draws = not all(map(torch.equal, generators, state.generators()))
+    rewritten = before.rewritten(changed)
+    return Look({**found, **changed}, updates, draws, rewritten, frozenset(aliases))
+
+
+def _weights(step: Step) -> dict[str, nn.Parameter]:
+    named = own_module(step.loaded.module).named_parameters()
+    return {name: each for name, each in named if each.requires_grad}
+
+
+def _inputs_with_gradients(step: Step) -> dict[str, torch.Tensor]:
+    found = inputs_of(step.loaded)
+    tensors = {path: each for path, each in found.items() if isinstance(each, torch.Tensor)}
+    return {path: each for path, each in tensors.items() if each.requires_grad and each.is_leaf}
+
+
+def _own_gradients(
+    weights: Mapping[str, torch.Tensor], most_elements: int | None
+) -> dict[str, torch.Tensor]:
+    """Give gradients memory of their own, and what is kept of them.
+
+    What is there may be an output of a CUDA graph, which the next call overwrites.
+    """
+    for each in weights.values():
+        each.grad = None if each.grad is None else each.grad.clone()
+    return {
+        name: _sample(_gradient(each), name, most_elements).clone()
+        for name, each in weights.items()
+    }
+
+
+def _gradient(tensor: torch.Tensor) -> torch.Tensor:
+    """Give a gradient; where there is none it is zero, as autograd and AOTAutograd may choose."""
+    return torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
+
+
+def _added(gradient: torch.Tensor, before: torch.Tensor | None) -> Leaf:
+    """Give what was added to a gradient, for the loss once; the whole of it without a before."""
+    if before is None:
+        return leaves.keep(gradient)
+    added = difference(before, gradient)
+    assert added.resolution is not None  # of floating point there is one
+    value, resolution = (each / LOSS_FACTOR for each in (added.value, added.resolution))
+    return replace(added, value=value, resolution=resolution)
+
+
+def _sample(gradient: torch.Tensor, name: str, most: int | None) -> torch.Tensor:
+    if gradient.layout is not torch.strided:
+        gradient = gradient.to_dense()
+    if most is None or gradient.numel() <= most:
+        return gradient.detach()
+    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "little")
+    generator = torch.Generator().manual_seed(seed)
+    places = torch.randint(gradient.numel(), (most,), generator=generator)
+    return gradient.detach().flatten()[places.to(gradient.device)]
+
+
+def _wrong_updates(before: Snapshot, weights: Mapping[str, nn.Parameter]) -> dict[str, str]:
+    """Name parameters that the optimizer did not change as their own gradient asks for.
+
+    That is judged by itself, as updates are small: what a gradient is off by may be less than a
+    rounding of the weight it changes.
+    """
+    problems = {
+        name: _wrong_update(before.kept[f"parameters.{name}"], each)
+        for name, each in weights.items()
+    }
+    return {name: problem for name, problem in problems.items() if problem}
+
+
+_ROUNDINGS = 2.0
+_MOST_OF_UPDATE = 0.75
+_AS_NEAR = 1.25
+"""Times as far from the exact update as eager's is: the other of two values it lies between."""
+
+
+def _wrong_update(before: object, weight: nn.Parameter) -> str | None:
+    if not isinstance(before, torch.Tensor) or before.shape != weight.shape:
+        return "the model has put another in its place"
+    now, before = as_real(weight.detach()), as_real(before)
+    gradient = None if weight.grad is None else as_real(weight.grad)
+    wanted = _updated(before, gradient)
+    if torch.equal(now, wanted):
+        return None
+    update = (wanted.double() - before.double()).nan_to_num()
+    error = (now.double() - wanted.double()).nan_to_num()
+    exact = _updated(before.double(), gradient)
+    off, eagers = ((each.double() - exact).abs().nan_to_num() for each in (now, wanted))
+    error = torch.where(off <= _AS_NEAR * eagers, 0.0, error)
+    size = before.double().abs() + update.abs()
+    limits = torch.finfo(now.dtype)
+    allowed = _ROUNDINGS * limits.eps * (size + limits.tiny)  # no less than a subnormal number
+    is_exact = bool(((error.abs() <= allowed) & (now.isfinite() == wanted.isfinite())).all())
+    if is_exact and (not update.any() or error.norm() <= _MOST_OF_UPDATE * update.norm()):
+        return None
+    return (
+        f"the optimizer's step changed it by {_rms(now.double() - before.double()):.3g} in the "
+        f"root mean square, where its gradient times {LEARNING_RATE:g} is {_rms(update):.3g}"
+    )
+
+
+def _updated(before: torch.Tensor, gradient: torch.Tensor | None) -> torch.Tensor:
+    """Give what the optimizer makes of a weight, in the weight's own precision."""
+    weight = before.clone().requires_grad_()
+    weight.grad = None if gradient is None else gradient.detach().to(before.dtype)
+    make_optimizer([weight]).step()
+    return weight.detach()
+
+
+def _rms(values: torch.Tensor) -> float:
+    return float(values.square().mean().sqrt())
+
+
+def make_call(
+    step: Step,
+    start: Snapshot,
+    call: Call,
+    settings: Settings,
+    take: Taker = lambda call: call(),
+) -> Look:
+    """Put the model into the state that a call begins with, and take a step.
+
+    Args:
+        step: to be taken.
+        start: the model's state before its first call.
+        call: which it is; the first begins with the state there is, in inference the second, too.
+        settings: what is the same for eager and all arms.
+        take: makes one call of the step.
+    """
+    goes_on = call is Call.SECOND and step.mode is Mode.INFERENCE
+    if call is not Call.FIRST and not goes_on:
+        start.restore()
+    if call is Call.ALTERED and settings.alteration is not None:
+        alter(step.loaded, settings.alteration, step.mode)
+        now = Snapshot.of(step.loaded)
+        # What was drawn once, and is replayed, would be right again under the same seed.
+        return look(step, now, settings.seed + 1, take, _MOST_ELEMENTS, adding=True)
+    before = Snapshot.of(step.loaded) if goes_on else start
+    return look(step, before, settings.seed, take)

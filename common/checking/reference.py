@@ -1,0 +1,362 @@
+"""What arms are held to: eager's results, call by call, and how far rounding takes these."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+
+from dynamometer.common.checking.alteration import Alteration, left_alone
+from dynamometer.common.checking.looking import Call, Look, make_call
+from dynamometer.common.checking.snapshots import (
+    Snapshot,
+    attributes_of,
+    undecided_weights,
+    written,
+)
+from dynamometer.common.checking.steps import DTYPES, in_float64, make_step, nudged
+from dynamometer.common.interfaces.outcome import NondeterministicError
+from dynamometer.dynamo.accuracy.accuracy import (
+    Comparison,
+    beyond_comparison,
+    compare,
+    differ,
+    is_gradient,
+    wanders,
+)
+from dynamometer.dynamo.accuracy.deviation import COARSE, IN_HALF, multiples_of
+from dynamometer.dynamo.accuracy.expected import Expected, are_identical
+from dynamometer.dynamo.accuracy.numbers import is_all_nan
+from dynamometer.dynamo.accuracy.rounding import DrawsOf, OtherKernels, change_of
+from dynamometer.results.values.cases import Dtype, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from dynamometer.common.checking.looking import Settings
+    from dynamometer.common.checking.steps import Step
+    from dynamometer.common.interfaces.suite import LoadedModel
+    from dynamometer.dynamo.accuracy.leaves import Leaves
+    from dynamometer.results.values.cases import Case
+
+FEWEST_RUNS, MOST_RUNS = 2, 16
+"""Of eager with other roundings: before an arm is judged, and before it is accused. Now and then
+rounding decides which activation is cut off, or which value is the largest; some of 16 show it."""
+
+COARSE_RUNS = 8
+"""Runs of eager that are off by `deviation.COARSE` times as much, before an arm is accused."""
+
+_BY_FAR = 10.0
+"""Tolerances that two results must differ by for one not to pass for the other."""
+
+
+def reference_of(
+    loaded: LoadedModel,
+    case: Case,
+    settings: Settings,
+    announced: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Reference:
+    """Run eager on copies of a configured model, and give what arms are held to.
+
+    Args:
+        loaded: stays as it is.
+        case: mode, dtype and device.
+        settings: as `Reference` takes them; the multiples are those of the case's dtype.
+        announced: likewise.
+
+    Raises:
+        Exception: as `Reference` does.
+    """
+    # Under autocast it is the narrower dtype that rounds.
+    is_amp = case.dtype is Dtype.AMP
+    dtype = torch.get_autocast_dtype(case.device) if is_amp else DTYPES[case.dtype]
+
+    def fresh() -> Step:
+        # A forward that changes its buffers or inputs changes only those of its own copy.
+        own = loaded.copy()
+        return make_step(own.module, own, case.mode, settings.seed)
+
+    @contextmanager
+    def other(draw: int, times: float) -> Iterator[Step]:
+        own = nudged(loaded, times * change_of(dtype), draw)
+        with OtherKernels(draw, times):
+            yield make_step(own.module, own, case.mode, settings.seed)
+
+    @contextmanager
+    def wide() -> Iterator[Step]:
+        own = in_float64(loaded)
+        with DrawsOf(DTYPES[case.dtype]):
+            yield make_step(own.module, own, case.mode, settings.seed)
+
+    return Reference(
+        fresh, other, wide, replace(settings, multiples=multiples_of(dtype)), announced
+    )
+
+
+class Reference:
+    """What eager computes in every call that is compared; arms are held to it.
+
+    Runs beside eager's own are made when first needed, and more of them before an arm is accused.
+
+    Attributes:
+        settings: what arms are called with.
+        is_repeatable: whether a call comes to the same once the state is put back: not so of a
+            model that keeps state in plain attributes.
+        left_alone: inputs of which no other values are tried.
+    """
+
+    def __init__(
+        self,
+        fresh: Callable[[], Step],
+        other: Callable[[int, float], AbstractContextManager[Step]],
+        wide: Callable[[], AbstractContextManager[Step]],
+        settings: Settings,
+        announced: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """Run eager twice, each time on a copy of its own.
+
+        Args:
+            fresh: gives a step on a copy of the model.
+            other: gives one that rounds otherwise, drawn from a seed, and so many times as
+                coarsely, to be taken within the context.
+            wide: gives one in float64, likewise.
+            settings: `alteration` is left out, and found out here.
+            announced: the context of runs that are made later, while an arm is judged.
+
+        Raises:
+            NondeterministicError: the two runs differ by more than rounding; names the first leaf
+                that does.
+            Exception: whatever the model raises.
+        """
+        self._fresh, self._other, self._wide = fresh, other, wide
+        self._announced = announced
+        self.settings = settings
+        self.left_alone: tuple[str, ...] = ()
+        self._expected: dict[Call, Expected] = {}
+        self._runs = self._runs_made = 0
+        self._coarsened: frozenset[Call] = frozenset()
+        own = self._fresh()
+        start, attributes = Snapshot.of(own.loaded), attributes_of(own.loaded)
+        self._eager = {
+            call: make_call(own, start, call, settings) for call in (Call.FIRST, Call.SECOND)
+        }
+        self._unchecked = _beyond_calls(own, written(attributes, attributes_of(own.loaded)))
+        del attributes
+        first, second = self._eager.values()
+        self._keeps_no_state = first.is_like(second)
+        if self._keeps_no_state:  # one copy will do for both
+            self._eager[Call.SECOND] = self._eager[Call.FIRST]
+        own = self._fresh()
+        start = Snapshot.of(own.loaded)
+        for call in (Call.FIRST, Call.SECOND):
+            self._require_same(call, make_call(own, start, call, settings))
+        later = make_call(own, start, Call.LATER, settings)
+        self.is_repeatable = not self._where_other(Call.FIRST, later)
+        self._draws_later, self._aliases_later = later.draws, later.aliases
+        del own, start, later
+        if self.is_repeatable:
+            self._try_other_inputs()
+
+    @property
+    def shows_replay(self) -> bool:
+        """Whether the call on other inputs comes to something else than the first, by far.
+
+        Gradients of which it keeps a sample alone are left out.
+        """
+        first, other = (self._eager[call].found for call in (Call.FIRST, Call.ALTERED))
+        whole = {
+            path: leaf
+            for path, leaf in first.items()
+            if path not in other or not is_gradient(path) or leaf.kind == other[path].kind
+        }
+        return differ(whole, other, _BY_FAR * self.settings.tolerance)
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls that differ; a second call that comes to what the first does is that again."""
+        left_out = {Call.SECOND} if self._keeps_no_state else set()
+        return tuple(call for call in self._eager if call not in left_out)
+
+    def judge(self, call: Call, found: Look) -> Comparison:
+        """Compare what an arm's call came to with what eager's did."""
+        is_later = call is Call.LATER
+        if is_later or (call is Call.SECOND and self._keeps_no_state):
+            call = Call.FIRST
+        eager = self._eager[call]
+        wrong = [name for name in found.updates if name not in eager.updates]
+        if wrong:
+            return Comparison(math.inf, f"parameters.{wrong[0]}: {found.updates[wrong[0]]}")
+        rewritten = sorted(found.rewritten - self._written)
+        if rewritten:
+            return Comparison(math.inf, f"{rewritten[0]}: eager leaves it as it was")
+        shared = sorted(found.aliases - (self._aliases_later if is_later else eager.aliases))
+        if shared:
+            path, owner = shared[0]
+            return Comparison(math.inf, f"{path}: it shares memory with {owner}, eager's does not")
+        draws = self._draws_later if is_later else eager.draws
+        if draws and not found.draws and self._draws_matter:
+            return Comparison(math.inf, "it draws no random numbers, or always the same")
+        own = (
+            *self._unchecked,
+            *(f"parameters.{name}: the model changes it itself" for name in eager.updates),
+        )
+        if are_identical(eager.found, found.found):
+            beyond = beyond_comparison(eager.found, found.found)
+            return Comparison(unchecked=(*own, *beyond))
+        judged = self._judge(call, found.found)
+        if not self._runs_made:
+            own = (*own, "what rounding does: eager fails with other weights or inputs")
+        return replace(judged, unchecked=(*own, *judged.unchecked))
+
+    @property
+    def _written(self) -> frozenset[str]:
+        """Paths of what some call of eager changes."""
+        return frozenset(path for each in self._eager.values() for path in each.found)
+
+    @cached_property
+    def _draws_matter(self) -> bool:
+        """Whether eager comes to something else with other random numbers."""
+        own = self._fresh()
+        settings = replace(self.settings, seed=self.settings.seed + 1)
+        found = make_call(own, Snapshot.of(own.loaded), Call.FIRST, settings)
+        return differ(self._eager[Call.FIRST].found, found.found, self.settings.tolerance)
+
+    def _judge(self, call: Call, found: Leaves) -> Comparison:
+        self._begin()
+        judged = self._compare(call, found)
+        if not judged.may_be_rounding:
+            return judged
+        self._grow()
+        judged = self._compare(call, found)
+        if not judged.may_be_rounding or self.settings.multiples is IN_HALF:
+            return judged
+        self._coarsen(call)
+        return self._compare(call, found)
+
+    def _compare(self, call: Call, found: Leaves) -> Comparison:
+        settings = self.settings
+        return compare(self._expected[call], found, settings.tolerance, settings.multiples)
+
+    def _begin(self) -> None:
+        """Make the first runs of eager, and one in float64."""
+        if self._expected:
+            return
+        with self._announced():
+            truth = self._in_float64()
+            runs = [self._another_run() for _ in range(FEWEST_RUNS)]
+        self._expected = {
+            call: Expected.of(
+                self._eager[call].found,
+                truth.get(call),
+                [run[call] for run in runs if run],
+                self.settings.tolerance,
+            )
+            for call in self.calls
+        }
+
+    def _grow(self) -> None:
+        """Make as many runs as there are to be before an arm is accused."""
+        while self._runs < MOST_RUNS:
+            with self._announced():
+                run = self._another_run()
+            if run:
+                self._expected = {
+                    call: expected.with_run(run[call]) for call, expected in self._expected.items()
+                }
+
+    def _coarsen(self, call: Call) -> None:
+        """Make coarse runs, and keep of them what a call comes to."""
+        if call in self._coarsened:
+            return
+        self._coarsened |= {call}
+        for _ in range(COARSE_RUNS):
+            with self._announced():
+                run = self._another_run(COARSE)
+            if run:
+                expected = self._expected[call]
+                self._expected[call] = expected.with_run(run[call], coarse=True)
+
+    def _another_run(self, times: float = 1.0) -> dict[Call, Leaves]:
+        """Run eager with other roundings; nothing where the model refuses the inputs.
+
+        Args:
+            times: how many times as coarsely as it rounds.
+        """
+        self._runs += 1
+        with suppress(Exception), self._other(self._runs, times) as step:
+            found = self._take_calls(step)
+            self._runs_made += 1
+            return found
+        return {}
+
+    def _take_calls(self, step: Step) -> dict[Call, Leaves]:
+        start = Snapshot.of(step.loaded)
+        return {call: make_call(step, start, call, self.settings).found for call in self.calls}
+
+    def _in_float64(self) -> dict[Call, Leaves]:
+        try:
+            with self._wide() as step:
+                return self._take_calls(step)
+        except Exception:  # noqa: BLE001  an operator without float64, or too little memory
+            return {}
+
+    def _try_other_inputs(self) -> None:
+        for alteration in Alteration:
+            own = self._fresh()
+            settings = replace(self.settings, alteration=alteration)
+            try:
+                start = Snapshot.of(own.loaded)
+                make_call(own, start, Call.FIRST, settings)  # what it keeps is an arm's, too
+                found = make_call(own, start, Call.ALTERED, settings)
+            except Exception:  # noqa: BLE001, S112  not every model takes any inputs
+                continue
+            if _without_numbers(found.found) - _without_numbers(self._eager[Call.FIRST].found):
+                continue
+            self._eager[Call.ALTERED], self.settings = found, settings
+            self._expected = {}
+            self._runs = self._runs_made = 0
+            start.restore()
+            self.left_alone = left_alone(own.loaded, alteration)
+            return
+
+    def _require_same(self, call: Call, found: Look) -> None:
+        where = self._where_other(call, found)
+        if where:
+            msg = f"two eager runs from one seed differ at {where}"
+            raise NondeterministicError(msg)
+
+    def _where_other(self, call: Call, found: Look) -> str | None:
+        if are_identical(self._eager[call].found, found.found):
+            return None
+        self._begin()
+        call = Call.FIRST if call not in self._expected else call
+        return wanders(self._expected[call], found.found, self.settings.tolerance)
+
+
+def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:
+    """Say what no call of an arm can show to be wrong."""
+    # In training gradients say whether a weight is used.
+    undecided = undecided_weights(step.loaded) if step.mode is Mode.INFERENCE else []
+    found = {
+        "plain attributes, which a call writes": attributes,
+        "all zeros or ones, and could be left out": undecided,
+    }
+    return tuple(
+        f"{paths[0]}{f' and {len(paths) - 1} more' if len(paths) > 1 else ''}: {why}"
+        for why, paths in found.items()
+        if paths
+    )
+
+
+def _without_numbers(found: Leaves) -> set[str]:
+    """Give the paths of results that are NaN throughout."""
+    return {
+        path
+        for path, leaf in found.items()
+        if isinstance(leaf.value, torch.Tensor) and is_all_nan(leaf.value)
+    }

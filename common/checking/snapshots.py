@@ -1,0 +1,280 @@
+"""A model's state at one moment: parameters, buffers and inputs, to be looked at and put back."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from dynamometer.common.checking.steps import own_module
+from dynamometer.dynamo import state
+from dynamometer.dynamo.accuracy import leaves
+from dynamometer.dynamo.accuracy.expected import CHANGE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from dynamometer.common.interfaces.suite import LoadedModel
+    from dynamometer.dynamo.accuracy.leaves import Leaf
+
+_ROUNDINGS = 4.0
+"""Of itself that a value may be off by which is divided by its own norm once more, or the like."""
+
+_STORED = 2.0
+"""Roundings of a stored value that a change of it can't be known better than by."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a model, kept.
+
+    Attributes:
+        loaded: the model it is of.
+        kept: copies of its tensors, on their device, and other leaves of its inputs, by path.
+    """
+
+    loaded: LoadedModel
+    kept: Mapping[str, object]
+
+    @classmethod
+    def of(cls, loaded: LoadedModel) -> Snapshot:
+        """Keep the state as it is now."""
+        return cls(loaded, {path: _copy(each) for path, each in state_of(loaded).items()})
+
+    def changes(self, but: Collection[str] = ()) -> dict[str, Leaf]:
+        """Give what has changed since, by path: the difference, or what is there now.
+
+        Args:
+            but: paths that are left out.
+        """
+        now = {path: each for path, each in state_of(self.loaded).items() if path not in but}
+        found = {
+            CHANGE + path: leaf
+            for path, value in now.items()
+            if (leaf := _change(self.kept.get(path), value)) is not None
+        }
+        gone = self.kept.keys() - now.keys() - set(but)
+        return {**found, **{CHANGE + path: leaves.keep("removed") for path in gone}}
+
+    def rewritten(self, changes: Mapping[str, Leaf]) -> frozenset[str]:
+        """Name the changes that are more than a few roundings of what was there.
+
+        Whoever leaves them alone leaves every bit alone, however small they are.
+
+        Args:
+            changes: of this state.
+        """
+        return frozenset(
+            path
+            for path, leaf in changes.items()
+            if not _is_rounding(self.kept.get(path.removeprefix(CHANGE)), leaf.value)
+            and not self._was_zero_buffer(path.removeprefix(CHANGE))
+        )
+
+    def _was_zero_buffer(self, path: str) -> bool:
+        """Tell of a buffer whether eager may have written to it what was there: sums of zero."""
+        before = self.kept.get(path)
+        if not path.startswith("buffers") or not isinstance(before, torch.Tensor):
+            return False
+        return has_arithmetic(before) and not bool(before.any())
+
+    def restore(self) -> None:
+        """Put back in place whatever still has the form it had."""
+        for path, value in state_of(self.loaded).items():
+            _put_back(value, self.kept.get(path))
+
+
+def state_of(loaded: LoadedModel) -> dict[str, object]:
+    """Give parameters, buffers and the leaves of inputs themselves, by path."""
+    module = own_module(loaded.module)
+    return {
+        **{f"parameters.{name}": each for name, each in module.named_parameters()},
+        **{f"buffers.{name}": each for name, each in module.named_buffers()},
+        **inputs_of(loaded),
+    }
+
+
+def aliases_of(output: Mapping[str, object], loaded: LoadedModel) -> set[tuple[str, str]]:
+    """Say which results lie in the storage of what: pairs of their paths.
+
+    Args:
+        output: its leaves themselves, by path.
+        loaded: whose parameters, buffers and inputs are looked at.
+    """
+    owners = {
+        address: path for path, each in state_of(loaded).items() if (address := _address(each))
+    }
+    addresses = {path: _address(each) for path, each in output.items()}
+    return {(path, owners[each]) for path, each in addresses.items() if each in owners}
+
+
+def _address(value: object) -> int:
+    """Give where a tensor's memory begins; 0 of what has none, or several."""
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.is_nested:
+        return 0
+    with suppress(RuntimeError):  # of a tensor that wraps others
+        return value.untyped_storage().data_ptr() if value.numel() else 0
+    return 0
+
+
+Attributes = dict[str, list[tuple[torch.Tensor, int]]]
+"""Tensors that modules keep as plain attributes, by path, each with how often it was written to."""
+
+
+def attributes_of(loaded: LoadedModel) -> Attributes:
+    """Give what a model keeps beside its parameters and buffers, be it in a list or by name."""
+    own = vars(nn.Module())
+    return {
+        f"attributes.{prefix}.{name}".replace("..", "."): tensors
+        for prefix, module in own_module(loaded.module).named_modules()
+        for name, value in vars(module).items()
+        if name not in own and (tensors := [(each, _version(each)) for each in _tensors_in(value)])
+    }
+
+
+def written(before: Attributes, now: Attributes) -> list[str]:
+    """Name attributes that hold other tensors than before, or some that were written to."""
+    known, found = (
+        {path: [(id(each), version) for each, version in tensors] for path, tensors in all_.items()}
+        for all_ in (before, now)
+    )
+    return [path for path in known | found if known.get(path) != found.get(path)]
+
+
+def _tensors_in(value: object) -> list[torch.Tensor]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    values = value if isinstance(value, list | tuple) else [value]
+    return [
+        each
+        for each in values
+        if isinstance(each, torch.Tensor) and not isinstance(each, nn.Parameter)
+    ]
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version  # noqa: SLF001  no other way to ask
+
+
+def undecided_weights(loaded: LoadedModel) -> list[str]:
+    """Name parameters that are all zeros or all ones, as layers have them when they are created."""
+    named = own_module(loaded.module).named_parameters()
+    return [f"parameters.{name}" for name, each in named if _is_undecided(each)]
+
+
+def _is_undecided(weight: torch.Tensor) -> bool:
+    with suppress(RuntimeError):  # of a tensor that wraps others, or a nested one
+        return weight.numel() > 0 and any(bool((weight == value).all()) for value in (0, 1))
+    return False
+
+
+def inputs_of(loaded: LoadedModel) -> dict[str, object]:
+    """Give the leaves of a model's inputs themselves, by path; of several sizes with an index."""
+    calls = [{"args": each.args, "kwargs": dict(each.kwargs)} for each in loaded.calls]
+    return leaves.by_path(calls if len(calls) > 1 else calls[0], "inputs")
+
+
+def _copy(value: object) -> object:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _change(before: object, now: object) -> Leaf | None:
+    if not isinstance(now, torch.Tensor):
+        unchanged = before is now or (type(before) is type(now) and bool(before == now))
+        return None if unchanged else leaves.keep(now)
+    if is_like(before, now):
+        return None
+    if not isinstance(before, torch.Tensor) or _kind(before) != _kind(now):
+        return leaves.keep(now)
+    return difference(before, now)
+
+
+def difference(before: torch.Tensor, now: torch.Tensor) -> Leaf:
+    """Give the difference of two stored tensors of one kind, and how well it is known."""
+    was, found = (_dense(each.detach()) for each in (before, now))
+    if found.dtype is torch.bool:
+        return leaves.keep(found ^ was)
+    change = leaves.keep(found - was)
+    if not found.is_floating_point():
+        return change
+    stored_in = now.dtype if now.is_floating_point() else found.dtype
+    wide = torch.promote_types(found.dtype, torch.float32)
+    size = torch.maximum(found.abs(), was.abs()).to("cpu", wide)
+    return replace(change, resolution=_STORED * torch.finfo(stored_in).eps * size)
+
+
+def has_arithmetic(tensor: torch.Tensor) -> bool:
+    """Tell whether torch can add to a tensor in place: not to sparse, quantized, 8-bit floats."""
+    has_eight_bits = tensor.is_floating_point() and tensor.itemsize == 1
+    return tensor.layout is torch.strided and not tensor.is_quantized and not has_eight_bits
+
+
+def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    """Give real values that torch can subtract."""
+    if has_arithmetic(tensor) and not tensor.is_complex():
+        return tensor
+    kept: torch.Tensor = leaves.keep(tensor).value
+    return kept
+
+
+def is_like(one: object, other: torch.Tensor) -> bool:
+    """Tell whether something is a tensor of one kind with another, and equal to it.
+
+    A nested tensor's size is its own, and those of inputs don't change in place.
+    """
+    if not isinstance(one, torch.Tensor) or _kind(one) != _kind(other):
+        return False
+    return one.is_nested or _are_equal(one, other)
+
+
+def _are_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Tell whether two tensors of one kind are equal; sparse ones aren't made dense for that."""
+    return all(map(torch.equal, _parts(one), _parts(other)))
+
+
+def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    if tensor.layout is torch.sparse_coo:
+        own = tensor.detach().coalesce()
+        return own.indices(), own.values()
+    if tensor.layout is torch.sparse_csr:
+        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
+    return (_dense(tensor),)
+
+
+def _is_rounding(before: object, change: object) -> bool:
+    if not isinstance(before, torch.Tensor) or not isinstance(change, torch.Tensor):
+        return False
+    if not before.is_floating_point() or not has_arithmetic(before):
+        return False
+    if change.shape != before.shape:
+        return False
+    most = _ROUNDINGS * torch.finfo(before.dtype).eps * before.detach().abs()
+    return bool((change.abs() <= most.to(change.device)).all())
+
+
+def _kind(tensor: torch.Tensor) -> object:
+    return tensor.shape, tensor.dtype, tensor.layout
+
+
+def distinct(tensor: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
+    """Give a view without the elements that share memory with others in a tensor of the same shape.
+
+    Some models expand a weight; each of its elements can be written only once.
+    """
+    if of.layout is not torch.strided:
+        return tensor
+    for dimension, (size, stride) in enumerate(zip(of.shape, of.stride(), strict=True)):
+        if size > 1 and not stride:
+            tensor = tensor.narrow(dimension, 0, 1)
+    return tensor
+
+
+@state.without_gradients()
+def _put_back(now: object, kept: object) -> None:
+    if not isinstance(now, torch.Tensor) or not isinstance(kept, torch.Tensor):
+        return
+    if _kind(now) == _kind(kept) and not is_like(kept, now):
+        distinct(now, of=now).copy_(distinct(kept, of=now))

@@ -1,0 +1,322 @@
+"""What one step of a case is, the same for every arm, and what is looked at to judge it.
+
+In inference a step is a forward pass. In training it is forward, loss, backward and a step of the
+optimizer; the compiled region is forward and loss, and where asked for the optimizer's step. The
+rest is eager in every arm.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from dynamometer.common.interfaces.outcome import SkippedError
+from dynamometer.dynamo import state
+from dynamometer.dynamo.accuracy.leaves import by_path
+from dynamometer.dynamo.accuracy.numbers import as_real
+from dynamometer.dynamo.accuracy.rounding import nudge
+from dynamometer.results.values.cases import Dtype, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from dynamometer.common.interfaces.suite import Inputs, LoadedModel
+    from dynamometer.results.values.cases import Case
+
+LEARNING_RATE = 0.01
+
+LOSS_FACTOR = 2.0
+"""What the loss is multiplied by where gradients are added to those of the call before."""
+
+_IMAGE_DIMENSIONS = 4
+DTYPES = {
+    Dtype.FLOAT32: torch.float32,
+    Dtype.FLOAT16: torch.float16,
+    Dtype.BFLOAT16: torch.bfloat16,
+    Dtype.AMP: torch.float32,
+}
+
+
+def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedModel:
+    """Put a model and its inputs into the state a case asks for.
+
+    That is its device, dtype and memory format; in training its loss belongs to the module.
+
+    Raises:
+        SkippedError: there is nothing to train.
+    """
+    dtype = DTYPES[case.dtype]
+    _make_lazy_parameters(loaded)
+
+    def move(tensor: torch.Tensor) -> torch.Tensor:
+        moved = tensor.to(device, _dtype_for(tensor, dtype))
+        if case.channels_last and moved.dim() == _IMAGE_DIMENSIONS:
+            return moved.contiguous(memory_format=torch.channels_last)
+        return moved
+
+    module = loaded.module.to(device)
+    if any(_dtype_for(each, dtype) is not each.dtype for each in module.parameters()):
+        module = module.to(dtype)
+    if case.channels_last:
+        module = module.to(  # type: ignore[call-overload]  # no overload takes it alone
+            memory_format=torch.channels_last
+        )
+    if case.mode is Mode.TRAINING:
+        module = WithLoss(_trainable(module))
+    if case.dtype is Dtype.AMP:
+        module = Autocast(module, device.type)
+    moved = loaded.with_inputs(partial(tree_map_only, torch.Tensor, move))
+    return replace(moved, module=module.train(case.mode is Mode.TRAINING))
+
+
+def _make_lazy_parameters(loaded: LoadedModel) -> None:
+    """Have a model that learns its sizes from its first inputs learn them now.
+
+    Weights must be there to be copied.
+    """
+    module = loaded.module
+    if not any(is_lazy(each) for each in (*module.parameters(), *module.buffers())):
+        return
+    was_training = module.training
+    args, kwargs = copy.deepcopy((loaded.args, dict(loaded.kwargs)))
+    with state.without_gradients():
+        module.eval()(*args, **kwargs)
+    module.train(was_training)
+
+
+def _dtype_for(tensor: torch.Tensor, dtype: torch.dtype) -> torch.dtype:
+    """Give the dtype a tensor is to have where `dtype` is asked for.
+
+    A model that is published in float64 stays in it where float32 is asked for: it is so for a
+    reason, as rounding in sums that cancel would be all that is left.
+    """
+    kept = dtype is torch.float32 and tensor.dtype is torch.float64
+    return dtype if tensor.is_floating_point() and not kept else tensor.dtype
+
+
+def _trainable(module: nn.Module) -> nn.Module:
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        msg = "it has no parameters, so there is nothing to train"
+        raise SkippedError(msg)
+    return module
+
+
+class WithLoss(nn.Module):
+    """A model and its loss in one."""
+
+    def __init__(self, module: nn.Module) -> None:
+        """Wrap a model."""
+        super().__init__()
+        self.module = module
+
+    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Give the loss the model computes itself, else a weighted mean square of its outputs.
+
+        Weights rise from 0.5 to 1.5: the plain mean square of an output that is normalised is
+        constant, and has no gradient. What is negative counts for half, so that signs matter.
+
+        Raises:
+            SkippedError: no output is of floating point, or complex.
+        """
+        output = self.module(*args, **kwargs)
+        own = getattr(output, "loss", None)
+        if isinstance(own, torch.Tensor):
+            return own
+        tensors = [each for each in tree_leaves(output) if isinstance(each, torch.Tensor)]
+        if not tensors:  # of a class that torch doesn't know to be a container
+            every = by_path(output, "").values()
+            tensors = [each for each in every if isinstance(each, torch.Tensor)]
+        numbers = [
+            torch.view_as_real(each.resolve_conj()) if each.is_complex() else each
+            for each in tensors
+        ]
+        squares = [_mean_square(_wide(each)) for each in numbers if each.is_floating_point()]
+        if not squares:
+            msg = "none of its outputs is of floating point, so there is no loss to train with"
+            raise SkippedError(msg)
+        return torch.stack(squares).sum()
+
+
+def _mean_square(tensor: torch.Tensor) -> torch.Tensor:
+    count = tensor.numel()
+    places = torch.arange(count, device=tensor.device, dtype=tensor.dtype)
+    weights = 0.5 + (places + 0.5) / max(count, 1)
+    flat = tensor.reshape(-1)
+    return (flat * nn.functional.leaky_relu(flat, 0.5) * weights).mean()
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    """Give float32 of half precision, in which squares overflow."""
+    return tensor.float() if tensor.dtype in {torch.float16, torch.bfloat16} else tensor
+
+
+class Autocast(nn.Module):
+    """A model under automatic mixed precision, in the device type's own lower precision."""
+
+    def __init__(self, module: nn.Module, device_type: str) -> None:
+        """Wrap a model."""
+        super().__init__()
+        self.module = module
+        self.device_type = device_type
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the model under autocast."""
+        with torch.autocast(self.device_type):
+            return self.module(*args, **kwargs)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of an arm: a call, or one at each of several sizes.
+
+    Attributes:
+        calls: take the step in parts, and give the output at one size, or the loss in training.
+        adding: takes the first part, but in training of the loss times `LOSS_FACTOR`, and adds the
+            gradients of weights to those that are there.
+        loaded: the arm's own module and inputs, which steps may change.
+        mode: inference or training.
+    """
+
+    calls: tuple[Callable[[], object], ...]
+    adding: Callable[[], object]
+    loaded: LoadedModel
+    mode: Mode
+
+    @property
+    def call(self) -> Callable[[], object]:
+        """The whole step in one, keeping no more than its last result."""
+        if len(self.calls) == 1:
+            return self.calls[0]  # as it is: nothing is to be timed with it
+        *before, last = self.calls
+
+        def step() -> object:
+            for call in before:
+                call()
+            return last()
+
+        return step
+
+
+def own_module(module: nn.Module) -> nn.Module:
+    """Take off what was wrapped around the model here."""
+    while isinstance(module, WithLoss | Autocast):
+        module = module.module
+    return module
+
+
+def make_step(
+    compiled: Callable[..., Any],
+    loaded: LoadedModel,
+    mode: Mode,
+    seed: int,
+    compile_function: Callable[[Callable[[], object]], Callable[[], object]] | None = None,
+) -> Step:
+    """Bind a callable to the model's inputs; the one step that every arm runs.
+
+    Where there are inputs of several sizes, a step goes through all of them.
+
+    Args:
+        compiled: the module as an arm compiled it.
+        loaded: the arm's own module and inputs.
+        mode: inference or training.
+        seed: every generator is seeded with it, so that the first step of each arm draws the
+            same random numbers.
+        compile_function: compiles the optimizer's step; `None` leaves that eager.
+    """
+    state.seed_everything(seed)
+    if mode is Mode.INFERENCE:
+        calls = tuple(_forward(compiled, each) for each in loaded.calls)
+        return Step(calls, calls[0], loaded, mode)
+    optimizer = make_optimizer(loaded.module.parameters())
+    update: Callable[[], object] = optimizer.step
+    if compile_function is not None:
+        update = compile_function(update)
+
+    def training(forward: Callable[[], Any]) -> Callable[[], object]:
+        def train() -> object:
+            optimizer.zero_grad(set_to_none=True)
+            loss = forward()
+            loss.backward()
+            update()
+            return loss.detach()
+
+        return train
+
+    forwards = [_forward(compiled, each) for each in loaded.calls]
+
+    def add() -> object:
+        loss = forwards[0]()
+        loss.backward(torch.full_like(loss, LOSS_FACTOR))
+        update()
+        return loss.detach()
+
+    return Step(tuple(map(training, forwards)), add, loaded, mode)
+
+
+def make_optimizer(parameters: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
+    """Give the optimizer of every training step.
+
+    Plain SGD: Adam divides small gradients by their own size, and turns rounding into whole steps.
+    """
+    return torch.optim.SGD(parameters, lr=LEARNING_RATE)
+
+
+def _forward(compiled: Callable[..., Any], inputs: Inputs) -> Callable[[], Any]:
+    args, kwargs = inputs.args, dict(inputs.kwargs)
+
+    def forward() -> Any:
+        output = compiled(*args, **kwargs)
+        # A generator has computed nothing yet.
+        return list(output) if isinstance(output, GeneratorType) else output
+
+    return forward
+
+
+def nudged(loaded: LoadedModel, share: float, seed: int) -> LoadedModel:
+    """Give a copy of a configured model whose weights and inputs are off by a share at most.
+
+    Whole numbers are left, unless they are all there is.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    numbers = [*loaded.module.parameters(), *_float_inputs(loaded)]
+    real = [
+        each for each in map(as_real, numbers) if each.is_floating_point() and each.itemsize > 1
+    ]
+    only_whole = all(bool((each == each.round()).all()) for each in real)
+    change = partial(nudge, share=share, generator=generator, whole=only_whole)
+    own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, change))
+    with state.without_gradients():
+        for each in own.module.parameters():
+            each.copy_(change(each))
+    return own
+
+
+def _float_inputs(loaded: LoadedModel) -> list[torch.Tensor]:
+    every = tree_leaves([(each.args, dict(each.kwargs)) for each in loaded.calls])
+    tensors = [each for each in every if isinstance(each, torch.Tensor)]
+    return [each for each in tensors if each.is_floating_point() or each.is_complex()]
+
+
+def in_float64(loaded: LoadedModel) -> LoadedModel:
+    """Give a copy of a configured model that computes in float64, without autocast."""
+
+    def widen(tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.is_floating_point() and not tensor.is_complex():
+            return tensor
+        wide = torch.complex128 if tensor.is_complex() else torch.float64
+        return tensor.detach().to(wide).requires_grad_(tensor.requires_grad)
+
+    own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, widen))
+    module = own.module.module if isinstance(own.module, Autocast) else own.module
+    for each in (*module.parameters(), *module.buffers()):
+        if each.is_complex():  # which `Module.double` leaves as they are
+            each.data = each.data.to(torch.complex128)
+    return replace(own, module=module.double())

@@ -1,0 +1,117 @@
+"""Progress on standard error: a live line on a terminal, a plain one per case elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from dynamometer.results.values.cases import BATCH_SIZES
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.records import Record
+
+
+class ProgressLine:
+    """Shows total, time left, current case and counts so far; a `runner.Observer`."""
+
+    def __init__(self, cases: int, estimate_s: float) -> None:
+        """Show nothing yet.
+
+        Args:
+            cases: how many there will be.
+            estimate_s: how long all of them may take, a guess.
+        """
+        self._console = Console(stderr=True, highlight=False)
+        self._estimate_s = estimate_s
+        self._total = cases
+        self._ended = 0
+        self._counts: Counter[str] = Counter()
+        self._started = time.monotonic()
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[counts]} {task.fields[left]}"),
+            console=self._console,
+            disable=not self._console.is_terminal,
+            transient=True,
+            auto_refresh=False,  # a model may be being timed on this core
+        )
+        self._task = self._progress.add_task("starting", total=cases, counts="", left="")
+
+    def __enter__(self) -> Self:
+        """Start to show."""
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Take the live line away."""
+        self._progress.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line above the live one."""
+        self._progress.console.print(text, markup=False, soft_wrap=True)
+
+    def case_started(self, case: Case) -> None:
+        """Name the current case."""
+        self._update(case.model)
+
+    def record_made(self, record: Record) -> None:
+        """Say how a replicate ended where there is no live line."""
+        if not self._console.is_terminal:
+            spent = sum(record.seconds.values())
+            outcome = record.outcome
+            part = f"replicate {record.replicate}"
+            if BATCH_SIZES in record.experiments:
+                part = f"batch size {2**record.replicate}"
+            self.say(
+                f"[{self._ended}/{self._total} done] {record.case.label} {part}:"
+                f" {outcome.status} in {spent:.1f} s, {self._left()}"
+            )
+        self._counts[record.outcome.status] += 1
+
+    def case_ended(self, case: Case) -> None:
+        """Move on."""
+        self._ended += 1
+        self._update(case.model)
+
+    def _update(self, description: str) -> None:
+        counts = " ".join(f"{status} {n}" for status, n in self._counts.items())
+        self._progress.update(
+            self._task,
+            description=description,
+            completed=self._ended,
+            counts=counts,
+            left=self._left(),
+            refresh=True,
+        )
+
+    def _left(self) -> str:
+        """Say how long the rest takes: by the estimate first, by what was seen later on."""
+        share = self._ended / self._total if self._total else 1.0
+        elapsed_s = time.monotonic() - self._started
+        seen_s = elapsed_s * (1 - share) / share if share else self._estimate_s
+        left_s = share * seen_s + (1 - share) * max(0.0, self._estimate_s - elapsed_s)
+        return f"about {duration(left_s)} left"
+
+
+def duration(seconds: float) -> str:
+    """Render a rough duration."""
+    minute_s, hour_s = 60, 3600
+    if seconds < minute_s:
+        return f"{seconds:.0f} s"
+    if seconds < hour_s:
+        return f"{seconds / minute_s:.0f} min"
+    return f"{seconds / hour_s:.1f} h"

@@ -1,0 +1,62 @@
+"""What is recorded of a worker that ended without a report."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+from dynamometer.results.values.records import ArmResult, Outcome, Stage, Status
+
+if TYPE_CHECKING:
+    from dynamometer.common.execution.process import Worker
+    from dynamometer.results.values.cases import Case
+
+_KERNEL_KILL_SHARE = 0.5
+"""A worker that SIGKILL ended while it held this share of memory was killed by the kernel."""
+
+
+def name_death(worker: Worker, timeout_s: float, machine_bytes: int) -> Outcome:
+    """Say how a worker ended, and where it was.
+
+    Args:
+        worker: sent no report.
+        timeout_s: the limit it was run under.
+        machine_bytes: memory of the machine.
+    """
+    stage = worker.progress.stage if worker.progress else Stage.WORKER
+    arm = worker.progress.arm if worker.progress else None
+    status, reason = _cause(worker, timeout_s, machine_bytes)
+    where = f"at stage {stage}" + (f" of {arm}" if arm else "")
+    return Outcome(status=status, stage=stage, reason=f"{reason} {where}")
+
+
+def arms_at_death(worker: Worker, case: Case, outcome: Outcome) -> tuple[ArmResult, ...]:
+    """Blame the arm that was at work; if it was none in particular, all of them."""
+    culprit = worker.progress.arm if worker.progress else None
+    if culprit is None:
+        return tuple(ArmResult(arm=arm, outcome=outcome) for arm in case.arms)
+    spared = Outcome(
+        status=Status.SKIP,
+        stage=Stage.WORKER,
+        reason=f"not measured: {culprit} ended the process ({outcome.status})",
+    )
+    return tuple(
+        ArmResult(arm=arm, outcome=outcome if arm == culprit else spared) for arm in case.arms
+    )
+
+
+def _cause(worker: Worker, timeout_s: float, machine_bytes: int) -> tuple[Status, str]:
+    if worker.killed == "timeout":
+        return Status.TIMEOUT, f"killed after {timeout_s:g} s"
+    if worker.killed == "memory":
+        return Status.OOM, "killed over its memory limit"
+    if worker.ending is None:
+        return Status.INFRA, "the worker template died, and the worker with it"
+    number = worker.ending.wait_status & 0x7F
+    if not number:
+        code = worker.ending.wait_status >> 8
+        return Status.CRASH, f"the process exited with code {code} and no result"
+    if number == signal.SIGKILL and worker.ending.peak_bytes > _KERNEL_KILL_SHARE * machine_bytes:
+        return Status.OOM, "killed by the kernel, most likely for want of memory"
+    known = {each.value: each.name for each in signal.Signals}
+    return Status.CRASH, f"killed by {known.get(number, f'signal {number}')}"

@@ -1,0 +1,347 @@
+"""Running one replicate of a case to a record, whatever becomes of its processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from dynamometer.common import registry
+from dynamometer.common.errors import UsageError
+from dynamometer.common.execution.deaths import arms_at_death, name_death
+from dynamometer.common.execution.process import Limits, Template, tail
+from dynamometer.common.execution.repro import single_case_command
+from dynamometer.common.interfaces.messages import Findings, Job, Preparation
+from dynamometer.common.interfaces.outcome import worst
+from dynamometer.common.machine.allocator import environment_of
+from dynamometer.results.values.cases import Allocator, Caches, StartMethod
+from dynamometer.results.values.records import PASSED, Record, Stage, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dynamometer.common.execution.process import Worker
+    from dynamometer.common.studies.experiment import Experiment, Process
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.records import Manifest, Outcome
+
+_LOG_LIMIT_BYTES = 2 * 2**20
+
+
+class Executor(Protocol):
+    """Something that turns a replicate of a case into a record."""
+
+    def prepare(self, cases: Sequence[Case]) -> Prepared:
+        """Do what must be done once before the first of some cases.
+
+        Raises:
+            UsageError: a backend can't be loaded.
+            DynamometerError: workers can't be started.
+        """
+        ...
+
+    def execute(self, case: Case, replicate: int) -> Record:
+        """Run one replicate; the record says how it ended. Model faults are never raised."""
+        ...
+
+    def forget(self, case: Case) -> None:
+        """Drop what was kept for a case's further replicates: there will be none."""
+        ...
+
+    def close(self) -> None:
+        """Stop every process that was started."""
+        ...
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What it took to get ready.
+
+    Attributes:
+        seconds: wall seconds by what they were spent on; empty if there was nothing to do.
+        warnings: what did not work, and will show in the cases.
+    """
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+class LocalExecutor:
+    """Worker processes on this machine, one case at a time."""
+
+    def __init__(self, manifest: Manifest, directory: Path) -> None:
+        """Start nothing yet.
+
+        Args:
+            manifest: of the run; its plan says what workers are told.
+            directory: of the run; logs go to `logs/` in it.
+        """
+        self._manifest = manifest
+        self._plan = manifest.plan
+        self._directory = directory
+        self._logs = directory / "logs"
+        self._logs.mkdir(parents=True, exist_ok=True)
+        self._templates: dict[Allocator, Template] = {}
+        self._caches: dict[str, Path] = {}
+        # Below the run's directory, so that what a killed run left is found and removed.
+        self._cache_root = directory.resolve() / "cache"
+        shutil.rmtree(self._cache_root, ignore_errors=True)
+        self._starting_s = 0.0
+
+    def prepare(self, cases: Sequence[Case]) -> Prepared:
+        """Start the template, load the backends, and let their toolchains make ready."""
+        runnable = [case for case in cases if not self._plan.skip_reason(case)]
+        if not runnable:
+            return Prepared()
+        started = time.monotonic()
+        self._ready_template(self._plan.protocol.allocator)
+        seconds = {"start": time.monotonic() - started}
+        warnings = self._prepare_toolchain(runnable[0])
+        seconds["toolchain"] = time.monotonic() - started - seconds["start"]
+        self._starting_s = 0.0
+        return Prepared(seconds, warnings)
+
+    def _prepare_toolchain(self, case: Case) -> tuple[str, ...]:
+        (process,) = self._processes("toolchain", case, 0, [])
+        worker = self._run_worker("toolchain", case, 0, process)
+        self.forget(case)
+        outcome = self._findings("toolchain", worker, case, case.arms).outcome
+        if outcome == PASSED:
+            return ()
+        if outcome.stage is Stage.LOAD:
+            # A name on the command line is at fault, and every case would say the same.
+            reason = outcome.reason or str(outcome.status)
+            raise UsageError(reason.removeprefix(f"{UsageError.__name__}: "))
+        return (f"the toolchain could not be made ready: {outcome.reason}",)
+
+    def execute(self, case: Case, replicate: int) -> Record:
+        """Run every experiment of the plan on one replicate of a case."""
+        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        started = time.monotonic()
+        seconds: defaultdict[str, float] = defaultdict(float)
+        parts: list[Findings] = []
+        caches = self._plan.protocol.caches
+        if caches is Caches.WARM and case.id not in self._caches:
+            filling = self._processes("fill", case, replicate, parts)
+            self._run_experiment("fill", case, replicate, filling, seconds)
+        for name in self._plan.experiments:
+            wanted = self._processes(name, case, replicate, parts)
+            if parts:
+                # What failed in an earlier experiment is not asked again.
+                failed = {
+                    result.arm: result.outcome
+                    for result in parts[0].arms
+                    if result.outcome != PASSED
+                }
+                barred = [each for each in wanted if failed.keys() & set(each.arms)]
+                parts += [self._left_out(name, each, failed) for each in barred]
+                wanted = tuple(each for each in wanted if each not in barred)
+            parts += self._run_experiment(name, case, replicate, wanted, seconds)
+        if caches is Caches.COLD:
+            self.forget(case)
+        seconds["start"], self._starting_s = self._starting_s, 0.0
+        seconds["harness"] = time.monotonic() - started - sum(seconds.values())
+        return self._record(case, replicate, parts, started_at, dict(seconds))
+
+    def forget(self, case: Case) -> None:
+        """Remove the graph caches of a case."""
+        path = self._caches.pop(case.id, None)
+        if path is not None:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def close(self) -> None:
+        """End the templates, and with them their workers; remove the graph caches."""
+        for template in self._templates.values():
+            template.close()
+        self._templates.clear()
+        shutil.rmtree(self._cache_root, ignore_errors=True)
+        self._caches.clear()
+
+    def _run_experiment(
+        self,
+        name: str,
+        case: Case,
+        replicate: int,
+        wanted: tuple[Process, ...],
+        seconds: defaultdict[str, float],
+    ) -> list[Findings]:
+        """Run one experiment, and add what it took to `seconds`.
+
+        Those of the plan's first experiment go by stage, those of others by the experiment's name.
+        """
+        started, starting_s = time.monotonic(), self._starting_s
+        workers = [self._run_worker(name, case, replicate, process) for process in wanted]
+        if workers and name == self._plan.experiments[0] and workers[0].report:
+            for stage, spent_s in workers[0].report.seconds.items():
+                seconds[stage] += spent_s
+        elif workers:
+            seconds[name] += time.monotonic() - started - (self._starting_s - starting_s)
+        return [
+            self._findings(name, worker, case, process.arms)
+            for worker, process in zip(workers, wanted, strict=True)
+        ]
+
+    def _run_worker(self, name: str, case: Case, replicate: int, process: Process) -> Worker:
+        """Run one worker process, alone: two at a time spin for each other's cores."""
+        log = self._log_path(case)
+        template = self._ready_template(process.allocator)
+        worker = template.run(self._job(name, case, replicate, process), log, self._limits())
+        if template.died or self._plan.protocol.start_method is StartMethod.SPAWN:
+            template.close()
+            del self._templates[_preloaded(process.allocator)]
+        _cut(log)
+        return worker
+
+    def _processes(
+        self, name: str, case: Case, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
+        experiment: Experiment = registry.resolve("experiments", name)()
+        return experiment.processes(case, self._plan, replicate, found)
+
+    def _left_out(self, name: str, process: Process, failed: Mapping[str, Outcome]) -> Findings:
+        """Say what it means that a process is not started for arms that failed before."""
+        outcome = worst([failed[arm] for arm in process.arms if arm in failed])
+        experiment: Experiment = registry.resolve("experiments", name)()
+        return experiment.salvage(Findings(outcome=outcome), process.arms)
+
+    def _ready_template(self, allocator: Allocator) -> Template:
+        """Give a template that workers can be forked from, starting one if there is none.
+
+        An allocator that is preloaded needs a template of its own; the others are one library.
+        """
+        key = _preloaded(allocator)
+        if key in self._templates:
+            return self._templates[key]
+        started = time.monotonic()
+        environment = environment_of(allocator, os.environ)
+        template = self._templates[key] = Template(self._logs / "template.log", environment)
+        template.launch(
+            Preparation(
+                suite=self._plan.suite,
+                suite_options=self._plan.suite_options,
+                specs=self._plan.models,
+                arms=self._plan.cases[0].arms,
+                device=self._plan.cases[0].device,
+            )
+        )
+        template.await_ready()
+        self._starting_s += time.monotonic() - started
+        return template
+
+    def _limits(self) -> Limits:
+        return Limits(self._plan.timeout_s, self._plan.memory_limit_bytes)
+
+    def _job(self, experiment: str, case: Case, replicate: int, process: Process) -> Job:
+        return Job(
+            experiment=experiment,
+            spec=self._plan.spec_of(case),
+            case=case,
+            suite_options=self._plan.suite_options,
+            protocol=self._plan.protocol,
+            replicate=replicate,
+            seed=self._plan.seed,
+            cache_dir=str(self._cache(case)),
+            arms=process.arms,
+            allocator=process.allocator,
+            turn=process.turn,
+            fastest_s=process.fastest_s,
+            threads=self._plan.threads,
+            memory_limit_bytes=self._plan.memory_limit_bytes,
+            raise_backend_errors=self._plan.raise_backend_errors,
+        )
+
+    def _cache(self, case: Case) -> Path:
+        """Give the case's own graph caches: empty at first, kept for its later replicates."""
+        if case.id not in self._caches:
+            self._cache_root.mkdir(exist_ok=True)
+            self._caches[case.id] = Path(tempfile.mkdtemp(dir=self._cache_root))
+        return self._caches[case.id]
+
+    def _log_path(self, case: Case) -> Path:
+        return self._logs / f"{case.model.replace('/', '_')}.log"
+
+    def _findings(
+        self, experiment: str, worker: Worker, case: Case, arms: tuple[str, ...]
+    ) -> Findings:
+        """Take a worker's findings, or make some of how it died."""
+        if worker.report is not None:
+            found = worker.report.findings
+        else:
+            machine_bytes = self._manifest.environment.memory_bytes
+            outcome = name_death(worker, self._plan.timeout_s, machine_bytes)
+            found = Findings(outcome=outcome, arms=arms_at_death(worker, case, outcome))
+        if found.outcome.status is not Status.PASS:
+            found = registry.resolve("experiments", experiment)().salvage(found, arms)
+        foreign = worker.receiver.foreign_bytes
+        if not foreign:
+            return found
+        note = f"the model wrote {foreign} bytes to the result channel"
+        return msgspec.structs.replace(found, notes=(*found.notes, note))
+
+    def _record(
+        self,
+        case: Case,
+        replicate: int,
+        parts: Sequence[Findings],
+        started_at: str,
+        seconds: dict[str, float],
+    ) -> Record:
+        first = parts[0]
+        outcome = worst([part.outcome for part in parts])
+        log = self._log_path(case)
+        if outcome.status not in {Status.PASS, Status.SKIP} and outcome.detail is None:
+            outcome = msgspec.structs.replace(outcome, detail=tail(log) or None)
+        return Record(
+            run_id=self._manifest.run_id,
+            case=case,
+            replicate=replicate,
+            outcome=outcome,
+            experiments=self._plan.experiments,
+            arms=first.arms,
+            measurements=tuple(each for part in parts for each in part.measurements),
+            absent=tuple(each for part in parts for each in part.absent),
+            coverage=first.coverage,
+            sizes=first.sizes,
+            build_order=first.build_order,
+            disturbed_blocks=first.disturbed_blocks,
+            disturbed_turns=any(part.disturbed_blocks for part in parts[1:]),
+            repeated_blocks=sum(part.repeated_blocks for part in parts),
+            rested=any(part.rested for part in parts),
+            spread=self._manifest.spread,
+            notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+            varies=tuple(self._plan.spec_of(case).varies),
+            device_name=first.device_name,
+            environment_id=self._manifest.environment.id,
+            seed=self._plan.seed,
+            started_at=started_at,
+            seconds=seconds,
+            command=single_case_command(self._manifest, case),
+            log=str(log.relative_to(self._directory)),
+        )
+
+
+def _preloaded(allocator: Allocator) -> Allocator:
+    """Give what a template must be started with: one library, or glibc whatever its policy."""
+    return allocator if allocator.is_preloaded else Allocator.STOCK
+
+
+def _cut(log: Path) -> None:
+    """Keep the beginning and the end of a log that a model has flooded."""
+    if not log.exists() or log.stat().st_size <= _LOG_LIMIT_BYTES:
+        return
+    half = _LOG_LIMIT_BYTES // 2
+    with log.open("r+b") as file:
+        head = file.read(half)
+        file.seek(-half, 2)
+        end = file.read()
+        file.seek(0)
+        file.write(head + b"\n[... cut ...]\n" + end)
+        file.truncate()

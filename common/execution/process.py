@@ -1,0 +1,282 @@
+"""The parent's view of templates and workers: start, watch, stop."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+import dynamometer
+from dynamometer.common.errors import DynamometerError
+from dynamometer.common.execution.channel import Receiver
+from dynamometer.common.interfaces.messages import (
+    LONGEST_MESSAGE,
+    Answer,
+    Ended,
+    Fork,
+    Preparation,
+    Progress,
+    Ready,
+    Report,
+    Started,
+)
+
+if TYPE_CHECKING:
+    from dynamometer.common.interfaces.messages import Job, Message
+
+_BOOTSTRAP = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import dynamometer; del sys.path[0]; "
+    "from dynamometer.common.execution.template import main; main(int(sys.argv[2]))"
+)
+"""Makes the package importable without leaving its folder on the path, where a model's own
+`import common` or `import results` would find ours."""
+
+_POLL_S = 0.1
+"""How often limits are checked: 30 microseconds of reading, on the core the model may be using."""
+_GRACE_S = 3.0
+"""Between SIGTERM and SIGKILL, and for a worker to end once it has reported."""
+_READ_BYTES = 1 << 20
+_LOG_TAIL_BYTES = 8_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a worker may use before it is killed."""
+
+    timeout_s: float
+    memory_bytes: int | None
+
+
+@dataclass
+class Worker:
+    """A running worker process."""
+
+    pid: int
+    results: int
+    receiver: Receiver
+    started: float
+    report: Report | None = None
+    progress: Progress | None = None
+    killed: Literal["timeout", "memory"] | None = None
+    deadline: float | None = None
+    """When SIGKILL follows, once it was asked to end."""
+    ending: Ended | None = None
+
+    @classmethod
+    def unborn(cls) -> Worker:
+        """Stand in for a worker whose template died before it could be started."""
+        return cls(pid=0, results=-1, receiver=Receiver(""), started=time.monotonic())
+
+    def read(self) -> bool:
+        """Take in what is on the result pipe now, and tell whether more is of interest."""
+        with suppress(BlockingIOError):
+            while self.report is None:
+                data = os.read(self.results, _READ_BYTES)
+                if not data:
+                    return False
+                for message in self.receiver.feed(data):
+                    self._take(message)
+        return self.report is None
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case Progress():
+                self.progress = message
+            case Report():
+                self.report = message
+                self.deadline = self.deadline or time.monotonic() + _GRACE_S
+
+    def kill(self) -> None:
+        """Kill it with its process group, without anything to wait for."""
+        self._signal(signal.SIGKILL)
+
+    def finish(self) -> None:
+        """Take in the last of the result pipe and close it."""
+        if self.results >= 0:
+            self.read()
+            os.close(self.results)
+            self.results = -1
+
+    def enforce(self, limits: Limits) -> None:
+        """Kill the worker's process group if it is over a limit."""
+        now = time.monotonic()
+        if self.deadline is not None:
+            if now > self.deadline:
+                self.kill()
+        elif now - self.started > limits.timeout_s:
+            self._ask_to_end("timeout", signal.SIGTERM)
+        elif limits.memory_bytes and resident_bytes(self.pid) > limits.memory_bytes:
+            self._ask_to_end("memory", signal.SIGKILL)
+
+    def _ask_to_end(self, why: Literal["timeout", "memory"], number: signal.Signals) -> None:
+        self.killed = why
+        self.deadline = time.monotonic() + _GRACE_S
+        self._signal(number)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if not self.pid:
+            return  # it was never born; group 0 is our own
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+
+def resident_bytes(pid: int) -> int:
+    """Read the resident set size of a process; 0 if it has gone."""
+    with suppress(OSError, IndexError):
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+@dataclass
+class Template:
+    """A warm process of which workers are forked (see `dynamometer.common.execution.template`)."""
+
+    log: Path
+    environment: dict[str, str]
+    died: bool = False
+    _process: subprocess.Popen[bytes] | None = None
+    _control: socket.socket | None = None
+
+    def launch(self, preparation: Preparation) -> None:
+        """Start the process, and let it import what workers will need."""
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST_MESSAGE)
+        root = str(Path(dynamometer.__file__).parent.parent)
+        with theirs, self.log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603  our own interpreter and code
+                [sys.executable, "-P", "-c", _BOOTSTRAP, root, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._control.send(msgspec.json.encode(preparation))
+
+    def await_ready(self) -> None:
+        """Wait until it has imported everything.
+
+        Raises:
+            DynamometerError: it ended before that; names its log and quotes the end of it.
+        """
+        ready = self._receive()
+        if not isinstance(ready, Ready):
+            msg = f"the worker template did not start; {self.log} ends with:\n{tail(self.log)}"
+            raise DynamometerError(msg)
+
+    def run(self, job: Job, log: Path, limits: Limits) -> Worker:
+        """Run a job in a worker and return when that has ended.
+
+        Should the template die, its worker dies with it: it comes back without an ending, and
+        `died` is set.
+
+        Args:
+            job: what the worker does.
+            log: what it prints is appended to it.
+            limits: it is killed over one.
+        """
+        worker = None
+        try:
+            worker = self._fork(job, log)
+            self._wait(worker, limits)
+        except _TemplateDiedError:
+            self.died = True
+            if worker is None:
+                return Worker.unborn()
+            worker.kill()
+        except BaseException:
+            # The template, which would bury what the worker leaves behind, is about to be ended.
+            if worker is not None:
+                worker.kill()
+                worker.finish()
+            raise
+        worker.finish()
+        return worker
+
+    def _fork(self, job: Job, log: Path) -> Worker:
+        if self._control is None:
+            raise _TemplateDiedError
+        token = secrets.token_hex(16)
+        results, theirs = os.pipe()
+        os.set_blocking(results, False)
+        with log.open("ab") as sink:
+            request = msgspec.json.encode(Fork(job=job, token=token))
+            try:
+                socket.send_fds(self._control, [request], [theirs, sink.fileno()])
+            except OSError as error:
+                os.close(results)
+                if isinstance(error, BrokenPipeError):
+                    raise _TemplateDiedError from error
+                raise
+            finally:
+                os.close(theirs)
+        answer = self._receive()
+        if not isinstance(answer, Started):
+            os.close(results)
+            raise _TemplateDiedError
+        return Worker(answer.pid, results, Receiver(token), time.monotonic())
+
+    def _wait(self, worker: Worker, limits: Limits) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(worker.results, selectors.EVENT_READ)
+            if self._control is not None:
+                selector.register(self._control, selectors.EVENT_READ)
+            while worker.ending is None:
+                for key, _ in selector.select(_POLL_S):
+                    if key.fileobj is self._control:
+                        worker.ending = self._ending()
+                    elif not worker.read():
+                        selector.unregister(key.fileobj)
+                worker.enforce(limits)
+
+    def _ending(self) -> Ended:
+        answer = self._receive()
+        if not isinstance(answer, Ended):
+            raise _TemplateDiedError
+        return answer
+
+    def close(self) -> None:
+        """End the template and with it every worker that still runs."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def _receive(self) -> Answer | None:
+        if self._control is None:
+            return None
+        try:
+            data = self._control.recv(LONGEST_MESSAGE)
+        except ConnectionResetError:
+            return None
+        return msgspec.json.decode(data, type=Answer) if data else None
+
+
+class _TemplateDiedError(Exception):
+    """The template process has ended, and its workers with it."""
+
+
+def tail(path: Path, size: int = _LOG_TAIL_BYTES) -> str:
+    """Read the end of a log; empty if there is none."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - size))
+            return log.read().decode(errors="replace").strip()
+    except OSError:
+        return ""

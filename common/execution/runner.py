@@ -1,0 +1,179 @@
+"""The loop over cases: execute, store, report; and what an interrupt does to it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol, Self
+
+import msgspec
+
+from dynamometer.common.execution.repro import single_case_command
+from dynamometer.common.orders import drawn_from
+from dynamometer.results.statistics.stopping import stop_reason
+from dynamometer.results.values.cases import BATCH_SIZES
+from dynamometer.results.values.records import ArmResult, Outcome, Record, Stage, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType, TracebackType
+
+    from dynamometer.common.execution.executor import Executor
+    from dynamometer.results.reports.sinks import Sink
+    from dynamometer.results.store import store
+    from dynamometer.results.values.cases import Case, RunPlan
+    from dynamometer.results.values.records import Manifest
+
+
+class Observer(Protocol):
+    """Someone who watches a run go by."""
+
+    def case_started(self, case: Case) -> None:
+        """Notice that a case begins."""
+        ...
+
+    def record_made(self, record: Record) -> None:
+        """Notice that a replicate has ended."""
+        ...
+
+    def case_ended(self, case: Case) -> None:
+        """Notice that a case has ended, or was finished before this run began."""
+        ...
+
+
+@dataclass
+class Interrupt:
+    """Ctrl-C once: finish the replicate and stop. Twice: stop at once."""
+
+    requested: bool = False
+
+    def __enter__(self) -> Self:
+        """Take over SIGINT."""
+        self._previous = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give SIGINT back."""
+        signal.signal(signal.SIGINT, self._previous)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
+        print("stopping after this replicate; once more stops at once", file=sys.stderr)  # noqa: T201  whoever pressed Ctrl-C must see it
+
+
+class Rest:
+    """What a run directory doesn't hold yet of its plan."""
+
+    def __init__(self, manifest: Manifest, records: Sequence[Record]) -> None:
+        """Compare a plan with the records there are."""
+        self.manifest = manifest
+        self.finished: defaultdict[str, list[Record]] = defaultdict(list)
+        for record in records:
+            self.finished[record.case.id].append(record)
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """The cases with a replicate that is still to be run, in the plan's order."""
+        return tuple(case for case in self.manifest.plan.cases if self.replicates(case))
+
+    def replicates(self, case: Case) -> list[int]:
+        """Give the replicates a case may still have; none where its records say it needs none."""
+        records, protocol = self.finished[case.id], self.manifest.plan.protocol
+        if records and stop_reason(records, protocol):
+            return []
+        done = {record.replicate for record in records}
+        return [each for each in range(protocol.most_replicates) if each not in done]
+
+
+def run(
+    rest: Rest,
+    events: store.RunStore,
+    executor: Executor,
+    sinks: Sequence[Sink],
+    observer: Observer,
+    interrupt: Interrupt,
+) -> bool:
+    """Execute what is left of a run, and tell whether all is done.
+
+    Every record is stored before anything else happens to it. Cases take turns in groups, each
+    round in an order drawn at random, so that a machine's better and worse hours, and what one
+    model leaves to the next, come to all of them.
+
+    Raises:
+        StoreError: a record can't be written.
+        DynamometerError: workers can't be started.
+    """
+    plan = rest.manifest.plan
+    size = 1 if BATCH_SIZES in plan.experiments else _GROUP
+    for first in range(0, len(plan.cases), size):
+        group = list(plan.cases[first : first + size])
+        for round_ in range(plan.protocol.most_replicates + 1):
+            for case in _shuffled(group, plan, round_):
+                if interrupt.requested:
+                    return False
+                if rest.replicates(case):
+                    observer.case_started(case)
+                    record = _next_record(rest, executor, case)
+                    events.append(record)
+                    rest.finished[case.id].append(record)
+                    observer.record_made(record)
+                if not rest.replicates(case):
+                    executor.forget(case)
+                    observer.case_ended(case)
+                    for sink in sinks:
+                        sink.write(rest.finished[case.id])
+                    group.remove(case)
+    return True
+
+
+_GROUP = 8
+"""Cases that take turns: what is kept of each for its further replicates is kept of so many."""
+
+
+def _shuffled(cases: Sequence[Case], plan: RunPlan, round_: int) -> list[Case]:
+    """Draw the order of one round; where there is but one, it stays the plan's."""
+    if plan.protocol.most_replicates == 1:
+        return list(cases)
+    rng = drawn_from(plan.seed, round_, cases[0].id if cases else "", "cases")
+    return rng.sample(list(cases), len(cases))
+
+
+def _next_record(rest: Rest, executor: Executor, case: Case) -> Record:
+    """Execute a case's next replicate; the record says whether it was the last."""
+    plan = rest.manifest.plan
+    record = _record(rest.manifest, executor, case, rest.replicates(case)[0])
+    stopped = stop_reason([*rest.finished[case.id], record], plan.protocol)
+    return msgspec.structs.replace(record, stopped=stopped, target=plan.protocol.target)
+
+
+def _record(manifest: Manifest, executor: Executor, case: Case, replicate: int) -> Record:
+    reason = manifest.plan.skip_reason(case)
+    if reason is None:
+        return executor.execute(case, replicate)
+    outcome = Outcome(status=Status.SKIP, stage=Stage.LOAD, reason=reason)
+    return Record(
+        run_id=manifest.run_id,
+        case=case,
+        replicate=replicate,
+        outcome=outcome,
+        experiments=manifest.plan.experiments,
+        arms=tuple(ArmResult(arm=arm, outcome=outcome) for arm in case.arms),
+        spread=manifest.spread,
+        varies=tuple(manifest.plan.spec_of(case).varies),
+        environment_id=manifest.environment.id,
+        seed=manifest.plan.seed,
+        started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        seconds={},
+        command=single_case_command(manifest, case),
+    )

@@ -1,0 +1,206 @@
+"""The warm process that workers are forked from; it imports, and runs nothing.
+
+Started by `process`. On the control socket it reads one `Fork` request at a time, with the
+worker's result pipe and log as descriptors, and answers with the worker's process id and, when it
+has ended, its wait status. No thread that runs Python, no device context, no operator run: a fork
+of it is as good as a fresh process, seconds sooner.
+
+Spawning goes the same way: a template that is asked for one worker and then closed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import os
+import selectors
+import signal
+import socket
+import sys
+import traceback
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from dynamometer.common import registry
+from dynamometer.common.execution import worker
+from dynamometer.common.interfaces.messages import (
+    LONGEST_MESSAGE,
+    Answer,
+    Ended,
+    Fork,
+    Preparation,
+    Ready,
+    Request,
+    Started,
+)
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_WORKER_MODULES = (
+    "dynamometer.common.studies.apart",
+    "dynamometer.common.studies.correctness",
+    "dynamometer.common.studies.fill",
+    "dynamometer.common.studies.measuring",
+    "dynamometer.common.studies.memory",
+    "dynamometer.common.studies.speedup",
+    "dynamometer.common.studies.toolchain",
+    "dynamometer.dynamo.backends.backends",
+    "dynamometer.dynamo.state",
+)
+"""What a worker would otherwise import, and be charged for, itself."""
+
+
+def main(descriptor: int) -> None:
+    """Serve requests until the parent closes the socket or dies."""
+    die_with_parent(os.getppid())
+    _adopt_orphans()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    control = socket.socket(fileno=descriptor)
+    preparation = _receive(control)[0]
+    if not isinstance(preparation, Preparation):
+        sys.exit("the first message must be a preparation")
+    prepare(preparation)
+    _send(control, Ready())
+    _serve(control)
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when the one that started it dies.
+
+    Args:
+        parent: its process id, to notice that it died before the kernel was asked.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def prepare(preparation: Preparation) -> None:
+    """Import torch, what the registered backends need and the model packages.
+
+    A backend of the user's own is first imported by a worker: its module may do anything.
+    """
+    for name in _WORKER_MODULES:
+        importlib.import_module(name)
+    from dynamometer.common.measuring.arms import load_backend
+    from dynamometer.dynamo.backends.backends import DynamoBackend, Preparing
+
+    device = preparation.device
+    for arm in preparation.arms:
+        known = registry.is_built_in("backends", arm)
+        backend = load_backend(arm) if known else DynamoBackend(arm)
+        if isinstance(backend, Preparing) and backend.available(device) is None:
+            backend.preload(device)
+    open_suite = registry.resolve("suites", preparation.suite)
+    open_suite(preparation.suite_options).preload(preparation.specs)
+    # What was imported is here to stay: collections in workers, of which there is one before
+    # each stretch of blocks, need not look through it, nor copy its pages by touching them.
+    gc.collect()
+    gc.freeze()
+
+
+def _serve(control: socket.socket) -> None:
+    selector = selectors.DefaultSelector()
+    selector.register(control, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is control:
+                request, descriptors = _receive(control)
+                if not isinstance(request, Fork):
+                    return
+                pid = _fork(request, descriptors, control)
+                pidfd = os.pidfd_open(pid)
+                selector.register(pidfd, selectors.EVENT_READ, pid)
+                _send(control, Started(pid=pid))
+            else:
+                selector.unregister(key.fileobj)
+                os.close(key.fd)
+                _send(control, _bury(key.data))
+
+
+def _bury(pid: int) -> Ended:
+    """Kill what an ended worker left running, then collect it.
+
+    In this order: its process group can't be reused as long as it has not been waited for.
+    There is one worker at a time, so every other child of this process is an orphan of it.
+    """
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    _, wait_status, usage = os.wait4(pid, 0)
+    _kill_orphans()
+    return Ended(pid=pid, wait_status=wait_status, peak_bytes=usage.ru_maxrss * 1024)
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of what workers leave behind in sessions of their own (prctl(2))."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _kill_orphans() -> None:
+    """Kill and collect adopted processes, and what is handed on when these die."""
+    while orphans := _children():
+        for pid in orphans:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def _children() -> set[int]:
+    """Give the processes whose parent this one is; none where the kernel doesn't tell (proc(5))."""
+    with suppress(OSError):
+        return {int(word) for word in Path("/proc/thread-self/children").read_text().split()}
+    return set()
+
+
+def _fork(request: Fork, descriptors: list[int], control: socket.socket) -> int:
+    results, log = descriptors
+    template = os.getpid()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        os.close(results)
+        os.close(log)
+        return pid
+    status = 1
+    try:
+        os.setsid()
+        die_with_parent(template)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        control.close()
+        _redirect(log)
+        worker.run(request.job, results, request.token)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        status = 0
+    except BaseException:  # noqa: BLE001  a worker must never go on as a second template
+        traceback.print_exc()
+    finally:
+        # Skips exit handlers: those of the template are not the worker's to run.
+        os._exit(status)
+
+
+def _redirect(log: int) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(nothing)
+    os.close(log)
+
+
+def _receive(control: socket.socket) -> tuple[Request | None, list[int]]:
+    data, descriptors, _, _ = socket.recv_fds(control, LONGEST_MESSAGE, 2)
+    if not data:
+        return None, []
+    return msgspec.json.decode(data, type=Request), descriptors
+
+
+def _send(control: socket.socket, answer: Answer) -> None:
+    try:
+        control.send(msgspec.json.encode(answer))
+    except BrokenPipeError:
+        sys.exit(0)

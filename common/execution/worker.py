@@ -1,0 +1,97 @@
+"""The life of a worker process: limits, one job, one report."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import resource
+import secrets
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.common import registry
+from dynamometer.common.execution.channel import Channel
+from dynamometer.common.interfaces.messages import Findings, Job, Report
+from dynamometer.common.interfaces.outcome import attempt
+from dynamometer.common.machine import allocator
+from dynamometer.common.machine.openmp import note_on_runtimes
+from dynamometer.common.studies.experiment import Context, StageClock
+from dynamometer.results.values.cases import Symbols
+from dynamometer.results.values.records import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamometer.common.interfaces.suite import Suite
+    from dynamometer.common.studies.experiment import Experiment
+
+_PRIVATE_DESCRIPTORS = (200, 900)
+"""Where the result channel is moved to, out of the way of a model that counts descriptors."""
+
+
+def run(job: Job, result_descriptor: int, token: str) -> None:
+    """Do the job and report it; whatever the model does, at most one report is sent.
+
+    Standard output and error already go to the case's log.
+    """
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = job.cache_dir
+    _limit(job)
+    _explain_death()
+    channel = Channel(_move_away(result_descriptor), token)
+    stages = StageClock(channel.send)
+    findings = attempt(stages, lambda: _measure(job, stages))
+    if isinstance(findings, Outcome):
+        findings = Findings(outcome=findings)
+    channel.send(Report(findings=findings, seconds=dict(stages.seconds)))
+
+
+def _measure(job: Job, stages: StageClock) -> Findings:
+    from dynamometer.dynamo import state
+    from dynamometer.dynamo.device import open_device
+
+    experiment: Experiment = registry.resolve("experiments", job.experiment)()
+    open_suite: Callable[[dict[str, str]], Suite] = registry.resolve("suites", job.case.suite)
+    context = Context(
+        job=job,
+        suite=open_suite(job.suite_options),
+        device=open_device(job.case.device),
+        stages=stages,
+    )
+    policy_note = allocator.apply(job.allocator)
+    with state.running(job.case.mode, job.threads, dynamic=job.case.has_symbols(Symbols.ALL)):
+        findings = experiment.measure(context)
+    notes = [note for note in (policy_note, note_on_runtimes()) if note]
+    return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))
+
+
+def _limit(job: Job) -> None:
+    """Bound what the process may take, and offer it first to a kernel short of memory."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if job.memory_limit_bytes is not None and job.case.device == "cpu":
+        # Private writable memory. Drivers of accelerators map far more than they use, so there
+        # only the parent's watch over the resident set applies.
+        limit = job.memory_limit_bytes
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _explain_death() -> None:
+    """Have a crash, and the SIGTERM of a timeout, leave every thread's stack in the log."""
+    faulthandler.enable()
+    faulthandler.register(signal.SIGTERM, chain=True)
+
+
+def _move_away(descriptor: int) -> int:
+    """Move a descriptor to a random high number that child processes don't inherit."""
+    import fcntl
+
+    low, high = _PRIVATE_DESCRIPTORS
+    floor = low + secrets.randbelow(high - low)
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, floor)
+    os.close(descriptor)
+    return moved

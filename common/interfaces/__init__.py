@@ -1,0 +1,4 @@
+"""What rooms and processes hand to each other: models, jobs, findings, failures as outcomes.
+
+May import `dynamo` and `results` alone.
+"""

@@ -1,0 +1,115 @@
+"""What parent, template and workers say to each other.
+
+parent   -> template   Preparation, then a Fork for each worker
+template -> parent     Ready, then Started and Ended for each worker
+worker   -> parent     Progress at each stage, then one Report
+"""
+
+from __future__ import annotations
+
+from dynamometer.results.values.cases import Allocator, Case, ModelSpec, Protocol, Value
+from dynamometer.results.values.coverage import Coverage
+from dynamometer.results.values.records import Absence, ArmResult, Measurement, Outcome, Stage
+from dynamometer.results.values.sizes import SizeSweep
+
+
+class Job(Value, frozen=True, kw_only=True):
+    """One experiment on one case in one process."""
+
+    experiment: str
+    spec: ModelSpec
+    case: Case
+    suite_options: dict[str, str]
+    protocol: Protocol
+    replicate: int
+    seed: int
+    cache_dir: str
+    """Directory of the compiler's graph caches; empty at a case's first replicate."""
+    arms: tuple[str, ...]
+    """The arms of the case this process deals with."""
+    allocator: Allocator
+    turn: int = 0
+    """Which turn of its arm this process is, where arms take turns."""
+    fastest_s: float | None = None
+    """Seconds per call of the case's fastest arm, where that is known and may not be here."""
+    threads: int | None = None
+    memory_limit_bytes: int | None = None
+    raise_backend_errors: bool = False
+
+
+class Findings(Value, frozen=True, kw_only=True):
+    """What an experiment found in one process."""
+
+    outcome: Outcome
+    arms: tuple[ArmResult, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    absent: tuple[Absence, ...] = ()
+    coverage: Coverage | None = None
+    sizes: SizeSweep | None = None
+    build_order: tuple[str, ...] = ()
+    disturbed_blocks: tuple[int, ...] = ()
+    repeated_blocks: int = 0
+    rested: bool = False
+    notes: tuple[str, ...] = ()
+    device_name: str | None = None
+
+
+class Progress(Value, tag="progress", frozen=True, kw_only=True):
+    """A worker entered a stage, on one arm or on none in particular."""
+
+    stage: Stage
+    arm: str | None
+
+
+class Report(Value, tag="report", frozen=True, kw_only=True):
+    """A worker's last message."""
+
+    findings: Findings
+    seconds: dict[str, float]
+    """Wall seconds by stage."""
+
+
+Message = Progress | Report
+
+LONGEST_MESSAGE = 16 * 2**20
+"""Bytes between parent and template."""
+
+
+class Preparation(Value, tag="preparation", frozen=True, kw_only=True):
+    """What a template imports before it is ready."""
+
+    suite: str
+    suite_options: dict[str, str]
+    specs: tuple[ModelSpec, ...]
+    arms: tuple[str, ...]
+    """All arms there will be; what the registered ones need is imported."""
+    device: str
+
+
+class Fork(Value, tag="fork", frozen=True, kw_only=True):
+    """Start a worker; its pipe and its log come as descriptors with this message."""
+
+    job: Job
+    token: str
+
+
+class Ready(Value, tag="ready", frozen=True, kw_only=True):
+    """The template has imported what it was asked to."""
+
+
+class Started(Value, tag="started", frozen=True, kw_only=True):
+    """A worker runs."""
+
+    pid: int
+
+
+class Ended(Value, tag="ended", frozen=True, kw_only=True):
+    """A worker has ended."""
+
+    pid: int
+    wait_status: int
+    peak_bytes: int
+
+
+Request = Preparation | Fork
+Answer = Ready | Started | Ended

@@ -1,0 +1,151 @@
+"""Model faults are data: the one place that catches everything and says what it was."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from dynamometer.results.values.records import Outcome, Stage, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamometer.common.studies.experiment import StageClock
+
+T = TypeVar("T")
+
+_NOT_THE_MODELS = re.compile(
+    r"^<|/(site|dist)-packages/|/lib/python3|/dynamometer/(common/|dynamo/|models/suites/user_models)"
+)
+"""Frames of the interpreter, of installed packages and of this harness."""
+
+_TRACED_PLACE = re.compile(r'^ *File "([^"]+)", line (\d+), in ', re.MULTILINE)
+"""Of a line that Dynamo traced and didn't run, in the message of its exception."""
+
+_HINT = re.compile(r"^ *Hint: (.+)$", re.MULTILINE)
+_DETAIL_CHARACTERS = 8_000
+_OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "bad_alloc")
+"""What torch and its libraries write into a plain RuntimeError when an allocation fails."""
+
+
+class SkippedError(Exception):
+    """Raised in a worker where a case or an arm can't be run for a reason that is no fault."""
+
+
+class WrongResultError(Exception):
+    """Raised in a worker where an arm's result is not eager's."""
+
+
+class NondeterministicError(Exception):
+    """Raised in a worker where eager disagrees with itself."""
+
+
+class VisitError(Exception):
+    """Raised in a worker where an arm fails while it is timed; its cause says how."""
+
+    def __init__(self, arm: str) -> None:
+        """Name the arm."""
+        super().__init__(f"{arm} failed while it was timed")
+        self.arm = arm
+
+
+def attempt(stages: StageClock, action: Callable[[], T]) -> T | Outcome:
+    """Do what may fail in any way a model can, and turn a failure into an outcome."""
+    try:
+        return action()
+    except BaseException as error:  # noqa: BLE001  a model's SystemExit must not end the sweep
+        return classify(error, stages.stage or Stage.WORKER)
+
+
+def classify(error: BaseException, stage: Stage) -> Outcome:
+    """Name what an exception means for the case it was raised in."""
+    if isinstance(error, VisitError) and error.__cause__ is not None:
+        error = error.__cause__
+    kind = type(error).__name__
+    detail = _encodable("".join(traceback.format_exception(error)))[-_DETAIL_CHARACTERS:]
+    text = _first_line(error)
+    reason = (f"{kind}: {text}" if text else kind) + _place(error) + _hint(error)
+    match error:
+        case SkippedError():
+            return Outcome(status=Status.SKIP, stage=stage, reason=text)
+        case WrongResultError():
+            return Outcome(status=Status.FAIL_ACCURACY, stage=stage, reason=text)
+        case NondeterministicError():
+            return Outcome(status=Status.NONDETERMINISTIC, stage=stage, reason=text)
+        case _ if is_out_of_memory(error):
+            return Outcome(status=Status.OOM, stage=stage, reason=reason, detail=detail)
+        case NotImplementedError() if stage is Stage.LOAD:  # so TorchBench's refuse device or mode
+            return Outcome(status=Status.SKIP, stage=stage, reason=reason, detail=detail)
+        case _:
+            return Outcome(status=Status.FAIL, stage=stage, reason=reason, detail=detail)
+
+
+def _place(error: BaseException) -> str:
+    """Say in which line of the model's own code an exception came up, if in any."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _NOT_THE_MODELS.search(frame.filename)]
+    traced = _TRACED_PLACE.findall(_text(error).rpartition("from user code:")[2])
+    if traced and "from user code:" in _text(error):
+        file, line = traced[-1]
+        return f" ({Path(file).name}:{line})"
+    return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+
+
+def _hint(error: BaseException) -> str:
+    """Give the first thing Dynamo advises to do about it, if it does."""
+    found = _HINT.search(_text(error))
+    return f". {found[1]}" if found else ""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether an exception, or what caused it, is a failed allocation."""
+    seen: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in seen:
+        if isinstance(cause, MemoryError) or type(cause).__name__ == "OutOfMemoryError":
+            return True
+        text = _text(cause).lower()
+        if isinstance(cause, RuntimeError) and any(sign in text for sign in _OUT_OF_MEMORY):
+            return True
+        seen.append(cause)
+        cause = cause.__cause__
+    return False
+
+
+def _text(error: BaseException) -> str:
+    """Give an exception's text, even that of one which fails to say what it is."""
+    try:
+        return _encodable(str(error).strip())
+    except Exception as failure:  # noqa: BLE001  a model's exception may do anything
+        return f"its text can't be had ({type(failure).__name__})"
+
+
+def _first_line(error: BaseException) -> str:
+    """Give how an exception's text begins; with the next line where that only announces it."""
+    first, *others = _text(error).splitlines() or [""]
+    return f"{first} {others[0]}" if first.endswith(":") and others else first
+
+
+def _encodable(text: str) -> str:
+    """Replace what has no place in JSON: lone halves of a surrogate pair."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+_SEVERITY = (
+    Status.PASS,
+    Status.SKIP,
+    Status.FAIL_ACCURACY,
+    Status.NONDETERMINISTIC,
+    Status.FAIL,
+    Status.OOM,
+    Status.TIMEOUT,
+    Status.CRASH,
+    Status.INFRA,
+)
+
+
+def worst(outcomes: list[Outcome]) -> Outcome:
+    """Give the gravest of some outcomes; the first of equals."""
+    return max(outcomes, key=lambda outcome: _SEVERITY.index(outcome.status))

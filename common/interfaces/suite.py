@@ -1,0 +1,96 @@
+"""The seam between the runner and a collection of models."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from torch import nn
+
+    from dynamometer.results.values.cases import Case, ModelSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What a module is called with: positional and keyword inputs."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedModel:
+    """A module with the inputs it is called with. Never leaves the worker process.
+
+    Attributes:
+        module: the model, on the CPU or already on the case's device.
+        args: positional inputs of `module.forward`.
+        kwargs: keyword inputs of `module.forward`.
+        others: inputs of other sizes that a step goes through as well.
+        notes: what a reader of the record must know about how it was built, such as weights
+            that were substituted. One sentence each.
+    """
+
+    module: nn.Module
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    others: tuple[Inputs, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> tuple[Inputs, ...]:
+        """What each call of a step is made with."""
+        return (Inputs(args=self.args, kwargs=self.kwargs), *self.others)
+
+    def copy(self) -> LoadedModel:
+        """Give a copy whose weights, buffers and inputs are its own."""
+        # Tensors that were computed from parameters, as by the old `weight_norm`, refuse to be
+        # deep-copied; a forward computes them anew.
+        computed = [
+            value
+            for module in self.module.modules()
+            for value in vars(module).values()
+            if getattr(value, "grad_fn", None) is not None
+        ]
+        memo = {id(value): value.detach().clone() for value in computed}
+        return replace(self.with_inputs(copy.deepcopy), module=copy.deepcopy(self.module, memo))
+
+    def with_inputs(self, change: Callable[[Any], Any]) -> LoadedModel:
+        """Give the same module with inputs made of its own.
+
+        Args:
+            change: takes a tree of inputs, and gives a tree of the same structure.
+        """
+        changed = []
+        for each in self.calls:
+            args, kwargs = change((each.args, dict(each.kwargs)))
+            changed.append(Inputs(args=args, kwargs=kwargs))
+        first, *others = changed
+        return replace(self, args=first.args, kwargs=first.kwargs, others=tuple(others))
+
+
+class Suite(Protocol):
+    """A named collection of models."""
+
+    def specs(self) -> Iterable[ModelSpec]:
+        """Describe every model of the suite, in order, without importing torch."""
+        ...
+
+    def preload(self, specs: Iterable[ModelSpec]) -> None:
+        """Import what loading these models will need, once for all workers.
+
+        Must start no thread and touch no device: worker processes are forked afterwards. What
+        can't be imported is left for `load` to report.
+        """
+        ...
+
+    def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
+        """Build one model with its inputs.
+
+        Called in the worker process, after every random generator was seeded.
+        """
+        ...

@@ -1,0 +1,115 @@
+"""What `malloc` of a worker does with freed memory, set in the worker before it loads a model.
+
+glibc gives freed memory back to the kernel and faults it in again at the next call; on CPUs this
+alone turned a speedup of 1.08x into 0.48x (DESIGN section 5, point 2).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dynamometer.common.errors import UnfitEnvironmentError
+from dynamometer.results.values.cases import Allocator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # malloc.h
+_KEEP = ((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, -1), (_M_TOP_PAD, 256 * 2**20))
+"""No block is mapped on its own, the heap is never trimmed, and it grows in steps (mallopt(3))."""
+
+_M_MMAP_THRESHOLD, _FIRST_MMAP_THRESHOLD = -3, 128 * 2**10
+
+_VARIABLES = {
+    "GLIBC_TUNABLES",
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_TOP_PAD_",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_MMAP_MAX_",
+}
+
+
+def without_policy(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Give an environment in which glibc's allocator has its stock policy."""
+    return {name: value for name, value in inherited.items() if name not in _VARIABLES}
+
+
+_LIBRARIES = {
+    Allocator.TCMALLOC: ("tcmalloc_minimal", "tcmalloc"),
+    Allocator.JEMALLOC: ("jemalloc",),
+}
+_PACKAGES = {
+    Allocator.TCMALLOC: "libtcmalloc-minimal4",
+    Allocator.JEMALLOC: "libjemalloc2",
+}
+
+
+def require_allocator(allocator: Allocator) -> None:
+    """Check that an allocator is there.
+
+    Raises:
+        UnfitEnvironmentError: it isn't.
+    """
+    if allocator.is_preloaded and find_library(allocator) is None:
+        msg = (
+            f"there is no {allocator} on this machine: install it"
+            f" (Debian: {_PACKAGES[allocator]}), or leave out --allocator"
+        )
+        raise UnfitEnvironmentError(msg)
+
+
+def find_library(allocator: Allocator) -> str | None:
+    """Give the file name of an allocator that is preloaded, as the dynamic linker finds it."""
+    from ctypes.util import find_library as find  # imports subprocess
+
+    return next((file for name in _LIBRARIES[allocator] if (file := find(name))), None)
+
+
+def environment_of(allocator: Allocator, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Give the environment of a template: stock policy, and a preloaded library where asked for.
+
+    Raises:
+        UnfitEnvironmentError: the library isn't installed.
+    """
+    environment = without_policy(inherited)
+    require_allocator(allocator)
+    library = find_library(allocator) if allocator.is_preloaded else None
+    if library is not None:
+        others = environment.get("LD_PRELOAD", "").split()
+        environment["LD_PRELOAD"] = " ".join([library, *others])
+    return environment
+
+
+def apply(allocator: Allocator) -> str | None:
+    """Make this process's allocator follow a policy; if it can't, say so for the record."""
+    if allocator.is_preloaded and not _is_loaded(allocator):
+        return f"{allocator} could not be preloaded: glibc's stock policy was in force"
+    others = [each for each in _LIBRARIES if each is not allocator and _is_loaded(each)]
+    if others and not allocator.is_preloaded:
+        return f"LD_PRELOAD put {others[0]} in the place of malloc: {allocator} was not in force"
+    if allocator is not Allocator.KEEP:
+        return None
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None or not all(mallopt(name, value) for name, value in _KEEP):
+        return "this C library can't be told to keep freed memory: its stock policy was in force"
+    return None
+
+
+def pin_mmap_threshold() -> None:
+    """Have every block from 128 KiB on mapped by itself, and unmapped as it is freed.
+
+    glibc begins so, and raises the threshold up to 32 MiB with each such block that is freed: then
+    large blocks lie on a heap with holes, and the resident set goes by what a process did before.
+    Source: mallopt(3), "M_MMAP_THRESHOLD". Another C library is left as it is.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _FIRST_MMAP_THRESHOLD)
+
+
+def _is_loaded(allocator: Allocator) -> bool:
+    """Tell whether this process was started with the library; the linker only warns if not."""
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    return any(f"lib{name}" in maps for name in _LIBRARIES[allocator])

@@ -1,0 +1,153 @@
+"""The machine and its software, read without importing torch."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+import dynamometer
+from dynamometer.common.errors import UnfitEnvironmentError
+from dynamometer.dynamo.processor import processor_name
+from dynamometer.results.values.records import Environment
+
+_PACKAGES = (
+    "diffusers",
+    "numpy",
+    "timm",
+    "torch",
+    "torch_geometric",
+    "torchvision",
+    "transformers",
+    "triton",
+)
+_VARIABLES = (
+    "CUDA_VISIBLE_DEVICES",
+    "GLIBC_TUNABLES",
+    "GOMP_CPU_AFFINITY",
+    "GOMP_SPINCOUNT",
+    "KMP_AFFINITY",
+    "KMP_BLOCKTIME",
+    "LD_PRELOAD",
+    "MALLOC_CONF",
+    "MKL_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OMP_PROC_BIND",
+    "OMP_WAIT_POLICY",
+    "PYTORCH_ALLOC_CONF",
+    "THP_MEM_ALLOC_ENABLE",
+    "TORCHINDUCTOR_COMPILE_THREADS",
+    "TORCHINDUCTOR_FREEZING",
+)
+_GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+
+
+def read_environment() -> Environment:
+    """Describe this machine and what is installed."""
+    unidentified = Environment(
+        id="",
+        machine=platform.node(),
+        cpu=processor_name(),
+        cpus=len(os.sched_getaffinity(0)),
+        memory_bytes=memory_bytes(),
+        os=f"{platform.system()} {platform.release()}",
+        python=platform.python_version(),
+        packages=_packages(),
+        git=_git_commit(),
+        governor=_GOVERNOR.read_text().strip() if _GOVERNOR.exists() else None,
+        load_1min=os.getloadavg()[0],
+        variables={name: os.environ[name] for name in _VARIABLES if name in os.environ},
+    )
+    lasting = msgspec.json.encode(msgspec.structs.replace(unidentified, load_1min=0.0))
+    digest = hashlib.sha256(lasting).hexdigest()[:12]
+    return msgspec.structs.replace(unidentified, id=digest)
+
+
+def differences(before: Environment, now: Environment) -> list[str]:
+    """Say, field by field, what has changed between two environments; the load is no change."""
+    found = []
+    for name in Environment.__struct_fields__:
+        old, new = getattr(before, name), getattr(now, name)
+        if name in {"id", "load_1min"} or old == new:
+            continue
+        if isinstance(old, dict):
+            found += [
+                f"{key} was {old.get(key, 'not there')}, is {new.get(key, 'not there')}"
+                for key in sorted(old.keys() | new.keys())
+                if old.get(key) != new.get(key)
+            ]
+        else:
+            found.append(f"{name} was {old}, is {new}")
+    return found
+
+
+def memory_bytes() -> int:
+    """Give the memory this process may use: the machine's, or less where a cgroup limits it."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):
+        return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return total
+
+
+def require_device(device: str) -> None:
+    """Check that a device type is there, without importing torch.
+
+    Raises:
+        UnfitEnvironmentError: it isn't.
+    """
+    if device == "cuda" and not cuda_device_count():
+        msg = (
+            "no CUDA device here: the driver library libcuda.so.1 is missing or finds none. "
+            "Run with -d cpu, or check nvidia-smi and CUDA_VISIBLE_DEVICES."
+        )
+        raise UnfitEnvironmentError(msg)
+
+
+def cuda_device_count() -> int:
+    """Ask the CUDA driver how many devices it shows; 0 without a driver."""
+    count = ctypes.c_int(0)
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return 0
+    return count.value
+
+
+def _packages() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version  # a fifth of the start-up time
+
+    installed = {}
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            found: str | None = version(name)
+            if found:  # what a removed package leaves behind may have none
+                installed[name] = found
+    # A checkout has no metadata, or not wherever it is run from.
+    return {"dynamometer": dynamometer.__version__, **installed}
+
+
+def _git_commit() -> str | None:
+    """Give the commit of the checkout this code runs from; `None` for an installed package."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        commit = _git(root, "rev-parse", "--short=12", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(root: Path, *words: str) -> str:
+    command = ["git", "-C", str(root), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603  fixed words
+    return done.stdout.strip()

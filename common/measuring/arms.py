@@ -1,0 +1,329 @@
+"""Building an arm of a case inside a worker: its own weights, compiled, checked and settled."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dynamometer.common import registry
+from dynamometer.common.checking.checking import Checks, check, check_later_calls
+from dynamometer.common.checking.looking import Call, Settings, make_call
+from dynamometer.common.checking.reference import reference_of
+from dynamometer.common.checking.snapshots import Snapshot
+from dynamometer.common.checking.steps import Step, make_step
+from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.outcome import (
+    NondeterministicError,
+    SkippedError,
+    is_out_of_memory,
+)
+from dynamometer.common.measuring.threads import busy_threads
+from dynamometer.common.measuring.timing import Stopwatch, WarmUp, settle
+from dynamometer.dynamo.accuracy import accuracy
+from dynamometer.dynamo.backends.backends import DynamoBackend, FunctionBackend, as_backend
+from dynamometer.dynamo.capture import capture, internals
+from dynamometer.dynamo.capture.phases import Phases
+from dynamometer.dynamo.interface import Fallback
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import PASSED, CaptureStats, Outcome, Stage, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamometer.common.checking.reference import Reference
+    from dynamometer.common.interfaces.messages import Job
+    from dynamometer.common.interfaces.suite import LoadedModel
+    from dynamometer.common.studies.experiment import Context
+    from dynamometer.dynamo.backends.backends import Backend
+    from dynamometer.results.values.cases import Case, ModelSpec
+
+
+@dataclass(frozen=True)
+class CompiledArm:
+    """An arm that computes what eager does.
+
+    Attributes:
+        name: of the arm.
+        step: one step; the same for every arm but for the callable inside.
+        preparing_s: seconds of the backend's own work before the first step.
+        first_steps_s: seconds of each step that was judged, the first one first.
+        capture: what Dynamo captured; `None` where Dynamo is not involved.
+        start: the state its model began with; `None` once all calls are compared.
+        checks: what was compared of it so far.
+        phases_s: what compiling was spent in (`Phases.until`).
+        cached_graphs: how many of its graphs the compiler found in its caches.
+    """
+
+    name: str
+    step: Step
+    preparing_s: float
+    first_steps_s: tuple[float, ...]
+    capture: CaptureStats | None
+    start: Snapshot | None
+    checks: Checks
+    phases_s: dict[str, float]
+    cached_graphs: int
+
+    @property
+    def outcome(self) -> Outcome:
+        """Flag a backend that compiled nothing: its 1.00x would be eager's own."""
+        seen = self.capture
+        if seen is not None and seen.graphs == 0:
+            reason = "Dynamo captured no graph, so nothing was compiled"
+            detail = "; ".join(seen.breaks) or None
+        elif seen is not None and seen.fallbacks >= seen.graphs:
+            reason, detail = f"the backend failed on every graph: {seen.fallback_reason}", None
+        else:
+            return PASSED
+        return Outcome(status=Status.FAIL, stage=Stage.COMPILE, reason=reason, detail=detail)
+
+
+@dataclass(frozen=True)
+class SettledArm:
+    """An arm that is ready to be timed.
+
+    Attributes:
+        compiled: the arm.
+        warm_up: the steps that were taken until its latency had settled.
+        threads: that its steps keep busy besides the calling one, on a CPU.
+    """
+
+    compiled: CompiledArm
+    warm_up: WarmUp
+    threads: frozenset[int]
+
+    @property
+    def compile_s(self) -> float | None:
+        """Seconds of compiling: what the first steps took beyond as many steady ones.
+
+        The backend's own work before them is part of it; `None` for the baseline.
+        """
+        if self.compiled.name == BASELINE:
+            return None
+        latency_s = self.warm_up.latency_s
+        excess_s = sum(max(0.0, step_s - latency_s) for step_s in self.compiled.first_steps_s)
+        return self.compiled.preparing_s + excess_s + self.warm_up.excess_s
+
+
+def stopwatch(context: Context) -> Stopwatch:
+    """Give the watch every arm of a case is timed with."""
+    return Stopwatch(now=time.perf_counter, synchronize=context.device.synchronize)
+
+
+def run_reference(context: Context, loaded: LoadedModel) -> Reference:
+    """Run eager twice, and give what it computes.
+
+    Raises:
+        SkippedError: the model runs at one size only, and several were asked for.
+        NondeterministicError: the two runs differ; names the first leaf that does.
+    """
+    case, seed = context.job.case, context.job.seed
+    settings = Settings(seed, tolerance_of(case, context.job.spec))
+    try:
+        # Announced as eager's: should the process die of a run, no arm is to blame.
+        return reference_of(loaded, case, settings, partial(context.stages.at, Stage.EAGER))
+    except NondeterministicError:
+        raise
+    except Exception as error:
+        if case.dynamic and not is_out_of_memory(error) and _runs_at_one_size(context, loaded):
+            msg = f"it runs at one size only: {error}"
+            raise SkippedError(msg) from error
+        raise
+
+
+def tolerance_of(case: Case, spec: ModelSpec) -> float:
+    """Give what share of itself a result of a case may be off by."""
+    if spec.tolerance is not None:
+        return spec.tolerance
+    return accuracy.tolerance_of(case.device, case.dtype, case.mode)
+
+
+def _runs_at_one_size(context: Context, loaded: LoadedModel) -> bool:
+    own = replace(loaded, others=()).copy()
+    try:
+        make_step(own.module, own, context.job.case.mode, context.job.seed).call()
+    except Exception:  # noqa: BLE001  then it is the model that is at fault, not the other sizes
+        return False
+    return True
+
+
+def compile_arm(
+    context: Context, loaded: LoadedModel, name: str, reference: Reference
+) -> CompiledArm:
+    """Compile one arm on its own copy of the weights, and check its first two steps.
+
+    Raises:
+        SkippedError: the backend is not available here.
+        WrongResultError: it computes something else than eager.
+        Exception: whatever the backend or the model raises.
+    """
+    stages, watch = context.stages, stopwatch(context)
+    snapshots, began = [capture.Snapshot.take()], Phases.now()
+    cached = internals.graphs_from_caches()
+    calls_s: list[float] = []
+
+    def take(call: Callable[[], object]) -> object:
+        started = watch.now()
+        output = call()
+        watch.synchronize()
+        calls_s.append(watch.now() - started)
+        if len(calls_s) == 1:
+            snapshots.append(capture.Snapshot.take())
+        return output
+
+    with stages.at(Stage.COMPILE, name):
+        backend = _available_backend(name, context.job)
+        own = loaded.copy()
+        start = Snapshot.of(own)
+        started = watch.now()
+        step = _step(context, backend, own)
+        preparing_s = watch.now() - started
+        start.restore()  # tracing may run the model
+        first = make_call(step, start, Call.FIRST, reference.settings, take)
+    with stages.at(Stage.RUN, name):
+        second = make_call(step, start, Call.SECOND, reference.settings, take)
+    phases_s = began.until(Phases.now())
+    with stages.at(Stage.COMPARE, name):
+        checks = check(Checks(), reference, Call.FIRST, first)
+        checks = check(checks, reference, Call.SECOND, second)
+    before, after_first_call = snapshots
+    return CompiledArm(
+        name=name,
+        step=step,
+        preparing_s=preparing_s,
+        first_steps_s=_steps_s(calls_s, len(step.calls)),
+        capture=_captured(backend, before.stats_since(after_first_call)),
+        start=start,
+        checks=checks,
+        phases_s=phases_s,
+        cached_graphs=internals.graphs_from_caches() - cached,
+    )
+
+
+def _captured(backend: Backend, seen: CaptureStats) -> CaptureStats | None:
+    """Add to what Dynamo captured the graphs the backend failed on."""
+    if not backend.captures:
+        return None
+    compiler = getattr(backend, "compiler", None)
+    failures = compiler.failures if isinstance(compiler, Fallback) else []
+    if not failures:
+        return seen
+    reason = f"{type(failures[0]).__name__}: {failures[0]}"
+    return msgspec.structs.replace(seen, fallbacks=len(failures), fallback_reason=reason)
+
+
+def check_again(context: Context, arm: CompiledArm, reference: Reference) -> CompiledArm:
+    """Compare calls of an arm that has been called before.
+
+    Raises:
+        WrongResultError: one of them came to something else than eager's.
+        Exception: whatever the backend or the model raises.
+    """
+    if arm.start is None:
+        return arm
+    now = stopwatch(context).now
+    with context.stages.at(Stage.RUN, arm.name):
+        checks = check_later_calls(
+            arm.step, arm.start, reference, arm.checks, now, briefly=context.job.replicate > 0
+        )
+    return replace(arm, checks=checks, start=None)
+
+
+def checked_arm(
+    context: Context, loaded: LoadedModel, name: str, reference: Reference
+) -> CompiledArm:
+    """Compile an arm that is not to be timed in this form, and compare all calls of it.
+
+    Raises:
+        Exception: as `compile_arm` and `check_again` do.
+    """
+    return check_again(context, compile_arm(context, loaded, name, reference), reference)
+
+
+def settle_arm(context: Context, arm: CompiledArm) -> SettledArm:
+    """Take steps until the arm's latency has settled, and see which threads they need."""
+    with context.stages.at(Stage.RUN, arm.name):
+        warm_up = settle(stopwatch(context), arm.step.call, capture.frames_seen)
+        return SettledArm(arm, warm_up, threads_of(context, arm.step.call))
+
+
+def threads_of(context: Context, call: Callable[[], object]) -> frozenset[int]:
+    """Say which threads a step keeps busy; none on an accelerator, where they don't decide."""
+    return busy_threads(call) if context.job.case.device == "cpu" else frozenset()
+
+
+def compiled_step(
+    context: Context, loaded: LoadedModel, name: str, *, dynamic: bool | None = None
+) -> Step:
+    """Give an arm's step on the loaded module itself, with nothing compared.
+
+    Args:
+        context: the job and what it is done with.
+        loaded: the arm's own copy.
+        name: of the arm.
+        dynamic: whether sizes are symbols; `None` for as Dynamo is set.
+
+    Raises:
+        SkippedError: the backend is not available here.
+    """
+    backend = _available_backend(name, context.job)
+    if isinstance(backend, DynamoBackend):
+        backend = replace(backend, dynamic=dynamic)
+    return _step(context, backend, loaded)
+
+
+def _step(context: Context, backend: Backend, loaded: LoadedModel) -> Step:
+    """Compile a module, and the optimizer's step where that is asked for.
+
+    Raises:
+        UsageError: the backend can't compile an optimizer.
+    """
+    case, seed = context.job.case, context.job.seed
+    compiled = backend.compile(loaded.module, loaded.args, loaded.kwargs)
+    if not case.compiled_optimizer:
+        return make_step(compiled, loaded, case.mode, seed)
+    return make_step(compiled, loaded, case.mode, seed, compiler_of_functions(backend))
+
+
+def compiler_of_functions(backend: Backend) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give what compiles the optimizer's step.
+
+    Raises:
+        UsageError: the backend compiles modules alone.
+    """
+    if isinstance(backend, FunctionBackend):
+        return backend.compile_function
+    msg = f"{type(backend).__name__} compiles modules alone; leave out --compile-optimizer"
+    raise UsageError(msg)
+
+
+def _steps_s(calls_s: list[float], calls: int) -> tuple[float, ...]:
+    """Add up the seconds of calls to those of steps."""
+    starts = range(0, len(calls_s), calls)
+    return tuple(sum(calls_s[start : start + calls]) for start in starts)
+
+
+def load_backend(name: str) -> Backend:
+    """Give the backend of an arm.
+
+    Raises:
+        UsageError: it can't be imported.
+        TypeError: what was imported is no backend.
+    """
+    return as_backend(registry.resolve("backends", name))
+
+
+def _available_backend(name: str, job: Job) -> Backend:
+    backend = load_backend(name)
+    if isinstance(backend, DynamoBackend):
+        backend = replace(backend, full_graph=backend.full_graph or job.case.nopython)
+        if callable(backend.compiler) and not job.raise_backend_errors:  # a user's own
+            backend = replace(backend, compiler=Fallback(backend.compiler))
+    reason = backend.available(job.case.device)
+    if reason:
+        raise SkippedError(reason)
+    return backend

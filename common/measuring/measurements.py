@@ -1,0 +1,65 @@
+"""What was timed in a worker as the measurements of its record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamometer.results.values.metrics import COMPILE_PHASES, KERNEL_TIME, MINOR_FAULTS
+from dynamometer.results.values.records import Measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dynamometer.common.measuring.arms import SettledArm
+    from dynamometer.common.measuring.timing import Visit
+
+
+def compile_times(metric: str, settled: Mapping[str, SettledArm]) -> list[Measurement]:
+    """Give what compiling each arm took, and the phases of it."""
+    found = []
+    for name, arm in settled.items():
+        if arm.compile_s is None:
+            continue
+        spent_s = {metric: arm.compile_s}
+        for phase, seconds in arm.compiled.phases_s.items():
+            spent_s[COMPILE_PHASES[phase]] = seconds
+        found += [
+            Measurement(metric=what, unit="s", arm=name, samples=(seconds,))
+            for what, seconds in spent_s.items()
+        ]
+    return found
+
+
+def latencies(metric: str, visits: Sequence[Visit]) -> list[Measurement]:
+    """Give the samples of each arm, with their blocks."""
+    return [
+        Measurement(
+            metric=metric,
+            unit="s",
+            arm=arm,
+            samples=tuple(sample for visit in own for sample in visit.samples_s),
+            blocks=tuple(visit.block for visit in own for _ in visit.samples_s),
+        )
+        for arm, own in _by_arm(visits).items()
+    ]
+
+
+def kernel_work(visits: Sequence[Visit]) -> list[Measurement]:
+    """Give what the kernel did for each arm: served page faults, and whatever took it time."""
+    found = []
+    for arm, own in _by_arm(visits).items():
+        blocks = tuple(visit.block for visit in own)
+        faults = tuple(visit.minor_faults_per_call for visit in own)
+        seconds = tuple(visit.kernel_s_per_call for visit in own)
+        found += [
+            Measurement(metric=MINOR_FAULTS, unit="1/call", arm=arm, samples=faults, blocks=blocks),
+            Measurement(metric=KERNEL_TIME, unit="s/call", arm=arm, samples=seconds, blocks=blocks),
+        ]
+    return found
+
+
+def _by_arm(visits: Sequence[Visit]) -> dict[str, list[Visit]]:
+    found: dict[str, list[Visit]] = {}
+    for visit in visits:
+        found.setdefault(visit.arm, []).append(visit)
+    return found

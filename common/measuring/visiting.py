@@ -1,0 +1,219 @@
+"""The arms of one worker: built one after the other, then visited together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from dynamometer.common.interfaces.outcome import VisitError, attempt, classify
+from dynamometer.common.machine.surroundings import Machine, read_counters
+from dynamometer.common.measuring import arms
+from dynamometer.common.measuring.arms import CompiledArm, SettledArm
+from dynamometer.common.measuring.measurements import compile_times
+from dynamometer.common.measuring.threads import ArmThreads
+from dynamometer.common.measuring.timing import Blocks, after_a_rest, alone, measure_blocks
+from dynamometer.common.orders import drawn_from
+from dynamometer.dynamo.capture import capture, internals
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.metrics import COMPILE_TIME, COMPILE_TIME_WARM
+from dynamometer.results.values.records import PASSED, ArmResult, Outcome, Stage
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping, Sequence
+
+    from dynamometer.common.checking.reference import Reference
+    from dynamometer.common.interfaces.suite import LoadedModel
+    from dynamometer.common.measuring.timing import Visit
+    from dynamometer.common.studies.experiment import Context
+    from dynamometer.results.values.cases import Protocol
+    from dynamometer.results.values.records import Measurement
+
+T = TypeVar("T")
+
+_PADDING_BLOCKS = 64
+_PADDING_BYTES = (16, 65_536)
+
+
+class Bench:
+    """The arms of one process: built one after the other, then visited together.
+
+    Attributes:
+        rng: what is random here is drawn from.
+        results: how building each arm ended, and timing it.
+        alone: visits to each arm before the next was built.
+        compiled_late: whether something was compiled while an arm was being timed.
+    """
+
+    def __init__(self, context: Context) -> None:
+        """Take note of what is in the compilers' caches before the first arm is built."""
+        self.rng = drawn_from(context.job.seed, context.job.replicate, context.job.case.id)
+        self.results: dict[str, ArmResult] = {}
+        self.alone: list[Visit] = []
+        self.compiled_late = False
+        self._context = context
+        self._caches = self._cached()
+        self._settled: dict[str, SettledArm] = {}
+        self._found_cached: set[str] = set()
+        self._padding: list[bytearray] = []
+
+    def build(self, name: str, loaded: LoadedModel, reference: Reference) -> None:
+        """Build an arm on a padded heap; if it does what eager does, time it alone."""
+        self._padding.extend(pad_heap(self.rng))
+        untouched = self._cached() == self._caches
+        action = partial(_build, self._context, loaded, name, reference)
+        arm = attempt(self._context.stages, action)
+        self.results[name] = arm_result(name, arm)
+        if not isinstance(arm, SettledArm) or self.results[name].outcome != PASSED:
+            return
+        self._settled[name] = arm
+        if arm.compiled.cached_graphs and not untouched:
+            self._found_cached.add(name)
+        with self._context.stages.at(Stage.MEASURE, name):
+            frames = capture.frames_seen()
+            visits = self._time(partial(_visit_alone, self._context, arm, self.rng))
+            self.alone += visits if visits and capture.frames_seen() == frames else ()
+
+    def visit_together(self, groups: Sequence[Sequence[str]]) -> Blocks:
+        """Visit the arms of each group in blocks; without one that fails, if others are left."""
+        blocks = Blocks()
+        with self._context.stages.at(Stage.MEASURE):
+            for group in groups:
+                found = None
+                while found is None and (present := self._present(group)):
+                    action = partial(_measure_together, self._context, present, self.rng)
+                    found = self._time(action)
+                blocks = blocks.then(found or Blocks())
+        self._padding.clear()
+        return blocks
+
+    def time_guards(self) -> None:
+        """Add to what was captured of an arm how long its steps take to check guards."""
+        for name, arm in self._settled.items():
+            seen = self.results[name].capture
+            if seen is None:
+                continue
+            with self._context.stages.at(Stage.MEASURE, name):
+                action = partial(internals.lookup_s, arm.compiled.step.call)
+                spent_s = attempt(self._context.stages, action)
+            if isinstance(spent_s, float):
+                timed = msgspec.structs.replace(seen, guards_s=spent_s)
+                self.results[name] = msgspec.structs.replace(self.results[name], capture=timed)
+
+    def compile_times(self) -> list[Measurement]:
+        """Give compile times, but for arms that found in the caches what another had compiled."""
+        metric = COMPILE_TIME_WARM if self._caches else COMPILE_TIME
+        left_out = set() if self._caches else self._found_cached
+        return compile_times(
+            metric, {name: arm for name, arm in self._settled.items() if name not in left_out}
+        )
+
+    def _cached(self) -> frozenset[str]:
+        """Name what is in the compilers' caches."""
+        return frozenset(path.name for path in Path(self._context.job.cache_dir).iterdir())
+
+    def _present(self, group: Sequence[str]) -> dict[str, SettledArm]:
+        """Give the arms of a group that can be timed together, if there are two."""
+        present = {name: self._settled[name] for name in group if name in self._settled}
+        return present if BASELINE in self._settled and len(present) > 1 else {}
+
+    def _time(self, action: Callable[[], T]) -> T | None:
+        """Time arms; one that fails is out."""
+        frames = capture.frames_seen()
+        found: T | None = None
+        try:
+            found = action()
+        except VisitError as failure:
+            outcome = classify(failure, Stage.MEASURE)
+            self._settled.pop(failure.arm)
+            self.alone = [visit for visit in self.alone if visit.arm != failure.arm]
+            result = self.results[failure.arm]
+            self.results[failure.arm] = msgspec.structs.replace(result, outcome=outcome)
+        self.compiled_late |= capture.frames_seen() > frames
+        return found
+
+
+def _build(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> SettledArm:
+    settled = arms.settle_arm(context, arms.compile_arm(context, loaded, name, reference))
+    return replace(settled, compiled=arms.check_again(context, settled.compiled, reference))
+
+
+def pad_heap(rng: random.Random) -> list[bytearray]:
+    """Take a random number of blocks of random size, so that no two replicates share a layout.
+
+    Arms built first and second lie at different addresses; where that is the same in every
+    replicate, identical arms differ by up to 0.6 % and no number of replicates shows it.
+    """
+    low, high = _PADDING_BYTES
+    return [bytearray(rng.randint(low, high)) for _ in range(rng.randrange(_PADDING_BLOCKS))]
+
+
+def arm_result(name: str, arm: SettledArm | CompiledArm | Outcome) -> ArmResult:
+    """Say how building an arm ended, and what was captured of it."""
+    if isinstance(arm, Outcome):
+        return ArmResult(arm=name, outcome=arm)
+    compiled = arm.compiled if isinstance(arm, SettledArm) else arm
+    return ArmResult(
+        arm=name,
+        outcome=compiled.outcome,
+        capture=compiled.capture,
+        max_error=compiled.checks.max_error,
+        checked_calls=compiled.checks.calls,
+        unchecked=compiled.checks.reservations,
+        steady=arm.warm_up.steady if isinstance(arm, SettledArm) else None,
+    )
+
+
+def _visit_alone(context: Context, arm: SettledArm, rng: random.Random) -> tuple[Visit, ...]:
+    """Time an arm before any later one is built, to be compared with its visits in blocks.
+
+    Nothing if something else disturbed that, nor on an accelerator: there a sample ends with a
+    wait for the device, and how many calls share one depends on arms that are not built yet.
+    """
+    if context.job.case.device != "cpu":
+        return ()
+    name, latency_s = arm.compiled.name, arm.warm_up.latency_s
+    blocks = measure_blocks(
+        arms.stopwatch(context),
+        {name: arm.compiled.step.call},
+        {name: latency_s},
+        alone(latency_s, context.job.protocol),
+        rng,
+        machine(context),
+    )
+    return () if blocks.disturbed else blocks.visits
+
+
+def _measure_together(
+    context: Context, settled: dict[str, SettledArm], rng: random.Random
+) -> Blocks:
+    """Visit the arms for short times: what else goes on during those of two is then alike."""
+    calls = {name: settled[name].compiled.step.call for name in context.job.arms if name in settled}
+    latencies_s = {name: settled[name].warm_up.latency_s for name in calls}
+    threads = ArmThreads.now({name: settled[name].threads for name in calls})
+    return visit_in_turn(context, calls, latencies_s, threads, context.job.protocol, rng)
+
+
+def visit_in_turn(
+    context: Context,
+    calls: Mapping[str, Callable[[], object]],
+    latencies_s: Mapping[str, float],
+    threads: ArmThreads,
+    protocol: Protocol,
+    rng: random.Random,
+) -> Blocks:
+    """Visit arms in blocks, with rests in between where their threads don't fit together."""
+    watch = arms.stopwatch(context)
+    if threads.clash:
+        watch, protocol = replace(watch, rest=threads.rest), after_a_rest(protocol)
+    blocks = measure_blocks(watch, calls, latencies_s, protocol, rng, machine(context))
+    return replace(blocks, rested=threads.clash)
+
+
+def machine(context: Context) -> Machine:
+    """Watch what else goes on on this machine and its accelerator."""
+    return Machine(read_counters, context.device.is_disturbed)

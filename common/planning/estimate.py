@@ -1,0 +1,79 @@
+"""How long a run will take, before it starts: from earlier runs, or else a rough guess."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.results.store import store
+from dynamometer.results.values.cases import BASELINE, SIZES, Scale
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dynamometer.results.values.cases import Case, RunPlan
+
+_RUNS_READ = 20
+_START_S = 10.0
+_LATER_REPLICATE_SHARE = 0.5
+_GUESS_S = {BASELINE: 3.0, "inductor": 12.0}
+_OTHER_ARM_S = 4.0
+_SWEEP_FACTOR = 7.0
+_SCALE_FACTOR = {Scale.TINY: 0.6, Scale.SMALL: 1.0, Scale.FULL: 2.0}
+"""Guesses for two cores (docs/measuring.md); earlier runs replace them.
+
+A sweep has five sizes, for each of which a third arm is compiled.
+"""
+
+
+@dataclass(frozen=True)
+class TimeEstimate:
+    """Seconds a run may take, and for how many of its cases earlier runs were consulted."""
+
+    seconds: float
+    known_cases: int
+
+
+def estimate(plan: RunPlan, left: Sequence[Case], runs: Path) -> TimeEstimate:
+    """Add up what cases took in earlier runs below a directory, guessing the unknown.
+
+    Args:
+        plan: of the run.
+        left: the cases of it that are still to be run.
+        runs: the directory that holds run directories.
+    """
+    history = _history(runs)
+    cases = [case for case in left if plan.skip_reason(case) is None]
+    if not cases:
+        return TimeEstimate(0.0, 0)
+    repeats = 1 + _LATER_REPLICATE_SHARE * (plan.protocol.replicates - 1)
+    factor = _SWEEP_FACTOR if SIZES in plan.experiments else 1.0
+    first_s = [history.get(case.id, factor * _guess_s(case)) for case in cases]
+    known = sum(case.id in history for case in cases)
+    return TimeEstimate(_START_S + repeats * sum(first_s), known)
+
+
+def _history(runs: Path) -> dict[str, float]:
+    """Give the seconds of first replicates by case id, the newest run's last."""
+    found: dict[str, float] = {}
+    try:
+        directories = sorted(path for path in runs.iterdir() if path.is_dir())[-_RUNS_READ:]
+    except OSError:
+        return found
+    for directory in directories:
+        try:
+            records = store.read_records(directory)
+        except store.StoreError:
+            continue
+        found.update(
+            (record.case.id, sum(record.seconds.values()))
+            for record in records
+            if record.replicate == 0 and record.outcome.status is not Status.SKIP
+        )
+    return found
+
+
+def _guess_s(case: Case) -> float:
+    return _SCALE_FACTOR[case.scale] * sum(_GUESS_S.get(arm, _OTHER_ARM_S) for arm in case.arms)

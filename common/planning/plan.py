@@ -1,0 +1,154 @@
+"""From specs and options to a plan: which cases, in which order."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.common.errors import NothingSelectedError, UnknownNameError, UsageError
+from dynamometer.results.values.cases import (
+    BASELINE,
+    NO_CONTROLS,
+    Case,
+    Controls,
+    Dtype,
+    Mode,
+    Scale,
+    Symbols,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from dynamometer.results.values.cases import ModelSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which models of a suite are run.
+
+    Attributes:
+        include: regular expressions, any of which a name or alias must contain a match of (`-k`).
+        exclude: regular expressions, none of which it may (`-x`).
+        only: exact names; the order given is not kept.
+        quick: take the suite's quick selection.
+        partition: index and number of equal parts the selection is cut into.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    quick: bool = False
+    partition: tuple[int, int] = (0, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """How the selected models are run."""
+
+    arms: tuple[str, ...]
+    device: str = "cpu"
+    mode: Mode = Mode.INFERENCE
+    dtype: Dtype = Dtype.FLOAT32
+    channels_last: bool = False
+    compiled_optimizer: bool = False
+    nopython: bool = False
+    dynamic: bool = False
+    symbols: Symbols = Symbols.ALL
+    scale: Scale = Scale.FULL
+    batch_size: int | None = None
+    controls: Controls = NO_CONTROLS
+    """What every model is run with as well."""
+    model_controls: bool = False
+    """Whether it is also run with what its table says."""
+
+
+def select(specs: Iterable[ModelSpec], selection: Selection) -> tuple[ModelSpec, ...]:
+    """Choose models, sorted by name; parts are cut after filtering, so they are balanced.
+
+    Raises:
+        UsageError: a regular expression is bad, options exclude each other, or a part that
+            there is not was asked for.
+        UnknownNameError: `only` names a model the suite doesn't have.
+        NothingSelectedError: nothing is left.
+    """
+    _check(selection)
+    known = {spec.name: spec for spec in specs}
+    names = {alias: spec.name for spec in known.values() for alias in (spec.name, *spec.aliases)}
+    for name in selection.only:
+        if name not in names:
+            raise UnknownNameError("model", name, names, "--list shows all.")  # noqa: EM101  what kind of name it is, no message
+    only = {names[name] for name in selection.only}
+    include = [_pattern(text, "-k") for text in selection.include]
+    exclude = [_pattern(text, "-x") for text in selection.exclude]
+    chosen = [
+        spec
+        for name, spec in sorted(known.items())
+        if (not only or name in only)
+        and (not selection.quick or spec.quick)
+        and (not include or _matches(spec, include))
+        and not _matches(spec, exclude)
+    ]
+    index, parts = selection.partition
+    part = chosen[index * len(chosen) // parts : (index + 1) * len(chosen) // parts]
+    if not part:
+        msg = f"the selection holds none of the suite's {len(known)} models; --list shows them"
+        raise NothingSelectedError(msg)
+    return tuple(part)
+
+
+def build_cases(specs: Sequence[ModelSpec], workload: Workload) -> tuple[Case, ...]:
+    """Make one case of each model, and one more with controls where there are any."""
+    return tuple(case for spec in specs for case in _cases(spec, workload))
+
+
+def _cases(spec: ModelSpec, workload: Workload) -> Iterator[Case]:
+    usual = Case(
+        suite=spec.suite,
+        model=spec.name,
+        arms=(BASELINE, *workload.arms),
+        device=workload.device,
+        mode=workload.mode,
+        dtype=workload.dtype,
+        channels_last=workload.channels_last,
+        compiled_optimizer=workload.compiled_optimizer,
+        nopython=workload.nopython,
+        dynamic=workload.dynamic,
+        symbols=workload.symbols,
+        scale=workload.scale,
+        batch_size=workload.batch_size
+        or spec.batch_size_at(
+            workload.scale, workload.device, workload.mode, dynamic=workload.dynamic
+        ),
+    )
+    yield usual
+    own = spec.controls if workload.model_controls else NO_CONTROLS
+    controls = own.and_(workload.controls)
+    if controls != NO_CONTROLS:
+        yield msgspec.structs.replace(usual, controls=controls)
+
+
+def _check(selection: Selection) -> None:
+    if selection.only and (selection.include or selection.exclude or selection.quick):
+        msg = "--only names models exactly and can't be combined with -k, -x or --quick"
+        raise UsageError(msg)
+    index, parts = selection.partition
+    if not 0 <= index < parts:
+        msg = f"--partition-id {index} is not below --total-partitions {parts}"
+        raise UsageError(msg)
+
+
+def _matches(spec: ModelSpec, patterns: Iterable[re.Pattern[str]]) -> bool:
+    names = (spec.name, *spec.aliases)
+    return any(pattern.search(name) for pattern in patterns for name in names)
+
+
+def _pattern(text: str, option: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text, re.IGNORECASE)
+    except re.error as error:
+        msg = f"{option} {text!r} is not a regular expression: {error}"
+        raise UsageError(msg) from error

@@ -1,0 +1,257 @@
+"""From the words of a command line to a plan, refusing what contradicts itself."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dynamometer.common import registry
+from dynamometer.common.errors import UsageError
+from dynamometer.common.planning import refusals
+from dynamometer.common.planning.plan import Selection, Workload, build_cases
+from dynamometer.results.values.cases import (
+    BASELINE,
+    BATCH_SIZES,
+    COVERAGE,
+    DEFAULT_REPLICATES,
+    NO_BACKEND,
+    RIGOROUS_REPLICATES,
+    SEARCHED_SIZES,
+    SIZES,
+    Allocator,
+    Caches,
+    Controls,
+    Dtype,
+    Mode,
+    Protocol,
+    RunPlan,
+    Scale,
+    StartMethod,
+    Symbols,
+)
+
+if TYPE_CHECKING:
+    from dynamometer.results.values.cases import ModelSpec
+
+_MEMORY_SHARE = 0.85
+"""Of the machine's memory: what a worker may take where no limit is given."""
+
+
+def selection(options: dict[str, Any]) -> Selection:
+    """Give what was asked for of a suite's models."""
+    return Selection(
+        include=options["include"],
+        exclude=options["exclude"],
+        only=options["only"],
+        quick=options["quick"],
+        partition=(options["partition_id"], options["total_partitions"]),
+    )
+
+
+def opening_options(suite: str, options: dict[str, Any]) -> dict[str, str]:
+    """Give what the suite is opened with.
+
+    Raises:
+        UsageError: an option of one suite was given to another, or can't go with another option.
+    """
+    everything = bool(options.get("all_architectures"))
+    if everything and suite != "timm_models":
+        msg = "--all goes with the suite timm_models"
+        raise UsageError(msg)
+    if suite != "torchbench":
+        _refuse_checkout(suite)
+        if everything:
+            return {"all": "yes"}
+        return {"target": options["target"]} if "target" in options else {}
+    return _checkout_options(options)
+
+
+def _refuse_checkout(suite: str) -> None:
+    typed = click.core.ParameterSource.COMMANDLINE
+    source = click.get_current_context().get_parameter_source
+    if typed in {source("torchbench_root"), source("offline_weights")}:
+        msg = f"--torchbench-root and what belongs to it can't go with the suite {suite}"
+        raise UsageError(msg)
+
+
+def _checkout_options(options: dict[str, Any]) -> dict[str, str]:
+    root, offline = options["torchbench_root"], options["offline_weights"]
+    if root is None:
+        if offline is not None:
+            msg = "--offline-weights and --hub-weights go with --torchbench-root"
+            raise UsageError(msg)
+        return {}
+    if options["scale"] != Scale.FULL:
+        msg = (
+            f"the models of a checkout have one scale; --scale {options['scale']} can't go with"
+            " --torchbench-root, nor with TORCHBENCH_ROOT in the environment"
+        )
+        raise UsageError(msg)
+    if offline is None and not options["list_names"]:
+        from dynamometer.common.machine.network import hub_is_reachable
+
+        offline = not hub_is_reachable()
+    return {
+        "torchbench_root": str(Path(root).resolve()),
+        "offline_weights": "yes" if offline else "no",
+    }
+
+
+def make_plan(
+    suite: str,
+    suite_options: dict[str, str],
+    models: tuple[ModelSpec, ...],
+    options: dict[str, Any],
+) -> RunPlan:
+    """Fix everything a run will do.
+
+    Args:
+        suite: name of the suite.
+        suite_options: what it was opened with.
+        models: those of its models that were selected.
+        options: what the command line was parsed to.
+
+    Raises:
+        UsageError: options contradict each other, or no model can be run so.
+        UnknownNameError: there is no such backend.
+    """
+    refusals.check_options(options)
+    fixed = [spec.name for spec in models if suite == "user" and not spec.batch_size]
+    if options["batch_size"] is not None and fixed:
+        msg = f"{fixed[0]} takes no batch_size=NUMBER as an argument; leave out --batch-size"
+        raise UsageError(msg)
+    workload = Workload(
+        arms=_arms(options),
+        device=options["device"],
+        mode=Mode.TRAINING if options["training"] else Mode.INFERENCE,
+        dtype=Dtype(options["dtype"] or "float32"),
+        channels_last=options["channels_last"],
+        compiled_optimizer=options["compiled_optimizer"],
+        nopython=options["nopython"],
+        dynamic=options["dynamic"] or options["dynamic_batch"] or options["sweep_sizes"],
+        symbols=_symbols(options),
+        scale=Scale(options["scale"]),
+        batch_size=options["batch_size"],
+        controls=_controls(options),
+        model_controls=options["model_controls"],
+    )
+    refusals.check_workload(workload)
+    least, most = _replicates(options)
+    plan = RunPlan(
+        suite=suite,
+        suite_options=suite_options,
+        models=models,
+        cases=build_cases(models, workload),
+        experiments=_experiments(options),
+        protocol=Protocol(
+            replicates=least,
+            most_replicates=most,
+            target=options["half_width"],
+            case_budget_s=options["case_budget_s"],
+            calls=options["calls"],
+            allocator=Allocator(options["allocator"]),
+            caches=Caches(options["caches"] or Caches.FIRST_COLD),
+            start_method=StartMethod.SPAWN if options["spawn"] else StartMethod.FORK,
+        ),
+        timeout_s=options["timeout_s"],
+        memory_limit_bytes=options["memory_limit_bytes"] or usual_memory_limit(),
+        seed=options["seed"],
+        threads=options["threads"],
+        no_skip=options["no_skip"],
+        raise_backend_errors=options["raise_backend_errors"],
+    )
+    refusals.refuse_fixed_sizes(plan)
+    return plan
+
+
+def usual_memory_limit() -> int:
+    """Give the bytes a worker may take where no limit is given."""
+    from dynamometer.common.machine.environment import memory_bytes
+
+    return int(_MEMORY_SHARE * memory_bytes())
+
+
+def _arms(options: dict[str, Any]) -> tuple[str, ...]:
+    """Give what is compared with the baseline; nothing where that is all there is.
+
+    Raises:
+        UnknownNameError: there is no such backend.
+        UsageError: the baseline was named.
+    """
+    if options["find_batch_sizes"] or options["coverage"]:
+        return ()
+    if options["overhead"]:
+        return (NO_BACKEND,)
+    baselines = ("ts",) if options["speedup_ts"] else ()
+    arms = tuple(dict.fromkeys((*options["backends"], *baselines))) or ("inductor",)
+    if options["sweep_sizes"] and len(arms) > 1:
+        msg = f"--sweep-sizes times one backend; choose one of {', '.join(arms)}"
+        raise UsageError(msg)
+    for arm in arms:
+        registry.target("backends", arm)
+        if arm == BASELINE:
+            msg = "the baseline is always measured; --backend names what is compared with it"
+            raise UsageError(msg)
+    return arms
+
+
+def _symbols(options: dict[str, Any]) -> Symbols:
+    if options["dynamic_batch"]:
+        return Symbols.BATCH
+    return Symbols.NONE if options["sweep_sizes"] and not options["dynamic"] else Symbols.ALL
+
+
+def _controls(options: dict[str, Any]) -> Controls:
+    """Read how Dynamo is to treat functions.
+
+    Raises:
+        UsageError: a name isn't one.
+    """
+    pairs = tuple(tuple(each.split("=")) for each in options["substitute"])
+    for text, pair in zip(options["substitute"], pairs, strict=True):
+        if len(pair) != len(("original", "replacement")):
+            msg = f"--substitute {text}: give MODULE:FUNCTION=MODULE:FUNCTION"
+            raise UsageError(msg)
+    names = (*options["allow_in_graph"], *options["disable_frame"], *itertools.chain(*pairs))
+    for name in names:
+        module, colon, function = name.partition(":")
+        if not (module and colon and function):
+            msg = f"{name!r} names no function: give MODULE:FUNCTION, such as my_package.nets:norm"
+            raise UsageError(msg)
+    return Controls(
+        allow_in_graph=options["allow_in_graph"], disable=options["disable_frame"], substitute=pairs
+    )
+
+
+def _experiments(options: dict[str, Any]) -> tuple[str, ...]:
+    if options["find_batch_sizes"]:
+        return (BATCH_SIZES,)
+    if options["coverage"]:
+        return (COVERAGE,)
+    if options["sweep_sizes"]:
+        return (SIZES,)
+    return ("accuracy",) if options["accuracy"] else ("speedup", "apart", "memory")
+
+
+def _replicates(options: dict[str, Any]) -> tuple[int, int]:
+    """Give the least and the most; one where figures are for screening, or there are none.
+
+    Raises:
+        UsageError: how many was said in two ways.
+    """
+    if options["find_batch_sizes"]:
+        return SEARCHED_SIZES, SEARCHED_SIZES
+    if options["coverage"]:
+        return 1, 1
+    exact: int | None = options["replicates"]
+    if options["rigorous"] and (exact or options["quick"] or options["accuracy"]):
+        msg = "--rigorous takes 5 to 10 replicates: leave out -r, --quick and --accuracy"
+        raise UsageError(msg)
+    if exact is None and (options["quick"] or options["accuracy"] or options["sweep_sizes"]):
+        exact = 1
+    if exact is not None:
+        return exact, exact
+    return RIGOROUS_REPLICATES if options["rigorous"] else DEFAULT_REPLICATES

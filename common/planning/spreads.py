@@ -1,0 +1,65 @@
+"""What earlier runs on this machine tell of how far its processes differ."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from dynamometer.results.statistics.calibration import without_turns
+from dynamometer.results.statistics.spreads import learnt, scatters
+from dynamometer.results.store import store
+from dynamometer.results.values.cases import IN_PAIRS, TIMING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from dynamometer.results.statistics.scatter import Scatter
+    from dynamometer.results.values.cases import RunPlan
+    from dynamometer.results.values.records import Environment, Record, Spread
+
+_RUNS_LOOKED_AT = 100
+_ENOUGH_DF = 100.0
+"""Of variances that were learnt from. All samples of a run are read for that, so no more than a
+calibration or a suite teaches; runs that teach little don't take the place of one that does."""
+
+
+def known_spread(plan: RunPlan, environment: Environment, runs: Path) -> Spread:
+    """Learn from the newest comparable runs below a directory; without any, what is assumed.
+
+    Comparable are runs of several replicates of the same suite and mode, on the same kind of
+    processor and device, with the same torch, measured by the same protocol but for how often.
+    Scale and dtype may differ: what differs between processes is mostly layout.
+    """
+    found: list[Scatter] = []
+    for records in _comparable(plan, environment, runs):
+        found += scatters(records)
+        if math.fsum(each.df for each in found) >= _ENOUGH_DF:
+            break
+    return learnt(found)
+
+
+def _comparable(plan: RunPlan, environment: Environment, runs: Path) -> Iterator[list[Record]]:
+    directories = sorted((path for path in runs.iterdir() if path.is_dir()), reverse=True)
+    wanted = _traits(plan, environment)
+    for directory in directories[:_RUNS_LOOKED_AT]:
+        with suppress(store.StoreError):
+            manifest = store.read_manifest(directory)
+            several = manifest.plan.protocol.most_replicates > 1
+            if several and _traits(manifest.plan, manifest.environment) == wanted:
+                records = store.read_records(directory)
+                # A calibration's arms take turns whether they disturb each other or not.
+                is_calibration = IN_PAIRS in manifest.plan.experiments
+                yield [without_turns(each) for each in records] if is_calibration else records
+
+
+def _traits(plan: RunPlan, environment: Environment) -> tuple[object, ...]:
+    protocol = plan.protocol
+    return (
+        plan.suite,
+        (not TIMING.isdisjoint(plan.experiments), plan.busy),
+        (plan.cases[0].device, plan.cases[0].mode, plan.threads),
+        (environment.cpu, environment.cpus, environment.packages.get("torch")),
+        (protocol.allocator, protocol.start_method, protocol.arm_budget_s, protocol.calls),
+    )

@@ -1,0 +1,105 @@
+"""Latency of arms that may disturb each other, each in processes of its own that take turns."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.common.orders import drawn_from
+from dynamometer.common.studies.experiment import Process, only_missing
+from dynamometer.results.statistics.calibration import IN_TURNS
+from dynamometer.results.statistics.interference import (
+    LONGEST_DISTURBANCE,
+    disturb_each_other,
+    shifts,
+)
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.metrics import LATENCY, LATENCY_APART
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping, Sequence
+
+    from dynamometer.common.interfaces.messages import Findings
+    from dynamometer.common.studies.experiment import Context
+    from dynamometer.results.values.cases import Case, RunPlan
+    from dynamometer.results.values.records import Measurement
+
+TURNS = 2
+"""Processes each arm is timed in, in every replicate."""
+
+
+@dataclass(frozen=True)
+class Apart:
+    """The speedup experiment again, for arms that compare otherwise in blocks than alone."""
+
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
+        """Let every arm that was timed take its turns, in balanced order drawn at random.
+
+        None where the arms did not disturb each other, nor where something else did: that would
+        disturb their turns as well.
+        """
+        latencies = _latencies(found)
+        if BASELINE not in latencies or not _disturb_each_other(found):
+            return ()
+        return _turns(latencies, plan, drawn_from(plan.seed, replicate, case.id, "turns"))
+
+    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
+        """Leave the case as it is: only this turn of the arm is missing."""
+        return only_missing(LATENCY_APART, findings, arms)
+
+    def measure(self, context: Context) -> Findings:
+        """Load, compile, settle, and time one arm."""
+        from dynamometer.common.studies.measuring import measure_apart  # imports torch
+
+        return measure_apart(context)
+
+
+@dataclass(frozen=True)
+class InTurns(Apart):
+    """The same of a calibration's arms, though they don't disturb each other."""
+
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
+        """Let the arms of each group take their turns."""
+        latencies = _latencies(found)
+        rng = drawn_from(plan.seed, replicate, case.id, "turns")
+        groups = [{arm: latencies[arm] for arm in group if arm in latencies} for group in IN_TURNS]
+        return tuple(process for group in groups for process in _turns(group, plan, rng))
+
+
+def _latencies(found: Sequence[Findings]) -> dict[str, Measurement]:
+    return {
+        each.arm: each for part in found for each in part.measurements if each.metric == LATENCY
+    }
+
+
+def _turns(
+    latencies: Mapping[str, Measurement], plan: RunPlan, rng: random.Random
+) -> tuple[Process, ...]:
+    """Draw an order of arms that were timed, and have them take turns in it, back and forth."""
+    if not latencies:
+        return ()
+    fastest_s = min(statistics.median(each.samples) for each in latencies.values())
+    order = rng.sample(sorted(latencies), len(latencies))
+    turns = [order if turn % 2 == 0 else order[::-1] for turn in range(TURNS)]
+    return tuple(
+        Process((arm,), plan.protocol.allocator, turn, fastest_s)
+        for turn, arms in enumerate(turns)
+        for arm in arms
+    )
+
+
+def _disturb_each_other(found: Sequence[Findings]) -> bool:
+    """Tell whether arms do, of blocks most of which nothing else disturbed."""
+    for part in found:
+        blocks = {block for each in part.measurements for block in each.blocks}
+        too_many = len(part.disturbed_blocks) > LONGEST_DISTURBANCE * len(blocks)
+        shifted = shifts(part.measurements, part.disturbed_blocks)
+        if not too_many and disturb_each_other([shifted]):
+            return True
+    return False

@@ -1,0 +1,39 @@
+"""What share of each model Dynamo captures, in one process that times nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.common.interfaces.messages import Findings
+from dynamometer.common.studies.experiment import InOneProcess
+from dynamometer.results.values.records import PASSED, ArmResult, Stage
+
+if TYPE_CHECKING:
+    from dynamometer.common.studies.experiment import Context
+
+
+@dataclass(frozen=True)
+class CoverageOfModels(InOneProcess):
+    """The experiment of `--coverage`: what of a step is inside graphs, and what is lost where."""
+
+    def measure(self, context: Context) -> Findings:
+        """Compile the model, run each graph as it is, and count."""
+        # These import torch, which the parent doesn't.
+        from dynamometer.common.checking.steps import make_step
+        from dynamometer.dynamo.capture import coverage
+
+        case, (arm,) = context.job.case, context.job.arms
+        with context.stages.at(Stage.LOAD):
+            loaded = context.load()
+        with context.stages.at(Stage.COMPILE):
+            capture = coverage.Capture.of(loaded.module, context.device.synchronize)
+            step = make_step(capture.compiled, loaded, case.mode, context.job.seed)
+            found = coverage.measure(capture, step.call)
+        return Findings(
+            outcome=PASSED,
+            arms=(ArmResult(arm=arm, outcome=PASSED),),
+            coverage=found,
+            notes=loaded.notes,
+            device_name=context.device.name,
+        )

@@ -1,0 +1,173 @@
+"""The seam between the worker and what is measured in it."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from dynamometer.common.checking.shapes import with_other_sizes
+from dynamometer.common.interfaces.messages import Findings, Progress
+from dynamometer.results.values.cases import Symbols
+from dynamometer.results.values.records import PASSED, Absence, ArmResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from dynamometer.common.interfaces.messages import Job
+    from dynamometer.common.interfaces.suite import LoadedModel, Suite
+    from dynamometer.dynamo.device import Device
+    from dynamometer.results.values.cases import Allocator, Case, RunPlan
+    from dynamometer.results.values.records import Stage
+
+
+@dataclass
+class StageClock:
+    """Tells the parent where the worker is, and adds up the wall seconds of each stage.
+
+    A stage within another takes its seconds from that one, and gives way to it again.
+    """
+
+    announce: Callable[[Progress], None]
+    stage: Stage | None = None
+    arm: str | None = None
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _open: list[tuple[Stage, str | None]] = field(default_factory=list)
+
+    @contextmanager
+    def at(self, stage: Stage, arm: str | None = None) -> Iterator[None]:
+        """Be in a stage; after an exception the clock still says which stage it was."""
+        self._enter(stage, arm)
+        self._open.append((stage, arm))
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent_s = time.perf_counter() - started
+            self._open.pop()
+            self.seconds[stage] += spent_s
+            if self._open:
+                self.seconds[self._open[-1][0]] -= spent_s
+        if self._open:
+            self._enter(*self._open[-1])
+
+    def _enter(self, stage: Stage, arm: str | None) -> None:
+        self.stage, self.arm = stage, arm
+        self.announce(Progress(stage=stage, arm=arm))
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an experiment works with inside a worker process."""
+
+    job: Job
+    suite: Suite
+    device: Device
+    stages: StageClock
+
+    def load(self) -> LoadedModel:
+        """Build the case's model and inputs, in the state the case asks for.
+
+        Raises:
+            SkippedError: the model can't be run in that state, for a reason that is no fault.
+            LookupError: there is no function of a name that Dynamo is to treat in its own way.
+        """
+        # This module is read by the parent, without torch.
+        from dynamometer.common.checking.steps import configure
+        from dynamometer.dynamo import state
+        from dynamometer.dynamo.capture.controls import apply_controls
+        from dynamometer.dynamo.capture.sizes import mark_varying
+
+        spec, case = self.job.spec, self.job.case
+        state.seed_everything(self.job.seed)
+        loaded = self.suite.load(spec, case)
+        apply_controls(case.controls)
+        if case.dynamic:
+            loaded = with_other_sizes(loaded, self.suite, spec, case)
+        loaded = configure(loaded, case, self.device.torch_device)
+        if case.has_symbols(Symbols.BATCH):
+            mark_varying([(each.args, dict(each.kwargs)) for each in loaded.calls])
+        return loaded
+
+
+@dataclass(frozen=True)
+class Process:
+    """One worker process an experiment wants.
+
+    Attributes:
+        arms: those of the case it deals with.
+        allocator: the policy its `malloc` is to follow.
+        turn: which turn of its arm it is, where arms take turns.
+        fastest_s: seconds per call of the case's fastest arm, if that is known.
+    """
+
+    arms: tuple[str, ...]
+    allocator: Allocator
+    turn: int = 0
+    fastest_s: float | None = None
+
+
+class Experiment(Protocol):
+    """Something measured on a case, in one worker process or several."""
+
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
+        """Say which worker processes it wants; none to sit this replicate out.
+
+        Args:
+            case: what is run.
+            plan: of the run.
+            replicate: which of the case, from 0.
+            found: what the experiments before it found in this replicate.
+        """
+        ...
+
+    def measure(self, context: Context) -> Findings:
+        """Run in the worker; whatever it raises becomes the outcome of the case."""
+        ...
+
+    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
+        """Say, in the parent, what it means for the case that a process did not pass.
+
+        Args:
+            findings: the worker's, or made of how it died.
+            arms: those the process dealt with.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class InOneProcess:
+    """What experiments share that deal with all arms of a case in one process."""
+
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
+        """Take all arms in one process, in every replicate."""
+        del replicate, found
+        return (Process(case.arms, plan.protocol.allocator),)
+
+    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
+        """Give every arm the outcome of the process where it has none of its own."""
+        if findings.arms:
+            return findings
+        results = tuple(ArmResult(arm=arm, outcome=findings.outcome) for arm in arms)
+        return msgspec.structs.replace(findings, arms=results)
+
+
+def only_missing(metric: str, findings: Findings, arms: tuple[str, ...]) -> Findings:
+    """Leave a case as it is whose process did not pass: only what it was to measure is missing.
+
+    Args:
+        metric: what it was to measure.
+        findings: the worker's, or made of how it died.
+        arms: those the process dealt with.
+    """
+    reason = findings.outcome.reason or str(findings.outcome.status)
+    absent = tuple(Absence(metric=metric, arm=arm, reason=reason) for arm in arms)
+    return Findings(outcome=PASSED, absent=absent, notes=findings.notes)

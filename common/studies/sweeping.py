@@ -1,0 +1,132 @@
+"""The worker's half of `--sweep-sizes`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+import torch
+from torch.utils._pytree import tree_map_only
+
+from dynamometer.common.checking import shapes
+from dynamometer.common.checking.checking import check_first_calls
+from dynamometer.common.checking.snapshots import Snapshot
+from dynamometer.common.checking.steps import make_step
+from dynamometer.common.interfaces.messages import Findings
+from dynamometer.common.interfaces.outcome import attempt
+from dynamometer.common.measuring import arms
+from dynamometer.common.measuring.measurements import latencies
+from dynamometer.common.measuring.threads import ArmThreads
+from dynamometer.common.measuring.timing import Blocks, settle
+from dynamometer.common.measuring.visiting import arm_result, pad_heap, visit_in_turn
+from dynamometer.common.orders import drawn_from
+from dynamometer.common.studies.measuring import load
+from dynamometer.dynamo.capture import capture, sizes
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import PASSED, Absence, ArmResult, Outcome, Stage
+from dynamometer.results.values.sizes import STATIC, metric_at
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from dynamometer.common.interfaces.suite import LoadedModel
+    from dynamometer.common.studies.experiment import Context
+    from dynamometer.results.values.records import Measurement
+    from dynamometer.results.values.sizes import SizeSweep
+
+Calls = dict[str, "Callable[[], object]"]
+
+
+def sweep(context: Context) -> Findings:
+    """Observe, compile for all sizes and for each, and time them size by size.
+
+    What is compiled for all is compared with eager at every size, before anything is timed.
+    """
+    job, stages = context.job, context.stages
+    arm = job.arms[-1]
+    rng = drawn_from(job.seed, job.replicate, job.case.id)
+    loaded, reference = load(context)
+    names = shapes.names(job.spec, job.case)
+    with stages.at(Stage.COMPILE, arm):
+        seen = _observe(loaded.copy(), names)
+    padding = pad_heap(rng)
+    compiled = attempt(stages, partial(arms.checked_arm, context, loaded, arm, reference))
+    result = arm_result(arm, compiled)
+    results = (ArmResult(arm=BASELINE, outcome=PASSED), result)
+    if not isinstance(compiled, arms.CompiledArm) or result.outcome != PASSED:
+        return Findings(outcome=result.outcome, arms=results, notes=loaded.notes)
+    eager = make_step(loaded.module, loaded, job.case.mode, job.seed)
+    found: list[Measurement] = []
+    absent: list[Absence] = []
+    timed = Blocks()
+    for index in range(len(names)):
+        padding += pad_heap(rng)
+        at_size = {BASELINE: eager.calls[index], arm: compiled.step.calls[index]}
+        static = attempt(stages, partial(_static, context, loaded, index, arm))
+        if isinstance(static, Outcome):
+            absent.append(_absence(index, STATIC, static.reason))
+        else:
+            at_size[STATIC] = static
+        blocks = attempt(stages, partial(_measure, context, at_size, rng))
+        if isinstance(blocks, Outcome):
+            absent += [_absence(index, each, blocks.reason) for each in at_size]
+            continue
+        before = len(timed.visits)
+        timed = timed.then(blocks)
+        found += latencies(metric_at(index), timed.visits[before:])
+    del padding
+    return Findings(
+        outcome=PASSED,
+        arms=results,
+        measurements=tuple(found),
+        absent=tuple(absent),
+        disturbed_blocks=timed.disturbed,
+        repeated_blocks=timed.repeats,
+        rested=timed.rested,
+        sizes=seen,
+        notes=loaded.notes,
+        device_name=context.device.name,
+    )
+
+
+def _observe(own: LoadedModel, names: tuple[str, ...]) -> SizeSweep:
+    calls = [(each.args, dict(each.kwargs)) for each in own.calls]
+    return sizes.observe(own.module, calls, names)
+
+
+def _absence(index: int, arm: str, reason: str | None) -> Absence:
+    return Absence(metric=metric_at(index), arm=arm, reason=reason or "it failed")
+
+
+def _static(context: Context, loaded: LoadedModel, index: int, arm: str) -> Callable[[], object]:
+    """Compile for one size alone, which is then the only one there is; all of it, or fail.
+
+    Raises:
+        WrongResultError: it computes something else than eager at this size.
+        Exception: whatever the backend or the model raises.
+    """
+    inputs = loaded.calls[index]
+    alone = replace(loaded, args=inputs.args, kwargs=inputs.kwargs, others=())
+    own = alone.copy().with_inputs(partial(tree_map_only, torch.Tensor, torch.clone))  # no marks
+    start = Snapshot.of(own)
+    strictly = msgspec.structs.replace(context.job, raise_backend_errors=True)
+    with context.stages.at(Stage.COMPILE, arm):
+        step = arms.compiled_step(replace(context, job=strictly), own, arm, dynamic=False)
+        start.restore()
+        check_first_calls(step, start, arms.run_reference(context, alone))
+    return step.call
+
+
+def _measure(context: Context, calls: Calls, rng: random.Random) -> Blocks:
+    watch = arms.stopwatch(context)
+    with context.stages.at(Stage.MEASURE):
+        settled_s = {
+            name: settle(watch, call, capture.frames_seen).latency_s for name, call in calls.items()
+        }
+        threads = {name: arms.threads_of(context, call) for name, call in calls.items()}
+        return visit_in_turn(
+            context, calls, settled_s, ArmThreads.now(threads), context.job.protocol, rng
+        )

@@ -1,0 +1,44 @@
+"""What is prepared once, before the first case: backends are loaded, their toolchains made ready.
+
+Otherwise what a toolchain prepares once per machine is charged to whichever model comes first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.common.interfaces.messages import Findings
+from dynamometer.common.studies.experiment import InOneProcess
+from dynamometer.results.values.records import PASSED, Stage
+
+if TYPE_CHECKING:
+    from dynamometer.common.studies.experiment import Context
+
+
+@dataclass(frozen=True)
+class Toolchain(InOneProcess):
+    """Loads every backend of the plan, and lets its toolchain prepare what it keeps."""
+
+    def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
+        """Leave it at that: the stage says whether a backend or its toolchain is at fault."""
+        del arms
+        return findings
+
+    def measure(self, context: Context) -> Findings:
+        """Load the backends at stage `load`, make them ready at stage `compile`."""
+        # Both import torch, which the parent doesn't.
+        from dynamometer.common.measuring.arms import compiler_of_functions, load_backend
+        from dynamometer.dynamo.backends.backends import Preparing
+
+        with context.stages.at(Stage.LOAD):
+            backends = [load_backend(arm) for arm in context.job.arms]
+            if context.job.case.compiled_optimizer:
+                for backend in backends:
+                    compiler_of_functions(backend)
+        device = context.job.case.device
+        with context.stages.at(Stage.COMPILE):
+            for backend in backends:
+                if isinstance(backend, Preparing) and backend.available(device) is None:
+                    backend.prepare(device)
+        return Findings(outcome=PASSED)

@@ -1,0 +1,204 @@
+"""What a call is to come to, and how far rounding takes it, from several runs of eager."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from dynamometer.dynamo.accuracy.deviation import NOTHING, ZERO
+from dynamometer.dynamo.accuracy.numbers import distances, root_mean_square, same
+from dynamometer.dynamo.accuracy.spread import Centre, Distance, Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dynamometer.dynamo.accuracy.leaves import Leaf, Leaves
+
+CHANGE = "change of "
+"""How the paths of changes begin. What doesn't change has no such leaf: its change is zero."""
+
+
+_UNLIKE, _UNLIKE_TOLERANCES = 30.0, 10.0
+"""If float64 is this many times farther from eager than rounding takes it, and this many
+tolerances, in the mean square, the two did not compute the same thing: it is no referee."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of one leaf.
+
+    Attributes:
+        eager: eager's.
+        centre: what an arm's is compared with: float64's values, or eager's where float64 has none
+            or computed something else; `None` of what is not of floating point.
+        spread: how far runs of eager are from the centre; `None` without any.
+        coarse: how far runs are that are off by more (`deviation.COARSE`); `None` without any.
+        others: of integers, what runs gave that differ from eager's; not coarse ones.
+        unlike: float64's values, where they are no referee: low precision may be off by the same
+            again and again, and an arm that isn't is right.
+        beyond: float64's values, where eager overflows and they don't.
+    """
+
+    eager: Leaf
+    centre: Centre | None = None
+    spread: Spread | None = None
+    coarse: Spread | None = None
+    others: tuple[torch.Tensor, ...] = ()
+    unlike: Centre | None = None
+    beyond: torch.Tensor | None = None
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is zero in exact arithmetic, so that only rounding is to be seen."""
+        if self.centre is None or self.spread is None or not self.has_truth:
+            return False
+        return self.centre.size < ZERO * self.spread.overall
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether it is compared with float64's values."""
+        return self.centre is not None and self.centre.values is not self.eager.value
+
+    def with_run(self, run: Leaf | None, *, coarse: bool = False) -> Known:
+        """Take a run into account that has the leaf in the same form.
+
+        Args:
+            run: its leaf.
+            coarse: whether it is off by more than by rounding.
+        """
+        if run is None or not _are_alike(self.eager.value, run.value):
+            return self
+        if self.centre is None:
+            if coarse:
+                return self
+            same_again = torch.equal(self.eager.value, run.value)
+            return self if same_again else replace(self, others=(*self.others, run.value))
+        found = Distance.between(self.centre, run.value)
+        before = self.coarse if coarse else self.spread
+        spread = before.with_run(found) if before else Spread.of(found)
+        return replace(self, coarse=spread) if coarse else replace(self, spread=spread)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a call is to come to, from several runs of eager.
+
+    Attributes:
+        leaves: what is known of each.
+    """
+
+    leaves: Mapping[str, Known]
+
+    @classmethod
+    def of(
+        cls,
+        eager: Leaves,
+        truth: Leaves | None = None,
+        runs: Sequence[Leaves] = (),
+        tolerance: float = 0.0,
+    ) -> Expected:
+        """Learn from some runs what to expect.
+
+        Args:
+            eager: eager's own result.
+            truth: the result in float64.
+            runs: other results that are as right as eager's.
+            tolerance: what share of itself an element may be off by.
+        """
+        found = {
+            path: _known(
+                leaf,
+                (truth or {}).get(path),
+                [run.get(path) or no_change(path, leaf) for run in runs],
+                tolerance,
+            )
+            for path, leaf in eager.items()
+        }
+        return cls(found)
+
+    def with_run(self, run: Leaves, *, coarse: bool = False) -> Expected:
+        """Take another run of eager into account, which may be off by more than by rounding."""
+        return Expected(
+            {
+                path: known.with_run(run.get(path) or no_change(path, known.eager), coarse=coarse)
+                for path, known in self.leaves.items()
+            }
+        )
+
+    def and_unchanged(self, actual: Leaves) -> Expected:
+        """Expect what an arm changes, and eager does not, to change by zero."""
+        still = {
+            path: _known(zero, None, [], 0.0)
+            for path, leaf in actual.items()
+            if path not in self.leaves and (zero := no_change(path, leaf))
+        }
+        return Expected({**self.leaves, **still}) if still else self
+
+
+def _known(eager: Leaf, truth: Leaf | None, runs: Sequence[Leaf | None], tolerance: float) -> Known:
+    if not isinstance(eager.value, torch.Tensor) or not eager.value.is_floating_point():
+        known = Known(eager)
+        for run in (truth, *runs):
+            known = known.with_run(run)
+        return known
+    known = Known(eager, Centre(eager.value))
+    for run in runs:
+        known = known.with_run(run)
+    if truth is None or not _are_alike(eager.value, truth.value):
+        return known
+    if not _is_like(known, truth, tolerance):
+        return replace(known, unlike=Centre(truth.value, beside=known.centre))
+    overflows = ~eager.value.isfinite()
+    if bool(overflows.any()):
+        values = torch.where(overflows, eager.value.double(), truth.value)
+        known = Known(eager, Centre(values), beyond=truth.value)
+    else:
+        known = Known(eager, Centre(truth.value))
+    for run in (eager, *runs):
+        known = known.with_run(run)
+    return known
+
+
+def _is_like(known: Known, truth: Leaf, tolerance: float) -> bool:
+    """Tell whether float64 computed what eager did."""
+    if known.centre is None:
+        return False
+    size = known.centre.size
+    if size < NOTHING and root_mean_square(truth.value) < ZERO * size:
+        return True  # zero in exact arithmetic, of which eager may leave the same again and again
+    distance = root_mean_square(distances(truth.value, known.eager.value))
+    usual = known.spread.overall if known.spread else 0.0
+    return distance <= max(_UNLIKE * usual, _UNLIKE_TOLERANCES * tolerance * size)
+
+
+def are_identical(one: Leaves, other: Leaves) -> bool:
+    """Tell whether two results have the same leaves, bit for bit but for the sign of zero."""
+    return one.keys() == other.keys() and all(
+        leaf.kind == other[path].kind and are_equal(leaf, other[path]) for path, leaf in one.items()
+    )
+
+
+def are_equal(one: Leaf, other: Leaf) -> bool:
+    """Tell whether two leaves of one kind are equal; two that can't be compared count as equal."""
+    if not isinstance(one.value, torch.Tensor):
+        return one.value is other.value or not one.is_comparable or one.value == other.value
+    return torch.equal(one.value, other.value) or bool(same(one.value, other.value).all())
+
+
+def no_change(path: str, leaf: Leaf) -> Leaf | None:
+    """Give a change of zero beside another; `None` beside what is no change."""
+    if not path.startswith(CHANGE) or not isinstance(leaf.value, torch.Tensor):
+        return None
+    return replace(leaf, value=torch.zeros_like(leaf.value))
+
+
+def _are_alike(one: object, other: object) -> bool:
+    """Tell whether two leaves can be subtracted, or compared element by element."""
+    return (
+        isinstance(one, torch.Tensor)
+        and isinstance(other, torch.Tensor)
+        and one.shape == other.shape
+        and one.is_floating_point() == other.is_floating_point()
+    )

@@ -1,0 +1,167 @@
+"""The same computation, rounded in another way: what eager might as well have given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+from dynamometer.dynamo.accuracy.numbers import as_real
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+_ROUNDINGS_IN_FLOAT32, _ROUNDINGS_IN_HALF = 4.0, 0.5
+"""How many roundings to change weights by so that results differ as much as those of other kernels.
+
+In float32 sums of thousands of products are off by several roundings, by how many depends on their
+order; in half precision they are summed in float32, and rounded once."""
+
+_FLOAT64_OVER_FLOAT32 = torch.finfo(torch.float64).eps / torch.finfo(torch.float32).eps
+
+
+def change_of(dtype: torch.dtype) -> float:
+    """Give what share of itself a weight is changed by at most, for a computation in a dtype."""
+    is_half = dtype in {torch.bfloat16, torch.float16}
+    return torch.finfo(dtype).eps * (_ROUNDINGS_IN_HALF if is_half else _ROUNDINGS_IN_FLOAT32)
+
+
+def nudge(
+    tensor: torch.Tensor, share: float, generator: torch.Generator, *, whole: bool = False
+) -> torch.Tensor:
+    """Change each element by at most a share of itself, at random.
+
+    Whole numbers stay what they are, as some are indices, or counts, in floating point.
+
+    Args:
+        tensor: of any shape, dtype and device; of whole numbers it is given back.
+        share: largest relative change; of float64 as much less as its roundings are.
+        whole: whether whole numbers are changed as well.
+        generator: on the CPU; the model's own draws are left alone.
+    """
+    if tensor.is_complex() and tensor.layout is torch.strided:
+        parts = nudge(as_real(tensor), share, generator, whole=whole)
+        return torch.view_as_complex(parts.detach()).requires_grad_(tensor.requires_grad)
+    if not tensor.is_floating_point() or tensor.layout is not torch.strided or tensor.itemsize == 1:
+        return tensor
+    if tensor.dtype is torch.float64:
+        share *= _FLOAT64_OVER_FLOAT32
+    draws = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
+    factor = 1 + share * draws.to(tensor.device)
+    nudged = (tensor.detach().double() * factor).to(tensor.dtype)
+    if not whole:
+        nudged = torch.where(tensor == tensor.round(), tensor, nudged)
+    return nudged.detach().requires_grad_(tensor.requires_grad)
+
+
+class OtherKernels(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annotated by torch
+    """Has operators round as other kernels may, where changing weights and inputs doesn't show it.
+
+    Functions that no two libraries round alike are off by a rounding. Beside what weights are off
+    by, that is little; but a model may compute constants so, as frequencies of positions, whose
+    error counts thousandfold far from the origin.
+
+    What batch normalisation sums in training is off by a few roundings of its size, the same for
+    all of a channel, so that running means and gradients of weights and biases are. On CPUs eager
+    sums in float64, and errors of single terms cancel in the mean of a hundred thousand; those of
+    partial sums in float32 don't.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self, seed: int, roundings: float = 1.0) -> None:
+        """Draw errors from a seed, of so many roundings at most."""
+        super().__init__()  # type: ignore[no-untyped-call]  # likewise
+        self._seed, self._roundings = seed, roundings
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call an operator, and have it round in another way."""
+        name = _name_of(func)
+        trains = _SUM_OVER_CHANNELS.get(name)
+        if trains is not None and args[trains] and args[0].dtype is torch.float32:
+            args = (self._with_other_means(args[0]), *args[1:])
+        found = func(*args, **dict(kwargs or {}))
+        if name not in _ROUNDED_BY_LIBRARIES or not isinstance(found, torch.Tensor):
+            return found
+        if found.dtype is not torch.float32:
+            return found  # half precision is computed in float32, and rounded alike
+        rounded = torch.where(found == found.round(), found, found + found * self._errors(found))
+        return found.copy_(rounded) if args and found is args[0] else rounded
+
+    def _with_other_means(self, values: torch.Tensor) -> torch.Tensor:
+        """Shift the values of a channel, which has dimension 1, by few roundings of its size."""
+        dimensions = [index for index in range(values.dim()) if index != 1]
+        size = values.square().mean(dimensions, keepdim=True).sqrt()
+        return values + _ROUNDINGS_IN_FLOAT32 * size * self._errors(size)
+
+    def _errors(self, like: torch.Tensor) -> torch.Tensor:
+        """Draw relative errors of a rounding or so."""
+        self._seed += 1
+        generator = torch.Generator(like.device).manual_seed(self._seed)
+        most = self._roundings * torch.finfo(like.dtype).eps
+        return torch.empty_like(like).uniform_(-most, most, generator=generator)
+
+
+def _name_of(func: Any) -> str:
+    """Give an operator's name, in place or not; of one of higher order nothing that is a name."""
+    packet = getattr(func, "overloadpacket", None)
+    return packet.__name__.removesuffix("_") if packet is not None else ""
+
+
+_ROUNDED_BY_LIBRARIES = frozenset({
+    "_log_softmax", "_softmax", "acos", "asin", "atan", "atan2", "cos", "cosh", "elu", "erf",
+    "erfc", "exp", "exp2", "expm1", "gelu", "log", "log10", "log1p", "log2", "mish", "pow", "rsqrt",
+    "sigmoid", "silu", "sin", "sinh", "softplus", "tan", "tanh",
+})  # fmt: skip
+
+_SUM_OVER_CHANNELS = {"native_batch_norm": 5, "native_batch_norm_backward": 7}
+"""Operators, each with the place of the argument that says whether it is training."""
+
+
+class DrawsOf(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annotated by torch
+    """Has random numbers in float64 be those that eager draws in its own dtype.
+
+    Most generators give other numbers, not the same ones more finely: with another mask a dropout
+    is another computation, and float64 no referee.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        """Draw in a dtype, and widen."""
+        super().__init__()  # type: ignore[no-untyped-call]  # likewise
+        self._dtype = dtype
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call an operator; one that draws, on narrower tensors."""
+        given = dict(kwargs or {})
+        if torch.Tag.nondeterministic_seeded not in getattr(func, "tags", ()):
+            return func(*args, **given)
+        if given.get("dtype") is torch.float64:
+            given["dtype"] = self._dtype
+        narrow_args, narrow_kwargs = tree_map_only(torch.Tensor, self._narrow, (args, given))
+        drawn = tree_map_only(torch.Tensor, self._widen, func(*narrow_args, **narrow_kwargs))
+        if isinstance(drawn, torch.Tensor) and func._schema.is_mutable:  # noqa: SLF001  no other way to ask
+            return args[0].copy_(drawn)
+        return drawn
+
+    def _narrow(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(self._dtype) if tensor.dtype is torch.float64 else tensor
+
+    def _widen(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.double() if tensor.dtype is self._dtype else tensor

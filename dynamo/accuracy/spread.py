@@ -1,0 +1,161 @@
+"""How far results of the same computation are from one of them, in one leaf."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+
+from dynamometer.dynamo.accuracy.numbers import (
+    distances,
+    finite,
+    geometric_means,
+    magnitudes_of,
+    mean_squares,
+    root_mean_square,
+)
+
+
+@dataclass(frozen=True)
+class Centre:
+    """A leaf that others are compared with.
+
+    Attributes:
+        values: of floating point, on the CPU.
+        beside: the centre whose magnitudes its elements have, where that is another.
+    """
+
+    values: torch.Tensor
+    beside: Centre | None = None
+
+    @cached_property
+    def magnitudes(self) -> torch.Tensor:
+        """Which elements are of one magnitude (`numbers.magnitudes_of`)."""
+        return magnitudes_of(self.values) if self.beside is None else self.beside.magnitudes
+
+    @cached_property
+    def sizes(self) -> torch.Tensor:
+        """Root mean square of the elements of each magnitude."""
+        return mean_squares(self.values, self.magnitudes)
+
+    @cached_property
+    def size(self) -> float:
+        """Root mean square of all elements."""
+        return root_mean_square(self.values)
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far another leaf is from a centre.
+
+    Attributes:
+        elements: absolute difference of each; infinite where only one of the two is finite.
+        by_magnitude: root mean square of these for each magnitude of the centre.
+        overall: root mean square of all.
+        size: root mean square of the other's own values.
+        slope: how far the other is from being the centre once, on average: 0.1 if it is 1.1 times
+            the centre, 0 if it differs from it by chance.
+    """
+
+    elements: torch.Tensor
+    by_magnitude: torch.Tensor
+    overall: float
+    size: float
+    slope: float
+
+    @classmethod
+    def between(cls, centre: Centre, other: torch.Tensor) -> Distance:
+        """Compare a leaf with a centre of the same shape."""
+        elements = distances(centre.values, other)
+        return cls(
+            elements,
+            mean_squares(elements, centre.magnitudes),
+            root_mean_square(elements),
+            root_mean_square(other),
+            _slope(centre.values, other),
+        )
+
+
+def _slope(centre: torch.Tensor, other: torch.Tensor) -> float:
+    known, found = finite(centre.double()).flatten(), finite(other.double()).flatten()
+    square = float(known @ known)
+    return abs(float(known @ found) / square - 1) if square else 0.0
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far several runs are from a centre.
+
+    Attributes:
+        largest: distance of each element in the run where it is farthest.
+        second: in the run where it is second.
+        by_magnitude: largest root mean square of a run, for each magnitude of the centre.
+        runs: root mean square of all elements, of each run.
+        sizes: root mean square of each run's own values.
+        slope: largest of a run.
+    """
+
+    largest: torch.Tensor
+    second: torch.Tensor
+    by_magnitude: torch.Tensor
+    runs: tuple[float, ...]
+    sizes: tuple[float, ...]
+    slope: float
+
+    @classmethod
+    def of(cls, run: Distance) -> Spread:
+        """Begin with one run."""
+        nothing = torch.zeros_like(run.elements)
+        return cls(run.elements, nothing, run.by_magnitude, (run.overall,), (run.size,), run.slope)
+
+    @classmethod
+    def none_of(cls, centre: Centre) -> Spread:
+        """Give that of no run at all."""
+        nothing = torch.zeros_like(centre.values, dtype=torch.float32)
+        return cls(nothing, nothing, torch.zeros_like(centre.sizes), (0.0,), (centre.size,), 0.0)
+
+    @property
+    def overall(self) -> float:
+        """Largest root mean square of a run."""
+        return max(self.runs)
+
+    @property
+    def median(self) -> float:
+        """Root mean square of the run in the middle."""
+        return statistics.median(self.runs)
+
+    def with_run(self, run: Distance) -> Spread:
+        """Take another run into account."""
+        return replace(
+            self,
+            largest=torch.maximum(self.largest, run.elements),
+            second=torch.maximum(self.second, torch.minimum(self.largest, run.elements)),
+            by_magnitude=torch.maximum(self.by_magnitude, run.by_magnitude),
+            runs=(*self.runs, run.overall),
+            sizes=(*self.sizes, run.size),
+            slope=max(self.slope, run.slope),
+        )
+
+    def usual(self, centre: Centre) -> torch.Tensor:
+        """Give what is usual of each element: the geometric mean of its magnitude.
+
+        Few that are far off don't set it: there are results of which some rows are rounding, and
+        the others precise.
+        """
+        return geometric_means(self.largest, centre.magnitudes)[centre.magnitudes]
+
+    def usual_of_all(self) -> float:
+        """Give the geometric mean of all elements, which few that are noisy don't set either."""
+        one = torch.zeros_like(self.largest, dtype=torch.int64)
+        return float(geometric_means(self.largest, one)[0])
+
+    def surprises(self, usual: torch.Tensor) -> torch.Tensor:
+        """Give how many times farther each element was in one run than in all others.
+
+        Where rounding decides which activation is cut off, that is much, and may happen to an arm
+        as well.
+        """
+        known = torch.maximum(self.second, usual)
+        return finite(torch.where(known > 0, self.largest / known, 0.0))

@@ -1,0 +1,4 @@
+"""What TorchDynamo captures of a callable, and what torch does not promise of it.
+
+May import `state` and `results`.
+"""

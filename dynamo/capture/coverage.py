@@ -1,0 +1,405 @@
+"""What share of a step Dynamo captures, counted operator by operator in passes of its own.
+
+PyTorch's own counter, which reads profiler events, says `0 of -1` on current torch, as one event
+now encloses every graph. Here the graphs run through a backend that marks when it is inside one,
+while a dispatch mode sees every operator. In training the operators of the backward are those of
+autograd nodes that were made inside a graph or outside, told by their sequence numbers.
+"""
+
+from __future__ import annotations
+
+import linecache
+import statistics
+import sys
+import time
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import msgspec
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from dynamometer.dynamo import state
+from dynamometer.dynamo.capture import internals
+from dynamometer.results.values.coverage import CapturedGraph, Coverage, GraphBreak
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import FrameType
+
+    import torch
+
+    from dynamometer.results.values.coverage import SkippedFrame
+
+
+class Site(NamedTuple):
+    """Where something is lost: a line at which a graph ends, or a function Dynamo left as it is.
+
+    Attributes:
+        file: of the source.
+        line: at which the graph ends, or the function begins.
+        function: its name; `None` for the line alone.
+    """
+
+    file: str
+    line: int
+    function: str | None = None
+
+
+_TIMED_STEPS = 5
+
+
+@dataclass
+class _Intervals:
+    """Ranges of autograd sequence numbers, in order."""
+
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+    def add(self, start: int, end: int) -> None:
+        self.starts.append(start)
+        self.ends.append(end)
+
+    def __contains__(self, number: int) -> bool:
+        index = bisect_right(self.starts, number) - 1
+        return index >= 0 and number < self.ends[index]
+
+
+@dataclass
+class Probe:
+    """Marks when a model and when its graphs run.
+
+    Attributes:
+        synchronize: waits for the device.
+        ops: of each captured graph, in the order of capture.
+        ends: of each the line at which it had to end; `None` where all of a frame is in it.
+        calls: the graphs that ran since `restart`, in order.
+    """
+
+    synchronize: Callable[[], None]
+    ops: list[int] = field(default_factory=list)
+    ends: list[Site | None] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
+    inside: int | None = None
+    notes: Sequence[internals.BreakNote] = ()
+    """What Dynamo could not follow so far."""
+    in_model: bool = False
+    model_calls: int = 0
+    captured_s: float = 0.0
+    total_s: float = 0.0
+    gaps_s: list[float] = field(default_factory=list)
+    """Seconds outside graphs: before the first, after it, after the second, and so on."""
+    gap_ends: list[Site | None] = field(default_factory=list)
+    """Of each gap the line at which the graph before it ended."""
+    inside_nodes: _Intervals = field(default_factory=_Intervals)
+    model_nodes: _Intervals = field(default_factory=_Intervals)
+    _since_s: float = 0.0
+    _ended: Site | None = None
+
+    def restart(self) -> None:
+        """Forget what ran so far, but not the graphs."""
+        self.calls = []
+        self.captured_s = self.total_s = 0.0
+        self.model_calls = 0
+        self.gaps_s, self.gap_ends = [], []
+        self.inside_nodes, self.model_nodes = _Intervals(), _Intervals()
+
+    def backend(self, graph: torch.fx.GraphModule, example_inputs: object) -> Callable[..., Any]:
+        """Run a graph as it is, and mark when."""
+        del example_inputs
+        index = len(self.ops)
+        self.ops.append(sum(node.op.startswith("call_") for node in graph.graph.nodes))
+        ended = internals.break_after(graph, self.notes)
+        self.ends.append(Site(ended.file, ended.line) if ended else None)
+
+        def run(*args: Any) -> Any:
+            if self.inside is not None:  # a graph within a graph is part of it
+                return graph.forward(*args)
+            started_s = self._mark()
+            self._end_gap(started_s)
+            first = internals.autograd_sequence_number()
+            self.inside = index
+            try:
+                return graph.forward(*args)
+            finally:
+                self.inside = None
+                self.inside_nodes.add(first, internals.autograd_sequence_number())
+                self.calls.append(index)
+                self._since_s = self._mark()
+                self._ended = self.ends[index]
+                self.captured_s += self._since_s - started_s
+
+        return run
+
+    def model(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
+        """Mark when the model runs: what the step does besides is not the model's."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            first = internals.autograd_sequence_number()
+            self.in_model, self._ended = True, None
+            started_s = self._since_s = self._mark()
+            try:
+                return compiled(*args, **kwargs)
+            finally:
+                ended_s = self._mark()
+                self.in_model = False
+                self.model_calls += 1
+                self._end_gap(ended_s)
+                self.total_s += ended_s - started_s
+                self.model_nodes.add(first, internals.autograd_sequence_number())
+
+        # Dynamo is to look at the model alone, as it does where nobody counts.
+        return internals.leave_alone(call)
+
+    def _end_gap(self, now_s: float) -> None:
+        self.gaps_s.append(now_s - self._since_s)
+        self.gap_ends.append(self._ended)
+
+    def _mark(self) -> float:
+        self.synchronize()
+        return time.perf_counter()
+
+
+@dataclass(frozen=True)
+class _Owner:
+    """To what an operator, and the autograd node it made, is put down."""
+
+    captured: bool
+    site: Site | None = None
+
+
+class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's __init_subclass__
+    """Counts operators of a model, inside its graphs and outside.
+
+    Attributes:
+        captured: inside.
+        lost: outside, by where they are lost; `None` where nothing that is known explains it.
+        gaps: between which graph calls they ran, by index of `Probe.gaps_s`; of forwards alone.
+    """
+
+    supports_higher_order_operators = True
+    """Each, such as `torch.cond`, counts as one, whatever it runs."""
+
+    def __init__(self, probe: Probe, sites: frozenset[Site]) -> None:
+        """Count for a probe, operators outside graphs by these places."""
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's
+        self.captured = 0
+        self.lost: Counter[Site | None] = Counter()
+        self.gaps: defaultdict[int, Counter[Site | None]] = defaultdict(Counter)
+        self._probe, self._sites = probe, sites
+        self._owners: dict[int, _Owner] = {}
+        self._next_node = internals.autograd_sequence_number()
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Let compiled code run as it does without this mode."""
+        return True
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Count an operator, and run it."""
+        del types
+        owner = self._owner()
+        if owner is not None and owner.captured:
+            self.captured += 1
+        elif owner is not None:
+            self.lost[owner.site] += 1
+        # An operator's autograd node is made just before the operator is dispatched.
+        next_node = internals.autograd_sequence_number()
+        if owner is not None and next_node > self._next_node:
+            self._owners[next_node - 1] = owner
+        self._next_node = next_node
+        return func(*args, **(kwargs or {}))
+
+    def _owner(self) -> _Owner | None:
+        """Say to what the operator that is being dispatched is put down; `None` if not the model.
+
+        In a backward that is what the node belongs to which runs it. What that makes in turn, as
+        where a forward is computed again, belongs to the same.
+        """
+        probe = self._probe
+        if probe.in_model:
+            if probe.inside is not None:
+                return _Owner(captured=True)
+            owner = _Owner(captured=False, site=self._site())
+            self.gaps[len(probe.gaps_s)][owner.site] += 1
+            return owner
+        node = internals.running_node_number()
+        if node is None:
+            return None
+        if node in self._owners:
+            return self._owners[node]
+        if node in probe.inside_nodes:
+            return _Owner(captured=True)
+        return _Owner(captured=False) if node in probe.model_nodes else None
+
+    def _site(self) -> Site | None:
+        """Name the innermost place that is known to lose operators and is being executed."""
+        frame: FrameType | None = sys._getframe(3)  # noqa: SLF001  inspect's is the same, and slower
+        while frame is not None:
+            code = frame.f_code
+            for site in (
+                Site(code.co_filename, frame.f_lineno),
+                Site(code.co_filename, code.co_firstlineno, code.co_name),
+            ):
+                if site in self._sites:
+                    return site
+            frame = frame.f_back
+        return None
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A module as Dynamo compiles it, with everything that happens being noted."""
+
+    probe: Probe
+    log: internals.CompileLog
+    compiled: Callable[..., Any]
+
+    @classmethod
+    def of(cls, module: torch.nn.Module, synchronize: Callable[[], None]) -> Self:
+        """Have Dynamo compile a module at its first call, after forgetting what it compiled."""
+        state.forget_compiled()
+        probe, log = Probe(synchronize), internals.CompileLog.start()
+        compiled = internals.optimize(probe.backend)(module)
+        return cls(probe, log, probe.model(compiled))
+
+
+def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
+    """Take steps of a model, and say how much of it is captured.
+
+    Args:
+        capture: of the model.
+        step: one step, which calls `capture.compiled`; compiles at its first call.
+    """
+    probe, log = capture.probe, capture.log
+    with internals.noting_breaks() as probe.notes:
+        step()
+        first = log.read()
+        step()
+        second = log.read(probe.notes)
+        probe.restart()
+        with OpCounter(probe, _sites(second)) as counter:
+            step()
+        seen = log.read(probe.notes)  # should that step have compiled anything
+        calls, model_calls = Counter(probe.calls), probe.model_calls
+        graphs = [CapturedGraph(ops=ops, calls=calls[index]) for index, ops in enumerate(probe.ops)]
+        captured_s, total_s, gaps_s = _time(probe, step)
+        guards_s = internals.lookup_s(step)
+    settled = len(probe.ops) == len(graphs)  # else compiling is among what was timed
+    lost_s = _lost_s(counter, gaps_s, probe.gap_ends) if settled else None
+    losses = _Losses(dict(counter.lost), lost_s)
+    return Coverage(
+        frames=first.frames,
+        frames_ok=first.frames_ok,
+        frames_again=second.frames_ok - first.frames_ok,
+        model_calls=model_calls,
+        graphs=tuple(graphs),
+        captured_ops=counter.captured,
+        total_ops=counter.captured + counter.lost.total(),
+        captured_s=captured_s if settled else None,
+        total_s=total_s if settled else None,
+        breaks=_breaks(seen.breaks, losses),
+        skipped=_skipped(seen.skipped, losses),
+        recompiles=seen.recompiles,
+        guards=seen.guards,
+        guards_s=guards_s if settled else None,
+        recompile_limit_hits=seen.recompile_limit_hits,
+    )
+
+
+def _time(probe: Probe, step: Callable[[], object]) -> tuple[float, float, list[float]]:
+    """Give seconds inside graphs, of the forward, and of each gap, as medians over some steps."""
+    rows: list[tuple[float, float, list[float]]] = []
+    for _ in range(_TIMED_STEPS):
+        probe.restart()
+        step()
+        rows.append((probe.captured_s, probe.total_s, probe.gaps_s))
+    captured, total, gaps = zip(*rows, strict=True)
+    return (
+        statistics.median(captured),
+        statistics.median(total),
+        [statistics.median(each) for each in zip(*gaps, strict=False)],
+    )
+
+
+def _sites(seen: internals.Compilations) -> frozenset[Site]:
+    """Name every place that may lose operators."""
+    return frozenset(
+        (
+            *(Site(each.file, each.line) for each in seen.breaks),
+            # Where a function is called through torch or Python, as by `checkpoint`, the graph ends
+            # at the call, and nothing of the function is compiled.
+            *(Site(*caller) for each in seen.breaks for caller in each.callers),
+            *(Site(*each.left) for each in seen.breaks if each.left),
+            *(Site(each.file, each.line, each.function) for each in seen.skipped),
+        )
+    )
+
+
+def _lost_s(
+    counter: OpCounter, gaps_s: Sequence[float], ends: Sequence[Site | None]
+) -> dict[Site | None, float]:
+    """Put the seconds of each gap down to the lines whose operators ran in it.
+
+    Where none did, as where a library computes something else, to the line before the gap.
+    """
+    lost_s: defaultdict[Site | None, float] = defaultdict(float)
+    for index, (gap_s, ended) in enumerate(zip(gaps_s, ends, strict=False)):
+        sites = counter.gaps[index] or Counter((ended,))
+        for site, ops in sites.items():
+            lost_s[site] += gap_s * ops / sites.total()
+    return lost_s
+
+
+@dataclass
+class _Losses:
+    """What is lost at each place; whoever takes it first has it.
+
+    Attributes:
+        ops: operators.
+        seconds: `None` where time tells nothing.
+    """
+
+    ops: dict[Site | None, int]
+    seconds: dict[Site | None, float] | None
+
+    def take(self, sites: Iterable[Site]) -> dict[str, Any]:
+        """Give what is lost at some places, as fields."""
+        ops, seconds = 0, 0.0
+        for site in sites:
+            ops += self.ops.pop(site, 0)
+            seconds += self.seconds.pop(site, 0.0) if self.seconds is not None else 0.0
+        return {"lost_ops": ops, "lost_s": None if self.seconds is None else seconds}
+
+
+def _skipped(found: Iterable[SkippedFrame], losses: _Losses) -> tuple[SkippedFrame, ...]:
+    """Give each function once, however often Dynamo gave it up."""
+    functions = {Site(each.file, each.line, each.function): each for each in found}
+    return tuple(
+        msgspec.structs.replace(each, **losses.take((site,))) for site, each in functions.items()
+    )
+
+
+def _breaks(found: Sequence[internals.Break], losses: _Losses) -> tuple[GraphBreak, ...]:
+    breaks = []
+    places = {(each.file, each.line) for each in found}
+    for (file, line), (first, times) in internals.by_line(found).items():
+        here = [each for each in found if (each.file, each.line) == (file, line)]
+        left = {Site(*each.left) for each in here if each.left}
+        callers = {Site(*place) for each in here for place in each.callers if place not in places}
+        breaks.append(
+            GraphBreak(
+                reason=first.reason,
+                hint=first.hints[0] if first.hints else None,
+                file=file,
+                line=line,
+                function=first.function,
+                code=linecache.getline(file, line).strip() or None,
+                times=times,
+                **losses.take((Site(file, line), *sorted(left), *sorted(callers))),
+            )
+        )
+    return tuple(sorted(breaks, key=lambda each: (-each.lost_ops, each.file, each.line)))

@@ -1,0 +1,96 @@
+"""Builders of the models of transformers that look or listen, with what they should find."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from dynamometer.common.interfaces.suite import LoadedModel
+from dynamometer.models.builders.language import GreedyGeneration, from_config, images, token_ids
+
+
+def image_classification(
+    *,
+    batch_size: int,
+    architecture: str,
+    sizes: dict[str, Any],
+    config: dict[str, Any] | None = None,
+) -> LoadedModel:
+    """Build a model that says which class an image belongs to.
+
+    Args:
+        batch_size: number of images.
+        architecture: class of transformers, such as `ViTForImageClassification`.
+        sizes: settings of the architecture's configuration that a scale may replace.
+        config: its further settings, the same at every scale. What neither names is left at the
+            default of the configuration's class.
+    """
+    module = from_config(architecture, {**(config or {}), **sizes})
+    inputs = {
+        "pixel_values": images(batch_size, module.config.image_size),
+        "labels": torch.randint(module.config.num_labels, (batch_size,)),
+    }
+    return LoadedModel(module=module, kwargs=inputs)
+
+
+def transcription(*, batch_size: int, tokens: int, sizes: dict[str, Any]) -> LoadedModel:
+    """Build Whisper, which writes down what a log-mel spectrogram says.
+
+    Args:
+        batch_size: number of spectrograms, as long as the encoder takes.
+        tokens: number of tokens in each transcript.
+        sizes: settings of its configuration.
+    """
+    module = from_config("WhisperForConditionalGeneration", sizes)
+    # The encoder's second convolution halves the number of frames.
+    frames = 2 * module.config.max_source_positions
+    ids = token_ids(batch_size, tokens, module.config.vocab_size)
+    inputs = {
+        "input_features": torch.randn(batch_size, module.config.num_mel_bins, frames),
+        "decoder_input_ids": ids,
+        "labels": token_ids(batch_size, tokens, module.config.vocab_size),
+    }
+    return LoadedModel(module=module, kwargs=inputs)
+
+
+def transcription_generation(
+    *, batch_size: int, new_tokens: int, sizes: dict[str, Any]
+) -> LoadedModel:
+    """Build Whisper with the loop that writes exactly `new_tokens` tokens.
+
+    Args:
+        batch_size: number of spectrograms, as long as the encoder takes.
+        new_tokens: number of tokens to generate.
+        sizes: settings of its configuration.
+    """
+    model = from_config("WhisperForConditionalGeneration", sizes)
+    frames = 2 * model.config.max_source_positions
+    features = torch.randn(batch_size, model.config.num_mel_bins, frames)
+    return LoadedModel(module=GreedyGeneration(model, new_tokens, None), args=(features,))
+
+
+def speech_recognition(
+    *,
+    batch_size: int,
+    architecture: str,
+    samples: int,
+    characters: int,
+    sizes: dict[str, Any],
+    config: dict[str, Any] | None = None,
+) -> LoadedModel:
+    """Build a model that spells what a waveform says (connectionist temporal classification).
+
+    Args:
+        batch_size: number of waveforms.
+        architecture: as for `image_classification`.
+        samples: length of each waveform, at 16 kHz.
+        characters: length of each text.
+        sizes: as for `image_classification`.
+        config: as for `image_classification`.
+    """
+    module = from_config(architecture, {**(config or {}), **sizes})
+    # The first id stands for no character.
+    labels = 1 + token_ids(batch_size, characters, module.config.vocab_size - 1)
+    inputs = {"input_values": torch.randn(batch_size, samples), "labels": labels}
+    return LoadedModel(module=module, kwargs=inputs)

@@ -1,0 +1,4 @@
+"""Results as text, CSV and pages.
+
+May import every other room of `results`; none imports it.
+"""

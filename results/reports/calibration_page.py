@@ -1,0 +1,366 @@
+"""The page a calibration comes to, each result as CSV, and a picture where matplotlib is there."""
+
+from __future__ import annotations
+
+import csv
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from tabulate import tabulate
+
+from dynamometer.results.statistics import calibration
+from dynamometer.results.statistics.calibration import BUSY_S, PAIRS, REST_S, NaiveTest, Series
+from dynamometer.results.statistics.spreads import learnt, scatters
+from dynamometer.results.values.cases import Protocol, StartMethod
+from dynamometer.results.values.records import ASSUMED_SPREAD, Manifest, Record, Spread, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dynamometer.results.values.records import Estimate
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A run of arms whose effect is known."""
+
+    manifest: Manifest
+    records: tuple[Record, ...]
+
+    @property
+    def in_blocks(self) -> list[Record]:
+        """The records as they would be had no arm taken turns."""
+        return [calibration.without_turns(each) for each in self.records]
+
+
+class _Kind(NamedTuple):
+    """What may differ between runs that are evaluated together, but not within a table.
+
+    Attributes:
+        start_method: how processes come to be.
+        busy: whether a process of ours came and went meanwhile.
+    """
+
+    start_method: StartMethod
+    busy: bool
+
+    def __str__(self) -> str:
+        return f"{self.start_method}, busy" if self.busy else str(self.start_method)
+
+
+_INTRODUCTION = """# How often measuring is wrong
+
+Measured by `dynamometer calibrate` on {cpus} cores ({cpu}), torch {torch}: {models} models of
+torchbench at {scale} scale, {replicates} replicates. Arms whose effect is known were
+measured: identical ones (eager beside eager, Inductor beside Inductor), and eager slowed by 1, 2
+and 5 %.
+"""
+
+_LEGEND = f"""
+*Ours* is the default protocol: 3 to 5 processes until the interval is within 1 %, its variance
+moderated by what all other models teach. *In a first run* {ASSUMED_SPREAD.sd_log:.1%} is assumed as
+long as it goes on; when it ends its own other models have taught as well, unless it is *of a single
+model*. Results that something disturbed conclude nothing, in a run as here, and are left out of the
+rates. So are those whose arms are said to interfere with each other, as none of these do; a run may
+time such arms in processes of their own, which has a table of its own. Seconds are those of
+visits, without building and settling the arms; to +-1 % is the median of what each result would
+take. For identical arms coverage is what false alarms leave of 100 %;
+that of slowed arms is a figure of its own. *Had it not been seen*: as where the kernel's counters
+show nothing of what keeps the machine busy. *Usual* is one process, 30 pairs of calls that
+alternate, and an unpaired t test, on the same models, in the same run. In brackets: 95 %
+intervals (Wilson 1927).
+"""
+
+_RHYTHM = f"computes for {BUSY_S} s and rests for {REST_S} s, on average"
+_APART = "Arms that take turns in processes of their own, as those do that interfere:"
+
+
+def write_page(path: Path, runs: Sequence[Calibration]) -> None:
+    """Write a page, and beside it a picture and a CSV of the same name.
+
+    Raises:
+        OSError: one can't be written.
+    """
+    groups = [_results(*each) for each in _by_kind(runs).items()]
+    picture = path.with_suffix(".png")
+    drawn = _draw(picture, groups[0].found, groups[0].naive)
+    path.write_text(_page(runs, groups, picture.name if drawn else None), encoding="utf-8")
+    _write_results(path.with_suffix(".csv"), groups)
+
+
+@dataclass(frozen=True)
+class _Results:
+    """Of runs of one kind.
+
+    Attributes:
+        kind: theirs.
+        found: judged by what is known of the machine.
+        assumed: judged as in a first run of all models.
+        alone: judged as in a first run of each model alone.
+        unseen: judged as if nothing had been seen of what kept the machine busy; else nothing.
+        in_turns: those of arms in processes of their own.
+        naive: judged the usual way.
+    """
+
+    kind: _Kind
+    found: list[Series]
+    assumed: list[Series]
+    alone: list[Series]
+    unseen: list[Series]
+    in_turns: list[Series]
+    naive: list[NaiveTest]
+
+
+def _by_kind(runs: Sequence[Calibration]) -> dict[_Kind, list[Calibration]]:
+    """Group runs; the kind of the first comes first."""
+    groups: dict[_Kind, list[Calibration]] = {}
+    for run in runs:
+        plan = run.manifest.plan
+        groups.setdefault(_Kind(plan.protocol.start_method, plan.busy), []).append(run)
+    return groups
+
+
+def _results(kind: _Kind, runs: Sequence[Calibration]) -> _Results:
+    usual = Protocol()
+
+    in_blocks = [run.in_blocks for run in runs]
+    unseen = [[calibration.as_if_unseen(each) for each in run] for run in in_blocks if kind.busy]
+
+    def cut(
+        records: Sequence[Sequence[Record]], assumed: Spread | None, *, alone: bool = False
+    ) -> list[Series]:
+        return [
+            one for run in records for one in calibration.series(run, usual, assumed, alone=alone)
+        ]
+
+    return _Results(
+        kind=kind,
+        found=cut(in_blocks, None),
+        assumed=cut(in_blocks, ASSUMED_SPREAD),
+        alone=cut(in_blocks, ASSUMED_SPREAD, alone=True),
+        unseen=cut(unseen, None),
+        in_turns=[one for run in runs for one in calibration.series_in_turns(run.records, usual)],
+        naive=[one for run in runs for one in calibration.naive_tests(run.records)],
+    )
+
+
+def _page(runs: Sequence[Calibration], groups: Sequence[_Results], picture: str | None) -> str:
+    environment = runs[0].manifest.environment
+    passed = [
+        record for run in runs for record in run.records if record.outcome.status is Status.PASS
+    ]
+    text = _INTRODUCTION.format(
+        cpus=environment.cpus,
+        cpu=environment.cpu,
+        torch=environment.packages.get("torch", "?"),
+        models=len({record.case.model for record in passed}),
+        scale=runs[0].manifest.plan.cases[0].scale,
+        replicates=len(passed),
+    )
+    lines = [text, f"Processes by {groups[0].kind.start_method}{_busy(groups[0].kind)}.", ""]
+    lines += [*_tables(groups[0]), _LEGEND]
+    if picture:
+        lines += [f"![Each result of identical arms]({picture})", ""]
+    for group in groups[1:]:
+        title = f"## With processes by {group.kind.start_method}{_busy(group.kind)}"
+        lines += [title, "", *_tables(group), ""]
+    lines += ["## By model", "", *_drift_lines(runs), "", *_learnt_lines(runs), ""]
+    return "\n".join(lines)
+
+
+def _busy(kind: _Kind) -> str:
+    return f", beside a process that {_RHYTHM}" if kind.busy else ""
+
+
+def _tables(group: _Results) -> list[str]:
+    ours = {
+        "ours": group.found,
+        "ours, in a first run": group.assumed,
+        "ours, in one of a single model": group.alone,
+    }
+    if group.unseen:
+        ours["ours, had it not been seen"] = group.unseen
+    lines = _table(_rate_rows(list(ours.values()), group.naive), ["", *ours, "usual"])
+    if not group.in_turns:
+        return lines
+    return [*lines, "", _APART, "", *_table(_rows_in_turns(group.in_turns), ["", "arms apart"])]
+
+
+def _rows_in_turns(found: list[Series]) -> list[list[str]]:
+    rates = calibration.rates(found)
+    return [
+        ["identical arms called different", _share(rates.false_alarms)],
+        ["intervals that hold the truth, identical", _share(rates.coverage)],
+        ["5 % slower, noticed", _share(rates.detection[5])],
+        ["left out, something disturbed them", _disturbed(found)],
+        ["results within 1 %", _within(found)],
+        ["replicates for one result", _mean_n(found)],
+    ]
+
+
+def _rate_rows(ours: Sequence[list[Series]], naive: list[NaiveTest]) -> list[list[str]]:
+    columns = [*map(calibration.rates, ours), calibration.naive_rates(naive)]
+    rows = [
+        ["identical arms called different", *(_share(each.false_alarms) for each in columns)],
+        ["intervals that hold the truth, identical", *(_share(each.coverage) for each in columns)],
+        ["the same, 2 % slower", *(_share(each.coverage_slowed) for each in columns)],
+        *(
+            [f"{share} % slower, noticed", *(_share(each.detection[share]) for each in columns)]
+            for share in (5, 2, 1)
+        ),
+    ]
+    return [
+        *rows,
+        ["left out, something disturbed them", *map(_disturbed, ours), ""],
+        ["left out, arms wrongly said to interfere", *map(_accused, ours), ""],
+        ["results within 1 %", *map(_within, ours), ""],
+        ["processes for one result", *map(_mean_n, ours), "1"],
+        ["seconds of timing for it", *map(_seconds, ours), ""],
+        ["seconds of timing to +-1 %", *map(_seconds_to_1, ours), ""],
+    ]
+
+
+def _drift_lines(runs: Sequence[Calibration]) -> list[str]:
+    rows = [
+        [
+            drift.model,
+            "inductor" if "inductor" in drift.pair[0] else "eager",
+            str(kind),
+            f"{drift.mean:+.2%}",
+            f"{drift.t:+.1f}",
+            f"{drift.sd:.2%}",
+            str(drift.n),
+        ]
+        for kind, alike in _by_kind(runs).items()
+        for drift in calibration.drifts([record for run in alike for record in run.in_blocks])
+    ]
+    rows.sort()
+    headers = ["model", "arms", "processes by", "mean difference", "t", "sd between", "n"]
+    return _table(rows, headers)
+
+
+def _learnt_lines(runs: Sequence[Calibration]) -> list[str]:
+    lines = []
+    for kind, alike in _by_kind(runs).items():
+        spread = learnt([each for run in alike for each in scatters(run.in_blocks)])
+        if spread != ASSUMED_SPREAD:
+            lines.append(
+                f"Learnt of processes by {kind}: beyond what each leaves open of its own they"
+                f" differ by {spread.sd_log:.2%}, worth {spread.df:.1f} degrees of freedom."
+            )
+    return lines
+
+
+def _draw(path: Path, found: Sequence[Series], naive: Sequence[NaiveTest]) -> bool:
+    """Draw every result of identical arms, ours and the usual; tell whether that was possible."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        return False
+    same = sorted(
+        (each for each in found if each.truth == 1.0 and each.is_conclusive),
+        key=lambda each: each.ratio.value,
+    )
+    other = sorted((each for each in naive if PAIRS[each.pair] == 1.0), key=lambda each: each.value)
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    right.tick_params(labelleft=False)
+    for index, each in enumerate(same):
+        color = "C3" if each.is_significant else "C0"
+        left.plot([index] * 2, [_percent(each.ratio.low), _percent(each.ratio.high)], color=color,
+                  linewidth=0.7)  # fmt: skip
+        left.plot(index, _percent(each.ratio.value), ".", color=color, markersize=3)
+    for index, test in enumerate(other):
+        color = "C3" if test.is_significant else "C0"
+        right.plot(index, _percent(test.value), ".", color=color, markersize=3)
+    false = sum(each.is_significant for each in same)
+    wrong = sum(each.is_significant for each in other)
+    left.set_title(f"ours: {false} of {len(same)} called different")
+    right.set_title(f"usual: {wrong} of {len(other)} called different")
+    left.set_ylabel("identical arms: difference found, %")
+    for axes in (left, right):
+        axes.axhline(0, color="0.6", linewidth=0.8, zorder=0)
+        axes.set_xlabel("results, sorted")
+    left.set_yscale("symlog", linthresh=_LINEAR, linscale=2)  # the usual way can be far off
+    left.set_yticks(_TICKS, [f"{tick:+d}" if tick else "0" for tick in _TICKS])
+    left.set_ylim(_TICKS[0], _TICKS[-1])
+    figure.savefig(path, dpi=150)
+    return True
+
+
+_LINEAR = 3.0
+_TICKS = (-100, -30, -10, -3, -2, -1, 0, 1, 2, 3, 10, 30, 100)
+"""Of the picture, in percent."""
+
+_COLUMNS = (
+    "protocol", "processes_by", "model", "baseline", "arm", "truth", "speedup", "low", "high",
+    "p_value", "replicates", "is_conclusive",
+)  # fmt: skip
+
+
+def _write_results(path: Path, groups: Sequence[_Results]) -> None:
+    """Write every result of the default protocol and of the usual one, to be counted again."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(_COLUMNS)
+        for group in groups:
+            for each in group.found:
+                of_pair = ["ours", str(group.kind), each.model, *map(_short, each.pair)]
+                found = (each.truth, each.ratio.value, each.ratio.low, each.ratio.high)
+                texts = [f"{value:.6g}" for value in (*found, each.ratio.p_value)]
+                rows.writerow([*of_pair, *texts, each.replicates, each.is_conclusive])
+            for test in group.naive:
+                of_pair = ["usual", str(group.kind), test.model, *map(_short, test.pair)]
+                texts = [f"{value:.6g}" for value in (PAIRS[test.pair], test.value, test.p_value)]
+                rows.writerow([*of_pair, *texts[:2], "", "", texts[2], 1, True])
+
+
+def _short(arm: str) -> str:
+    """Leave out the module an arm of known effect is in."""
+    return arm.rpartition(":")[2]
+
+
+def _percent(ratio: float) -> float:
+    return 100 * math.log(ratio)
+
+
+def _share(found: Estimate | None) -> str:
+    if found is None:
+        return "-"
+    return f"{found.value:.1%} [{found.low:.1%}, {found.high:.1%}] of {found.n}"
+
+
+def _disturbed(found: Sequence[Series]) -> str:
+    return f"{sum(each.is_disturbed for each in found)} of {len(found)}"
+
+
+def _accused(found: Sequence[Series]) -> str:
+    return _share(calibration.accused(found))
+
+
+def _within(found: Sequence[Series]) -> str:
+    return _mean([100.0 * each.within_target for each in found], "{:.0f}%")
+
+
+def _mean_n(found: Sequence[Series]) -> str:
+    return _mean([each.replicates for each in found], "{:.1f}")
+
+
+def _seconds(found: Sequence[Series]) -> str:
+    return _mean([each.measured_s for each in found], "{:.1f}")
+
+
+def _seconds_to_1(found: Sequence[Series]) -> str:
+    seconds = [each.seconds_to(0.01) for each in found]
+    return f"{statistics.median(seconds):.1f}" if seconds else "-"
+
+
+def _mean(values: Sequence[float], form: str) -> str:
+    return form.format(statistics.fmean(values)) if values else "-"
+
+
+def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> list[str]:
+    return tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True).splitlines()

@@ -1,0 +1,350 @@
+"""What the models of a run come to when Dynamo's share of each was counted. Pure; no torch."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+from tabulate import tabulate
+
+from dynamometer.results.reports.texts import in_source, name_columns, place
+from dynamometer.results.values.cases import COVERAGE, Mode
+from dynamometer.results.values.coverage import GraphBreak
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.coverage import Coverage, SkippedFrame
+    from dynamometer.results.values.records import Outcome, Record
+
+COLUMNS = (
+    "dev",
+    "name",
+    "batch_size",
+    "graphs",
+    "graph_calls",
+    "captured_ops",
+    "total_ops",
+    "pct_ops",
+    "pct_time",
+)
+"""Names and order of `benchmarks/dynamo --coverage` in PyTorch; shares from 0 to 1."""
+
+OUR_COLUMNS = (
+    "frames_ok",
+    "frames",
+    "frames_again",
+    "full_graph",
+    "largest_graph",
+    "breaks",
+    "unique_breaks",
+    "guards",
+    "guards_s",
+    "recompiles",
+    "recompile_limit_hits",
+    "skipped_frames",
+    "unexplained_ops",
+    "status",
+    "stage",
+    "reason",
+    "scale",
+)
+
+LOSS_COLUMNS = (
+    "dev",
+    "name",
+    "batch_size",
+    "kind",
+    "file",
+    "line",
+    "function",
+    "code",
+    "stopped_file",
+    "stopped_line",
+    "times",
+    "lost_ops",
+    "lost_s",
+    "reason",
+    "hint",
+)
+"""One row for each graph break, each function that was left as it is, and each recompile.
+
+A function is at its first line; where Dynamo could not follow it is `stopped_file` and
+`stopped_line`.
+"""
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class CoverageSummary:
+    """One model.
+
+    Attributes:
+        case: what was run.
+        outcome: how that ended.
+        coverage: what was counted; `None` unless it passed.
+    """
+
+    case: Case
+    outcome: Outcome
+    coverage: Coverage | None
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One reason graphs had to end for, over all models.
+
+    Attributes:
+        text: Dynamo's words.
+        models: that have it.
+        times: graphs that end for it.
+        lost_ops: operators lost for it, of one step of every model.
+        lost_s: seconds, likewise; `None` where time tells nothing of any model.
+    """
+
+    text: str
+    models: int
+    times: int
+    lost_ops: int
+    lost_s: float | None
+
+
+def is_coverage(records: Sequence[Record]) -> bool:
+    """Tell whether these are records of counting, not of timing."""
+    return COVERAGE in records[0].experiments
+
+
+def summarize(records: Sequence[Record]) -> CoverageSummary:
+    """Summarize the one replicate of a case."""
+    last = records[-1]
+    return CoverageSummary(last.case, last.outcome, last.coverage)
+
+
+def row(found: CoverageSummary) -> dict[str, object]:
+    """Give the values of all columns; `None` for what is not known."""
+    case, seen = found.case, found.coverage
+    known: dict[str, object] = {}
+    if seen is not None:
+        known = {
+            "graphs": len(seen.graphs),
+            "graph_calls": seen.graph_calls,
+            "captured_ops": seen.captured_ops,
+            "total_ops": seen.total_ops,
+            "pct_ops": seen.share_of_ops,
+            "pct_time": seen.share_of_time,
+            "frames_ok": seen.frames_ok,
+            "frames": seen.frames,
+            "frames_again": seen.frames_again,
+            "full_graph": seen.is_full_graph,
+            "largest_graph": seen.largest_graph,
+            "breaks": sum(each.times for each in seen.breaks),
+            "unique_breaks": len(seen.breaks),
+            "guards": seen.guards,
+            "guards_s": seen.guards_s,
+            "recompiles": len(seen.recompiles),
+            "recompile_limit_hits": seen.recompile_limit_hits,
+            "skipped_frames": len(seen.skipped),
+            "unexplained_ops": seen.unexplained_ops,
+        }
+    return {
+        **dict.fromkeys(COLUMNS + OUR_COLUMNS),
+        "dev": case.device,
+        "name": case.label,
+        "batch_size": case.batch_size,
+        **known,
+        "status": found.outcome.status,
+        "stage": found.outcome.stage,
+        "reason": found.outcome.reason,
+        "scale": case.scale,
+    }
+
+
+def loss_rows(found: CoverageSummary) -> list[dict[str, object]]:
+    """Give the values of `LOSS_COLUMNS` for everything that cost a model something."""
+    seen, case = found.coverage, found.case
+    if seen is None:
+        return []
+    model = {"dev": case.device, "name": case.label, "batch_size": case.batch_size}
+    return [
+        {**dict.fromkeys(LOSS_COLUMNS), **model, **each, "function": in_source(each["function"])}
+        for each in (
+            *({"kind": "break", **msgspec.structs.asdict(each)} for each in seen.breaks),
+            *({"kind": "left alone", **msgspec.structs.asdict(each)} for each in seen.skipped),
+            *(
+                {"kind": "recompile", **msgspec.structs.asdict(each), "reason": each.guard}
+                for each in seen.recompiles
+            ),
+        )
+    ]
+
+
+def line(found: CoverageSummary) -> str:
+    """Render one model: frames, graphs, and the shares of operators and time inside them."""
+    case, seen = found.case, found.coverage
+    name = name_columns(case)
+    if seen is None:
+        return f"{name} {found.outcome.line}"
+    return (
+        f"{name} {seen.frames_ok:3}/{seen.frames:3} frames (+{seen.frames_again:2}),"
+        f" {len(seen.graphs):3} graphs {seen.graph_calls:4} calls,"
+        f" {seen.captured_ops:5}/{seen.total_ops:5} = {_percent(seen.share_of_ops)} ops,"
+        f" {_percent(seen.share_of_time)} time{' of forward' if case.mode is Mode.TRAINING else ''}"
+    )
+
+
+def lines(found: Sequence[CoverageSummary]) -> list[str]:
+    """Render what the models come to: means, the most graphs, reasons, and what to fix first."""
+    counted = [(each.case.model, each.coverage) for each in found if each.coverage is not None]
+    if not counted:
+        return []
+    seen = [each for _, each in counted]
+    return [
+        "",
+        f"models: {len(seen)} of {_not_skipped(found)} counted",
+        _means(seen),
+        f"one graph is all of it: {sum(each.is_full_graph for each in seen)} of {len(seen)}",
+        *_most_graphs(counted),
+        *_reasons(seen),
+        *_first_to_fix(counted),
+        *_unexplained(seen),
+    ]
+
+
+def _means(seen: Sequence[Coverage]) -> str:
+    ops = _percent(_mean(each.share_of_ops for each in seen))
+    time = _percent(_mean(each.share_of_time for each in seen))
+    graphs = statistics.fmean(len(each.graphs) for each in seen)
+    calls = statistics.fmean(each.graph_calls for each in seen)
+    return f"mean: {ops} of ops, {time} of time, {graphs:.1f} graphs, {calls:.1f} calls of them"
+
+
+def reasons(seen: Iterable[Coverage]) -> list[Reason]:
+    """Rank the reasons graphs had to end for by the operators they cost."""
+    groups: defaultdict[str, list[tuple[int, GraphBreak | SkippedFrame]]] = defaultdict(list)
+    for index, coverage in enumerate(seen):
+        for each in coverage.losses:
+            groups[each.reason].append((index, each))
+    found = [
+        Reason(
+            text=text,
+            models=len({index for index, _ in group}),
+            times=sum(each.times if isinstance(each, GraphBreak) else 1 for _, each in group),
+            lost_ops=sum(each.lost_ops for _, each in group),
+            lost_s=_sum(each.lost_s for _, each in group),
+        )
+        for text, group in groups.items()
+    ]
+    return sorted(
+        found, key=lambda each: (-each.lost_ops, -(each.lost_s or 0.0), -each.times, each.text)
+    )
+
+
+def _most_graphs(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
+    several = [(name, len(each.graphs)) for name, each in counted if len(each.graphs) > 1]
+    most = sorted(several, key=lambda pair: -pair[1])[:_SHOWN]
+    return _table(
+        "most graphs", [[name, str(graphs)] for name, graphs in most], ["model", "graphs"]
+    )
+
+
+def _reasons(seen: Sequence[Coverage]) -> list[str]:
+    rows = [
+        [each.text, str(each.models), str(each.times), str(each.lost_ops),
+         _milliseconds(each.lost_s)]
+        for each in reasons(seen)[:_SHOWN]
+    ]  # fmt: skip
+    headers = ["reason", "models", "breaks", "ops lost", "time lost"]
+    return _table("why graphs end", rows, headers, {0: _TEXT_WIDTH})
+
+
+def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
+    """List what costs most: the share of its model's operators, then of its time."""
+    rows = [
+        (each.lost_ops / (seen.total_ops or 1), _share_of_time(each, seen), name, each)
+        for name, seen in counted
+        for each in seen.losses
+    ]
+    worth = [entry for entry in rows if entry[0] or (entry[1] or 0.0) > _VISIBLE]
+    worth.sort(key=lambda entry: (-entry[0], -(entry[1] or 0.0)))
+    return _table(
+        "fix these first",
+        [
+            [
+                name,
+                *_place(each),
+                f"{share:.1%}",
+                "-" if time is None else f"{time:.1%}",
+                each.hint or each.reason,
+            ]
+            for share, time, name, each in worth[:_SHOWN]
+        ],
+        ["model", "where", "line", "ops", "time", "what Dynamo says"],
+        {2: _CODE_WIDTH, 5: _TEXT_WIDTH},
+    )
+
+
+def _unexplained(seen: Sequence[Coverage]) -> list[str]:
+    """Say how much of what is lost is in no table."""
+    ops = sum(each.unexplained_ops for each in seen)
+    text = f"operators outside graphs that are put down to no line and no function: {ops}"
+    return ["", text] if ops else []
+
+
+def _share_of_time(lost: GraphBreak | SkippedFrame, seen: Coverage) -> float | None:
+    return lost.lost_s / seen.total_s if lost.lost_s is not None and seen.total_s else None
+
+
+_VISIBLE = 0.01
+"""Of a forward's time: less is not worth a line where no operator is lost."""
+
+
+def _place(lost: GraphBreak | SkippedFrame) -> tuple[str, str]:
+    """Say where something is lost: the file and line, and what is there."""
+    if isinstance(lost, GraphBreak):
+        return place(lost.file, lost.line), lost.code or ""
+    function = f"{in_source(lost.function)} ({place(lost.file, lost.line)})"
+    return place(*lost.cause), f"left as it is: {function}"
+
+
+_CODE_WIDTH = 40
+_TEXT_WIDTH = 60
+
+
+def _table(
+    title: str, rows: list[list[str]], headers: list[str], widths: Mapping[int, int] | None = None
+) -> list[str]:
+    """Render rows below a title; longer text than a column's width goes on in a further line."""
+    if not rows:
+        return []
+    limits = [(widths or {}).get(index) for index in range(len(headers))]
+    table = tabulate(rows, headers=headers, disable_numparse=True, maxcolwidths=limits)
+    return ["", f"{title}:", *table.splitlines()]
+
+
+def _not_skipped(found: Sequence[CoverageSummary]) -> int:
+    return sum(each.outcome.status is not Status.SKIP for each in found)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) if known else None
+
+
+def _percent(share: float | None) -> str:
+    return "   -" if share is None else f"{share:4.0%}"
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{1e3 * seconds:.2f} ms"

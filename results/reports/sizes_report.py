@@ -1,0 +1,231 @@
+"""What a sweep over sizes comes to: each against eager and compiled alone. Pure; no torch."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.results.reports.guard_words import failed_in_words
+from dynamometer.results.reports.texts import in_source, name_columns, place, speedup_text
+from dynamometer.results.statistics.interference import LONGEST_DISTURBANCE
+from dynamometer.results.statistics.replicates import disturbed_share_of, spread_of, undisturbed
+from dynamometer.results.statistics.statistics import log_speedup, speedup
+from dynamometer.results.values.cases import BASELINE, SIZES
+from dynamometer.results.values.records import Status
+from dynamometer.results.values.sizes import STATIC, metric_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.records import Measurement, Outcome, Ratio, Record, Spread
+    from dynamometer.results.values.sizes import SizeSweep, Specialization
+
+COLUMNS = (
+    "dev", "name", "batch_size", "size", "eager_latency", "abs_latency", "static_latency",
+    "speedup", "speedup_low", "speedup_high", "over_static", "over_static_low", "over_static_high",
+    "replicates", "disturbed", "fallbacks", "recompiles", "symbolic_guards", "specializations",
+    "shapes", "status", "stage", "reason", "scale",
+)  # fmt: skip
+"""One row for each size; latency in ms."""
+
+
+@dataclass(frozen=True)
+class OneSize:
+    """Latencies at one size.
+
+    Attributes:
+        size: what it is called.
+        eager_s: seconds per call, median over all samples.
+        compiled_s: likewise, of what was compiled for all sizes.
+        static_s: likewise, of what was compiled for this size; `None` where that failed.
+        over_eager: speedup of what was compiled for all sizes.
+        over_static: its speedup over what was compiled for this size; below 1 what it costs to
+            be right for all.
+        disturbed: whether something else kept the machine busy for too much of a replicate.
+    """
+
+    size: str
+    eager_s: float
+    compiled_s: float
+    static_s: float | None
+    over_eager: Ratio
+    over_static: Ratio | None
+    disturbed: bool
+
+
+@dataclass(frozen=True)
+class SweepSummary:
+    """One model's sweep.
+
+    Attributes:
+        case: what was run.
+        outcome: how that ended.
+        sweep: what Dynamo made of the sizes; `None` unless it passed.
+        sizes: those that were timed.
+        fallbacks: graphs the backend failed on, which run in eager.
+        missing: why something was not timed, each reason once.
+    """
+
+    case: Case
+    outcome: Outcome
+    sweep: SizeSweep | None
+    sizes: tuple[OneSize, ...]
+    fallbacks: int
+    missing: tuple[str, ...]
+
+
+def is_sweep(records: Sequence[Record]) -> bool:
+    """Tell whether these are records of a sweep."""
+    return SIZES in records[0].experiments
+
+
+def summarize_sweep(records: Sequence[Record]) -> SweepSummary:
+    """Summarize the replicates of one case; sizes that were not timed in all are left out."""
+    failed = [
+        each.outcome
+        for each in records
+        if each.sizes is None or each.outcome.status is not Status.PASS
+    ]
+    sweep = next((each.sizes for each in records if each.sizes), None)
+    labels = sweep.sizes if sweep and not failed else ()
+    arm = records[0].case.arms[-1]
+    found = (_one_size(records, index, label, arm) for index, label in enumerate(labels))
+    return SweepSummary(
+        case=records[0].case,
+        outcome=failed[0] if failed else records[0].outcome,
+        sweep=sweep,
+        sizes=tuple(each for each in found if each),
+        fallbacks=max(
+            (each.capture.fallbacks for record in records for each in record.arms if each.capture),
+            default=0,
+        ),
+        missing=tuple(dict.fromkeys(each.reason for record in records for each in record.absent)),
+    )
+
+
+def _one_size(records: Sequence[Record], index: int, label: str, arm: str) -> OneSize | None:
+    replicates = [
+        {
+            each.arm: undisturbed(each, frozenset(record.disturbed_blocks))
+            for each in record.measurements
+            if each.metric == metric_at(index)
+        }
+        for record in records
+    ]
+    if not all(found.keys() >= {BASELINE, arm} for found in replicates):
+        return None
+    alone = all(STATIC in found for found in replicates)
+    return OneSize(
+        size=label,
+        eager_s=_median_s(replicates, BASELINE),
+        compiled_s=_median_s(replicates, arm),
+        static_s=_median_s(replicates, STATIC) if alone else None,
+        over_eager=_ratio(replicates, BASELINE, arm, spread_of(records)),
+        over_static=_ratio(replicates, STATIC, arm, spread_of(records)) if alone else None,
+        disturbed=any(
+            disturbed_share_of(record, metric_at(index)) > LONGEST_DISTURBANCE for record in records
+        ),
+    )
+
+
+def _median_s(replicates: Sequence[dict[str, Measurement]], arm: str) -> float:
+    return statistics.median(sample for found in replicates for sample in found[arm].samples)
+
+
+def _ratio(
+    replicates: Sequence[dict[str, Measurement]], base: str, arm: str, spread: Spread
+) -> Ratio:
+    return speedup([log_speedup(found[base], found[arm]) for found in replicates], spread)
+
+
+def rows(found: SweepSummary) -> list[dict[str, object]]:
+    """Give the values of all columns for each size; one row without any if it failed."""
+    case, seen = found.case, found.sweep
+    known: dict[str, object] = {
+        **dict.fromkeys(COLUMNS),
+        "dev": case.device,
+        "name": case.label,
+        "batch_size": case.batch_size,
+        "fallbacks": found.fallbacks if seen else None,
+        "recompiles": len(seen.recompiles) if seen else None,
+        "symbolic_guards": len(seen.guards) if seen else None,
+        "specializations": len(seen.specializations) if seen else None,
+        "shapes": case.shapes,
+        "status": found.outcome.status,
+        "stage": found.outcome.stage,
+        "reason": found.outcome.reason,
+        "scale": case.scale,
+    }
+    return [{**known, **_row(each)} for each in found.sizes] or [known]
+
+
+def _row(found: OneSize) -> dict[str, object]:
+    over_static = found.over_static
+    return {
+        "size": found.size,
+        "eager_latency": 1e3 * found.eager_s,
+        "abs_latency": 1e3 * found.compiled_s,
+        "static_latency": None if found.static_s is None else 1e3 * found.static_s,
+        "speedup": found.over_eager.value,
+        "speedup_low": found.over_eager.low,
+        "speedup_high": found.over_eager.high,
+        "over_static": over_static.value if over_static else None,
+        "over_static_low": over_static.low if over_static else None,
+        "over_static_high": over_static.high if over_static else None,
+        "replicates": found.over_eager.n,
+        "disturbed": found.disturbed,
+    }
+
+
+def lines(found: SweepSummary) -> list[str]:
+    """Render one model: what varies, each size, and what was made a number where."""
+    name = name_columns(found.case)
+    seen = found.sweep
+    if seen is None or found.outcome.status is not Status.PASS:
+        return [f"{name} {found.outcome.line}"]
+    counts = (
+        f"{seen.frames} compilations", f"{len(seen.recompiles)} recompiles",
+        f"{len(seen.guards)} symbolic guards", f"{len(seen.specializations)} specialisations",
+    )  # fmt: skip
+    missing = len(seen.sizes) - len(found.sizes)
+    screening = any(each.over_eager.n == 1 for each in found.sizes)
+    remarks = [f"{found.fallbacks} graphs in eager"] * bool(found.fallbacks)
+    remarks += [f"{missing} sizes left out"] * bool(missing)
+    remarks += ["screening: one replicate (-r 3 for more)"] * screening
+    busy = any(each.disturbed for each in found.sizes)
+    remarks += ["DISTURBED: something else kept the machine busy"] * busy
+    return [
+        f"{name} {'; '.join([', '.join(counts), *remarks])}",
+        *(_size_line(each) for each in found.sizes),
+        *(f"     not timed: {each}" for each in found.missing),
+        *(
+            f"     compiled again, because: {failed_in_words(each.guard)}"
+            for each in seen.recompiles
+        ),
+        *(f"     symbolic: {each}" for each in seen.guards[:_SHOWN]),
+        *[f"     and {len(seen.guards) - _SHOWN} more"] * (len(seen.guards) > _SHOWN),
+        *(f"     a number for good: {_specialization(each)}" for each in seen.specializations),
+    ]
+
+
+_SHOWN = 5
+"""Guards of a model; all of them are in its record."""
+
+
+def _size_line(found: OneSize) -> str:
+    return (
+        f"     {found.size:<24} eager {1e3 * found.eager_s:8.2f} ms,"
+        f" {speedup_text(found.over_eager)} over eager,"
+        f" {speedup_text(found.over_static)} over compiled for it alone"
+        f"{' DISTURBED' if found.disturbed else ''}"
+    )
+
+
+def _specialization(found: Specialization) -> str:
+    text = f"{found.size} == {found.number}"
+    if found.file is None or found.line is None:
+        return text
+    code = f": {found.code}" if found.code else ""
+    return f"{text}, {place(found.file, found.line)} in {in_source(found.function or '')}{code}"

@@ -1,0 +1,110 @@
+"""What a search for batch sizes found: the largest that runs, and the one with most throughput."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.results.values import metrics
+from dynamometer.results.values.cases import BATCH_SIZES
+from dynamometer.results.values.records import Outcome, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.records import Record
+
+
+LONGEST_STEP_S = 10.0
+"""A search ends at steps longer than this, for it would take minutes to find the end of memory."""
+
+_PATIENCE = 10
+"""Sizes tried before any has passed."""
+
+_NO_LARGER = frozenset({Status.OOM, Status.TIMEOUT, Status.SKIP, Status.INFRA})
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """A batch size that ran.
+
+    Attributes:
+        batch_size: samples in a batch.
+        samples_per_s: batch size over the median step.
+    """
+
+    batch_size: int
+    samples_per_s: float
+
+
+@dataclass(frozen=True)
+class BatchSizeSummary:
+    """One model's search.
+
+    Attributes:
+        case: what was run.
+        largest: the largest batch that ran; `None` if none did.
+        fastest: the one with the most samples per second.
+        end: what the size after the largest came to; a pass with a reason if the search itself
+            went no further.
+    """
+
+    case: Case
+    largest: Throughput | None
+    fastest: Throughput | None
+    end: Outcome
+
+
+def is_search(records: Sequence[Record]) -> bool:
+    """Tell whether these are records of a search for batch sizes."""
+    return BATCH_SIZES in records[0].experiments
+
+
+def is_over(records: Sequence[Record]) -> bool:
+    """Tell whether a search has found its end.
+
+    It has at the first size that doesn't pass after one that did, and at the first that is slow.
+    Before that, only what a larger batch can't mend ends it, or failing for long: some models
+    don't take a single sample, such as those that normalise over a batch in training.
+    """
+    if not records:
+        return False
+    last = records[-1].outcome.status
+    if last is Status.PASS:
+        return _step_s(records[-1]) > LONGEST_STEP_S
+    passed = any(record.outcome.status is Status.PASS for record in records)
+    return passed or last in _NO_LARGER or len(records) >= _PATIENCE
+
+
+def summarize_search(records: Sequence[Record]) -> BatchSizeSummary:
+    """Summarize the replicates of one case, each of which is a batch size."""
+    found = [_throughput(record) for record in records if record.outcome.status is Status.PASS]
+    last = records[-1]
+    return BatchSizeSummary(
+        case=records[0].case,
+        largest=max(found, key=lambda each: each.batch_size, default=None),
+        fastest=max(found, key=lambda each: each.samples_per_s, default=None),
+        end=_own_end(last) if last.outcome.status is Status.PASS else last.outcome,
+    )
+
+
+def _own_end(last: Record) -> Outcome:
+    step_s = _step_s(last)
+    slow = f"a step takes {step_s:.0f} s, and the search goes to {LONGEST_STEP_S:.0f}"
+    reason = slow if step_s > LONGEST_STEP_S else "the search goes no further"
+    return Outcome(status=Status.PASS, reason=reason)
+
+
+def _throughput(record: Record) -> Throughput:
+    (size,) = _samples(record)[metrics.BATCH_SIZE]
+    return Throughput(int(size), size / _step_s(record))
+
+
+def _step_s(record: Record) -> float:
+    return statistics.median(_samples(record)[metrics.LATENCY])
+
+
+def _samples(record: Record) -> dict[str, tuple[float, ...]]:
+    return {each.metric: each.samples for each in record.measurements}

@@ -1,0 +1,400 @@
+"""How often measuring is wrong, found from arms whose effect is known. Pure; no torch."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from scipy import stats
+
+from dynamometer.results.statistics.inference import SIGNIFICANT_P, wilson
+from dynamometer.results.statistics.replicates import (
+    log_speedups,
+    log_speedups_apart,
+    of_pair,
+    speedup_apart,
+    speedup_over,
+)
+from dynamometer.results.statistics.spreads import (
+    by_others,
+    learnt,
+    pair_scatter,
+    scatters,
+    with_spread,
+)
+from dynamometer.results.statistics.stopping import is_precise
+from dynamometer.results.statistics.summary import summarize_case, summarize_cases
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.metrics import LATENCY_APART
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from dynamometer.results.values.cases import Protocol
+    from dynamometer.results.values.records import Estimate, Ratio, Record, Spread
+
+_KNOWN = "dynamometer.dynamo.known"
+_EAGER_AGAIN = f"{_KNOWN}:eager_again"
+_THIRD, _FOURTH = f"{_KNOWN}:eager_third", f"{_KNOWN}:eager_fourth"
+_FIFTH, _SIXTH = f"{_KNOWN}:eager_fifth", f"{_KNOWN}:eager_sixth"
+_FIRST, _AGAIN = f"{_KNOWN}:inductor_first", f"{_KNOWN}:inductor_again"
+_SLOWED = {share: f"{_KNOWN}:slower_by_{share}_percent" for share in (1, 2, 5)}
+
+PAIRS = {
+    (BASELINE, _EAGER_AGAIN): 1.0,
+    (_THIRD, _FOURTH): 1.0,
+    (_FIFTH, _SIXTH): 1.0,
+    (_FIRST, _AGAIN): 1.0,
+    **{(BASELINE, arm): 1 / (1 + share / 100) for share, arm in _SLOWED.items()},
+}
+"""Pairs of arms, with the speedup of the second over the first, which is known."""
+
+IN_TURNS = ((BASELINE, _EAGER_AGAIN, _SLOWED[5]), (_THIRD, _FOURTH))
+"""Groups of arms that may take turns in processes of their own besides (`calibrate --apart`)."""
+
+ARMS = tuple(dict.fromkeys(arm for pair in PAIRS for arm in pair))
+
+
+NAIVE_LATENCY = "naive_latency"
+
+
+def naive_metric(pair: tuple[str, str]) -> str:
+    """Name the latencies of a pair that was measured the usual way."""
+    return f"{NAIVE_LATENCY}/{pair[1]}"
+
+
+BUSY_S, REST_S = 0.1, 0.9
+"""Seconds for which the process computes and rests in turn, on average, that a machine is kept busy
+by: a tenth of a processor, which is what a run takes for a disturbance."""
+
+
+def without_turns(record: Record) -> Record:
+    """Leave out what arms took in turns, which a run of identical arms would not have."""
+    kept = tuple(each for each in record.measurements if each.metric != LATENCY_APART)
+    return msgspec.structs.replace(record, measurements=kept, disturbed_turns=False)
+
+
+def as_if_unseen(record: Record) -> Record:
+    """Give a record as it would be had the kernel's counters shown nothing of a disturbance.
+
+    As they show nothing of what other guests of a virtual machine's host do.
+    """
+    return msgspec.structs.replace(record, disturbed_blocks=(), disturbed_turns=False)
+
+
+@dataclass(frozen=True)
+class Series:
+    """One result of one pair on one model.
+
+    Attributes:
+        model: which.
+        pair: the arms.
+        ratio: what was found.
+        replicates: how many it took.
+        measured_s: seconds of timing that these two arms took in them.
+        within_target: whether it is known as well as was asked.
+        is_disturbed: whether something else kept the machine busy.
+        is_conclusive: whether a run would have concluded anything from it: that it was not, nor
+            seemed the arms to disturb each other.
+    """
+
+    model: str
+    pair: tuple[str, str]
+    ratio: Ratio
+    replicates: int
+    measured_s: float
+    within_target: bool
+    is_disturbed: bool
+    is_conclusive: bool
+
+    @property
+    def truth(self) -> float:
+        """The speedup that is known."""
+        return PAIRS[self.pair]
+
+    def seconds_to(self, target: float) -> float:
+        """Say how much timing would make half its interval this share: that goes by the square."""
+        half_width = math.log(self.ratio.high / self.ratio.low) / 2
+        return self.measured_s * (half_width / math.log1p(target)) ** 2
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether it is called different."""
+        return self.ratio.p_value <= SIGNIFICANT_P
+
+    @property
+    def is_detected(self) -> bool:
+        """Whether it is called different, in the direction that is known."""
+        return self.is_significant and (self.ratio.value < 1) == (self.truth < 1)
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the interval holds the truth."""
+        return self.ratio.low <= self.truth <= self.ratio.high
+
+
+@dataclass(frozen=True)
+class NaiveTest:
+    """One result of one pair on one model, got the usual way.
+
+    Attributes:
+        model: which.
+        pair: the arms.
+        value: ratio of median latencies.
+        p_value: of an unpaired t test.
+    """
+
+    model: str
+    pair: tuple[str, str]
+    value: float
+    p_value: float
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether it is called different."""
+        return self.p_value <= SIGNIFICANT_P
+
+    @property
+    def is_detected(self) -> bool:
+        """Whether it is called different, in the direction that is known."""
+        return self.is_significant and (self.value < 1) == (PAIRS[self.pair] < 1)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How often a protocol is wrong and right, each with its 95 % interval.
+
+    `None` where there was nothing to count, or the protocol gives no intervals.
+
+    Attributes:
+        false_alarms: identical arms that were called different.
+        coverage: intervals that hold the truth, of identical arms; pairs of one case with an arm
+            in common are not independent, so slowed arms are not counted with them.
+        coverage_slowed: likewise, of arms that are slower by 2 %.
+        detection: arms slower by so many percent that were called slower.
+    """
+
+    false_alarms: Estimate | None
+    coverage: Estimate | None
+    coverage_slowed: Estimate | None
+    detection: dict[int, Estimate | None]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far identical arms of one model differ, in processes that nothing disturbed.
+
+    Attributes:
+        model: which.
+        pair: the arms.
+        mean: of the log speedup over all processes.
+        sd: of it between processes.
+        t: the mean over its standard error.
+        n: processes.
+    """
+
+    model: str
+    pair: tuple[str, str]
+    mean: float
+    sd: float
+    t: float
+    n: int
+
+
+def learnt_without(records: Iterable[Record], model: str) -> Spread:
+    """Learn how far processes differ from all models but one."""
+    others = [record for record in records if record.case.model != model]
+    return learnt(list(scatters(others)))
+
+
+def series(
+    records: Sequence[Record], protocol: Protocol, spread: Spread | None, *, alone: bool = False
+) -> list[Series]:
+    """Cut the replicates of a calibration into results as a run would have got them.
+
+    One after the other takes as many of the replicates that are left as the protocol stops at.
+
+    Args:
+        records: of the run; whatever didn't pass is left out.
+        protocol: how often a run would measure.
+        spread: assumed of every model when a run begins, to which its models add when it ends
+            (`spreads.shared`): the n-th results of all models are one run's. `None` for what all
+            other models teach: a machine that is known.
+        alone: whether each model is the only one of its run, so that nothing is added.
+    """
+    passed = _passed(records)
+    runs: defaultdict[tuple[tuple[str, str], int], list[Sequence[Record]]] = defaultdict(list)
+    for case in summarize_cases(passed):
+        known = spread or learnt_without(passed, case.case.model)
+        own = [with_spread(record, known) for record in case.records]
+        for pair in PAIRS:
+            of_two = [of_pair(record, pair) for record in own]
+            ratio_of = partial(speedup_over, *pair)
+            for index, taken in enumerate(_cut(of_two, ratio_of, protocol)):
+                runs[pair, index].append(taken)
+    return [
+        one
+        for (pair, _), run in runs.items()
+        for taken in (run if spread is None or alone else _at_the_end(run, pair, spread))
+        if (one := _series(taken, pair, protocol))
+    ]
+
+
+def _at_the_end(
+    run: Sequence[Sequence[Record]], pair: tuple[str, str], assumed: Spread
+) -> list[Sequence[Record]]:
+    """Have each case of a run judged by what the others have taught by then."""
+    spreads = by_others(assumed, [pair_scatter(taken, pair) for taken in run])
+    return [
+        [with_spread(record, spread) for record in taken]
+        for taken, spread in zip(run, spreads, strict=True)
+    ]
+
+
+def series_in_turns(records: Iterable[Record], protocol: Protocol) -> list[Series]:
+    """Cut likewise what arms took in turns, each in processes of its own; nothing if none did."""
+    passed = _passed(records)
+    return [
+        _series_in_turns(taken, pair, protocol)
+        for case in summarize_cases(passed)
+        for pair in PAIRS
+        for taken in _cut(
+            [each for each in case.records if log_speedups_apart(*pair, [each])],
+            partial(speedup_apart, *pair),
+            protocol,
+        )
+    ]
+
+
+def _series_in_turns(taken: Sequence[Record], pair: tuple[str, str], protocol: Protocol) -> Series:
+    ratio, disturbed = speedup_apart(*pair, taken), any(each.disturbed_turns for each in taken)
+    return Series(
+        model=taken[0].case.model,
+        pair=pair,
+        ratio=ratio,
+        replicates=len(taken),
+        measured_s=math.fsum(record.seconds.get("in_turns", 0.0) for record in taken),
+        within_target=is_precise(ratio, protocol.target),
+        is_disturbed=disturbed,
+        is_conclusive=not disturbed,
+    )
+
+
+def _series(taken: Sequence[Record], pair: tuple[str, str], protocol: Protocol) -> Series | None:
+    ratio, summary = speedup_over(*pair, taken), summarize_case(taken)
+    if ratio is None:
+        return None
+    seconds = [record.seconds.get("measure", 0.0) / len(PAIRS) for record in taken]
+    return Series(
+        model=summary.case.model,
+        pair=pair,
+        ratio=ratio,
+        replicates=len(taken),
+        measured_s=math.fsum(seconds),
+        within_target=is_precise(ratio, protocol.target),
+        is_disturbed=summary.is_disturbed,
+        is_conclusive=summary.is_conclusive,
+    )
+
+
+def _cut(
+    records: Sequence[Record],
+    ratio_of: Callable[[Sequence[Record]], Ratio | None],
+    protocol: Protocol,
+) -> Iterator[Sequence[Record]]:
+    # A result is begun only if it can be finished: to keep the narrow ones of those that can't
+    # would choose among them.
+    start, n = 0, protocol.replicates
+    while start + protocol.most_replicates <= len(records):
+        taken = records[start : start + n]
+        ratio = ratio_of(taken)
+        if n >= protocol.most_replicates or (ratio and is_precise(ratio, protocol.target)):
+            yield taken
+            start, n = start + n, protocol.replicates
+        else:
+            n += 1
+
+
+def naive_tests(records: Iterable[Record]) -> list[NaiveTest]:
+    """Judge what was measured the usual way by an unpaired t test of its samples."""
+    found = []
+    for record in records:
+        for pair in PAIRS:
+            samples = {
+                each.arm: each.samples
+                for each in record.measurements
+                if each.metric == naive_metric(pair)
+            }
+            if samples.keys() >= set(pair):
+                before, after = (samples[arm] for arm in pair)
+                value = statistics.median(before) / statistics.median(after)
+                p_value = float(stats.ttest_ind(before, after).pvalue)
+                found.append(NaiveTest(record.case.model, pair, value, p_value))
+    return found
+
+
+def rates(found: Sequence[Series]) -> Rates:
+    """Count how often ours is wrong and right, where it concludes anything."""
+    counted = [each for each in found if each.is_conclusive]
+    same = [each for each in counted if each.truth == 1.0]
+    slowed = [each for each in counted if each.pair[1] == _SLOWED[2]]
+    return Rates(
+        false_alarms=_share([each.is_significant for each in same]),
+        coverage=_share([each.is_covered for each in same]),
+        coverage_slowed=_share([each.is_covered for each in slowed]),
+        detection=_detection(counted),
+    )
+
+
+def accused(found: Sequence[Series]) -> Estimate | None:
+    """Give the share whose arms were said to disturb each other; none of them do."""
+    return _share([not each.is_conclusive for each in found if not each.is_disturbed])
+
+
+def naive_rates(found: Sequence[NaiveTest]) -> Rates:
+    """Count how often the usual way is wrong and right."""
+    same = [each for each in found if PAIRS[each.pair] == 1.0]
+    return Rates(
+        false_alarms=_share([each.is_significant for each in same]),
+        coverage=None,
+        coverage_slowed=None,
+        detection=_detection(found),
+    )
+
+
+def drifts(records: Iterable[Record]) -> list[Drift]:
+    """Say of each model how far its identical arms differ from process to process."""
+    passed = _passed(records)
+    found = []
+    for case in summarize_cases(passed):
+        for pair, truth in PAIRS.items():
+            of_two = [of_pair(record, pair) for record in case.records]
+            calm = [each for each in of_two if not summarize_case([each]).is_disturbed]
+            values = [each.value for each in log_speedups(*pair, calm)]
+            if truth == 1.0 and len(values) > 1:
+                mean, sd = statistics.fmean(values), statistics.stdev(values)
+                error = sd / math.sqrt(len(values))
+                t = mean / error if error else 0.0
+                found.append(Drift(case.case.model, pair, mean, sd, t, len(values)))
+    return found
+
+
+def _passed(records: Iterable[Record]) -> list[Record]:
+    return [record for record in records if record.outcome.status is Status.PASS]
+
+
+def _detection(found: Sequence[Series | NaiveTest]) -> dict[int, Estimate | None]:
+    return {
+        share: _share([each.is_detected for each in found if each.pair[1] == arm])
+        for share, arm in _SLOWED.items()
+    }
+
+
+def _share(hits: Sequence[bool]) -> Estimate | None:
+    return wilson(sum(hits), len(hits)) if hits else None

@@ -1,0 +1,241 @@
+"""Tests and decisions over replicates and over models. Pure functions; no torch."""
+
+from __future__ import annotations
+
+import bisect
+import math
+import statistics
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from scipy import special
+
+from dynamometer.results.values.records import Estimate, Ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.values.records import Spread
+
+CONFIDENCE = 0.95
+SIGNIFICANT_P = 0.05
+
+LATENCY_FLOOR = 0.02
+"""A change of latency below this share is of no practical interest (DESIGN section 5, point 9)."""
+
+
+class Verdict(StrEnum):
+    """What an arm did to a metric, beyond chance and beyond the practical floor."""
+
+    FASTER = "FASTER"
+    SLOWER = "SLOWER"
+    SAME = "SAME"
+    UNCLEAR = "UNCLEAR"
+
+
+class Replicate(NamedTuple):
+    """What one process says of a log speedup.
+
+    Attributes:
+        value: the log speedup.
+        error: its standard error within the process.
+        df: degrees of freedom of that error.
+    """
+
+    value: float
+    error: float = 0.0
+    df: float = math.inf
+
+
+class Mean(NamedTuple):
+    """A mean over replicates.
+
+    Attributes:
+        value: the mean.
+        error: its standard error.
+        df: degrees of freedom of that error.
+        n: replicates.
+    """
+
+    value: float
+    error: float
+    df: float
+    n: int
+
+
+def moderated(replicates: Sequence[Replicate], spread: Spread) -> Mean:
+    """Estimate a mean whose variance is shrunk towards what is known beforehand.
+
+    A replicate varies for two reasons: processes differ, by as much as the spread says, and the
+    process itself is known no better than its blocks allow. The sum of both variances is known
+    before replicates are compared; how they differ from each other counts besides, by degrees of
+    freedom. Left out, the part within a process made 18 to 30 % of identical arms seem different
+    where it is 1 to 5 % (docs/simulated-error-bars.md).
+
+    Args:
+        replicates: of independent processes.
+        spread: what is known of how far processes differ.
+
+    Source:
+        G. K. Smyth, Linear models and empirical Bayes methods for assessing differential
+        expression in microarray experiments, Stat. Appl. Genet. Mol. Biol. 3(1), 2004, section 3.
+
+    Raises:
+        ValueError: there is no replicate.
+    """
+    if not replicates:
+        msg = "an estimate needs at least one replicate"
+        raise ValueError(msg)
+    n = len(replicates)
+    values = [each.value for each in replicates]
+    own = statistics.variance(values) if n > 1 else 0.0
+    within = math.fsum(each.error**2 for each in replicates) / n
+    known = spread.sd_log**2 + within
+    known_df = _df_of_both(replicates, spread)
+    df = known_df + n - 1
+    variance = (known_df * known + (n - 1) * own) / df
+    return Mean(statistics.fmean(values), math.sqrt(variance / n), df, n)
+
+
+def _df_of_both(replicates: Sequence[Replicate], spread: Spread) -> float:
+    """Give the degrees of freedom of a variance with two parts, each of which is estimated.
+
+    They are never more than the spread's: what is known beforehand is no better for noise.
+
+    Source:
+        F. E. Satterthwaite, An approximate distribution of estimates of variance components,
+        Biometrics Bulletin 2(6), 1946.
+    """
+    squares = [each.error**2 / len(replicates) for each in replicates]
+    both = spread.sd_log**2 + math.fsum(squares)
+    uncertain = [(spread.sd_log**2, spread.df)]
+    uncertain += [(square, each.df) for square, each in zip(squares, replicates, strict=True)]
+    variance = math.fsum(part**2 / df for part, df in uncertain if part)
+    return min(spread.df, max(_LEAST_DF, both**2 / variance)) if variance else spread.df
+
+
+_LEAST_DF = 3.0
+"""Eight blocks that resemble their neighbours would be worth a third of a degree, but that is known
+no better itself. Of a first run's identical arms as many differ with 3 as with 1, and the widest
+tenth of their intervals is a quarter as wide (docs/decisions/0007-error-bars.md)."""
+
+
+def replicates_needed(mean: Mean, target: float) -> int:
+    """Say how many replicates would bring half the width of an interval within a target.
+
+    If further ones vary as those there are.
+
+    Args:
+        mean: over those there are.
+        target: half the width, as a share of the ratio.
+    """
+
+    def reaches(n: int) -> bool:
+        error = mean.error * math.sqrt(mean.n / n)
+        return half_width_log(error, mean.df + n - mean.n) <= math.log1p(target)
+
+    share = half_width_log(mean.error, mean.df) / math.log1p(target)
+    most = math.ceil(mean.n * share**2) + 1
+    return bisect.bisect_left(range(most), x=True, lo=mean.n, key=reaches) if share > 1 else mean.n
+
+
+def ratio(mean: Mean) -> Ratio:
+    """Give a ratio its interval and p-value, from the mean of its logarithm."""
+    half_width = half_width_log(mean.error, mean.df)
+    # Without any scatter whatever is not 1 is so for certain.
+    t = abs(mean.value) / mean.error if mean.error else math.inf if mean.value else 0.0
+    return Ratio(
+        value=math.exp(mean.value),
+        low=math.exp(mean.value - half_width),
+        high=math.exp(mean.value + half_width),
+        n=mean.n,
+        p_value=float(2 * special.stdtr(mean.df, -t)),
+    )
+
+
+def half_width_log(standard_error: float, df: float) -> float:
+    """Give half the width of a 95 % t interval."""
+    return float(special.stdtrit(df, 0.5 + CONFIDENCE / 2)) * standard_error
+
+
+def adjusted(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values that are shown together, so that 5 % of those below 0.05 are false.
+
+    Source:
+        Y. Benjamini, Y. Hochberg, Controlling the false discovery rate, J. R. Stat. Soc. B 57(1),
+        1995; in the step-up form that gives each test its own adjusted value.
+    """
+    result = [1.0] * len(p_values)
+    lowest = 1.0
+    for rank, index in zip(
+        range(len(p_values), 0, -1),
+        sorted(range(len(p_values)), key=p_values.__getitem__, reverse=True),
+        strict=True,
+    ):
+        lowest = min(lowest, p_values[index] * len(p_values) / rank)
+        result[index] = lowest
+    return result
+
+
+def wilson(hits: int, trials: int) -> Estimate:
+    """Give a share with its 95 % interval.
+
+    Source:
+        E. B. Wilson, Probable inference, the law of succession, and statistical inference,
+        J. Am. Stat. Assoc. 22, 1927.
+
+    Raises:
+        ValueError: there was no trial.
+    """
+    if trials < 1:
+        msg = "a share needs at least one trial"
+        raise ValueError(msg)
+    z = float(special.ndtri(0.5 + CONFIDENCE / 2))
+    share = hits / trials
+    scale = 1 + z**2 / trials
+    centre = (share + z**2 / (2 * trials)) / scale
+    half = z * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2)) / scale
+    return Estimate(
+        value=share,
+        low=min(share, max(0.0, centre - half)),
+        high=max(share, min(1.0, centre + half)),
+        n=trials,
+    )
+
+
+def verdict(found: Ratio, adjusted_p: float) -> Verdict:
+    """Decide what a ratio of baseline's latency over an arm's says.
+
+    FASTER and SLOWER need a significant change whose whole interval lies beyond the practical
+    floor: where all that is measured is noise of 5 %, 3 % of identical arms differ significantly
+    and by more than the floor, and 0.3 % so (docs/simulated-error-bars.md). SAME needs an interval
+    that lies within the floor, which is a test of equivalence (D. J. Schuirmann, J. Pharmacokinet.
+    Biopharm. 15, 1987) at 2.5 %; all else is UNCLEAR.
+
+    Args:
+        found: with its interval.
+        adjusted_p: its p-value among all that are shown together (`adjusted`).
+    """
+    least = math.log1p(LATENCY_FLOOR)
+    low, high = math.log(found.low), math.log(found.high)
+    if adjusted_p <= SIGNIFICANT_P and (low > least or high < -least):
+        return Verdict.FASTER if found.value > 1 else Verdict.SLOWER
+    if -least < low and high < least:
+        return Verdict.SAME
+    return Verdict.UNCLEAR
+
+
+def geometric_mean(ratios: Sequence[Ratio]) -> Estimate | None:
+    """Average speedups of models, with an interval of what measuring these very models leaves open.
+
+    Half-widths add up as independent errors do. The interval says nothing of models that were not
+    measured. `None` of nothing.
+    """
+    if not ratios:
+        return None
+    n = len(ratios)
+    mean = statistics.fmean(math.log(each.value) for each in ratios)
+    half = math.hypot(*(math.log(each.high / each.low) / 2 for each in ratios)) / n
+    return Estimate(
+        value=math.exp(mean), low=math.exp(mean - half), high=math.exp(mean + half), n=n
+    )

@@ -1,0 +1,171 @@
+"""Whether arms of one process disturb each other. Pure functions; no torch.
+
+Idle threads of one runtime may spin on the cores of another's: call by call, eager beside ONNX
+Runtime took 2.3 times as long as alone (docs/measuring.md). Two runtimes' threads are seen before
+anything is visited (`common.measuring.threads`); this is for whatever else arms do to each other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from dynamometer.results.statistics.inference import SIGNIFICANT_P, Replicate, moderated, ratio
+from dynamometer.results.values.metrics import LATENCY, LATENCY_ALONE, LATENCY_APART
+from dynamometer.results.values.records import Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from dynamometer.results.values.records import Measurement
+
+LARGEST_SHIFT = 0.02
+"""Elsewhere and beside others two arms' ratio may differ by this share (DESIGN section 5, point
+3)."""
+
+LONGEST_DISTURBANCE = 0.5
+"""Of a replicate's blocks: if something else disturbed more, nothing is concluded from it."""
+
+_WRONGLY = 0.01
+"""The share of cases whose arms may be said to disturb each other though they don't. That holds as
+far as what is assumed does; where a machine's speed varies by 5 to 20 % from moment to moment it is
+5 % (tests/unit/results/statistics/test_interference.py)."""
+
+_ASSUMED = Spread(sd_log=0.01, df=3.0)
+"""How far arms that don't disturb each other seem to, from process to process. A guess."""
+
+_NOTHING = Spread(sd_log=0.0, df=0.0)
+
+_MOMENTS = 8
+"""Into which blocks are divided, to see how far one moment differs from another."""
+
+Shifts = list[tuple[tuple[str, str], Replicate]]
+"""Of pairs of arms by how much their log ratio in blocks isn't what it is elsewhere."""
+
+
+def shifts(measurements: Iterable[Measurement], disturbed: Collection[int] = ()) -> Shifts:
+    """Compare arms' ratios in the blocks of a process with those elsewhere.
+
+    That is alone, before the next arm was built, and, where every arm took some, in turns in
+    processes of their own. What slows all arms alike is the machine's doing and changes no ratio.
+    But each was elsewhere at a moment of its own, so a ratio there is known no better than moments
+    are alike: those of the blocks, or the turns.
+
+    Args:
+        measurements: of one replicate; those of other metrics are passed over.
+        disturbed: blocks of it that tell nothing.
+    """
+    found = list(measurements)
+    beside = {each.arm: _log_means(each, disturbed) for each in found if each.metric == LATENCY}
+    beside = {arm: values for arm, values in beside.items() if values}
+    alone, turns = (_by_arm(found, metric) for metric in (LATENCY_ALONE, LATENCY_APART))
+    found_alone = {arm: _shift_alone(beside[arm], alone[arm]) for arm in beside if arm in alone}
+    found_in_turns = {
+        arm: _shift_in_turns(beside[arm], turns[arm])
+        for arm in beside
+        if beside.keys() <= turns.keys()
+    }
+    return [
+        ((one, other), _difference(shift[one], shift[other]))
+        for shift in (found_alone, found_in_turns)
+        for one, other in itertools.combinations(shift, 2)
+    ]
+
+
+def disturb_each_other(replicates: Sequence[Shifts]) -> bool:
+    """Tell whether arms do, from how they compare in one replicate or in several.
+
+    The same test as of speedups (`inference.moderated`), and beyond 2 %. Where the machine's speed
+    varies, so do the shifts from replicate to replicate, by up to twenty times what is assumed: so
+    several of them must say it by themselves, too, if only at the usual 5 %.
+    """
+    by_pair: defaultdict[tuple[str, str], list[Replicate]] = defaultdict(list)
+    for found in replicates:
+        for pair, shift in found:
+            by_pair[pair].append(shift)
+    level = _WRONGLY / max(1, len(by_pair))
+    return any(
+        _is_certain(found, level) and (len(replicates) == 1 or _says_so_itself(found))
+        for found in by_pair.values()
+    )
+
+
+def _is_certain(found: Sequence[Replicate], level: float) -> bool:
+    judged = ratio(moderated(found, _ASSUMED))
+    return abs(math.log(judged.value)) > math.log1p(LARGEST_SHIFT) and judged.p_value <= level
+
+
+def _says_so_itself(found: Sequence[Replicate]) -> bool:
+    """Tell whether several values differ from 0 with nothing assumed of them."""
+    return len(found) > 1 and ratio(moderated(found, _NOTHING)).p_value <= SIGNIFICANT_P
+
+
+def was_checked(measurements: Iterable[Measurement]) -> bool:
+    """Tell whether every arm of a process was timed alone as well, with nothing disturbing it."""
+    found = list(measurements)
+    alone = {each.arm for each in found if each.metric == LATENCY_ALONE}
+    return all(each.arm in alone for each in found if each.metric == LATENCY)
+
+
+def _shift_alone(beside: list[float], alone: list[float]) -> Replicate:
+    value = statistics.median(beside) - statistics.median(alone)
+    moments = _moments(beside, len(alone))
+    if len(moments) == 1:
+        return Replicate(value)
+    return Replicate(value, _usual_deviation(moments), len(moments) - 1.0)
+
+
+def _shift_in_turns(beside: list[float], turns: list[float]) -> Replicate:
+    value = statistics.median(beside) - statistics.median(turns)
+    if len(turns) == 1:
+        return Replicate(value)
+    return Replicate(value, statistics.stdev(turns) / math.sqrt(len(turns)), len(turns) - 1.0)
+
+
+def _usual_deviation(values: list[float]) -> float:
+    """Give the standard deviation, but for a few values that are far off."""
+    middle = statistics.median(values)
+    return _SD_OVER_MAD * statistics.median(abs(each - middle) for each in values)
+
+
+_SD_OVER_MAD = 1.4826
+"""Of a normal distribution."""
+
+
+def _difference(one: Replicate, other: Replicate) -> Replicate:
+    """Subtract; degrees of freedom are those of Satterthwaite, as in `inference.moderated`."""
+    error = math.hypot(one.error, other.error)
+    parts = math.fsum(each.error**4 / each.df for each in (one, other))
+    return Replicate(one.value - other.value, error, error**4 / parts if parts else math.inf)
+
+
+def _moments(values: list[float], blocks: int) -> list[float]:
+    """Give medians of blocks in a row: of as many as an arm was alone for, but enough moments."""
+    size = max(1, min(blocks, len(values) // _MOMENTS))
+    return [
+        statistics.median(values[start : start + size]) for start in range(0, len(values), size)
+    ]
+
+
+def _by_arm(measurements: Iterable[Measurement], metric: str) -> dict[str, list[float]]:
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for each in measurements:
+        if each.metric == metric:
+            found[each.arm] += _log_means(each)  # turns come one by one
+    return found
+
+
+def _log_means(measurement: Measurement, left_out: Collection[int] = ()) -> list[float]:
+    """Give the log of the mean latency of each block.
+
+    The mean, as it is the same however many calls make a sample, which differs alone and beside a
+    faster arm.
+    """
+    by_block: defaultdict[int, list[float]] = defaultdict(list)
+    for block, sample in zip(measurement.blocks, measurement.samples, strict=True):
+        if block not in left_out:
+            by_block[block].append(sample)
+    return [math.log(statistics.fmean(samples)) for samples in by_block.values()]

@@ -1,0 +1,194 @@
+"""What replicates say of two arms: which latencies count, and the speedup. Pure; no torch."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.results.statistics.inference import moderated, replicates_needed
+from dynamometer.results.statistics.interference import disturb_each_other, shifts
+from dynamometer.results.statistics.statistics import log_speedup, speedup
+from dynamometer.results.values import metrics
+from dynamometer.results.values.records import FOREIGN_SPREAD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from dynamometer.results.statistics.inference import Replicate
+    from dynamometer.results.values.records import Measurement, Ratio, Record, Spread
+
+
+def log_speedups(base: str, arm: str, records: Sequence[Record]) -> list[Replicate]:
+    """Give of each replicate the log speedup of one arm over another, and how well it is known.
+
+    Blocks that were disturbed are left out where others are left; arms that shared no block have no
+    speedup.
+    """
+    if are_apart(records):
+        return log_speedups_apart(base, arm, records)
+    return _log_speedups(base, arm, records, latencies_in_blocks)
+
+
+def log_speedups_apart(base: str, arm: str, records: Iterable[Record]) -> list[Replicate]:
+    """Give those of arms that took turns in processes of their own, whether they had to or not."""
+    return _log_speedups(base, arm, records, latencies_apart)
+
+
+def _log_speedups(
+    base: str,
+    arm: str,
+    records: Iterable[Record],
+    latencies_of: Callable[[Record, str], list[Measurement]],
+) -> list[Replicate]:
+    found = []
+    for record in records:
+        before, after = (latencies_of(record, each) for each in (base, arm))
+        if before and after:
+            pair = _joined(before), _joined(after)
+            if not set(pair[0].blocks).isdisjoint(pair[1].blocks):
+                found.append(log_speedup(*pair))
+    return found
+
+
+def speedup_over(base: str, arm: str, records: Sequence[Record]) -> Ratio | None:
+    """Estimate the speedup of one arm over another, measured in the same blocks."""
+    replicates = log_speedups(base, arm, records)
+    return speedup(replicates, spread_of(records)) if replicates else None
+
+
+def speedup_apart(base: str, arm: str, records: Sequence[Record]) -> Ratio:
+    """Estimate a speedup from turns in processes of their own.
+
+    Raises:
+        ValueError: of one of the arms there are none.
+    """
+    return speedup(log_speedups_apart(base, arm, records), FOREIGN_SPREAD)
+
+
+def replicates_needed_over(base: str, arm: str, records: Sequence[Record]) -> int | None:
+    """Say how many replicates would make a speedup's interval as narrow as was asked for.
+
+    `None` if it is that narrow, or if nobody asked.
+    """
+    target = records[-1].target
+    found = log_speedups(base, arm, records) if target is not None else []
+    if target is None or not found:
+        return None
+    needed = replicates_needed(moderated(found, spread_of(records)), target)
+    return needed if needed > len(found) else None
+
+
+def spread_of(records: Sequence[Record]) -> Spread:
+    """Say what is to be assumed of the spread between replicates of a case."""
+    foreign = any(record.rested for record in records) or are_apart(records)
+    return FOREIGN_SPREAD if foreign else records[0].spread
+
+
+def of_pair(record: Record, pair: tuple[str, str]) -> Record:
+    """Leave of a record what it would hold had only these two arms been timed."""
+    own = [each for each in record.measurements if each.arm in pair]
+    blocks = [set(each.blocks) for each in own if each.metric == metrics.LATENCY]
+    shared = set[int].intersection(*blocks) if len(blocks) == len(pair) else set[int]()
+    cut = [
+        _keep(each, [block in shared for block in each.blocks])
+        if each.metric in _BY_BLOCK
+        else each
+        for each in own
+    ]
+    return msgspec.structs.replace(
+        record,
+        measurements=tuple(each for each in cut if each.samples),
+        disturbed_blocks=tuple(sorted(shared.intersection(record.disturbed_blocks))),
+    )
+
+
+_BY_BLOCK = frozenset({metrics.LATENCY, metrics.KERNEL_TIME, metrics.MINOR_FAULTS})
+
+
+def latencies(records: Sequence[Record], arm: str) -> list[Measurement]:
+    """Give an arm's latencies: those in processes of its own, where arms disturb each other."""
+    own = latencies_apart if are_apart(records) else latencies_in_blocks
+    return [each for record in records for each in own(record, arm)]
+
+
+def latencies_apart(record: Record, arm: str) -> list[Measurement]:
+    """Give an arm's latencies in processes of its own."""
+    return find([record], metrics.LATENCY_APART, arm)
+
+
+def latencies_in_blocks(record: Record, arm: str) -> list[Measurement]:
+    """Give an arm's latencies beside others, without blocks that were disturbed."""
+    found = find([record], metrics.LATENCY, arm)
+    return [undisturbed(each, frozenset(record.disturbed_blocks)) for each in found]
+
+
+def undisturbed(measurement: Measurement, blocks: frozenset[int]) -> Measurement:
+    """Leave out the samples of blocks that were disturbed, where others are left."""
+    kept = [block not in blocks for block in measurement.blocks]
+    return _keep(measurement, kept) if any(kept) else measurement
+
+
+def _keep(measurement: Measurement, kept: Sequence[bool]) -> Measurement:
+    return msgspec.structs.replace(
+        measurement,
+        samples=tuple(itertools.compress(measurement.samples, kept)),
+        blocks=tuple(itertools.compress(measurement.blocks, kept)),
+    )
+
+
+def _joined(turns: Sequence[Measurement]) -> Measurement:
+    return msgspec.structs.replace(
+        turns[0],
+        samples=tuple(sample for each in turns for sample in each.samples),
+        blocks=tuple(block for each in turns for block in each.blocks),
+    )
+
+
+def are_apart(records: Sequence[Record]) -> bool:
+    """Tell whether arms disturb each other, and took turns in processes of their own instead."""
+    return all(map(_has_turns, records)) and interfere(records)
+
+
+def interfere(records: Iterable[Record]) -> bool:
+    """Tell whether arms disturb each other, as far as turns tell, or calls alone."""
+    return disturb_each_other(
+        [shifts(each.measurements, each.disturbed_blocks) for each in records]
+    )
+
+
+def _has_turns(record: Record) -> bool:
+    """Tell whether every arm that was timed took all its turns."""
+    timed = {each.arm for each in record.measurements if each.metric == metrics.LATENCY}
+    apart = {each.arm for each in record.measurements if each.metric == metrics.LATENCY_APART}
+    failed = {each.arm for each in record.absent if each.metric == metrics.LATENCY_APART}
+    return bool(apart) and timed <= apart and not failed
+
+
+def disturbed_share(records: Sequence[Record]) -> float:
+    """Give the share of what is used of it that something else disturbed, of the worst replicate.
+
+    Turns that were disturbed tell nothing, neither for blocks nor against them.
+    """
+    turns = max((float(each.disturbed_turns) for each in records if _has_turns(each)), default=0.0)
+    if are_apart(records):
+        return turns
+    return max(turns, *(disturbed_share_of(each, metrics.LATENCY) for each in records))
+
+
+def disturbed_share_of(record: Record, metric: str) -> float:
+    """Give the share of the blocks in which one metric was measured that were disturbed."""
+    found = (each for each in record.measurements if each.metric == metric)
+    blocks = {block for each in found for block in each.blocks}
+    return len(blocks & set(record.disturbed_blocks)) / len(blocks) if blocks else 0.0
+
+
+def find(records: Iterable[Record], metric: str, arm: str) -> list[Measurement]:
+    """Give what was measured of one arm."""
+    return [
+        each
+        for record in records
+        for each in record.measurements
+        if each.metric == metric and each.arm == arm
+    ]

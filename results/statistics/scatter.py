@@ -1,0 +1,105 @@
+"""How far processes differ, learnt from the scatter of series of replicates. Pure; no torch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import optimize, special
+
+from dynamometer.results.values.records import Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    Array = np.ndarray[tuple[int], np.dtype[np.float64]]
+
+MOST_DF = 30.0
+"""What was learnt never outweighs more than this: machines change from day to day."""
+
+_USUAL_DF = 6.0
+"""What a spread between processes is usually worth, within a factor of e: calibrations have found 4
+and 8. Few series that agree by chance would count for far too many."""
+
+_LEAST_DF = 1.0
+_WIDEST = 100.0
+"""What is learnt lies within this factor of what was seen or assumed, so that a fit has an end."""
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How far the replicates of one series differ.
+
+    Attributes:
+        variance: of their log speedups.
+        within: the part of it that their blocks account for, the mean of squared standard errors.
+        df: degrees of freedom of the variance.
+    """
+
+    variance: float
+    within: float
+    df: float
+
+
+def updated(assumed: Spread, series: Iterable[Scatter]) -> Spread:
+    """Learn how far processes differ, from however many series, beside what is assumed.
+
+    Of each series the variance over what it should be, the learnt part between processes plus its
+    own part within, follows an F distribution. The likeliest spread and degrees of freedom are
+    taken; the assumption counts as one more series without a part within. Degrees of freedom are
+    never more than those of all series.
+
+    Args:
+        assumed: where nothing is known.
+        series: those without scatter tell nothing.
+
+    Source:
+        G. K. Smyth, Linear models and empirical Bayes methods for assessing differential
+        expression in microarray experiments, Stat. Appl. Genet. Mol. Biol. 3(1), 2004, section 4:
+        the marginal distribution of a variance. Fitted by likelihood, as moments of its logarithm
+        don't allow for a part that is known.
+    """
+    found = [each for each in series if each.variance > 0 and each.df > 0]
+    if not found:
+        return assumed
+    found.append(Scatter(assumed.sd_log**2, 0.0, assumed.df))
+    sd_log, df = _likeliest(found)
+    most = math.fsum(each.df for each in found)
+    return Spread(sd_log=sd_log, df=min(df, most, MOST_DF))
+
+
+def _likeliest(series: list[Scatter]) -> tuple[float, float]:
+    """Give the spread between processes, and its df, at which the series are likeliest."""
+    variance, within, df = np.array([(each.variance, each.within, each.df) for each in series]).T
+    scale = float(np.exp(np.average(np.log(variance), weights=df)))
+    far = math.log(_WIDEST)
+
+    def surprise(logs: Array) -> tuple[float, Array]:
+        return _surprise(float(logs[0]), float(logs[1]), variance / scale, within / scale, df)
+
+    found = optimize.minimize(
+        surprise,
+        np.array((0.0, math.log(_USUAL_DF))),
+        method="L-BFGS-B",
+        jac=True,
+        bounds=((-far, far), (math.log(_LEAST_DF), math.log(MOST_DF))),
+    )
+    return math.sqrt(scale) * math.exp(found.x[0]), math.exp(found.x[1])
+
+
+def _surprise(
+    log_sd: float, log_df: float, variance: Array, within: Array, df: Array
+) -> tuple[float, Array]:
+    """Give the negative logarithm of the likelihood, but for a constant, and its gradient."""
+    between, known_df = math.exp(2 * log_sd), math.exp(log_df)
+    expected = between + within
+    ratio = df * variance / expected / known_df
+    both, logs = (df + known_df) / 2, np.log1p(ratio)
+    off = log_df - math.log(_USUAL_DF)
+    each = special.betaln(df / 2, known_df / 2) - df / 2 * np.log(ratio) + both * logs
+    slope = df / 2 - both * ratio / (1 + ratio)
+    of_df = special.digamma(known_df / 2) - special.digamma(both) + logs
+    gradient = (2 * slope * between / expected).sum(), (slope + known_df / 2 * of_df).sum() + off
+    return float(each.sum()) + off**2 / 2, np.array(gradient)

@@ -1,0 +1,105 @@
+"""Learning from records how far processes differ that measure the same. Pure; no torch."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.results.statistics.replicates import interfere, log_speedups, of_pair
+from dynamometer.results.statistics.scatter import Scatter, updated
+from dynamometer.results.statistics.summary import summarize_case, summarize_cases
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import ASSUMED_SPREAD, FORMERLY_ASSUMED, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from dynamometer.results.statistics.summary import CaseSummary
+    from dynamometer.results.values.records import Record, Spread
+
+
+def learnt(series: Collection[Scatter]) -> Spread:
+    """Learn from the cases of earlier runs, if they are enough; else that is what is assumed."""
+    return updated(ASSUMED_SPREAD, series) if len(series) >= _FEWEST_SERIES else ASSUMED_SPREAD
+
+
+_FEWEST_SERIES = 3
+
+
+def scatters(records: Iterable[Record]) -> Iterator[Scatter]:
+    """Say of each case that was timed twice or more how far its replicates differ."""
+    passed = [each for each in records if each.outcome.status is Status.PASS]
+    return filter(None, map(_scatter, summarize_cases(passed)))
+
+
+def shared(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
+    """Summarize the cases of a run again, each by how far processes of the others differ.
+
+    That is for when the run is over, and for a machine of which nothing was known when it began;
+    where earlier runs have taught something, and where there are no others, nothing changes. A
+    case's own replicates count besides (`inference.moderated`), so they are not among the others.
+    """
+    assumed = {record.spread for case in cases for record in case.records}
+    if not assumed <= {ASSUMED_SPREAD, FORMERLY_ASSUMED}:
+        return list(cases)  # what was known holds for a whole run, and all samples need not be read
+    spreads = by_others(ASSUMED_SPREAD, [_scatter(case) for case in cases])
+    return [
+        summarize_case([with_spread(record, spread) for record in case.records])
+        for case, spread in zip(cases, spreads, strict=True)
+    ]
+
+
+def by_others(assumed: Spread, taught: Sequence[Scatter | None]) -> list[Spread]:
+    """Give for each of some series what all others teach, beside what is assumed.
+
+    Args:
+        assumed: where there are no others.
+        taught: how far the replicates of each differ, if it has several.
+    """
+    return [
+        updated(assumed, filter(None, (*taught[:index], *taught[index + 1 :])))
+        for index in range(len(taught))
+    ]
+
+
+def with_spread(record: Record, spread: Spread) -> Record:
+    """Give a record as it would be had this been known before."""
+    return msgspec.structs.replace(record, spread=spread)
+
+
+def pair_scatter(records: Iterable[Record], pair: tuple[str, str]) -> Scatter | None:
+    """Say how far the log speedups of two arms differ between replicates.
+
+    Of replicates that nothing disturbed, whose arms shared their blocks; `None` of less than two.
+    """
+    calm = [each for each in (of_pair(record, pair) for record in records) if _tells(each)]
+    found = log_speedups(*pair, calm)
+    if len(found) < _FEWEST_REPLICATES or interfere(calm):
+        return None
+    return Scatter(
+        variance=statistics.variance(each.value for each in found),
+        within=statistics.fmean(each.error**2 for each in found),
+        df=len(found) - 1.0,
+    )
+
+
+_FEWEST_REPLICATES = 2
+
+
+def _scatter(case: CaseSummary) -> Scatter | None:
+    """Average over a case's arms, as these share the baseline's processes and don't vary apart."""
+    found = [pair_scatter(case.records, (BASELINE, arm.name)) for arm in case.arms]
+    several = [each for each in found if each is not None]
+    if not several:
+        return None
+    return Scatter(
+        variance=statistics.fmean(each.variance for each in several),
+        within=statistics.fmean(each.within for each in several),
+        df=max(each.df for each in several),
+    )
+
+
+def _tells(record: Record) -> bool:
+    return not (summarize_case([record]).is_disturbed or record.rested)

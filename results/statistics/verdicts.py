@@ -1,0 +1,65 @@
+"""What a run's speedups come to when they are judged together. Pure functions; no torch."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.results.statistics.inference import Verdict, adjusted, verdict
+from dynamometer.results.statistics.replicates import speedup_over
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.statistics.summary import CaseSummary
+    from dynamometer.results.values.records import Ratio
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One arm of a case against another.
+
+    Attributes:
+        case: whose.
+        base: what the arm is compared with, the baseline or another backend.
+        arm: which is judged.
+        ratio: its speedup over `base`.
+        adjusted_p: the p-value among all judged with it; `None` where nothing is concluded.
+        verdict: on the arm.
+    """
+
+    case: CaseSummary
+    base: str
+    arm: str
+    ratio: Ratio
+    adjusted_p: float | None
+    verdict: Verdict
+
+
+def judge(cases: Sequence[CaseSummary]) -> list[Judgement]:
+    """Judge every pair of arms of every case, the baseline's first, all of them as one family.
+
+    A case that was disturbed, or whose arms disturbed each other, is left out of the family, and
+    nothing is concluded from it.
+    """
+    pairs = [
+        (case, base, arm, ratio)
+        for case in cases
+        for base, arm in _pairs(case)
+        if (ratio := speedup_over(base, arm, case.records)) is not None
+    ]
+    p_values = iter(adjusted([ratio.p_value for case, *_, ratio in pairs if case.is_conclusive]))
+    judged = []
+    for case, base, arm, ratio in pairs:
+        p_value = next(p_values) if case.is_conclusive else None
+        found = Verdict.UNCLEAR if p_value is None else verdict(ratio, p_value)
+        judged.append(Judgement(case, base, arm, ratio, p_value, found))
+    return judged
+
+
+def _pairs(case: CaseSummary) -> list[tuple[str, str]]:
+    passed = [arm.name for arm in case.arms if arm.outcome.status is Status.PASS]
+    return [*((BASELINE, arm) for arm in passed), *itertools.combinations(passed, 2)]

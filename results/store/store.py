@@ -1,0 +1,180 @@
+"""The run directory: `manifest.json`, `events.jsonl`, one fsynced line for each record, `logs/`.
+
+The directory is the truth; whatever else is written beside it can be derived again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from dynamometer.results.values.records import SCHEMA_VERSION, Manifest, Record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+MANIFEST = "manifest.json"
+EVENTS = "events.jsonl"
+
+
+class StoreError(Exception):
+    """A run directory that can't be used; says which file, why, and what to do."""
+
+
+class RunStore:
+    """Appends records to a run directory; only one process at a time can."""
+
+    def __init__(self, directory: Path) -> None:
+        """Open an existing run directory for appending.
+
+        A line that a dying process left unfinished is removed.
+
+        Raises:
+            StoreError: another process is writing to it, or it can't be written.
+        """
+        self._path = directory / EVENTS
+        try:
+            self._file = self._path.open("ab+", buffering=0)
+        except OSError as error:
+            msg = f"{self._path} can't be written: {error.strerror}"
+            raise StoreError(msg) from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            msg = f"{directory} is being written by another process; wait for it, or stop it"
+            raise StoreError(msg) from error
+        self._file.truncate(_complete_length(self._path))
+
+    def append(self, record: Record) -> None:
+        """Write one record so that it survives whatever happens next.
+
+        Raises:
+            StoreError: it can't be written; what was written before is safe.
+        """
+        line = memoryview(msgspec.json.encode(record) + b"\n")
+        try:
+            while line:
+                line = line[self._file.write(line) :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            msg = f"{self._path} can't be written: {error.strerror}; all earlier records are safe"
+            raise StoreError(msg) from error
+
+    def __enter__(self) -> Self:
+        """Give the store itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file, which lets others append."""
+        self._file.close()
+
+
+def make_home(runs: Path) -> None:
+    """Make the directory that run directories are made in, if it isn't there.
+
+    Raises:
+        StoreError: it can't be made.
+    """
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unmakeable(runs, error) from error
+
+
+def create(directory: Path, manifest: Manifest) -> None:
+    """Make a run directory with its manifest and no record.
+
+    Raises:
+        StoreError: it can't be made.
+    """
+    try:
+        directory.mkdir(parents=True)
+        (directory / EVENTS).touch()
+        text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        temporary = directory / f"{MANIFEST}.new"
+        with temporary.open("wb") as file:
+            file.write(text + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(directory / MANIFEST)
+    except OSError as error:
+        raise _unmakeable(directory, error) from error
+
+
+def _unmakeable(directory: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"{directory} can't be made: {error.strerror}; choose another with --output-dir"
+    )
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read what a run was going to do.
+
+    Raises:
+        StoreError: there is none, it is damaged, or of another format.
+    """
+    path = directory / MANIFEST
+    try:
+        manifest = msgspec.convert(_upgraded(msgspec.json.decode(path.read_bytes())), Manifest)
+    except OSError as error:
+        msg = f"{directory} is not a run directory: {MANIFEST}: {error.strerror}"
+        raise StoreError(msg) from error
+    except msgspec.MsgspecError as error:
+        msg = f"{path} is damaged or not of format {SCHEMA_VERSION}: {error}"
+        raise StoreError(msg) from error
+    _check_format(path, manifest.schema)
+    return manifest
+
+
+def _upgraded(manifest: Any) -> Any:
+    """Leave out of an older manifest what no model asks for any more: `cosine`, never true."""
+    match manifest:
+        case {"plan": {"models": [*models]}}:
+            for model in models:
+                if isinstance(model, dict):
+                    model.pop("cosine", None)
+    return manifest
+
+
+def read_records(directory: Path) -> list[Record]:
+    """Read the complete records of a run, in the order they were made.
+
+    Raises:
+        StoreError: a complete line is damaged; names the line.
+    """
+    path = directory / EVENTS
+    try:
+        data = path.read_bytes()[: _complete_length(path)]
+    except OSError as error:
+        msg = f"{directory} is not a run directory: {EVENTS}: {error.strerror}"
+        raise StoreError(msg) from error
+    records = []
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            records.append(msgspec.json.decode(line, type=Record))
+        except msgspec.MsgspecError as error:
+            msg = f"{path}:{number} is damaged or not of format {SCHEMA_VERSION}: {error}"
+            raise StoreError(msg) from error
+        _check_format(path, records[-1].schema)
+    return records
+
+
+def _check_format(path: Path, schema: int) -> None:
+    if schema != SCHEMA_VERSION:
+        msg = f"{path} is of format {schema}; this version reads format {SCHEMA_VERSION}"
+        raise StoreError(msg)
+
+
+def _complete_length(path: Path) -> int:
+    """Give the length of a file up to the end of its last whole line."""
+    return path.read_bytes().rfind(b"\n") + 1

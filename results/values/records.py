@@ -1,0 +1,291 @@
+"""The vocabulary of what came back: outcomes, measurements, records, the manifest of a run."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+
+from dynamometer.results.values.cases import Case, RunPlan, Value
+from dynamometer.results.values.coverage import Coverage
+from dynamometer.results.values.sizes import SizeSweep
+
+# Format history: 1 first published layout of records and manifests; 2 replicates until a target,
+# latencies alone and apart.
+SCHEMA_VERSION = 2
+
+
+class Status(StrEnum):
+    """How a case, or one arm of it, ended."""
+
+    PASS = "pass"  # noqa: S105  a status, not a password
+    SKIP = "skip"
+    FAIL_ACCURACY = "fail_accuracy"
+    NONDETERMINISTIC = "nondeterministic"
+    FAIL = "fail"
+    OOM = "oom"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    INFRA = "infra"
+
+
+class Stage(StrEnum):
+    """Where in the life of a case something happened."""
+
+    LOAD = "load"
+    EAGER = "eager"
+    COMPILE = "compile"
+    RUN = "run"
+    COMPARE = "compare"
+    MEASURE = "measure"
+    WORKER = "worker"
+
+
+class Outcome(Value, frozen=True, kw_only=True):
+    """How it ended, where, why, and the evidence (a traceback, the tail of a log)."""
+
+    status: Status
+    stage: Stage | None = None
+    reason: str | None = None
+    detail: str | None = None
+
+    @property
+    def line(self) -> str:
+        """Status, stage and how the reason begins."""
+        reason = " ".join((self.reason or "no reason given").split())[:_REASON_CHARACTERS]
+        stage = f" ({self.stage})" if self.stage else ""
+        return f"{self.status.upper()}{stage} {reason}"
+
+
+_REASON_CHARACTERS = 100
+PASSED = Outcome(status=Status.PASS)
+
+
+class Measurement(Value, frozen=True, kw_only=True):
+    """Raw samples of one metric on one arm, in the order they were taken, never averaged.
+
+    Raises:
+        ValueError: a sample is NaN or infinite, or `blocks` does not match `samples`.
+    """
+
+    metric: str
+    unit: str
+    arm: str
+    samples: tuple[float, ...]
+    blocks: tuple[int, ...] = ()
+    """The block each sample belongs to, where samples of several arms are compared by block."""
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(sample) for sample in self.samples):
+            msg = f"{self.metric} of {self.arm} holds a sample that is not finite"
+            raise ValueError(msg)
+        if self.blocks and len(self.blocks) != len(self.samples):
+            msg = f"{self.metric} of {self.arm}: one block per sample, or none"
+            raise ValueError(msg)
+
+
+class Absence(Value, frozen=True, kw_only=True):
+    """A metric that was asked for and is not there, and why."""
+
+    metric: str
+    arm: str
+    reason: str
+
+
+class CaptureStats(Value, frozen=True, kw_only=True):
+    """What Dynamo captured of one arm, counted over its first calls.
+
+    `frames` and `graphs` are counts of what was compiled; `breaks` counts graph breaks by reason.
+    """
+
+    frames: int
+    frames_ok: int
+    graphs: int
+    ops: int
+    breaks: dict[str, int] = {}  # noqa: RUF012  msgspec copies it for each value
+    recompiles: int = 0
+    """Compilations, after the first call, of frames that it had compiled."""
+    guards: int = 0
+    """Over all frames."""
+    guards_s: float | None = None
+    """Seconds of a step in which they are checked to find what was compiled, where timed."""
+    fallbacks: int = 0
+    """Graphs the backend failed on, which run in eager."""
+    fallback_reason: str | None = None
+    """What it raised on the first of them."""
+
+
+class ArmResult(Value, frozen=True, kw_only=True):
+    """How one arm of a case ended, and what was captured of it."""
+
+    arm: str
+    outcome: Outcome
+    capture: CaptureStats | None = None
+    max_error: float | None = None
+    """Largest deviation of a result from eager's, both in the root mean square."""
+    checked_calls: int = 0
+    """How many calls were compared with eager's."""
+    unchecked: tuple[str, ...] = ()
+    """What was not, or not closely: each with its path and why."""
+    steady: bool | None = None
+    """Whether latencies had settled before measuring began; `None` if it never came to that."""
+
+
+class Environment(Value, frozen=True, kw_only=True):
+    """The machine and software a record was made on."""
+
+    id: str
+    """Short hash of everything below except the load."""
+    machine: str
+    cpu: str
+    cpus: int
+    memory_bytes: int
+    os: str
+    python: str
+    packages: dict[str, str]
+    """Versions of what influences results: torch, model packages, this project."""
+    git: str | None
+    """Commit of the project's checkout, with `-dirty` where it has changes."""
+    governor: str | None
+    load_1min: float
+    variables: dict[str, str]
+    """Environment variables known to change timings, where set."""
+
+
+class StopReason(StrEnum):
+    """Why a case is given no further replicate."""
+
+    TARGET = "target"
+    """Its speedups are known as well as was asked."""
+    REPLICATES = "replicates"
+    """It had as many as it may have."""
+    TIME = "time"
+    """It took as long as it may take."""
+    FAILED = "failed"
+    """No arm was timed beside the baseline, so there is nothing to repeat."""
+    FOUND = "found"
+    """It was a search, and that has found its end."""
+
+
+class Spread(Value, frozen=True, kw_only=True):
+    """What is known beforehand of how far processes differ that measure the same."""
+
+    sd_log: float
+    """Standard deviation of a log speedup between processes, without what each process leaves
+    open of its own. What earlier versions learnt and stored holds that part, too."""
+    df: float
+    """How many degrees of freedom that knowledge is worth."""
+
+
+ASSUMED_SPREAD = Spread(sd_log=0.008, df=3.0)
+"""Of a machine on which nothing was measured. A guess: those we know lie between 0.3 and 1.2 %, and
+over all of these it calls 3 % of identical arms different (docs/simulated-error-bars.md)."""
+
+FORMERLY_ASSUMED = Spread(sd_log=0.006, df=8.0)
+"""Likewise, in records from before the part within processes was counted."""
+
+FOREIGN_SPREAD = Spread(sd_log=0.02, df=3.0)
+"""Of arms with threads of their own, or in processes of their own: they share less, so they scatter
+more, and too few cases are measured so to learn by how much. A guess that is soon outweighed."""
+
+
+class Level(StrEnum):
+    """How much a finding about the machine matters to what is measured on it."""
+
+    FINE = "fine"
+    NOTE = "note"
+    UNFIT = "unfit"
+
+
+class Diagnosis(Value, frozen=True, kw_only=True):
+    """What was found of one thing that makes figures better or worse."""
+
+    subject: str
+    level: Level
+    finding: str
+    remedy: str | None = None
+    """What its owner can do about it; `None` where there is nothing to do."""
+
+
+class Record(Value, frozen=True, kw_only=True):
+    """One case in one replicate, whatever became of it: one line of `events.jsonl`."""
+
+    schema: int = SCHEMA_VERSION
+    run_id: str
+    case: Case
+    replicate: int
+    outcome: Outcome
+    """The worst of the arms', or of what happened before any arm was built."""
+    experiments: tuple[str, ...] = ("speedup", "apart", "memory")
+    """What was asked for."""
+    arms: tuple[ArmResult, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    absent: tuple[Absence, ...] = ()
+    coverage: Coverage | None = None
+    """What Dynamo captured of a step, where that was asked for."""
+    sizes: SizeSweep | None = None
+    """What it made of inputs of several sizes, likewise."""
+    build_order: tuple[str, ...] = ()
+    """The order in which the arms were built, drawn at random."""
+    disturbed_blocks: tuple[int, ...] = ()
+    """Blocks that were disturbed whenever they were measured."""
+    disturbed_turns: bool = False
+    """Whether something disturbed most of an arm's turn apart to the last."""
+    repeated_blocks: int = 0
+    """How often a block was measured again because something had disturbed it."""
+    rested: bool = False
+    """Whether arms' threads don't fit on the processors together, so that others' had to be asleep
+    before an arm was visited."""
+    notes: tuple[str, ...] = ()
+    stopped: StopReason | None = None
+    """Why this is the case's last replicate; `None` if it isn't."""
+    spread: Spread = ASSUMED_SPREAD
+    """What is known beforehand when its speedups are judged."""
+    target: float | None = None
+    """Half-width of the intervals that was asked for, relative; earlier records don't say."""
+    varies: tuple[str, ...] = ()
+    """What of the model's inputs differs from call to call where it is used (`ModelSpec`)."""
+    device_name: str | None = None
+    environment_id: str
+    seed: int
+    started_at: str
+    """UTC, ISO 8601."""
+    seconds: dict[str, float]
+    """Wall seconds by what they were spent on; `harness` is what no stage accounts for."""
+    command: str
+    """The exact command that repeats this case alone."""
+    log: str | None = None
+    """Path of the case's log, relative to the run directory."""
+
+
+class Manifest(Value, frozen=True, kw_only=True):
+    """What a run directory says of itself: `manifest.json`."""
+
+    schema: int = SCHEMA_VERSION
+    run_id: str
+    created_at: str
+    version: str
+    program: str
+    """What was typed to start the program: a script, or `dynamometer run SUITE`."""
+    command: str
+    """The whole command line."""
+    plan: RunPlan
+    environment: Environment
+    spread: Spread = ASSUMED_SPREAD
+    """As learnt from earlier runs on this machine, or else assumed."""
+    diagnoses: tuple[Diagnosis, ...] = ()
+    """What of the machine is not as it should be."""
+
+
+class Estimate(Value, frozen=True, kw_only=True):
+    """A value with its 95 % interval, from `n` replicates. Derived, never stored."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class Ratio(Estimate, frozen=True, kw_only=True):
+    """A quotient of two arms with the two-sided p-value of "no difference"."""
+
+    p_value: float

@@ -1,0 +1,40 @@
+"""What Dynamo makes of a model at several sizes. Pure values; no torch."""
+
+from __future__ import annotations
+
+from dynamometer.results.values.cases import Value
+from dynamometer.results.values.coverage import Recompile
+
+STATIC = "static"
+"""The arm that is compiled for the one size it is called with."""
+
+
+class Specialization(Value, frozen=True, kw_only=True):
+    """A size that was to vary, and that the code makes a number."""
+
+    size: str
+    """Such as `x.size()[0]`."""
+    number: int
+    file: str | None = None
+    line: int | None = None
+    """The line that does, where torch knows."""
+    function: str | None = None
+    code: str | None = None
+
+
+class SizeSweep(Value, frozen=True, kw_only=True):
+    """What Dynamo makes of a model that is called at several sizes, one after the other."""
+
+    sizes: tuple[str, ...]
+    """What each is called."""
+    frames: int
+    """Compilations in all."""
+    recompiles: tuple[Recompile, ...]
+    guards: tuple[str, ...]
+    """Those on sizes and strides that may vary, in words."""
+    specializations: tuple[Specialization, ...]
+
+
+def metric_at(index: int) -> str:
+    """Name the latencies at one of the sizes."""
+    return f"latency_at_size/{index}"

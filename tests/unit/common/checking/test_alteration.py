@@ -1,0 +1,115 @@
+"""The call on other inputs: an input that is taken for a constant shows, or is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from judging import judge
+from torch import nn
+
+from dynamometer.common.checking.alteration import Alteration, left_alone
+from dynamometer.common.checking.checking import Checks
+from dynamometer.common.interfaces.suite import LoadedModel
+from dynamometer.results.values.cases import Dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Scores(nn.Module):
+    """Scores tokens, with a bias for each that is given, and by their language."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.languages = nn.Linear(8, 8), nn.Embedding(4, 8)
+
+    def forward(self, x: torch.Tensor, bias: torch.Tensor, language: torch.Tensor) -> torch.Tensor:
+        """Map `[B, L, 8]`, `[B, L]` and indices `[B, L]` to `[B, L]`."""
+        found = self.layer(x) * self.languages(language)
+        return (found.sum(-1) + bias).softmax(-1)
+
+
+def padding(value: float) -> torch.Tensor:
+    """Give a mask that is added, which leaves out the last tokens of each row."""
+    return torch.zeros(2, 6).index_fill(1, torch.tensor([4, 5]), value)
+
+
+def keeping(index: int) -> Callable[[nn.Module], Callable[..., Any]]:
+    """Make an arm that takes one input for what it was in the first call."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        first: list[torch.Tensor] = []
+
+        def call(*args: torch.Tensor) -> Any:
+            first.append(args[index].clone())
+            return module(*args[:index], first[0], *args[index + 1 :])
+
+        return call
+
+    return arm
+
+
+X = torch.randn(2, 6, 8, generator=torch.Generator().manual_seed(0))
+ROWS = torch.tensor([[1], [3]]).expand(2, 6).contiguous()
+
+
+@pytest.mark.parametrize(
+    "bias",
+    [torch.zeros(2, 6), *map(padding, (-torch.inf, torch.finfo(torch.float32).min, -1e4))],
+    ids=["zeros", "-inf", "min", "-1e4"],
+)
+def test_what_is_added_to_scores_is_looked_at(bias: torch.Tensor) -> None:
+    """Also where it adds nothing, or leaves out: half of infinity is as much."""
+    found = judge(Scores(), X, bias, ROWS, arm=keeping(1))
+    assert isinstance(found, str)
+    assert found.startswith("call on other inputs: output")
+    assert isinstance(judge(Scores(), X, bias, ROWS), Checks)
+
+
+def test_indices_that_are_the_same_in_a_row_are_looked_at() -> None:
+    """Moved along the last dimension they are what they were; rows change places."""
+    found = judge(Scores(), X, torch.rand(2, 6), ROWS, arm=keeping(2))
+    assert isinstance(found, str)
+    assert found.startswith("call on other inputs: output")
+
+
+def test_inputs_of_which_no_other_values_are_tried_are_named() -> None:
+    """An index of zero has no neighbour that is sure to be in range."""
+    found = judge(Scores(), X, torch.rand(2, 6), torch.zeros_like(ROWS), arm=keeping(2))
+    assert isinstance(found, Checks)
+    assert found.reservations == ("other values of inputs.args[2]",)
+
+
+def test_indices_of_sparse_inputs_are_named() -> None:
+    """Of these the values alone change."""
+    matrix = torch.eye(8).to_sparse()
+    model = LoadedModel(module=nn.Linear(8, 8), args=(matrix, torch.ones(3), torch.ones(0)))
+    named = left_alone(model, Alteration.ALL)
+    assert named == ("inputs.args[0]: indices",)
+
+
+def test_eager_that_fails_on_numbers_instead_of_zeros_is_given_zeros() -> None:
+    """The other inputs still change."""
+
+    class Root(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            if bool((y < 0).any()):
+                msg = "there is no such root"
+                raise ValueError(msg)
+            return x * y.exp()
+
+    zeros = torch.zeros(6)
+    assert isinstance(judge(Root(), X[0, :, 0], zeros, arm=keeping(0)), str)
+    found = judge(Root(), X[0, :, 0], zeros, arm=keeping(1))
+    assert isinstance(found, Checks)
+    assert found.reservations == ("other values of inputs.args[1]",)
+
+
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.BFLOAT16])
+def test_a_mask_that_rounding_changes_is_a_mask(dtype: Dtype) -> None:
+    """-1e4 is -9984 in bfloat16, and other runs of eager may have others."""
+    found = judge(Scores(), X, padding(-1e4), ROWS, arm=keeping(1), dtype=dtype)
+    assert isinstance(found, str)
+    assert found.startswith("call on other inputs: output")

@@ -1,0 +1,324 @@
+"""What words on the command line come to, up to the run itself."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import factories
+import msgspec
+import pytest
+
+import dynamometer
+from dynamometer.common.command_line import cli
+from dynamometer.common.machine.environment import read_environment
+from dynamometer.results.store import store
+from dynamometer.results.values.cases import Allocator, Dtype, Mode, Protocol, Scale, StartMethod
+
+if TYPE_CHECKING:
+    from dynamometer.results.values.records import Manifest
+
+
+class Program:
+    """Gives words to the program and keeps what it would have executed."""
+
+    def __init__(self) -> None:
+        """Execute nothing yet."""
+        self.executed: list[tuple[Manifest, Path, dict[str, Any]]] = []
+
+    def execute(self, manifest: Manifest, directory: Path, options: dict[str, Any]) -> int:
+        """Stand in for the run."""
+        self.executed.append((manifest, directory, options))
+        return 0
+
+    def script(self, *words: str) -> Manifest:
+        """Run `./torchbench.py` and give the one manifest it made."""
+        assert cli.main("torchbench", words) == 0
+        return self.executed.pop()[0]
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """The program in an empty directory, called as `./torchbench.py`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TORCHBENCH_ROOT", raising=False)
+    monkeypatch.setattr("sys.argv", ["./torchbench.py"])
+    made = Program()
+    monkeypatch.setattr(cli, "_execute", made.execute)
+    return made
+
+
+def test_a_bare_command_line_is_quick(program: Program, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a word the quick selection is run once each, and that is said."""
+    manifest = program.script()
+    assert "taking --quick" in capsys.readouterr().err
+    assert manifest.plan.protocol.replicates == 1
+    assert all(spec.quick for spec in manifest.plan.models)
+
+
+def test_defaults(program: Program) -> None:
+    """What isn't said is as documented: inductor, three replicates, full scale, on the CPU."""
+    plan = program.script("--only", "resnet18").plan
+    (case,) = plan.cases
+    assert case.arms == ("baseline", "inductor")
+    assert (case.device, case.scale) == ("cpu", Scale.FULL)
+    assert plan.protocol == Protocol()
+    assert (plan.timeout_s, plan.seed, plan.threads) == (1200.0, 0, None)
+    assert plan.memory_limit_bytes is not None
+    assert plan.experiments == ("speedup", "apart", "memory")
+    assert not plan.no_skip
+
+
+def test_every_option_reaches_the_plan(program: Program) -> None:
+    """Nothing that is asked for is dropped."""
+    words = (
+        "--only resnet18 --backend eager --speedup-ts --scale tiny --batch-size 3 -r 5 -n 9"
+        " --allocator stock --seed 4 -t 2 --timeout 60 --memory-limit 2G --spawn --no-skip"
+    )
+    plan = program.script(*words.split()).plan
+    (case,) = plan.cases
+    assert case.arms == ("baseline", "eager", "ts")
+    assert (case.scale, case.batch_size) == (Scale.TINY, 3)
+    assert plan.protocol == Protocol(
+        replicates=5,
+        calls=9,
+        allocator=Allocator.STOCK,
+        start_method=StartMethod.SPAWN,
+    )
+    assert (plan.timeout_s, plan.seed, plan.threads) == (60.0, 4, 2)
+    assert plan.no_skip
+    assert plan.memory_limit_bytes == 2 * 2**30
+
+
+def test_every_mode_reaches_the_plan(program: Program) -> None:
+    """What is run, and how exactly, is part of each case; correctness alone is one experiment."""
+    words = "--only resnet18 --training --bfloat16 --channels-last --accuracy --scale tiny"
+    plan = program.script(*words.split()).plan
+    (case,) = plan.cases
+    assert (case.mode, case.dtype, case.channels_last) == (Mode.TRAINING, Dtype.BFLOAT16, True)
+    assert case.batch_size is not None
+    assert case.batch_size >= 2
+    assert plan.experiments == ("accuracy",)
+    assert plan.protocol.replicates == 1
+
+
+@pytest.mark.parametrize(
+    ("suite", "words", "says"),
+    [
+        ("torchbench", "--speedup-ts --training", "freezes the model"),
+        ("torchbench", "--speedup-ts --amp", "can't hold autocast"),
+        ("torchbench", "--compile-optimizer", "goes with --training"),
+        ("torchbench", "--update-expected", "name it with --expect FILE"),
+        ("torchbench", "--expect none.csv", "--update-expected makes it"),
+        ("torchbench", "--find-batch-sizes --backend eager", "leave out --backend"),
+        ("torchbench", "--find-batch-sizes --batch-size 4", "leave out --batch-size"),
+        ("torchbench", "--find-batch-sizes --dynamic-shapes", "leave out --dynamic-shapes"),
+        ("torchbench", "--find-batch-sizes --accuracy", "leave out --accuracy"),
+        ("torchbench", "--find-batch-sizes -r 2", "leave out --replicates"),
+        ("torchbench", "--find-batch-sizes -n 2", "leave out --repeat"),
+        ("torchbench", "--find-batch-sizes --speedup-ts", "leave out --speedup-ts"),
+        ("torchbench", "--find-batch-sizes --compile-optimizer --training", "leave out --compile"),
+        ("torchbench", "--expect mine.py", "its columns must be"),
+        (None, "run mine.py --batch-size 4", "a takes no batch_size=NUMBER"),
+        (None, "run mine.py --dynamic-shapes", "no size of a can be varied"),
+        (None, "run mine.py --find-batch-sizes", "no size of a can be varied"),
+        (None, "run user", "dynamometer run FILE.py"),
+        (None, "run", "say what to run"),
+        (None, "run nowhere.py", "there is no file"),
+        (None, "run mine.py --scale tiny", "leave out --scale"),
+        (None, "run mine.py --torchbench-root .", "can't go with the suite user"),
+        (None, "run torchbench --all", "--all goes with the suite timm_models"),
+        (None, "run huggingface --torchbench-root .", "can't go with the suite huggingface"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    program: Program,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    suite: str | None,
+    words: str,
+    says: str,
+) -> None:
+    """A combination that no arm could run is refused before anything runs, with the reason."""
+    (tmp_path / "mine.py").write_text("def a(): ...\n")
+    assert cli.main(suite, words.split()) == 2
+    assert says in capsys.readouterr().err
+    assert program.executed == []
+
+
+@pytest.mark.parametrize(
+    ("words", "arms"),
+    [
+        ("--backend eager --backend inductor", ("eager", "inductor")),
+        ("--backend eager --backend eager", ("eager",)),
+        ("--speedup-ts", ("ts",)),
+        ("--backend ts", ("ts",)),
+        ("--backend ts --speedup-ts", ("ts",)),
+        ("--backend json:dumps", ("json:dumps",)),
+    ],
+)
+def test_arms(program: Program, words: str, arms: tuple[str, ...]) -> None:
+    """Arms come in the order they were named, each once."""
+    (case,) = program.script("--only", "resnet18", *words.split()).plan.cases
+    assert case.arms == ("baseline", *arms)
+
+
+def test_a_project_says_what_is_run(program: Program, tmp_path: Path) -> None:
+    """Its options come first, so that those typed win; the command recorded names them all."""
+    (tmp_path / "mine.py").write_text("def a(): ...\n")
+    table = '[tool.dynamometer]\nmodels = "mine.py"\nbackend = ["eager"]\nreplicates = 5\n'
+    (tmp_path / "pyproject.toml").write_text(table)
+    assert cli.main(None, ["run", "-r", "2"]) == 0
+    ((manifest, _, _),) = program.executed
+    assert [case.model for case in manifest.plan.cases] == ["a"]
+    assert manifest.plan.cases[0].arms == ("baseline", "eager")
+    assert manifest.plan.protocol.replicates == 2
+    path = tmp_path / "mine.py"
+    words = f"dynamometer run {path} --backend eager --replicates 5 -r 2"
+    assert manifest.command == words
+
+
+def test_quick_may_have_more_replicates(program: Program) -> None:
+    """`-r` wins over what `--quick` implies."""
+    assert program.script("--quick", "-r", "4").plan.protocol.replicates == 4
+
+
+def test_a_run_directory_is_made(program: Program, tmp_path: Path) -> None:
+    """The manifest is on disk before anything runs, and names the whole command line."""
+    words = ["--only", "resnet18", "--output-dir", "else where", "--csv-compat"]
+    assert cli.main("torchbench", words) == 0
+    ((manifest, directory, options),) = program.executed
+    assert directory == Path("else where") / manifest.run_id
+    assert store.read_manifest(tmp_path / directory) == manifest
+    script = str(Path("torchbench.py").resolve())
+    assert shlex.split(manifest.command) == [sys.executable, script, *words]
+    assert manifest.version == dynamometer.__version__
+    assert options["csv_compat"]
+
+
+def test_run_ids_differ(program: Program) -> None:
+    """Two runs of one second have a directory each, and sort by time."""
+    first, second = (program.script("--only", "resnet18").run_id for _ in range(2))
+    assert first != second
+    assert first[:8].isdigit()
+
+
+def test_the_command_runs_a_suite_like_its_script(program: Program) -> None:
+    """`dynamometer run torchbench` plans what `./torchbench.py` does, and says so."""
+    words = ["--only", "resnet18", "--scale", "tiny"]
+    by_script = program.script(*words)
+    assert cli.main(None, ["run", "torchbench", *words]) == 0
+    by_command = program.executed.pop()[0]
+    assert by_command.plan == by_script.plan
+    assert by_command.program == "dynamometer run torchbench"
+    assert by_command.command == "dynamometer run torchbench --only resnet18 --scale tiny"
+
+
+def test_a_bare_run_of_a_suite_is_quick(program: Program) -> None:
+    """The name of the suite alone asks for nothing in particular."""
+    assert cli.main(None, ["run", "torchbench"]) == 0
+    assert all(spec.quick for spec in program.executed.pop()[0].plan.models)
+
+
+def test_resume_goes_on_with_the_manifest(program: Program, tmp_path: Path) -> None:
+    """What a run was going to do is read from its directory."""
+    manifest = factories.manifest(environment=read_environment())
+    store.create(tmp_path / "run", manifest)
+    assert cli.main(None, ["resume", str(tmp_path / "run"), "--csv-compat"]) == 0
+    ((found, directory, options),) = program.executed
+    assert (found, directory) == (manifest, tmp_path / "run")
+    assert options["csv_compat"]
+
+
+def test_resume_elsewhere_is_refused(
+    program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run is of one environment: what differs is named, with exit code 4."""
+    environment = read_environment()
+    packages = {**environment.packages, "torch": "2.0.0"}
+    changed = msgspec.structs.replace(environment, packages=packages, load_1min=99.0)
+    store.create(tmp_path / "run", factories.manifest(environment=changed))
+    assert cli.main(None, ["resume", str(tmp_path / "run")]) == 4
+    error = capsys.readouterr().err
+    assert f"torch was 2.0.0, is {environment.packages['torch']}" in error
+    assert "load" not in error
+    assert program.executed == []
+
+
+def test_resume_of_no_run(program: Program, capsys: pytest.CaptureFixture[str]) -> None:
+    """A directory that holds no run is named, with exit code 3."""
+    assert cli.main(None, ["resume", "nowhere"]) == 3
+    assert "nowhere is not a run directory" in capsys.readouterr().err
+    assert program.executed == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["ls", "suites"], "torchbench"),
+        (["ls", "backends"], "inductor"),
+        (["ls", "models"], "resnet18"),
+        (["ls", "models", "torchbench"], "resnet18"),
+    ],
+    ids=" ".join,
+)
+def test_ls(capsys: pytest.CaptureFixture[str], words: list[str], expected: str) -> None:
+    """There is a name a line, of what can be asked for."""
+    assert cli.main(None, words) == 0
+    names = capsys.readouterr().out.splitlines()
+    assert expected in names
+    assert "baseline" not in names
+
+
+def test_ls_models_without_a_suite_lists_torchbench(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody need name the suite whose models are most asked for."""
+    assert cli.main(None, ["ls", "models"]) == 0
+    without = capsys.readouterr().out
+    assert cli.main(None, ["ls", "models", "torchbench"]) == 0
+    assert without == capsys.readouterr().out
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--version` says which this is."""
+    assert cli.main(None, ["--version"]) == 0
+    assert dynamometer.__version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(KeyboardInterrupt, 130), (store.StoreError("run/events.jsonl: no space"), 3)],
+    ids=repr,
+)
+def test_how_a_run_can_end(
+    program: Program,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    code: int,
+) -> None:
+    """Ctrl-C ends with 130 and a directory that fails with 3, neither with a traceback."""
+
+    def end(*words: object, **options: object) -> int:
+        raise error
+
+    monkeypatch.setattr(cli, "_execute", end)
+    assert cli.main("torchbench", ["--only", "resnet18"]) == code
+
+
+def test_options_say_what_they_do() -> None:
+    """Every option of a run has its help and its group."""
+    command = cli._script("torchbench")
+    for parameter in command.params:
+        assert getattr(parameter, "help", None), parameter.name
+        assert getattr(parameter, "group", None), parameter.name
+
+
+def test_the_known_flags_are_there() -> None:
+    """Flags that users of the original scripts know exist by the same name."""
+    flags = {flag for parameter in cli._script("torchbench").params for flag in parameter.opts}
+    assert {
+        "-k", "--filter", "-x", "--exclude", "--only", "-d", "-n", "--repeat", "-t", "--threads",
+        "--no-skip", "--quick", "--timeout", "--batch-size", "--partition-id", "--backend",
+        "--total-partitions", "--speedup-ts", "--list", "--scale", "-r", "--output-dir",
+    } <= flags  # fmt: skip

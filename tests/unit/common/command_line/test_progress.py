@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+
+from dynamometer.common.command_line.progress import ProgressLine, duration
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.values.records import Record
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59.4, "59 s"), (60, "1 min"), (150, "2 min"), (3599, "60 min"), (5400, "1.5 h")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    """Durations are rounded to what one wants to know."""
+    assert duration(seconds) == text
+
+
+def lines(capsys: pytest.CaptureFixture[str], records: Sequence[Record], estimate_s: float) -> str:
+    """Watch records go by, and give what was printed on standard error."""
+    with ProgressLine(len(records), estimate_s) as progress:
+        for record in records:
+            progress.case_started(record.case)
+            progress.record_made(record)
+            progress.case_ended(record.case)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err
+
+
+def test_one_plain_line_for_each_replicate(capsys: pytest.CaptureFixture[str]) -> None:
+    """Away from a terminal, progress is lines on standard error: which, how, how long, and left."""
+    failed = factories.failure(Status.OOM)
+    records = [
+        factories.record(factories.case("a"), seconds={"load": 1.0, "measure": 2.25}),
+        factories.record(factories.case("b"), replicate=1, outcome=failed),
+    ]
+    first, second = lines(capsys, records, 100.0).splitlines()
+    assert first == "[0/2 done] a replicate 0: pass in 3.2 s, about 2 min left"
+    assert second.startswith("[1/2 done] b replicate 1: oom in 3.0 s, about ")
+    assert "\x1b" not in first + second
+
+
+def test_names_are_not_taken_for_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    """A name in brackets is printed as it is, and a long line is not broken."""
+    name = "[bold]model[/bold]" + "x" * 200
+    (line,) = lines(capsys, [factories.record(factories.case(name))], 1.0).splitlines()
+    assert name in line
+
+
+def test_what_is_left_shrinks_to_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """The estimate counts at first; what has been seen takes over."""
+    records = [factories.record(factories.case(str(index))) for index in range(10)]
+    text = lines(capsys, records, 40.0)
+    left = [int(found) for found in re.findall(r"about (\d+) s left", text)]
+    assert len(left) == 10
+    assert left == sorted(left, reverse=True)
+    assert (left[0], left[-1]) == (40, 4)
+
+
+def test_a_run_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """No case needs no line."""
+    assert lines(capsys, [], 0.0) == ""

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import signal
+import time
+from typing import Literal
+
+import factories
+import pytest
+
+from dynamometer.common.execution.channel import Receiver
+from dynamometer.common.execution.deaths import arms_at_death, name_death
+from dynamometer.common.execution.process import Worker
+from dynamometer.common.interfaces.messages import Ended, Progress
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import Outcome, Stage, Status
+
+MACHINE_BYTES = 8 * 2**30
+
+
+def dead_worker(
+    wait_status: int | None,
+    *,
+    killed: Literal["timeout", "memory"] | None = None,
+    peak_bytes: int = 2**20,
+    progress: Progress | None = None,
+) -> Worker:
+    """Make a worker that ended without a report."""
+    return Worker(
+        pid=1234,
+        results=-1,
+        receiver=Receiver("token"),
+        started=time.monotonic(),
+        progress=progress,
+        killed=killed,
+        ending=None
+        if wait_status is None
+        else Ended(pid=1234, wait_status=wait_status, peak_bytes=peak_bytes),
+    )
+
+
+def name(worker: Worker) -> Outcome:
+    """Name a death under a timeout of 90 s."""
+    return name_death(worker, 90.0, MACHINE_BYTES)
+
+
+@pytest.mark.parametrize(
+    ("worker", "status", "reason"),
+    [
+        (dead_worker(signal.SIGTERM, killed="timeout"), Status.TIMEOUT, "killed after 90 s"),
+        (dead_worker(signal.SIGKILL, killed="memory"), Status.OOM, "over its memory limit"),
+        (dead_worker(None), Status.INFRA, "the worker template died"),
+        (dead_worker(3 << 8), Status.CRASH, "exited with code 3 and no result"),
+        (dead_worker(0), Status.CRASH, "exited with code 0 and no result"),
+        (dead_worker(signal.SIGSEGV), Status.CRASH, "killed by SIGSEGV"),
+        (dead_worker(signal.SIGABRT | 0x80), Status.CRASH, "killed by SIGABRT"),
+        (dead_worker(signal.SIGKILL), Status.CRASH, "killed by SIGKILL"),
+        (
+            dead_worker(signal.SIGKILL, peak_bytes=MACHINE_BYTES - 1),
+            Status.OOM,
+            "killed by the kernel, most likely for want of memory",
+        ),
+        (dead_worker(signal.SIGRTMIN + 6), Status.CRASH, "killed by"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_deaths_have_names(worker: Worker, status: Status, reason: str) -> None:
+    """Every way a worker can end without a report has its status and a reason."""
+    found = name(worker)
+    assert found.status is status
+    assert found.reason is not None
+    assert reason in found.reason
+
+
+def test_a_death_is_placed() -> None:
+    """The outcome says in which stage, and of which arm, the worker died."""
+    nowhere = name(dead_worker(signal.SIGSEGV))
+    assert nowhere.stage is Stage.WORKER
+    assert nowhere.reason == "killed by SIGSEGV at stage worker"
+    progress = Progress(stage=Stage.COMPILE, arm="inductor")
+    placed = name(dead_worker(signal.SIGSEGV, progress=progress))
+    assert placed.stage is Stage.COMPILE
+    assert placed.reason == "killed by SIGSEGV at stage compile of inductor"
+
+
+def test_the_arm_at_work_is_blamed() -> None:
+    """The others are skipped, with the name of the one that ended the process."""
+    case = factories.case(arms=(BASELINE, "inductor", "ts"))
+    worker = dead_worker(signal.SIGSEGV, progress=Progress(stage=Stage.COMPILE, arm="ts"))
+    outcome = name(worker)
+    results = {each.arm: each.outcome for each in arms_at_death(worker, case, outcome)}
+    assert list(results) == list(case.arms)
+    assert results["ts"] == outcome
+    for spared in (BASELINE, "inductor"):
+        assert results[spared].status is Status.SKIP
+        assert "ts ended the process (crash)" in (results[spared].reason or "")
+
+
+def test_all_arms_are_blamed_where_none_was_at_work() -> None:
+    """A death while loading or measuring is every arm's."""
+    worker = dead_worker(signal.SIGSEGV, progress=Progress(stage=Stage.LOAD, arm=None))
+    outcome = name(worker)
+    results = arms_at_death(worker, factories.case(), outcome)
+    assert {each.outcome for each in results} == {outcome}

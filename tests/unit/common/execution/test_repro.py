@@ -1,0 +1,121 @@
+"""The command in a record, read back by the very command line it is meant for."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import factories
+import pytest
+
+from dynamometer.common.command_line import cli
+from dynamometer.common.execution.repro import single_case_command
+from dynamometer.models.suites.tables import TableSuite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamometer.results.values.records import Manifest
+
+SKIPPED = next(spec.name for spec in TableSuite("torchbench").specs() if spec.is_never_run)
+
+
+@pytest.fixture
+def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], Manifest]:
+    """Plan what `./torchbench.py` with some words would run, and stop there."""
+    kept: list[Manifest] = []
+
+    def keep(manifest: Manifest, directory: Path, options: dict[str, Any]) -> int:
+        kept.append(manifest)
+        return 0
+
+    monkeypatch.setattr(cli, "_execute", keep)
+    monkeypatch.setattr("sys.argv", ["./torchbench.py"])
+    monkeypatch.chdir(tmp_path)
+
+    def plan(words: list[str]) -> Manifest:
+        assert cli.main("torchbench", words) == 0
+        return kept.pop()
+
+    return plan
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-k resnet",
+        "--only resnet18 --backend eager",
+        "--only resnet18 --backend eager --backend aot_eager --speedup-ts",
+        "--only resnet18 --speedup-ts",
+        "--only resnet18 --backend json:attribute",
+        "--only resnet18 --scale tiny",
+        "--only resnet18 --batch-size 3",
+        "--only resnet18 -r 7 -n 25 --seed 12",
+        "--only resnet18 --rigorous --target 0.005 --max-seconds 90",
+        "--only resnet18 --cold",
+        "--only resnet18 --warm -r 3",
+        "--only resnet18 -t 2 --timeout 12.5",
+        "--only resnet18 --timeout 1234567",
+        "--only resnet18 --allocator stock",
+        "--only resnet18 --spawn",
+        "--only resnet18 --dynamic-shapes",
+        "--only resnet18 --dynamic-shapes --scale tiny --batch-size 1",
+        "--only dlrm --dynamic-shapes --scale tiny",
+        "--only basic_gnn_gcn --dynamic-shapes",
+        "--only resnet18 --training --compile-optimizer",
+        "--only resnet18 --find-batch-sizes",
+        "--only resnet18 --training --bfloat16",
+        "--only resnet18 --training --scale tiny --batch-size 1",
+        "--only resnet18 --amp --channels-last",
+        "--only resnet18 --accuracy --float16",
+        "--only resnet18 --memory-limit 3G",
+        "--quick",
+        f"--only {SKIPPED} --no-skip",
+    ],
+)
+def test_the_command_repeats_the_case(planned: Callable[[list[str]], Manifest], words: str) -> None:
+    """Given to the program, a record's command plans the same case under the same protocol."""
+    manifest = planned(shlex.split(words))
+    case = manifest.plan.cases[0]
+    interpreter, script, *repeated = shlex.split(single_case_command(manifest, case))
+    assert interpreter == sys.executable
+    assert Path(script) == Path("torchbench.py").resolve()
+    again = planned(repeated).plan
+    assert again.cases == (case,)
+    assert again.models == (manifest.plan.spec_of(case),)
+    for name in (
+        "protocol", "timeout_s", "memory_limit_bytes", "seed", "threads", "experiments", "no_skip",
+    ):  # fmt: skip
+        assert getattr(again, name) == getattr(manifest.plan, name), name
+    assert again.skip_reason(case) == manifest.plan.skip_reason(case)
+
+
+@pytest.mark.parametrize("weights", ["--offline-weights", "--hub-weights"])
+def test_the_command_names_the_checkout_and_its_weights(
+    planned: Callable[[list[str]], Manifest], tmp_path: Path, weights: str
+) -> None:
+    """A case of a checkout is repeated with the same checkout and the same kind of weights."""
+    model = tmp_path / "checkout" / "torchbenchmark" / "models" / "alexnet"
+    model.mkdir(parents=True)
+    (model / "__init__.py").touch()
+    manifest = planned(["--torchbench-root", str(tmp_path / "checkout"), weights])
+    _, _, *repeated = shlex.split(single_case_command(manifest, manifest.plan.cases[0]))
+    assert str(tmp_path / "checkout") in repeated
+    assert weights in repeated
+
+
+def test_the_command_of_a_skipped_case_runs_it() -> None:
+    """Whoever wants to see why a model is skipped gets a command that tries it."""
+    plan = factories.plan(factories.model_spec("a", skipped="broken"))
+    command = single_case_command(factories.manifest(plan), plan.cases[0])
+    assert command.endswith("--no-skip")
+
+
+def test_the_command_starts_with_what_was_typed() -> None:
+    """A run of the `dynamometer` command is repeated by it, words kept apart as a shell needs."""
+    plan = factories.plan(factories.model_spec("a model"))
+    manifest = factories.manifest(plan, program="'/my dir/dynamometer' run timm")
+    command = single_case_command(manifest, plan.cases[0])
+    assert command.startswith("'/my dir/dynamometer' run timm --only 'a model' --backend inductor")

@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+from fakes import FakeExecutor, RecordingObserver, RecordingSink
+
+from dynamometer.common.execution.runner import Interrupt, Rest, run
+from dynamometer.results.store import store
+from dynamometer.results.values.cases import BASELINE, BATCH_SIZES, Protocol
+from dynamometer.results.values.records import Status, StopReason
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.records import Manifest, Record
+
+SPECS = tuple(factories.model_spec(name) for name in ("a", "b", "c"))
+
+
+def start(tmp_path: Path, manifest: Manifest) -> Path:
+    """Make the run directory."""
+    directory = tmp_path / "run"
+    store.create(directory, manifest)
+    return directory
+
+
+def go(
+    manifest: Manifest,
+    directory: Path,
+    executor: FakeExecutor,
+    sink: RecordingSink | None = None,
+    interrupt: Interrupt | None = None,
+    observer: RecordingObserver | None = None,
+) -> bool:
+    """Run with fakes all around."""
+    sinks = [sink] if sink else []
+    observer = observer or RecordingObserver()
+    with store.RunStore(directory) as events:
+        rest = Rest(manifest, store.read_records(directory))
+        return run(rest, events, executor, sinks, observer, interrupt or Interrupt())
+
+
+@pytest.fixture
+def manifest() -> Manifest:
+    """Three models, three replicates."""
+    return factories.manifest(factories.plan(*SPECS))
+
+
+def test_cases_take_turns(tmp_path: Path) -> None:
+    """Every round has one replicate of every case, in an order that differs from round to round."""
+    manifest = factories.manifest(factories.plan(*SPECS, replicates=6))
+    directory, executor = start(tmp_path, manifest), FakeExecutor()
+    assert go(manifest, directory, executor)
+    rounds = [executor.executed[each : each + 3] for each in range(0, 18, 3)]
+    for index, done in enumerate(rounds):
+        assert sorted(done) == [(name, index) for name in "abc"]
+    assert len({tuple(name for name, _ in done) for done in rounds}) > 1
+    assert [(r.case.model, r.replicate) for r in store.read_records(directory)] == executor.executed
+    assert sorted(executor.forgotten) == ["a", "b", "c"]
+
+
+def test_the_order_of_turns_is_the_plans(tmp_path: Path, manifest: Manifest) -> None:
+    """One seed gives one order, another gives another."""
+    orders = []
+    for index, seed in enumerate((0, 0, 1)):
+        again = factories.manifest(factories.plan(*SPECS, seed=seed))
+        executor = FakeExecutor()
+        assert go(again, start(tmp_path / str(index), again), executor)
+        orders.append(executor.executed)
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_groups_take_turns_one_after_the_other(tmp_path: Path) -> None:
+    """However many cases there are, what is kept for later replicates is kept of a few."""
+    specs = [factories.model_spec(f"m{index:02}") for index in range(20)]
+    manifest = factories.manifest(factories.plan(*specs, replicates=2))
+    executor = FakeExecutor()
+    assert go(manifest, start(tmp_path, manifest), executor)
+    order = [model for model, _ in executor.executed]
+    assert set(order[:16]) == {f"m{index:02}" for index in range(8)}
+    assert set(order[-8:]) == {f"m{index:02}" for index in range(16, 20)}
+
+
+def test_single_replicates_keep_the_plans_order(tmp_path: Path) -> None:
+    """Where there are no turns to take, nothing is shuffled."""
+    manifest = factories.manifest(factories.plan(*SPECS, replicates=1))
+    executor = FakeExecutor()
+    assert go(manifest, start(tmp_path, manifest), executor)
+    assert executor.executed == [(name, 0) for name in "abc"]
+
+
+def test_replicates_stop_when_the_speedup_is_known(tmp_path: Path) -> None:
+    """Between the least and the most, the width of the interval decides; the record says why."""
+    protocol = Protocol(replicates=2, most_replicates=6, target=0.05)
+    manifest = factories.manifest(factories.plan(SPECS[0], protocol=protocol))
+    directory = start(tmp_path, manifest)
+
+    class Precise(FakeExecutor):
+        def execute(self, case: Case, replicate: int) -> Record:
+            self.executed.append((case.model, replicate))
+            return factories.measured_record(case, replicate=replicate)
+
+    executor = Precise()
+    assert go(manifest, directory, executor)
+    assert executor.executed == [("a", 0), ("a", 1)]
+    assert [r.stopped for r in store.read_records(directory)] == [None, StopReason.TARGET]
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.PASS])
+def test_a_failure_stops_its_case_only(tmp_path: Path, manifest: Manifest, status: Status) -> None:
+    """A replicate that didn't pass is the last of its case; the other cases are whole."""
+    directory, executor = start(tmp_path, manifest), FakeExecutor({("b", 1): status})
+    assert go(manifest, directory, executor)
+    assert Counter(model for model, _ in executor.executed) == {"a": 3, "b": 2, "c": 3}
+
+
+def test_a_search_for_batch_sizes_goes_on_until_one_is_too_large(tmp_path: Path) -> None:
+    """A resumed one begins where it was left, and does not begin again once it is over."""
+    plan = factories.plan(*SPECS[:1], arms=(BASELINE,), experiments=(BATCH_SIZES,), replicates=9)
+    manifest = factories.manifest(plan)
+    directory = start(tmp_path, manifest)
+    outcomes = {("a", 0): Status.FAIL, ("a", 4): Status.OOM}
+    interrupt = Interrupt()
+
+    def stop(case: Case, replicate: int) -> None:
+        interrupt.requested = replicate == 2
+
+    assert not go(
+        manifest,
+        directory,
+        FakeExecutor(outcomes, before=stop, experiments=(BATCH_SIZES,)),
+        interrupt=interrupt,
+    )
+    executor = FakeExecutor(outcomes, experiments=(BATCH_SIZES,))
+    assert go(manifest, directory, executor)
+    assert executor.executed == [("a", 3), ("a", 4)]
+    again = FakeExecutor(outcomes, experiments=(BATCH_SIZES,))
+    assert go(manifest, directory, again)
+    assert again.executed == []
+
+
+def test_planned_cases_are_the_recorded_ones(tmp_path: Path, manifest: Manifest) -> None:
+    """Whatever happens, no case goes missing."""
+    directory = start(tmp_path, manifest)
+    outcomes = {("a", 0): Status.CRASH, ("b", 2): Status.TIMEOUT, ("c", 0): Status.SKIP}
+    assert go(manifest, directory, FakeExecutor(outcomes))
+    recorded = {record.case.id for record in store.read_records(directory)}
+    assert recorded == {case.id for case in manifest.plan.cases}
+
+
+def test_skip_tables_make_records_without_executing(tmp_path: Path) -> None:
+    """A skipped model has a record that says why for every arm, and a command that runs it."""
+    spec = factories.model_spec("a", skipped="needs CUDA")
+    manifest = factories.manifest(factories.plan(spec))
+    directory, executor = start(tmp_path, manifest), FakeExecutor()
+    assert go(manifest, directory, executor)
+    assert executor.executed == []
+    (record,) = store.read_records(directory)
+    assert record.outcome.status is Status.SKIP
+    assert record.outcome.reason == "needs CUDA"
+    assert [(each.arm, each.outcome) for each in record.arms] == [
+        (BASELINE, record.outcome),
+        ("inductor", record.outcome),
+    ]
+    assert "--no-skip" in record.command
+    assert (record.run_id, record.environment_id) == (manifest.run_id, manifest.environment.id)
+
+
+def test_resume_executes_exactly_what_is_missing(tmp_path: Path, manifest: Manifest) -> None:
+    """What a first sitting finished, failed or skipped is not run again; the rest is, once."""
+    directory = start(tmp_path, manifest)
+    interrupt = Interrupt()
+
+    first = FakeExecutor({("a", 1): Status.FAIL})
+
+    def stop_in_the_second_round(case: Case, replicate: int) -> None:
+        interrupt.requested = len(first.executed) == 4
+
+    first.before = stop_in_the_second_round
+    assert not go(manifest, directory, first, interrupt=interrupt)
+    second, sink = FakeExecutor({("a", 1): Status.FAIL}), RecordingSink()
+    assert go(manifest, directory, second, sink)
+    everything = [*first.executed, *second.executed]
+    assert Counter(everything) == Counter(
+        [("a", 0), ("a", 1), *((name, each) for name in "bc" for each in range(3))]
+    )
+    assert sorted(len(records) for records in sink.written) == [2, 3, 3]
+    third = FakeExecutor()
+    assert go(manifest, directory, third)
+    assert third.executed == []
+
+
+def test_resume_fills_a_gap(manifest: Manifest) -> None:
+    """Pending replicates go by number, not by count."""
+    case = manifest.plan.cases[0]
+    records = [factories.record(case, replicate=each) for each in (0, 2)]
+    assert Rest(manifest, records).replicates(case) == [1]
+    assert Rest(manifest, []).replicates(case) == [0, 1, 2]
+    assert Rest(manifest, []).cases == manifest.plan.cases
+
+
+def test_nothing_is_pending_after_a_failure(manifest: Manifest) -> None:
+    """A failure is an outcome, not something to try again."""
+    case, *others = manifest.plan.cases
+    rest = Rest(manifest, [factories.record(case, outcome=factories.failure())])
+    assert rest.replicates(case) == []
+    assert rest.cases == tuple(others)
+
+
+def test_an_interrupt_stops_before_the_next_replicate(tmp_path: Path, manifest: Manifest) -> None:
+    """The replicate at work is finished and kept; the unfinished case reaches no sink."""
+    directory, interrupt, sink = start(tmp_path, manifest), Interrupt(), RecordingSink()
+
+    def ask(case: Case, replicate: int) -> None:
+        interrupt.requested = replicate == 2
+
+    executor = FakeExecutor(before=ask)
+    assert not go(manifest, directory, executor, sink, interrupt)
+    model, replicate = executor.executed[-1]
+    assert (len(executor.executed), replicate) == (7, 2)
+    assert store.read_records(directory)[-1].replicate == 2
+    assert [records[0].case.model for records in sink.written] == [model]
+
+
+def test_an_interrupt_after_the_last_replicate_is_too_late(tmp_path: Path) -> None:
+    """When all is done, it is done."""
+    manifest = factories.manifest(factories.plan(replicates=1))
+    directory, interrupt, sink = start(tmp_path, manifest), Interrupt(), RecordingSink()
+
+    def ask(case: Case, replicate: int) -> None:
+        interrupt.requested = True
+
+    assert go(manifest, directory, FakeExecutor(before=ask), sink, interrupt)
+    assert len(sink.written) == 1
+
+
+def test_records_are_on_disk_before_sinks_see_them(tmp_path: Path, manifest: Manifest) -> None:
+    """A sink that fails loses nothing."""
+    directory = start(tmp_path, manifest)
+    seen = []
+
+    def look(records: Sequence[Record]) -> None:
+        seen.append(all(record in store.read_records(directory) for record in records))
+
+    assert go(manifest, directory, FakeExecutor(), RecordingSink(at_write=look))
+    assert seen == [True, True, True]
+
+
+def test_a_record_is_on_disk_before_the_observer_sees_it(
+    tmp_path: Path, manifest: Manifest
+) -> None:
+    """What progress shows as done is done."""
+    directory = start(tmp_path, manifest)
+    on_disk: list[int] = []
+
+    class Reader(RecordingObserver):
+        def record_made(self, record: Record) -> None:
+            super().record_made(record)
+            on_disk.append(len(store.read_records(directory)))
+
+    assert go(manifest, directory, FakeExecutor(), observer=Reader())
+    assert on_disk == list(range(1, 10))
+
+
+def test_the_observer_sees_a_run_go_by(tmp_path: Path) -> None:
+    """Start, each replicate and end of every case are noticed, in order."""
+    manifest = factories.manifest(factories.plan(*SPECS[:2], replicates=2))
+    observer = RecordingObserver()
+    executor = FakeExecutor({("a", 0): Status.FAIL})
+    assert go(manifest, start(tmp_path, manifest), executor, observer=observer)
+    of = {name: [event for event, model in observer.events if model == name] for name in "ab"}
+    assert of == {
+        "a": ["started", "record 0", "ended"],
+        "b": ["started", "record 0", "started", "record 1", "ended"],
+    }
+
+
+def test_a_harness_fault_keeps_what_was_recorded(tmp_path: Path, manifest: Manifest) -> None:
+    """An exception of the executor ends the run, not the records before it."""
+    directory, executor = start(tmp_path, manifest), FakeExecutor()
+
+    def fault(case: Case, replicate: int) -> None:
+        if len(executor.executed) == 3:
+            msg = "no more processes"
+            raise OSError(msg)
+
+    executor.before = fault
+    with pytest.raises(OSError, match="no more processes"):
+        go(manifest, directory, executor)
+    assert len(store.read_records(directory)) == 3
+    assert go(manifest, directory, FakeExecutor())
+
+
+def test_two_runs_of_one_directory_exclude_each_other(tmp_path: Path, manifest: Manifest) -> None:
+    """A second run of the same directory is refused before it executes anything."""
+    directory, executor = start(tmp_path, manifest), FakeExecutor()
+    with store.RunStore(directory), pytest.raises(store.StoreError, match="another process"):
+        go(manifest, directory, executor)
+    assert executor.executed == []
+
+
+def test_ctrl_c_once_asks_and_twice_stops() -> None:
+    """The first SIGINT is noted, the second raised; afterwards SIGINT is what it was before."""
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupt() as interrupt:
+        assert not interrupt.requested
+        signal.raise_signal(signal.SIGINT)
+        assert interrupt.requested
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before

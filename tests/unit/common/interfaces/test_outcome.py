@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import inspect
+
+import hand_built
+import msgspec
+import pytest
+import torch
+
+from dynamometer.common.interfaces.messages import Progress
+from dynamometer.common.interfaces.outcome import (
+    NondeterministicError,
+    SkippedError,
+    WrongResultError,
+    attempt,
+    classify,
+    worst,
+)
+from dynamometer.common.studies.experiment import StageClock
+from dynamometer.dynamo.backends.backends import DynamoBackend
+from dynamometer.results.values.records import PASSED, Outcome, Stage, Status
+
+
+class OutOfMemoryError(RuntimeError):
+    """What torch calls its own, which can't be imported here."""
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    """Raise one error from another."""
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "stage", "status", "reason"),
+    [
+        (SkippedError("needs timm"), Stage.LOAD, Status.SKIP, "needs timm"),
+        (WrongResultError("output: 1"), Stage.COMPARE, Status.FAIL_ACCURACY, "output: 1"),
+        (NondeterministicError("output"), Stage.EAGER, Status.NONDETERMINISTIC, "output"),
+        (MemoryError(), Stage.RUN, Status.OOM, "MemoryError"),
+        (OutOfMemoryError("CUDA"), Stage.RUN, Status.OOM, "OutOfMemoryError: CUDA"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
+            Stage.COMPILE,
+            Status.OOM,
+            "RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried",
+        ),
+        (
+            caused(RuntimeError("backend failed"), MemoryError()),
+            Stage.COMPILE,
+            Status.OOM,
+            "RuntimeError: backend failed",
+        ),
+        (ValueError("out of memory"), Stage.RUN, Status.FAIL, "ValueError: out of memory"),
+        (NotImplementedError("cuda only"), Stage.LOAD, Status.SKIP, "NotImplementedError: cuda on"),
+        (NotImplementedError("op"), Stage.COMPILE, Status.FAIL, "NotImplementedError: op"),
+        (RuntimeError("first\nsecond"), Stage.RUN, Status.FAIL, "RuntimeError: first"),
+        (RuntimeError("\n\n  first\nsecond"), Stage.RUN, Status.FAIL, "RuntimeError: first"),
+        (AssertionError(), Stage.RUN, Status.FAIL, "AssertionError"),
+        (SystemExit(3), Stage.RUN, Status.FAIL, "SystemExit: 3"),
+        (KeyboardInterrupt(), Stage.RUN, Status.FAIL, "KeyboardInterrupt"),
+    ],
+    ids=repr,
+)
+def test_what_an_exception_means(
+    error: BaseException, stage: Stage, status: Status, reason: str
+) -> None:
+    """Every kind of exception has its status, with the stage and one line of reason."""
+    found = classify(error, stage)
+    assert (found.status, found.stage) == (status, stage)
+    assert found.reason is not None
+    assert found.reason.startswith(reason)
+    assert "\n" not in found.reason
+
+
+def test_a_failure_keeps_its_traceback() -> None:
+    """The evidence names the line that raised; of a long one the end is kept."""
+
+    def faulty() -> None:
+        msg = "here" + "." * 20_000
+        raise RuntimeError(msg)
+
+    found = attempt(StageClock(lambda progress: None), faulty)
+    assert isinstance(found, Outcome)
+    assert found.detail is not None
+    assert found.detail.endswith("...\n")
+    assert len(found.detail) <= 8_000
+    short = attempt(StageClock(lambda progress: None), [].pop)
+    assert isinstance(short, Outcome)
+    assert short.detail is not None
+    assert "IndexError" in short.detail
+
+
+class UnprintableError(Exception):
+    """An exception whose text can't be had."""
+
+    def __str__(self) -> str:
+        msg = "no text"
+        raise RuntimeError(msg)
+
+
+def test_an_exception_without_text_is_a_failure() -> None:
+    """A model's exception whose `__str__` raises is data like any other."""
+
+    def faulty() -> None:
+        raise UnprintableError
+
+    found = attempt(StageClock(lambda progress: None), faulty)
+    assert isinstance(found, Outcome)
+    assert found.status is Status.FAIL
+    assert "UnprintableError" in (found.reason or "")
+
+
+def test_a_circle_of_causes_is_a_failure() -> None:
+    """Causes that a model tied into a circle are not followed for ever."""
+    first, second = RuntimeError("first"), RuntimeError("second")
+    first.__cause__, second.__cause__ = second, first
+    assert classify(first, Stage.RUN).status is Status.FAIL
+
+
+def test_any_text_can_be_sent() -> None:
+    """A reason that UTF-8 can't hold, such as the name of a file, still reaches the parent."""
+    found = classify(RuntimeError("no file \udcff"), Stage.LOAD)
+    assert b"no file" in msgspec.json.encode(found)
+
+
+def test_a_success_is_passed_on() -> None:
+    """What the action gives is what comes back."""
+    assert attempt(StageClock(lambda progress: None), lambda: 42) == 42
+
+
+def test_what_dynamo_could_not_trace_is_named_with_its_line_and_a_hint() -> None:
+    """The line was traced, not run, so it is in the message alone."""
+    backend = DynamoBackend("eager", full_graph=True)
+    with pytest.raises(Exception, match="branching") as caught, torch.no_grad():
+        backend.compile(hand_built.Branches(), (), {})(torch.ones(2, 4))
+    reason = classify(caught.value, Stage.COMPILE).reason
+    assert reason is not None
+    source, start = inspect.getsourcelines(hand_built.Branches)
+    line = start + next(index for index, text in enumerate(source) if "ends a graph" in text)
+    assert reason.startswith("Unsupported: Data-dependent branching (hand_built.py:")
+    assert f"(hand_built.py:{line}). For the common pattern" in reason
+    torch._dynamo.reset()
+
+
+def test_a_failure_is_placed_by_the_stage_clock() -> None:
+    """The stage is the one that was entered last; before any it is the worker's."""
+    said: list[Progress] = []
+    stages = StageClock(said.append)
+
+    def faulty() -> None:
+        with stages.at(Stage.LOAD), stages.at(Stage.COMPILE, "inductor"):
+            raise RuntimeError
+
+    before = attempt(stages, lambda: 1 / 0)
+    assert isinstance(before, Outcome)
+    assert before.stage is Stage.WORKER
+    during = attempt(stages, faulty)
+    assert isinstance(during, Outcome)
+    assert during.stage is Stage.COMPILE
+    assert said == [
+        Progress(stage=Stage.LOAD, arm=None),
+        Progress(stage=Stage.COMPILE, arm="inductor"),
+    ]
+
+
+def test_the_stage_clock_adds_up() -> None:
+    """Every stage that was entered has its seconds, failed or not."""
+    stages = StageClock(lambda progress: None)
+    for _ in range(2):
+        with stages.at(Stage.RUN):
+            pass
+    once = stages.seconds[Stage.RUN]
+    with stages.at(Stage.RUN):
+        pass
+    assert stages.seconds[Stage.RUN] >= once >= 0
+    assert set(stages.seconds) == {Stage.RUN}
+
+
+def test_the_worst_of_several_outcomes() -> None:
+    """The gravest wins, and of equals the first."""
+    skip = Outcome(status=Status.SKIP)
+    first, second = (Outcome(status=Status.FAIL, reason=text) for text in "ab")
+    assert worst([PASSED]) == PASSED
+    assert worst([PASSED, skip]) == skip
+    assert worst([skip, first, second, PASSED]) is first
+
+
+def test_every_status_has_its_gravity() -> None:
+    """No status is left out of the order; a pass is the lightest."""
+    outcomes = [Outcome(status=status) for status in Status]
+    assert worst(outcomes).status is Status.INFRA
+    for outcome in outcomes:
+        assert worst([PASSED, outcome]) == outcome

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from dynamometer.common.errors import UnfitEnvironmentError
+from dynamometer.common.machine import environment
+from dynamometer.common.machine.environment import memory_bytes, read_environment, require_device
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_the_environment_is_that_of_this_process() -> None:
+    """Processors, memory, versions and Python are what this process sees."""
+    found = read_environment()
+    assert found.cpus == len(os.sched_getaffinity(0))
+    assert 2**28 < found.memory_bytes == memory_bytes()
+    assert found.python == ".".join(map(str, sys.version_info[:3]))
+    assert {"torch", "dynamometer"} <= set(found.packages)
+    assert found.os.startswith("Linux ")
+    assert found.cpu
+    assert len(found.id) == 12
+
+
+def test_the_load_is_no_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runs on one machine have one environment, however busy it was."""
+    ids = set()
+    for load in (0.0, 63.5):
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
+        found = read_environment()
+        assert found.load_1min == load
+        ids.add(found.id)
+    assert len(ids) == 1
+
+
+def test_variables_that_change_timings_are_part_of_the_identity(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread count set outside makes another environment; an unknown variable doesn't."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    before = read_environment()
+    monkeypatch.setenv("SOMETHING_ELSE", "1")
+    assert read_environment().id == before.id
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    after = read_environment()
+    assert after.variables["OMP_NUM_THREADS"] == "3"
+    assert "OMP_NUM_THREADS" not in before.variables
+    assert after.id != before.id
+
+
+def test_the_commit_is_that_of_the_checkout() -> None:
+    """Run from a checkout, the environment names its commit; otherwise none."""
+    found = read_environment().git
+    assert found is None or len(found.removesuffix("-dirty")) == 12
+
+
+def test_an_installed_package_has_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a repository around the code there is no commit to name."""
+    monkeypatch.setattr(environment, "__file__", str(tmp_path / "common" / "machine" / "environment.py"))
+    assert read_environment().git is None
+
+
+def test_a_cpu_is_always_there() -> None:
+    """The host needs no driver."""
+    require_device("cpu")
+
+
+def test_a_missing_gpu_is_named() -> None:
+    """Without a CUDA device the message says what is missing and what to do instead."""
+    code = (
+        "from dynamometer.common.machine.environment import require_device as r\n"
+        "try: r('cuda')\n"
+        "except Exception as e: print(type(e).__name__, e)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for words in (UnfitEnvironmentError.__name__, "libcuda.so.1", "-d cpu", "nvidia-smi"):
+        assert words in done.stdout
+
+
+def test_a_package_without_a_version_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that an uninstalled package left behind has metadata, but nothing in it."""
+    real = importlib.metadata.version
+    leftover = "timm"
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda name: None if name == leftover else real(name)
+    )
+    packages = read_environment().packages
+    assert leftover not in packages
+    assert packages["numpy"] == real("numpy")

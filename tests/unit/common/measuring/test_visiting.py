@@ -1,0 +1,45 @@
+"""How a worker goes about its arms, as far as that needs no model."""
+
+from __future__ import annotations
+
+import random
+import time
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from dynamometer.common.measuring.threads import ArmThreads
+from dynamometer.common.measuring.visiting import pad_heap, visit_in_turn
+from dynamometer.results.values.cases import Protocol
+
+NO_SUCH_THREADS = frozenset({2**30}), frozenset({2**30 + 1})
+
+
+@pytest.mark.parametrize("processors", [2, 3])
+def test_arms_whose_threads_do_not_fit_have_longer_visits(processors: int) -> None:
+    """With rests before; as many processors as they need together change that."""
+    device = SimpleNamespace(synchronize=lambda: None, is_disturbed=lambda: False)
+    context = cast("Any", SimpleNamespace(device=device))
+    calls = {arm: lambda: time.sleep(0.001) for arm in "ab"}
+    blocks = visit_in_turn(
+        context,
+        calls,
+        dict.fromkeys(calls, 0.001),
+        ArmThreads(dict(zip(calls, NO_SUCH_THREADS, strict=True)), processors),
+        Protocol(min_blocks=2, max_blocks=2),
+        random.Random(0),
+    )
+    assert blocks.rested is (processors == 2)
+    for visit in blocks.visits:
+        counted_s = visit.calls * sum(visit.samples_s) / len(visit.samples_s)
+        assert counted_s >= (0.030 if blocks.rested else 0.008)
+
+
+def test_no_two_replicates_have_the_same_heap() -> None:
+    """What is put before an arm varies in number and in size."""
+    padding = [pad_heap(random.Random(seed)) for seed in range(20)]
+    assert len({len(each) for each in padding}) > 10
+    sizes = [len(block) for each in padding for block in each]
+    assert min(sizes) < 4_096
+    assert max(sizes) > 32_768

@@ -1,0 +1,120 @@
+"""What is learnt from earlier runs, from which, and from a run itself."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+
+from dynamometer.common.planning.spreads import known_spread
+from dynamometer.results.statistics.spreads import shared, with_spread
+from dynamometer.results.statistics.summary import CaseSummary, summarize_case
+from dynamometer.results.store import store
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import ASSUMED_SPREAD, Spread
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLAN = factories.plan(experiments=("speedup",))
+
+
+def add_run(runs: Path, name: str, models: int, shift: float, **environment: object) -> None:
+    """Add a run of some models, each of three replicates that differ by a share."""
+    manifest = factories.manifest(PLAN, environment=factories.environment(**environment))
+    store.create(runs / name, manifest)
+    with store.RunStore(runs / name) as events:
+        for model in range(models):
+            case = factories.case(f"m{model}")
+            for replicate in range(3):
+                seconds = {BASELINE: 0.010, "inductor": 0.008 * (1 + shift * replicate)}
+                events.append(factories.measured_record(case, replicate=replicate, seconds=seconds))
+
+
+def known(runs: Path) -> Spread:
+    """Give what is assumed of a run that is about to begin."""
+    return known_spread(PLAN, factories.environment(), runs)
+
+
+def test_nothing_is_known_at_first(tmp_path: Path) -> None:
+    """Nor from runs on another machine."""
+    assert known(tmp_path) == ASSUMED_SPREAD
+    add_run(tmp_path, "1", 60, 0.05, cpu="Another CPU")
+    assert known(tmp_path) == ASSUMED_SPREAD
+
+
+def test_runs_that_teach_little_take_no_place(tmp_path: Path) -> None:
+    """However many came after one that taught much, interrupted ones among them."""
+    add_run(tmp_path, "1", 60, 0.05)
+    taught = known(tmp_path)
+    assert taught.sd_log == pytest.approx(0.05, rel=0.5)
+    for later in range(2, 10):
+        add_run(tmp_path, str(later), later % 2, 0.05)
+    assert known(tmp_path).sd_log == pytest.approx(taught.sd_log, rel=0.1)
+    assert known(tmp_path).df > 8
+
+
+def test_the_newest_come_first(tmp_path: Path) -> None:
+    """What a machine was like before they have taught enough counts no more."""
+    add_run(tmp_path, "1", 60, 0.2)
+    add_run(tmp_path, "2", 60, 0.01)
+    assert known(tmp_path).sd_log == pytest.approx(0.01, rel=0.5)
+
+
+def run_of(models: int, sd: float, rng: random.Random, spread: Spread) -> list[CaseSummary]:
+    """Make a run of identical arms, three processes each, whose log speedups differ so much."""
+    return [
+        summarize_case(
+            [
+                with_spread(
+                    factories.measured_record(
+                        factories.case(f"m{model}"),
+                        replicate=replicate,
+                        seconds={BASELINE: 0.010, "inductor": 0.010 * math.exp(rng.gauss(0.0, sd))},
+                    ),
+                    spread,
+                )
+                for replicate in range(3)
+            ]
+        )
+        for model in range(models)
+    ]
+
+
+def alarms(cases: list[CaseSummary]) -> list[bool]:
+    """Say of each case whether its arms are called different."""
+    return [arm.speedup is not None and arm.speedup.p_value < 0.05
+            for case in cases for arm in case.arms]  # fmt: skip
+
+
+def test_a_first_run_learns_from_itself() -> None:
+    """Where processes differ by twice what is assumed, few identical arms are called different."""
+    rng = random.Random(0)
+    runs = [run_of(12, 2 * ASSUMED_SPREAD.sd_log, rng, ASSUMED_SPREAD) for _ in range(30)]
+    before = [each for run in runs for each in alarms(run)]
+    after = [each for run in runs for each in alarms(shared(run))]
+    assert statistics.fmean(before) > 0.08
+    assert statistics.fmean(after) < 0.06
+
+
+def test_what_is_known_or_alone_stays() -> None:
+    """Where earlier runs have taught, or there is no other case, nothing changes."""
+    rng = random.Random(0)
+    known = run_of(3, 0.05, rng, Spread(sd_log=0.004, df=11.0))
+    assert shared(known) == known
+    alone = run_of(1, 0.05, rng, ASSUMED_SPREAD)
+    assert shared(alone) == alone
+    assert shared([]) == []
+
+
+def test_a_case_is_not_its_own_teacher() -> None:
+    """One that varies more than all others makes theirs count for less, not its own."""
+    rng = random.Random(0)
+    wild, *calm = [*run_of(1, 0.3, rng, ASSUMED_SPREAD), *run_of(5, 0.006, rng, ASSUMED_SPREAD)]
+    own, *others = [case.records[0].spread for case in shared([wild, *calm])]
+    assert own.df > 2 * max(each.df for each in others)
+    assert own.sd_log < 0.012

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+
+from dynamometer.results.reports.console import Console
+from dynamometer.results.reports.csv_sink import CsvFiles
+from dynamometer.results.statistics.batch_sizes import Throughput, is_over, summarize_search
+from dynamometer.results.values.cases import BATCH_SIZES
+from dynamometer.results.values.records import Outcome, Record, Stage, Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CASE = factories.case(arms=("baseline",))
+TOO_MUCH = Outcome(status=Status.OOM, stage=Stage.EAGER, reason="MemoryError: 9 GiB")
+
+
+def search() -> list[Record]:
+    """Give a search that ends at four, where two was faster per sample."""
+    ran = [
+        factories.record(
+            CASE,
+            replicate=exponent,
+            experiments=(BATCH_SIZES,),
+            measurements=(
+                factories.measurement("batch_size", samples=(float(2**exponent),), unit="1"),
+                factories.measurement("latency", samples=(seconds, seconds)),
+            ),
+        )
+        for exponent, seconds in enumerate((1.0, 1.0, 4.0))
+    ]
+    end = factories.record(CASE, replicate=3, experiments=(BATCH_SIZES,), outcome=TOO_MUCH)
+    return [*ran, end]
+
+
+def test_a_search() -> None:
+    """The largest that ran, the fastest of them, and what became of the next."""
+    found = summarize_search(search())
+    assert found.largest == Throughput(4, 1.0)
+    assert found.fastest == Throughput(2, 2.0)
+    assert found.end == TOO_MUCH
+
+
+@pytest.mark.parametrize(
+    ("statuses", "over"),
+    [
+        ([], False),
+        ([Status.PASS, Status.PASS], False),
+        ([Status.PASS, Status.FAIL], True),
+        ([Status.FAIL], False),
+        ([Status.FAIL, Status.PASS], False),
+        ([Status.FAIL, Status.PASS, Status.CRASH], True),
+        ([Status.FAIL, Status.OOM], True),
+        ([Status.SKIP], True),
+        ([Status.FAIL] * 10, True),
+    ],
+)
+def test_when_a_search_is_over(statuses: list[Status], *, over: bool) -> None:
+    """What a larger batch can't mend ends it, and so does any failure after a pass."""
+    records = [
+        factories.record(
+            CASE,
+            replicate=index,
+            outcome=Outcome(status=status),
+            measurements=(factories.measurement(),),
+        )
+        for index, status in enumerate(statuses)
+    ]
+    assert is_over(records) is over
+
+
+def test_a_search_ends_at_slow_steps() -> None:
+    """The size that was slow ran, and counts."""
+    records = search()[:1]
+    assert not is_over(records)
+    slow = tuple(
+        factories.measurement(each.metric, samples=(11.0,)) if each.metric == "latency" else each
+        for each in records[0].measurements
+    )
+    records = [factories.record(CASE, experiments=(BATCH_SIZES,), measurements=slow)]
+    assert is_over(records)
+    found = summarize_search(records)
+    assert found.largest is not None
+    assert found.largest.batch_size == 1
+    assert found.end.reason == "a step takes 11 s, and the search goes to 10"
+
+
+def test_a_search_that_found_nothing() -> None:
+    """Not even one sample fits."""
+    found = summarize_search(search()[-1:])
+    assert (found.largest, found.fastest, found.end) == (None, None, TOO_MUCH)
+
+
+def test_how_it_is_shown(tmp_path: Path) -> None:
+    """On the console in a line, in the CSV in a row."""
+    stream = io.StringIO()
+    Console(stream).write(search())
+    line = (
+        "batch size 4 (1 samples/s); fastest 2 (2 samples/s); then OOM (eager) MemoryError: 9 GiB"
+    )
+    assert line in stream.getvalue()
+    files = CsvFiles(tmp_path)
+    files.write(search())
+    files.close()
+    (path,) = files.paths
+    assert path.name == "baseline_torchbench_float32_inference_cpu_batch_sizes.csv"
+    header, row = path.read_text().splitlines()
+    assert header.startswith("dev,name,batch_size,samples_per_s,fastest_batch_size")
+    assert row == "cpu,alexnet,4,1,2,2,oom,MemoryError: 9 GiB,full"

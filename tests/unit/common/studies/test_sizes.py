@@ -1,0 +1,350 @@
+"""Inputs whose sizes change from call to call: what Dynamo makes of them, and what is reported."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+import factories
+import msgspec
+import pytest
+import torch
+
+from dynamometer.common.command_line import cli
+from dynamometer.dynamo import state
+from dynamometer.dynamo.capture import sizes
+from dynamometer.results.reports import sizes_report
+from dynamometer.results.values.cases import BASELINE, SIZES, Mode, Symbols
+from dynamometer.results.values.records import PASSED, Absence, ArmResult, CaptureStats
+from dynamometer.results.values.sizes import STATIC, SizeSweep, metric_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from dynamometer.results.values.records import Record
+
+NAMES = ("four", "five", "six")
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Leave nothing compiled to other tests."""
+    yield
+    state.forget_compiled()
+
+
+def sine(x: torch.Tensor) -> torch.Tensor:
+    """Be right for every size."""
+    return x.sin() + x.shape[0]
+
+
+def counts(x: torch.Tensor) -> torch.Tensor:
+    """Need one graph for each size."""
+    total = x.sum()
+    for index in range(x.shape[0]):  # makes it a number
+        total = total + index
+    return total
+
+
+def chooses(x: torch.Tensor) -> torch.Tensor:
+    """Ask for no number, but for a bound."""
+    return x.sin() if x.shape[0] > 3 else x.cos()
+
+
+def calls() -> list[sizes.Call]:
+    """Make inputs of three sizes."""
+    return [((torch.ones(size, 3),), {}) for size in (4, 5, 6)]
+
+
+def observe(function: object, *, dynamic: bool) -> SizeSweep:
+    """Call a function at each size."""
+    with state.running(Mode.INFERENCE, None, dynamic=dynamic):
+        return sizes.observe(function, calls(), NAMES)  # type: ignore[arg-type]  # a function
+
+
+def test_symbols_from_the_start_need_one_compilation() -> None:
+    """All sizes are symbols, and the guards that are left speak of them."""
+    found = observe(sine, dynamic=True)
+    assert (found.sizes, found.frames, found.recompiles) == (NAMES, 1, ())
+    assert found.specializations == ()
+    assert all("x.size()" in guard or "x.stride()" in guard for guard in found.guards)
+
+
+def test_a_bound_on_a_size_is_a_guard() -> None:
+    """All three sizes are beyond it."""
+    found = observe(chooses, dynamic=True)
+    assert found.frames == 1
+    assert "4 <= x.size()[0]" in found.guards
+
+
+def test_untold_a_size_is_a_symbol_once_it_has_changed() -> None:
+    """The second call compiles again, the third does not."""
+    found = observe(sine, dynamic=False)
+    assert (found.frames, len(found.recompiles)) == (2, 1)
+
+
+def test_a_size_that_is_made_a_number_names_the_line() -> None:
+    """Each size is compiled by itself."""
+    found = observe(counts, dynamic=True)
+    assert found.frames == 3
+    assert len(found.recompiles) == 2
+    assert {each.number for each in found.specializations} == {4, 5, 6}
+    for each in found.specializations:
+        assert each.size == "x.size()[0]"
+        assert each.function == "counts"
+        assert "range(x.shape[0])" in (each.code or "")
+
+
+def test_marked_sizes_are_those_that_differ() -> None:
+    """The others are numbers."""
+    given = calls()
+    sizes.mark_varying(given)
+    with state.running(Mode.INFERENCE, None):
+        found = sizes.observe(sine, given, NAMES)
+    assert (found.frames, found.recompiles) == (1, ())
+
+
+def sweep_records(replicates: int = 3) -> list[Record]:
+    """Make a sweep of two sizes: 2x over eager at both, and 0.8x over what is for it alone."""
+    case = msgspec.structs.replace(
+        factories.case("resnet18", (BASELINE, "inductor")), dynamic=True, symbols=Symbols.NONE
+    )
+    found = SizeSweep(
+        sizes=("batch size 8", "batch size 7"), frames=2, recompiles=(), guards=(),
+        specializations=(),
+    )  # fmt: skip
+    latencies = {BASELINE: 0.010, "inductor": 0.005, STATIC: 0.004}
+    measurements = tuple(
+        factories.measurement(
+            metric_at(index), arm, (seconds,) * 8, tuple(range(8 * index, 8 * index + 8))
+        )
+        for index in range(2)
+        for arm, seconds in latencies.items()
+    )
+    return [
+        factories.record(
+            case, replicate=each, measurements=measurements, sizes=found, experiments=(SIZES,)
+        )
+        for each in range(replicates)
+    ]
+
+
+def test_each_size_has_its_own_ratios() -> None:
+    """Against eager and against what was compiled for it alone."""
+    found = sizes_report.summarize_sweep(sweep_records())
+    assert [each.size for each in found.sizes] == ["batch size 8", "batch size 7"]
+    for each in found.sizes:
+        assert each.over_eager.value == pytest.approx(2.0)
+        assert each.over_static is not None
+        assert each.over_static.value == pytest.approx(0.8)
+        assert (each.eager_s, each.compiled_s, each.static_s) == (0.010, 0.005, 0.004)
+    assert len(sizes_report.rows(found)) == 2
+    assert "2.000x" in sizes_report.lines(found)[1]
+
+
+def test_a_size_something_else_disturbed_is_marked() -> None:
+    """It keeps its figures; where calm blocks are left, these are of them alone."""
+    slow = [0.020] * 3 + [0.010] * 5
+    records = [
+        msgspec.structs.replace(
+            record,
+            disturbed_blocks=(0, 1, 2, 8, 9, 10, 11, 12),
+            measurements=tuple(
+                msgspec.structs.replace(each, samples=tuple(slow))
+                if each.arm == BASELINE and each.metric == metric_at(0)
+                else each
+                for each in record.measurements
+            ),
+        )
+        for record in sweep_records()
+    ]
+    found = sizes_report.summarize_sweep(records)
+    assert [each.disturbed for each in found.sizes] == [False, True]
+    assert [each.over_eager.value for each in found.sizes] == [pytest.approx(2.0)] * 2
+    assert [row["disturbed"] for row in sizes_report.rows(found)] == [False, True]
+    first, calm, busy = sizes_report.lines(found)
+    assert first.endswith("DISTURBED: something else kept the machine busy")
+    assert busy.endswith(" DISTURBED")
+    assert "DISTURBED" not in calm
+
+
+def test_a_size_without_a_static_arm_says_why() -> None:
+    """And keeps its speedup; graphs in eager are counted."""
+    capture = CaptureStats(frames=1, frames_ok=1, graphs=3, ops=4, fallbacks=2)
+    arms = (ArmResult(arm="inductor", outcome=PASSED, capture=capture),)
+    kept = lambda each: (each.arm, each.metric) != (STATIC, metric_at(0))  # noqa: E731  short
+    records = [
+        msgspec.structs.replace(
+            each, arms=arms, measurements=tuple(filter(kept, each.measurements)),
+            absent=(Absence(metric=metric_at(0), arm=STATIC, reason="no eights"),),
+        )
+        for each in sweep_records()
+    ]  # fmt: skip
+    found = sizes_report.summarize_sweep(records)
+    assert [each.over_static is None for each in found.sizes] == [True, False]
+    assert [row["fallbacks"] for row in sizes_report.rows(found)] == [2, 2]
+    text = "\n".join(sizes_report.lines(found))
+    assert "2 graphs in eager" in text
+    assert "not timed: no eights" in text
+
+
+def test_a_sweep_that_failed_is_one_row() -> None:
+    """With its reason."""
+    (record,) = sweep_records(1)
+    outcome = factories.failure(factories.Status.FAIL, factories.Stage.COMPILE, "no")
+    failed = msgspec.structs.replace(record, sizes=None, measurements=(), outcome=outcome)
+    found = sizes_report.summarize_sweep([failed])
+    (row,) = sizes_report.rows(found)
+    assert (row["status"], row["reason"], row["speedup"]) == ("fail", "no", None)
+    assert "FAIL (compile) no" in sizes_report.lines(found)[0]
+
+
+FILE = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(16, 16)
+
+    def forward(self, x):
+        return self.fc(x).relu()
+
+def net(batch_size=8):
+    return Net(), torch.randn(batch_size, 16)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "shapes"),
+    [
+        ([], "varying"),
+        (["--dynamic-shapes"], "dynamic"),
+        (["--dynamic-batch-only"], "dynamic_batch"),
+    ],
+)
+def test_a_sweep_through_a_worker(
+    words: list[str], shapes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Five sizes, each with a row; symbols from the start need no second compilation."""
+    path = tmp_path / "mine.py"
+    path.write_text(FILE)
+    runs = tmp_path / "runs"
+    asked = ["run", str(path), "--sweep-sizes", "--backend", "eager", *words]
+    assert cli.main(None, [*asked, "--output-dir", str(runs)]) == 0
+    assert "batch size 4" in capsys.readouterr().out
+    (directory,) = runs.iterdir()
+    (table,) = directory.glob("*_sizes.csv")
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert [row["size"] for row in rows] == [f"batch size {size}" for size in (8, 7, 6, 5, 4)]
+    assert {row["shapes"] for row in rows} == {shapes}
+    assert {row["recompiles"] for row in rows} == {"0" if words else "1"}
+
+
+def test_a_sweep_takes_one_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    """Anything else is refused before it runs."""
+    words = ["--only", "resnet18", "--sweep-sizes", "--backend", "eager", "--backend", "inductor"]
+    assert cli.main("torchbench", words) == 2
+    assert "--sweep-sizes times one backend; choose one of eager, inductor" in (
+        capsys.readouterr().err
+    )
+
+
+BROKEN = """
+import torch
+
+class OneSize(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.ones(8, 16)
+
+def one_size(batch_size=8):
+    return OneSize(), torch.randn(batch_size, 16)
+
+def own_calls(batch_size=8):
+    return torch.nn.ReLU(), [(torch.ones(3),), (torch.ones(4),)]
+
+def wrong(graph, inputs):
+    return lambda *args: tuple(each + 1 for each in graph(*args))
+
+def fails(graph, inputs):
+    raise NotImplementedError("not today")
+
+def is_five(inputs):
+    tensors = [each for each in inputs if isinstance(each, torch.Tensor)]
+    return any(type(each.shape[0]) is int and each.shape[0] == 5 for each in tensors)
+
+def no_fives(graph, inputs):
+    if is_five(inputs):
+        raise NotImplementedError("no fives")
+    return graph.forward
+
+def wrong_fives(graph, inputs):
+    return wrong(graph, inputs) if is_five(inputs) else graph.forward
+"""
+
+
+@pytest.mark.parametrize(
+    ("backend", "says"),
+    [("no_fives", "not timed: BackendCompilerFailed"), ("wrong_fives", "elements are wrong")],
+)
+def test_a_size_that_is_not_compiled_alone_loses_no_other(
+    backend: str,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It has its figure against eager, and the reason why it has no other, right or wrong."""
+    (tmp_path / "broken.py").write_text(FILE + BROKEN)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    words = ["run", f"{tmp_path / 'broken.py'}::net", "--sweep-sizes"]
+    words += ["--backend", f"broken:{backend}", "--output-dir", str(tmp_path / "runs")]
+    assert cli.main(None, words) == 0
+    assert says in capsys.readouterr().out
+    (table,) = (tmp_path / "runs").glob("*/*_sizes.csv")
+    rows = {row["size"]: row for row in csv.DictReader(table.read_text().splitlines())}
+    alone = {size: bool(row["over_static"]) for size, row in rows.items()}
+    assert alone == {f"batch size {size}": size != 5 for size in (8, 7, 6, 5, 4)}
+    assert all(row["speedup"] for row in rows.values())
+    assert {row["fallbacks"] for row in rows.values()} == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("model", "backend", "says"),
+    [
+        ("one_size", "eager", "SKIP (eager) it runs at one size only"),
+        ("own_calls", "eager", "SKIP (load) it has several calls of its own"),
+        ("net", "broken:wrong", "FAIL_ACCURACY (compare)"),
+        ("net", "broken:fails", "FAIL (compile) the backend failed on every graph: NotImpl"),
+    ],
+)
+def test_a_sweep_of_what_does_not_compute_is_none(
+    model: str,
+    backend: str,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each says why, and no size has a speedup."""
+    (tmp_path / "broken.py").write_text(FILE + BROKEN)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    target = f"{tmp_path / 'broken.py'}::{model}"
+    words = ["run", target, "--sweep-sizes", "--backend", backend]
+    assert cli.main(None, [*words, "--output-dir", str(tmp_path / "runs")]) == 0
+    printed = capsys.readouterr().out
+    assert says in printed
+    assert "over eager" not in printed
+
+
+def test_a_sweep_that_failed_once_has_no_speedup() -> None:
+    """Whatever was measured in that replicate and in the others."""
+    first, second = sweep_records(2)
+    wrong = factories.failure(factories.Status.FAIL_ACCURACY, factories.Stage.COMPARE, "error 0.5")
+    found = sizes_report.summarize_sweep([first, msgspec.structs.replace(second, outcome=wrong)])
+    (row,) = sizes_report.rows(found)
+    assert (row["status"], row["speedup"], row["abs_latency"]) == ("fail_accuracy", None, None)
+    assert sizes_report.lines(found)[0].endswith("FAIL_ACCURACY (compare) error 0.5")

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, get_args
+
+import pytest
+
+from dynamometer.common import registry
+from dynamometer.common.errors import UnknownNameError, UsageError
+from dynamometer.results.reports.console import Console
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An installed distribution whose entry points a test writes; gives the file for them."""
+    folder = tmp_path / "some_plugin-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: some-plugin\nVersion: 1.0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield folder / "entry_points.txt"
+    importlib.invalidate_caches()
+
+
+def test_built_in_names_are_found() -> None:
+    """A registered name is a lazy `module:attribute`."""
+    assert registry.target("sinks", "console") == "dynamometer.results.reports.console:Console"
+    assert registry.resolve("sinks", "console") is Console
+
+
+def test_a_name_with_a_colon_is_a_target_already() -> None:
+    """A user's own callable needs no registration."""
+    assert registry.target("backends", "json.decoder:fast") == "json.decoder:fast"
+    assert registry.resolve("backends", "json:dumps") is importlib.import_module("json").dumps
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "text"),
+    [
+        ("backends", "inducter", "unknown backend 'inducter'; did you mean inductor"),
+        ("backends", "zzz", "module:attribute"),
+        ("suites", "torchbnech", "unknown suite 'torchbnech'; did you mean torchbench"),
+        ("sinks", "zzz", "unknown sink 'zzz'; known: console, csv"),
+    ],
+)
+def test_unknown_names_get_suggestions(kind: registry.Kind, name: str, text: str) -> None:
+    """What is not registered is answered with what comes near."""
+    with pytest.raises(UnknownNameError, match=text):
+        registry.resolve(kind, name)
+
+
+def test_the_baseline_is_not_suggested() -> None:
+    """The baseline can't be asked for, so it isn't offered."""
+    with pytest.raises(UnknownNameError) as caught:
+        registry.target("backends", "zzz")
+    assert "baseline" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["no_such_module:x", "json:no_such_thing", "json.no_such_module:x"]
+)
+def test_targets_that_cannot_be_loaded(name: str) -> None:
+    """A module or attribute that there is not is a usage error which names it."""
+    with pytest.raises(UsageError, match=f"backend {name!r} can't be loaded: .*no_such"):
+        registry.resolve("backends", name)
+
+
+def test_a_missing_package_is_noticed_without_an_import() -> None:
+    """A misspelt module is refused while a run is planned, before anything is imported."""
+    with pytest.raises(UsageError, match="can't be loaded: no module named 'no_such_package'"):
+        registry.target("backends", "no_such_package.compiler:fast")
+    assert registry.target("backends", "__main__:fast") == "__main__:fast"
+
+
+def test_a_plugin_that_cannot_be_loaded_says_where_it_is(plugin: Path) -> None:
+    """A name that stands for something else is named with it."""
+    plugin.write_text("[dynamometer.backends]\nbroken = no_such_module:x\n")
+    with pytest.raises(UsageError, match="backend 'broken' can't be loaded from no_such_module:x"):
+        registry.resolve("backends", "broken")
+
+
+def test_the_baseline_is_no_choice() -> None:
+    """It is always measured, so it is listed nowhere."""
+    assert registry.choices("backends") == ["aot_eager", "cudagraphs", "eager", "inductor", "ts"]
+
+
+@pytest.mark.parametrize("name", ["json:", ":dumps", ".json:dumps", "json.:dumps", ":"])
+def test_half_a_target_is_an_unknown_name(name: str) -> None:
+    """What lacks its module or attribute, or is relative, is no target but a name nobody has."""
+    with pytest.raises(UnknownNameError, match=f"unknown backend {name!r}.* module:attribute"):
+        registry.resolve("backends", name)
+    with pytest.raises(UnknownNameError, match=f"unknown backend {name!r}"):
+        registry.target("backends", name)
+
+
+def test_plugins_are_found(plugin: Path) -> None:
+    """An entry point of an installed distribution is a name like any other."""
+    plugin.write_text("[dynamometer.backends]\nmine = json:dumps\n")
+    assert registry.targets("backends")["mine"] == "json:dumps"
+    assert registry.resolve("backends", "mine") is importlib.import_module("json").dumps
+
+
+def test_listing_imports_no_plugin(plugin: Path) -> None:
+    """A plugin that can't be imported is still listed."""
+    plugin.write_text("[dynamometer.backends]\nbroken = no_such_module:x\n")
+    assert "broken" in registry.targets("backends")
+
+
+def test_a_name_registered_twice_is_refused(plugin: Path) -> None:
+    """Which of two implementations was meant is not guessed."""
+    plugin.write_text("[dynamometer.sinks]\nconsole = json:dumps\n")
+    with pytest.raises(UsageError, match=r"sinks 'console' is registered twice: .*json:dumps"):
+        registry.targets("sinks")
+
+
+@pytest.mark.parametrize("kind", get_args(registry.Kind))
+def test_every_kind_has_something(kind: registry.Kind) -> None:
+    """Each seam comes with at least one implementation, given as `module:attribute`."""
+    found = registry.targets(kind)
+    assert found
+    for target in found.values():
+        module, _, attribute = target.partition(":")
+        assert module
+        assert attribute.isidentifier()

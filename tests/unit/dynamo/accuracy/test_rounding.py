@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from dynamometer.dynamo.accuracy.rounding import DrawsOf, OtherKernels, change_of, nudge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Draw = Callable[[torch.dtype], torch.Tensor]
+
+DRAWS: dict[str, Draw] = {
+    "rand": lambda dtype: torch.rand(9, dtype=dtype),
+    "randn_like": lambda dtype: torch.randn_like(torch.zeros(9, dtype=dtype)),
+    "uniform_": lambda dtype: torch.zeros(9, dtype=dtype).uniform_(),
+    "dropout": lambda dtype: torch.nn.functional.dropout(torch.ones(9, dtype=dtype)),
+    "bernoulli": lambda dtype: torch.bernoulli(torch.full((9,), 0.5, dtype=dtype)),
+    "normal": lambda dtype: torch.normal(torch.zeros(9, dtype=dtype), 1.0),
+    "randint": lambda dtype: torch.randint(7, (9,)).to(dtype),
+}
+
+
+def generator() -> torch.Generator:
+    """Give a generator that always draws the same."""
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_a_nudge_is_as_small_as_rounding(dtype: torch.dtype) -> None:
+    """No element moves by more than its share; most do move."""
+    values = torch.rand(1000, generator=generator(), dtype=torch.float64).to(dtype) + 0.01
+    nudged = nudge(values, change_of(torch.float32), generator())
+    if dtype in {torch.bfloat16, torch.float16}:
+        nudged = nudge(values, change_of(dtype), generator())
+    moved = (nudged.double() / values.double() - 1).abs()
+    assert nudged.dtype is dtype
+    assert float(moved.max()) <= 5 * torch.finfo(dtype).eps
+    assert float((moved > 0).double().mean()) > 0.3
+
+
+def test_whole_numbers_stay_what_they_are() -> None:
+    """Indices in floating point, masks, and weights that start as ones and zeros."""
+    values = torch.tensor([0.0, 1.0, -3.0, torch.inf])
+    assert torch.equal(nudge(values, 0.5, generator()), values)
+    tokens = torch.arange(3)
+    assert nudge(tokens, 0.5, generator()) is tokens
+
+
+def test_a_nudge_leaves_the_models_own_draws_alone() -> None:
+    """Eager and its other runs draw the same numbers."""
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    nudge(torch.rand(0), 0.1, generator())
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_float64_draws_what_eager_draws(name: str, dtype: torch.dtype) -> None:
+    """Else a dropout would have another mask, and noise be other noise."""
+    draw = DRAWS[name]
+    torch.manual_seed(0)
+    expected = draw(dtype)
+    torch.manual_seed(0)
+    with DrawsOf(dtype):
+        found = draw(torch.float64)
+    assert found.dtype is torch.float64
+    assert torch.equal(found, expected.double())
+
+
+def test_other_operators_compute_in_float64() -> None:
+    """Only what draws is narrowed."""
+    third = torch.ones((), dtype=torch.float64) / 3
+    with DrawsOf(torch.float32):
+        found = torch.ones((), dtype=torch.float64) / 3
+    assert torch.equal(found, third)
+
+
+@pytest.mark.parametrize("times", [1.0, 16.0])
+def test_statistics_are_off_by_roundings_of_what_is_summed(times: float) -> None:
+    """A mean of zero too, as where it is summed in float32; what is normalised hardly changes."""
+
+    def statistics() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        norm = torch.nn.BatchNorm2d(4, affine=False, momentum=1.0)
+        values = x.clone().requires_grad_()
+        found = norm(values)
+        found.backward(x.flip(0))
+        assert norm.running_mean is not None
+        assert values.grad is not None
+        return found.detach(), norm.running_mean, values.grad
+
+    size = torch.tensor([1.0, 10.0, 100.0, 0.01])
+    x = torch.randn(8, 4, 32, 32, generator=generator()) * size.view(1, 4, 1, 1)
+    x -= x.mean((0, 2, 3), keepdim=True)
+    expected = statistics()
+    with OtherKernels(0, times):
+        found = statistics()
+    roundings = (found[1] - expected[1]).abs() / (times * torch.finfo(x.dtype).eps * size)
+    assert 0.5 < float(roundings.max()) < 6
+    for index in (0, 2):  # what is normalised, and its gradient
+        torch.testing.assert_close(found[index], expected[index], rtol=1e-3, atol=1e-4)

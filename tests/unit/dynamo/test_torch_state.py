@@ -1,0 +1,149 @@
+"""Only `dynamo/state.py` writes torch's global state, and it restores what it found."""
+
+from __future__ import annotations
+
+import ast
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch._inductor import config as inductor_config
+
+from dynamometer.dynamo import state
+from dynamometer.results.values.cases import Mode
+
+ROOT = Path(__file__).resolve().parents[3]
+OWNER = ROOT / "dynamo" / "state.py"
+SOURCES = sorted(
+    path
+    for path in (*(ROOT / "common").rglob("*.py"), *(ROOT / "dynamo").rglob("*.py"),
+                 *(ROOT / "results").rglob("*.py"), ROOT / "torchbench.py")
+    if path != OWNER
+)  # fmt: skip
+WRITERS = {
+    "cudnn_sdp_kernel", "enable_grad", "manual_seed", "manual_seed_all", "no_grad",
+    "reset", "seed", "seed_all", "set_default_device", "set_default_dtype",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
+    "set_grad_enabled", "set_num_interop_threads", "set_num_threads", "set_rng_state",
+    "set_stance", "use_deterministic_algorithms",
+}  # fmt: skip
+
+
+def dotted(node: ast.expr, names: dict[str, str]) -> str:
+    """Write an attribute chain with the full name of what was imported; empty if it isn't one."""
+    match node:
+        case ast.Name(name):
+            return names.get(name, name)
+        case ast.Attribute(value, attribute):
+            owner = dotted(value, names)
+            return f"{owner}.{attribute}" if owner else ""
+        case ast.Subscript(value, _):
+            return dotted(value, names)
+        case _:
+            return ""
+
+
+def writes(source: str) -> list[str]:  # noqa: C901  a case for each way of writing
+    """Find assignments to, deletions of and setter calls on anything that belongs to torch."""
+    tree = ast.parse(source)
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(aliases):
+                for alias in aliases:
+                    if alias.asname:
+                        names[alias.asname] = alias.name
+            case ast.ImportFrom(module, aliases, 0):
+                for alias in aliases:
+                    names[alias.asname or alias.name] = f"{module}.{alias.name}"
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets) | ast.Delete(targets):
+                written = [
+                    dotted(each, names) for each in targets if not isinstance(each, ast.Name)
+                ]
+            case ast.AugAssign(target) | ast.AnnAssign(target):
+                written = [] if isinstance(target, ast.Name) else [dotted(target, names)]
+            case ast.Call(ast.Name("setattr" | "delattr"), [owner, *_]):
+                written = [dotted(owner, names)]
+            case ast.Call(called):
+                path = dotted(called, names)
+                owner_path, _, last = path.rpartition(".")
+                is_write = last in WRITERS or (last == "patch" and "config" in owner_path)
+                written = [path] if is_write else []
+            case _:
+                written = []
+        found += [f"{node.lineno}: {path}" for path in written if path.startswith("torch.")]
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_other_module_writes_torch_state(path: Path) -> None:
+    """No module but `dynamo/state.py` assigns to torch or calls one of its setters."""
+    assert writes(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import torch\ntorch.backends.cudnn.benchmark = True",
+        "import torch._dynamo as d\nd.config.cache_size_limit += 1",
+        "from torch._inductor import config\nconfig.freezing = True",
+        "from torch import backends as b\nb.cuda.matmul.allow_tf32: bool = True",
+        "import torch\ntorch.set_num_threads(1)",
+        "from torch import manual_seed\nmanual_seed(0)",
+        "import torch\ntorch.cuda.manual_seed_all(0)",
+        "import torch\nwith torch._inductor.config.patch(freezing=True): pass",
+        "import torch\nsetattr(torch.backends.mkldnn, 'enabled', False)",
+        "import torch\ndel torch._dynamo.config.verbose",
+        "from torch._dynamo.utils import counters\ncounters['frames']['ok'] = 0",
+        "import torch\nwith torch.no_grad(): pass",
+    ],
+)
+def test_the_search_finds_what_it_looks_for(source: str) -> None:
+    """Each way of writing torch's state is recognised."""
+    assert writes(source)
+
+
+def test_the_search_knows_the_owner_writes() -> None:
+    """The one module that may write is seen to do so."""
+    assert len(writes(OWNER.read_text())) >= 3
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_running_restores_what_it_found(mode: Mode) -> None:
+    """Afterwards everything is as before, whether the body passed or failed."""
+    before = torch.get_num_threads()
+    eager_numbers = inductor_config.fallback_random
+    training = mode is Mode.TRAINING
+    with state.running(mode, before + 1):
+        assert torch.get_num_threads() == before + 1
+        assert torch.is_grad_enabled() == training
+        assert inductor_config.fallback_random
+    with pytest.raises(ZeroDivisionError), state.running(mode, before + 1):
+        raise ZeroDivisionError
+    assert torch.get_num_threads() == before
+    assert torch.is_grad_enabled()
+    assert inductor_config.fallback_random == eager_numbers
+
+
+def test_without_a_number_threads_are_left_alone() -> None:
+    """Torch's own choice is kept unless another is asked for."""
+    before = torch.get_num_threads()
+    with state.running(Mode.INFERENCE, None):
+        assert torch.get_num_threads() == before
+
+
+def test_one_seed_for_every_generator() -> None:
+    """Python, NumPy and torch repeat themselves after the same seed, and differ after another."""
+
+    def draw(seed: int) -> tuple[float, float, float]:
+        state.seed_everything(seed)
+        return random.random(), float(np.random.rand()), float(torch.rand(1))  # noqa: NPY002  it is seeded
+
+    first, again, other = draw(3), draw(3), draw(4)
+    assert first == again
+    assert all(one != two for one, two in zip(first, other, strict=True))

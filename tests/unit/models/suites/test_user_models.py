@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from torch import nn
+
+from dynamometer.common.command_line import cli
+from dynamometer.common.command_line.project import read_project
+from dynamometer.common.errors import UsageError
+from dynamometer.models.suites.user_models import as_loaded, open_suite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = """
+raise RuntimeError("imported")
+
+def first():
+    ...
+
+def second(depth=3, *, width=4):
+    ...
+
+def needs_something(depth):
+    ...
+
+def _private():
+    ...
+
+zoo = {"small": first, "large": second}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file that must not be imported."""
+    path = tmp_path / "mine.py"
+    path.write_text(FILE)
+    return path
+
+
+def names(target: str) -> list[str]:
+    """Open a target and list it."""
+    return [spec.name for spec in open_suite({"target": target}).specs()]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("", ["first", "second"]), ("::first", ["first"]), ("::zoo", ["large", "small"])],
+)
+def test_a_file_is_read_not_imported(file: Path, name: str, found: list[str]) -> None:
+    """Functions that can be called without arguments are models, and so are a dictionary's."""
+    assert names(f"{file}{name}") == found
+
+
+def test_a_dictionary_of_models_stands_for_the_file(tmp_path: Path) -> None:
+    """Where there is `MODELS`, the functions are its helpers."""
+    path = tmp_path / "mine.py"
+    path.write_text("def build(): ...\nMODELS = {'a': build}\n")
+    assert names(str(path)) == ["a"]
+
+
+def test_batch_sizes_are_read(tmp_path: Path) -> None:
+    """The default of `batch_size` is what a model runs at; other arguments are its own."""
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "def a(batch_size=4): ...\n"
+        "def b(depth=2, *, batch_size=8): ...\n"
+        "def c(batch_size=None): ...\n"
+        "def d(depth=3): ...\n"
+        "def _e(batch_size=5): ...\n"
+        "zoo = {'e': _e, 'f': lambda: 1}\n"
+    )
+
+    def sizes(target: str) -> dict[str, dict[str, int]]:
+        return {each.name: each.batch_size for each in open_suite({"target": target}).specs()}
+
+    assert sizes(str(path)) == {"a": {"cpu": 4}, "b": {"cpu": 8}, "c": {}, "d": {}}
+    assert sizes(f"{path}::zoo") == {"e": {"cpu": 5}, "f": {}}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "says"),
+    [
+        (FILE, "third", "has no model 'third', .* it has: first, second, zoo"),
+        ("def f(x): ...", "", "no function without arguments"),
+        ("def f(:", "", "mine.py can't be read"),
+    ],
+)
+def test_what_is_not_there_is_a_value_error(
+    tmp_path: Path, text: str, name: str, says: str
+) -> None:
+    """What is wrong is named, before anything runs."""
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=says):
+        open_suite({"target": f"{path}::{name}"})
+
+
+def test_a_missing_file_is_a_value_error() -> None:
+    """It is named."""
+    with pytest.raises(ValueError, match=r"there is no file nowhere\.py"):
+        open_suite({"target": "nowhere.py"})
+
+
+X = torch.rand(2)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "args", "kwargs"),
+    [(X, (X,), {}), ((X, 3), (X, 3), {}), ([X], (X,), {}), ({"x": X}, (), {"x": X})],
+)
+def test_inputs_come_in_several_forms(
+    inputs: object, args: tuple[object, ...], kwargs: dict[str, object]
+) -> None:
+    """One tensor, several by position, or some by name."""
+    loaded = as_loaded((nn.ReLU(), inputs), "mine")
+    assert (loaded.args, loaded.kwargs) == (args, kwargs)
+
+
+def test_a_function_is_a_model() -> None:
+    """It is called with the inputs, by position or by name."""
+
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    loaded = as_loaded((twice, {"x": torch.ones(2)}), "mine")
+    assert loaded.module(**loaded.kwargs).tolist() == [2.0, 2.0]
+
+
+def test_a_list_of_inputs_is_as_many_calls() -> None:
+    """One of tensors is the inputs of a single call."""
+    one, two = torch.ones(1), torch.ones(2)
+    assert len(as_loaded((nn.ReLU(), [(one,), (two,)]), "mine").calls) == 2
+    assert len(as_loaded((nn.ReLU(), [{"input": one}, (two,)]), "mine").calls) == 2
+    (call,) = as_loaded((nn.ReLU(), [one, two]), "mine").calls
+    assert call.args == (one, two)
+
+
+def test_a_second_call_that_fails_is_a_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No size was to vary, so there is nothing to skip it for."""
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import torch\ndef net():\n"
+        "    return torch.nn.Linear(3, 3), [(torch.ones(2, 3),), (torch.ones(2, 4),)]\n"
+    )
+    words = ["run", str(path), "--accuracy", "--backend", "eager"]
+    assert cli.main(None, [*words, "--output-dir", str(tmp_path / "runs")]) == 0
+    assert "FAIL (eager) RuntimeError" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [(nn.ReLU(), "not ReLU"), ((nn.ReLU(), 3), r"not \(ReLU, int\)"), (None, "not NoneType")],
+)
+def test_what_is_no_model_is_described(value: object, says: str) -> None:
+    """The message says what was returned instead."""
+    with pytest.raises(TypeError, match=f"mine must return .module, inputs., {says}"):
+        as_loaded(value, "mine")
+
+
+def test_a_project_says_what_to_run(tmp_path: Path) -> None:
+    """Models and options come from the table, as one would type them."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text(
+        '[tool.dynamometer]\nmodels = "mine.py"\nbackend = ["eager", "inductor"]\n'
+        "bfloat16 = true\nspawn = false\nreplicates = 5\n"
+    )
+    words = "mine.py --backend eager --backend inductor --bfloat16 --replicates 5"
+    assert read_project(path) == words.split()
+
+
+@pytest.mark.parametrize("text", ["", "[tool.dynamometer]\n", "[tool.dynamometer]\nmodels = 3\n"])
+def test_a_project_that_does_not_say_gets_an_example(tmp_path: Path, text: str) -> None:
+    """The error shows what to write."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="say what to run"):
+        read_project(path)
+
+
+def test_a_damaged_project_is_named(tmp_path: Path) -> None:
+    """So that it is found."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text("[tool")
+    with pytest.raises(UsageError, match=r"pyproject\.toml can't be read"):
+        read_project(path)

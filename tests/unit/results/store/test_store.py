@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import factories
+import msgspec
+import pytest
+
+from dynamometer.results.store import store
+from dynamometer.results.store.store import EVENTS, MANIFEST, RunStore, StoreError
+from dynamometer.results.values.records import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LATER = f"is of format {SCHEMA_VERSION + 1}; .* reads format {SCHEMA_VERSION}"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A run directory without records."""
+    path = tmp_path / "runs" / "one"
+    store.create(path, factories.manifest())
+    return path
+
+
+def append(directory: Path, *replicates: int) -> None:
+    """Add records."""
+    with RunStore(directory) as events:
+        for each in replicates:
+            events.append(factories.record(replicate=each))
+
+
+def replicates(directory: Path) -> list[int]:
+    """Read the replicates of the records back."""
+    return [record.replicate for record in store.read_records(directory)]
+
+
+def test_a_new_run_has_its_manifest_and_no_record(directory: Path) -> None:
+    """What was planned can be read back before anything ran."""
+    assert store.read_manifest(directory) == factories.manifest()
+    assert store.read_records(directory) == []
+    assert sorted(path.name for path in directory.iterdir()) == [EVENTS, MANIFEST]
+
+
+def test_records_come_back_in_order(directory: Path) -> None:
+    """What one sitting appends and the next goes on with is read as one run."""
+    append(directory, 2, 0)
+    append(directory, 1)
+    assert replicates(directory) == [2, 0, 1]
+
+
+def test_a_record_is_there_as_soon_as_it_is_appended(directory: Path) -> None:
+    """Others read it while the writer is still at it."""
+    with RunStore(directory) as events:
+        events.append(factories.record())
+        assert replicates(directory) == [0]
+
+
+def test_each_record_is_one_line_of_json(directory: Path) -> None:
+    """Text with newlines in it stays on its line."""
+    record = factories.record(outcome=factories.failure(reason="a\nb\r\nc\u2028d"))
+    with RunStore(directory) as events:
+        events.append(record)
+    (line,) = (directory / EVENTS).read_bytes().split(b"\n")[:-1]
+    assert json.loads(line)["outcome"]["reason"] == "a\nb\r\nc\u2028d"
+    assert store.read_records(directory) == [record]
+
+
+@pytest.mark.parametrize("cut", [1, 40, -1])
+def test_a_half_written_line_is_dropped(directory: Path, cut: int) -> None:
+    """A process killed while writing costs its last record, and appending goes on after it."""
+    append(directory, 0, 1)
+    line = msgspec.json.encode(factories.record(replicate=2))
+    with (directory / EVENTS).open("ab") as file:
+        file.write(line[:cut])
+    assert replicates(directory) == [0, 1]
+    append(directory, 3)
+    assert replicates(directory) == [0, 1, 3]
+    assert (directory / EVENTS).read_bytes().count(b"\n") == 3
+
+
+def test_a_file_that_is_one_half_written_line_is_empty(directory: Path) -> None:
+    """The very first record may be the one that was lost."""
+    (directory / EVENTS).write_bytes(b'{"schema":')
+    assert replicates(directory) == []
+    append(directory, 0)
+    assert replicates(directory) == [0]
+
+
+@pytest.mark.parametrize(
+    "damage", [b"{}", b"not json", b'{"schema":1,"surprise":2}', b"", b"\xff\xfe"], ids=repr
+)
+def test_a_damaged_line_is_named(directory: Path, damage: bytes) -> None:
+    """Damage amid whole lines is an error that names file and line, never a lost record."""
+    append(directory, 0)
+    with (directory / EVENTS).open("ab") as file:
+        file.write(damage + b"\n")
+    append(directory, 1)
+    with pytest.raises(StoreError, match=rf"{directory / EVENTS}:2 is damaged"):
+        store.read_records(directory)
+
+
+def test_one_writer_at_a_time(directory: Path) -> None:
+    """A second writer is refused by name while the first is open, and let in after it."""
+    with RunStore(directory), pytest.raises(StoreError, match=f"{directory} is being written by"):
+        RunStore(directory)
+    append(directory, 0)
+    assert replicates(directory) == [0]
+
+
+def test_a_refused_writer_leaves_the_line_in_progress_alone(directory: Path) -> None:
+    """The second writer must not cut what the first is just writing."""
+    with RunStore(directory):
+        with (directory / EVENTS).open("ab") as file:
+            file.write(b"half a li")
+        with pytest.raises(StoreError):
+            RunStore(directory)
+        assert (directory / EVENTS).read_bytes() == b"half a li"
+
+
+def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    """The error names the directory and the option that chooses another."""
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match=r"file/run can't be made: .*--output-dir"):
+        store.create(tmp_path / "file" / "run", factories.manifest())
+
+
+def test_a_home_for_runs(tmp_path: Path) -> None:
+    """It is made where it isn't there; the error names it and the option that chooses another."""
+    for _ in range(2):
+        store.make_home(tmp_path / "deep" / "runs")
+    assert (tmp_path / "deep" / "runs").is_dir()
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match=r"file can't be made: File exists.*--output-dir"):
+        store.make_home(tmp_path / "file")
+
+
+def test_a_run_directory_is_never_made_twice(directory: Path) -> None:
+    """An earlier run is not written over."""
+    append(directory, 0)
+    with pytest.raises(StoreError, match="can't be made: File exists"):
+        store.create(directory, factories.manifest())
+    assert replicates(directory) == [0]
+
+
+def test_events_that_cannot_be_written(tmp_path: Path) -> None:
+    """The error names the file."""
+    (tmp_path / EVENTS).mkdir()
+    with pytest.raises(StoreError, match=f"{tmp_path / EVENTS} can't be written: Is a directory"):
+        RunStore(tmp_path)
+
+
+def test_what_is_no_run_directory(tmp_path: Path) -> None:
+    """Resuming something else says what is missing."""
+    with pytest.raises(StoreError, match=f"{tmp_path} is not a run directory: {MANIFEST}"):
+        store.read_manifest(tmp_path)
+    with pytest.raises(StoreError, match=f"{tmp_path} is not a run directory: {EVENTS}"):
+        store.read_records(tmp_path)
+
+
+def test_a_damaged_manifest_is_named(directory: Path) -> None:
+    """A manifest cut short is an error that names it."""
+    path = directory / MANIFEST
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(StoreError, match=f"{path} is damaged or not of format {SCHEMA_VERSION}"):
+        store.read_manifest(directory)
+
+
+def test_a_manifest_of_a_later_format_is_refused(directory: Path) -> None:
+    """A number is not read by rules it wasn't written by, even if the fields look the same."""
+    path = directory / MANIFEST
+    path.write_bytes(msgspec.json.encode(factories.manifest(schema=SCHEMA_VERSION + 1)))
+    with pytest.raises(StoreError, match=f"{MANIFEST} {LATER}"):
+        store.read_manifest(directory)
+
+
+def test_records_of_a_later_format_are_refused(directory: Path) -> None:
+    """Likewise for the records."""
+    with RunStore(directory) as events:
+        events.append(factories.record(schema=SCHEMA_VERSION + 1))
+    with pytest.raises(StoreError, match=f"{EVENTS} {LATER}"):
+        store.read_records(directory)
+
+
+def test_a_manifest_with_a_field_that_is_gone_is_read(directory: Path) -> None:
+    """Runs that were made when models could ask for cosine similarity are read as they were."""
+    path = directory / "manifest.json"
+    stored = json.loads(path.read_bytes())
+    for model in stored["plan"]["models"]:
+        model["cosine"] = False
+    path.write_text(json.dumps(stored))
+    assert stored["plan"]["models"]
+    assert store.read_manifest(directory).plan.models
