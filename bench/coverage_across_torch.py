@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
-from dynamometer.results.reports.coverage_report import row, summarize
+from dynamometer.common.studies.coverage.report import row, summarize
 from dynamometer.results.reports.texts import in_source, place
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Status

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
-from dynamometer.results.statistics import calibration
+from dynamometer.common.studies.calibration import evaluation as calibration
 from dynamometer.results.statistics.replicates import log_speedups, of_pair
 from dynamometer.results.store import store
 from dynamometer.results.values import metrics

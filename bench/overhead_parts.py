@@ -24,8 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, wh
 import torch
 
 from dynamometer.common import registry
+from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.machine import allocator
-from dynamometer.common.planning.plan import Selection, Workload, build_cases, select
+from dynamometer.common.planning.plan import Selection, build_cases, select
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import internals
 from dynamometer.dynamo.processor import processor_name

@@ -1,7 +1,7 @@
 """Names to implementations: built-ins and plugins alike are lazy `module:attribute` strings.
 
 A plugin declares an entry point in the group `dynamometer.<kind>` (`suites`, `backends`,
-`experiments`, `executors`, `sinks`). Nothing is imported before it is resolved, so listing names
+`studies`, `executors`, `sinks`). Nothing is imported before it is resolved, so listing names
 never imports torch.
 """
 
@@ -10,12 +10,15 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dynamometer.common.errors import UnknownNameError, UsageError
 from dynamometer.results.values.cases import BASELINE
 
-Kind = Literal["suites", "backends", "experiments", "executors", "sinks"]
+if TYPE_CHECKING:
+    from dynamometer.common.studies.study import Study
+
+Kind = Literal["suites", "backends", "studies", "executors", "sinks"]
 
 _BUILT_IN: dict[Kind, dict[str, str]] = {
     "suites": {
@@ -33,19 +36,13 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "inductor": "dynamometer.dynamo.backends.inductor:inductor",
         "ts": "dynamometer.dynamo.backends.backends:torchscript",
     },
-    "experiments": {
-        "accuracy": "dynamometer.common.studies.correctness:Accuracy",
-        "apart": "dynamometer.common.studies.apart:Apart",
-        "batch_sizes": "dynamometer.common.studies.batch_sizes:BatchSizes",
-        "coverage": "dynamometer.common.studies.coverage:CoverageOfModels",
-        "fill": "dynamometer.common.studies.fill:Fill",
-        "in_pairs": "dynamometer.common.studies.in_pairs:InPairs",
-        "in_turns": "dynamometer.common.studies.apart:InTurns",
-        "memory": "dynamometer.common.studies.memory:Memory",
-        "naive": "dynamometer.common.studies.naive:Naive",
-        "sizes": "dynamometer.common.studies.sizes:Sizes",
-        "speedup": "dynamometer.common.studies.speedup:Speedup",
-        "toolchain": "dynamometer.common.studies.toolchain:Toolchain",
+    "studies": {
+        "accuracy": "dynamometer.common.studies.accuracy.study:STUDY",
+        "batch_sizes": "dynamometer.common.studies.batch_sizes.study:STUDY",
+        "sizes": "dynamometer.common.studies.sizes.study:STUDY",
+        "speedup": "dynamometer.common.studies.speedup.study:STUDY",
+        "coverage": "dynamometer.common.studies.coverage.study:STUDY",
+        "in_pairs": "dynamometer.common.studies.calibration.study:STUDY",
     },
     "executors": {"local": "dynamometer.common.execution.executor:LocalExecutor"},
     "sinks": {
@@ -107,7 +104,7 @@ def target(kind: Kind, name: str) -> str:
     known = targets(kind)
     if name not in known:
         hint = "A callable of your own is given as module:attribute." if kind == "backends" else ""
-        raise UnknownNameError(kind.removesuffix("s"), name, set(known) - {BASELINE}, hint)
+        raise UnknownNameError(_singular(kind), name, set(known) - {BASELINE}, hint)
     return known[name]
 
 
@@ -118,7 +115,44 @@ def resolve(kind: Kind, name: str) -> Any:
         UnknownNameError: the name is not registered.
         UsageError: its module can't be imported, or lacks the attribute.
     """
-    path = target(kind, name)
+    return load(kind, name, target(kind, name))
+
+
+USUAL_STUDY = "speedup"
+"""What a run asks unless it is asked something else."""
+
+
+def studies() -> list[Study]:
+    """Return all studies, in the order in which the help shows their options.
+
+    Raises:
+        UsageError: one of a plugin can't be imported, or two have the same name.
+    """
+    return [resolve("studies", name) for name in targets("studies")]
+
+
+def study(name: str) -> Study:
+    """Return the study of a name.
+
+    Raises:
+        UnknownNameError: there is none; the plugin that brings it isn't installed.
+        UsageError: it can't be imported.
+    """
+    found: Study = resolve("studies", name)
+    return found
+
+
+def load(kind: str, name: str, path: str) -> Any:
+    """Import `module:attribute`.
+
+    Args:
+        kind: of thing it is, for the message.
+        name: what it is known by.
+        path: where it is.
+
+    Raises:
+        UsageError: its module can't be imported, or lacks the attribute.
+    """
     module_name, _, attribute = path.partition(":")
     try:
         return getattr(importlib.import_module(module_name), attribute)
@@ -126,6 +160,10 @@ def resolve(kind: Kind, name: str) -> Any:
         raise UsageError(_cannot_load(kind, name, path, str(error))) from error
 
 
-def _cannot_load(kind: Kind, name: str, path: str, reason: str) -> str:
+def _cannot_load(kind: str, name: str, path: str, reason: str) -> str:
     source = "" if path == name else f" from {path}"
-    return f"{kind.removesuffix('s')} {name!r} can't be loaded{source}: {reason}"
+    return f"{_singular(kind)} {name!r} can't be loaded{source}: {reason}"
+
+
+def _singular(kind: str) -> str:
+    return kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")

@@ -12,12 +12,14 @@ from dynamometer.common import registry
 from dynamometer.common.command_line import request
 from dynamometer.common.command_line.session import Reporting, Session
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.planning import planning, refusals
-from dynamometer.common.planning.plan import Selection, Workload, build_cases, select
-from dynamometer.results.reports.calibration_page import Calibration, write_page
-from dynamometer.results.statistics.calibration import ARMS
+from dynamometer.common.planning.plan import Selection, build_cases, select
+from dynamometer.common.studies.calibration.evaluation import ARMS
+from dynamometer.common.studies.calibration.page import Calibration, write_page
+from dynamometer.common.studies.calibration.study import STUDY
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import IN_PAIRS, Protocol, RunPlan, Scale, StartMethod
+from dynamometer.results.values.cases import Protocol, RunPlan, Scale, StartMethod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,7 +79,7 @@ def _measure(program: str, words: Sequence[str], options: dict[str, Any]) -> tup
         suite="torchbench",
         models=specs,
         cases=build_cases(specs, Workload(arms=ARMS[1:], scale=Scale(options["scale"]))),
-        experiments=(IN_PAIRS, "naive", *(["in_turns"] if options["apart"] else [])),
+        experiments=STUDY.experiments(options),
         protocol=Protocol(
             replicates=options["replicates"],
             most_replicates=options["replicates"],

@@ -28,7 +28,7 @@ from dynamometer.common.errors import (
 from dynamometer.common.planning import planning, refusals
 from dynamometer.common.planning.plan import select
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import BATCH_SIZES, COVERAGE, Scale
+from dynamometer.results.values.cases import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -238,7 +238,7 @@ def _resume(directory: Path, options: dict[str, Any]) -> int:
     manifest = store.read_manifest(directory)
     from dynamometer.common.machine.environment import differences, read_environment, require_device
 
-    if options["expect"] and {BATCH_SIZES, COVERAGE} & set(manifest.plan.experiments):
+    if options["expect"] and not registry.study(manifest.plan.study).has_expectations:
         msg = f"{directory} is a search or a count, which has no expected results"
         raise UsageError(msg)
     require_device(manifest.plan.cases[0].device)

@@ -11,7 +11,8 @@ import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.errors import DynamometerError, UsageError
-from dynamometer.common.planning.plan import Selection, Workload, build_cases, select
+from dynamometer.common.interfaces.workload import Workload
+from dynamometer.common.planning.plan import Selection, build_cases, select
 from dynamometer.results.values.cases import NO_BACKEND, Scale
 
 if TYPE_CHECKING:

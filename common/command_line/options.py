@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dynamometer.common import registry
+from dynamometer.common.interfaces.option import option
 from dynamometer.results.values.cases import DEFAULT_REPLICATES, Allocator, Scale
 
 if TYPE_CHECKING:
@@ -15,15 +17,6 @@ if TYPE_CHECKING:
 
 _GROUPS = ("Selection", "Workload", "Measurement", "Execution", "Output")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-
-
-class GroupedOption(click.Option):
-    """An option that belongs to a group of the help."""
-
-    def __init__(self, *args: Any, group: str, **kwargs: Any) -> None:
-        """Take a group beside what `click.Option` takes."""
-        super().__init__(*args, **kwargs)
-        self.group = group
 
 
 class GroupedCommand(click.Command):
@@ -57,78 +50,74 @@ class ByteSize(click.ParamType[int]):
         return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
-def _option(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
-    return click.option(*args, cls=GroupedOption, **kwargs)
-
-
 _REPORT_OPTIONS = (
-    _option(
+    option(
         "--csv-compat", is_flag=True, group="Output",
         help="CSV with the columns of PyTorch's dashboards alone, 0 for missing.",
     ),
-    _option(
+    option(
         "--expect", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
         group="Output", help="Compare what each case came to with a table, and exit with 1 where"
         " it changed.",
     ),
-    _option(
+    option(
         "--update-expected", is_flag=True, group="Output",
         help="Put this run's results into the table of --expect.",
     ),
 )  # fmt: skip
 """What is done with results, whether a run begins or goes on."""
 
-_OPTIONS = (
-    _option(
+_WORKLOAD_OPTIONS = (
+    option(
         "-k", "--filter", "include", multiple=True, metavar="REGEX", group="Selection",
         help="Models whose name contains a match; may be repeated, any counts.",
     ),
-    _option(
+    option(
         "-x", "--exclude", multiple=True, metavar="REGEX", group="Selection",
         help="Leave these out.",
     ),
-    _option(
+    option(
         "--only", multiple=True, metavar="NAME", group="Selection",
         help="Exactly this model; may be repeated.",
     ),
-    _option(
+    option(
         "--quick", is_flag=True, group="Selection",
         help="A handful of models, one replicate; what a bare command line does.",
     ),
-    _option(
+    option(
         "--no-skip", is_flag=True, group="Selection",
         help="Run also what the suite's tables skip.",
     ),
-    _option(
+    option(
         "--partition-id", type=click.IntRange(0), default=0, metavar="I", group="Selection",
         help="Which part of the selection to run, from 0.",
     ),
-    _option(
+    option(
         "--total-partitions", type=click.IntRange(1), default=1, metavar="N", group="Selection",
         help="How many equal parts the selection is cut into.",
     ),
-    _option(
+    option(
         "--list", "list_names", is_flag=True, group="Selection",
         help="Print the selected names, one a line, and stop.",
     ),
-    _option(
+    option(
         "--backend", "backends", multiple=True, metavar="NAME", group="Workload",
         help="Backend for Dynamo, or module:attribute of your own; may be repeated.",
     ),
-    _option(
+    option(
         "--speedup-ts", is_flag=True, group="Workload",
         help="Also TorchScript, traced and frozen, without Dynamo.",
     ),
-    _option(
+    option(
         "-d", "--device", type=click.Choice(["cpu", "cuda"]), default="cpu",
         show_default=True, group="Workload", help="Where to run.",
     ),
-    _option(
+    option(
         "--training/--inference", "training", default=False, group="Workload",
         help="Whole training steps, or forward passes.  [default: --inference]",
     ),
     *(
-        _option(
+        option(
             f"--{dtype}", "dtype", flag_value=dtype, default=None, type=str, group="Workload",
             help=text,
         )
@@ -139,28 +128,28 @@ _OPTIONS = (
             "amp": "In float32, under automatic mixed precision.",
         }.items()
     ),
-    _option(
+    option(
         "--channels-last", is_flag=True, group="Workload",
         help="Weights and images with channels innermost.",
     ),
-    _option(
+    option(
         "--dynamic-shapes", "dynamic", is_flag=True, group="Workload",
         help="Steps go through five sizes of inputs, compiled for dynamic shapes.",
     ),
-    _option(
+    option(
         "--dynamic-batch-only", "dynamic_batch", is_flag=True, group="Workload",
         help="Likewise, with those sizes for symbols that differ, and no other.",
     ),
-    _option(
+    option(
         "--compile-optimizer", "compiled_optimizer", is_flag=True, group="Workload",
         help="With --training: the optimizer's step is compiled too.",
     ),
-    _option(
+    option(
         "--nopython", is_flag=True, group="Workload",
         help="Dynamo must capture each model in one graph; where it can't, say why and where.",
     ),
     *(
-        _option(
+        option(
             flag, name, multiple=True, metavar=metavar, group="Workload", help=text,
         )
         for flag, name, metavar, text in (
@@ -172,105 +161,86 @@ _OPTIONS = (
              "Also run with the second captured in place of the first; may be repeated."),
         )
     ),
-    _option(
+    option(
         "--controls", "model_controls", is_flag=True, group="Workload",
         help="Also run each model with the controls its table declares.",
     ),
-    _option(
+    option(
         "--raise-backend-errors", is_flag=True, group="Workload",
         help="An arm fails with its backend; else a graph it fails on runs in eager, and is"
         " counted.",
     ),
-    _option(
+    option(
         "--scale", type=click.Choice([scale.value for scale in Scale]), default="full",
         show_default=True, group="Workload",
         help="The published configuration, or one shrunk in depth, width and input.",
     ),
-    _option(
+    option(
         "--batch-size", type=click.IntRange(1), metavar="N", group="Workload",
         help="Instead of the suite's own.",
     ),
-    _option(
-        "--accuracy/--performance", "accuracy", default=False, group="Measurement",
-        help="Compare results with eager's and time nothing, or do both.  [default:"
-        " --performance]",
-    ),
-    _option(
-        "--find-batch-sizes", is_flag=True, group="Measurement",
-        help="Instead: double each model's batch until it fits no longer, or a step takes"
-        " 10 s; eager alone.",
-    ),
-    _option(
-        "--sweep-sizes", is_flag=True, group="Measurement",
-        help="Instead: each of five sizes by itself, compiled for all of them, against eager and"
-        " against compiled for it alone; recompiles, symbolic guards, specialisations.",
-    ),
-    _option(
-        "--overhead", is_flag=True, group="Measurement",
-        help="Dynamo without a backend against eager: what capturing alone costs.",
-    ),
-    _option(
-        "--coverage", is_flag=True, group="Measurement",
-        help="Instead: what share of each model Dynamo captures, and what is lost where.",
-    ),
-    _option(
+)  # fmt: skip
+"""Which models are run, and how; what is measured of them is a study's."""
+
+_PROTOCOL_OPTIONS = (
+    option(
         "-r", "--replicates", type=click.IntRange(1), metavar="N", group="Measurement",
         help="Worker processes each case is measured in, whatever --target.  [default: 3, and up to"
         " 5 until --target; with --quick or --accuracy 1]",
     ),
-    _option(
+    option(
         "--rigorous", is_flag=True, group="Measurement",
         help="5 to 10 replicates instead of 3 to 5.",
     ),
-    _option(
+    option(
         "--target", "half_width", type=click.FloatRange(0, 1, min_open=True, max_open=True),
         default=0.01, show_default=True, metavar="SHARE", group="Measurement",
         help="Half-width of the interval at which a speedup is known well enough.",
     ),
-    _option(
+    option(
         "--max-seconds", "case_budget_s", type=click.FloatRange(0, min_open=True),
         metavar="SECONDS", group="Measurement",
         help="A case that took this long gets no replicates beyond the least number.",
     ),
-    _option(
+    option(
         "--cold", "caches", flag_value="cold", default=None, type=str, group="Measurement",
         help="Compile from empty graph caches in every replicate, not in the first alone.",
     ),
-    _option(
+    option(
         "--warm", "caches", flag_value="warm", default=None, type=str, group="Measurement",
         help="Compile with the caches that an earlier process has filled.",
     ),
-    _option(
+    option(
         "-n", "--repeat", "calls", type=click.IntRange(1), metavar="N", group="Measurement",
         help="Counted calls of each arm and replicate, at least.  [default: 1 s of them]",
     ),
-    _option(
+    option(
         "--allocator", type=click.Choice([each.value for each in Allocator]), default="keep",
         show_default=True, group="Measurement",
         help="The workers' malloc: glibc's, keeping freed memory or giving it back, or another.",
     ),
-    _option(
+    option(
         "--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N",
         group="Measurement", help="For weights, inputs and the order of everything random.",
     ),
-    _option(
+    option(
         "-t", "--threads", type=click.IntRange(1), metavar="N", group="Execution",
         help="Intra-op threads.  [default: torch's choice]",
     ),
-    _option(
+    option(
         "--timeout", "timeout_s", type=click.FloatRange(0, min_open=True), default=1200.0,
         show_default=True, metavar="SECONDS", group="Execution",
         help="Kill a worker process after this long.",
     ),
-    _option(
+    option(
         "--memory-limit", "memory_limit_bytes", type=ByteSize(), metavar="SIZE",
         group="Execution", help="Kill a worker over this.  [default: 85 % of memory]",
     ),
-    _option(
+    option(
         "--spawn", is_flag=True, group="Execution",
         help="Start every worker afresh instead of forking it from a warm template.",
     ),
-    _option(
+    option(
         "--output-dir", type=click.Path(), default="runs", show_default=True, metavar="DIR",
         group="Output", help="Where the run's directory is made.",
     ),
@@ -280,17 +250,17 @@ _OPTIONS = (
 
 _SUITE_OPTIONS = {
     "timm_models": (
-        _option(
+        option(
             "--all", "all_architectures", is_flag=True, group="Selection",
             help="Also every other architecture of timm; -k and --only choose among them.",
         ),
     ),
     "torchbench": (
-        _option(
+        option(
             "--torchbench-root", type=click.Path(), envvar="TORCHBENCH_ROOT", metavar="DIR",
             group="Selection", help="Run the models of a checkout of pytorch/benchmark instead.",
         ),
-        _option(
+        option(
             "--offline-weights/--hub-weights", default=None, group="Selection",
             help="With --torchbench-root: random weights where a model asks a hub, or not; the"
             " default is random where there is no network.",
@@ -301,45 +271,45 @@ _SUITE_OPTIONS = {
 
 
 _CALIBRATE_OPTIONS = (
-    _option(
+    option(
         "--only", multiple=True, metavar="NAME", group="Selection",
         help="This model of torchbench; may be repeated.  [default: thirteen]",
     ),
-    _option(
+    option(
         "--scale", type=click.Choice([scale.value for scale in Scale]), default="small",
         show_default=True, group="Workload", help="How far models are shrunk.",
     ),
-    _option(
+    option(
         "-r", "--replicates", type=click.IntRange(DEFAULT_REPLICATES[1]), default=20,
         show_default=True, metavar="N", group="Measurement",
         help="Worker processes each model is measured in.",
     ),
-    _option(
+    option(
         "--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N",
         group="Measurement", help="For the order of everything random.",
     ),
-    _option(
+    option(
         "--busy", is_flag=True, group="Measurement",
         help="While a process of ours computes now and then.",
     ),
-    _option(
+    option(
         "--apart", is_flag=True, group="Measurement",
         help="Time some arms in processes of their own as well, as those are that interfere.",
     ),
-    _option(
+    option(
         "--spawn", is_flag=True, group="Execution",
         help="Start every worker afresh instead of forking it from a warm template.",
     ),
-    _option(
+    option(
         "--from", "evaluated", multiple=True, metavar="DIR", group="Output",
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         help="Measure nothing: evaluate this run, or several as one.",
     ),
-    _option(
+    option(
         "--output-dir", type=click.Path(), default="runs", show_default=True, metavar="DIR",
         group="Output", help="Where the run's directory is made.",
     ),
-    _option(
+    option(
         "--page", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", group="Output",
         help="Where the page goes; its picture and all results (CSV) beside it."
         "  [default: the run's directory]",
@@ -348,15 +318,15 @@ _CALIBRATE_OPTIONS = (
 
 
 _EXPLAIN_OPTIONS = (
-    _option(
+    option(
         "--scale", type=click.Choice([scale.value for scale in Scale]), default="tiny",
         show_default=True, group="Workload", help="How far a suite's model is shrunk.",
     ),
-    _option(
+    option(
         "--format", "form", type=click.Choice(["text", "html", "json"]), default="text",
         show_default=True, group="Output", help="Plain text, a page, or values.",
     ),
-    _option(
+    option(
         "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
         group="Output", help="Instead of standard output.",
     ),
@@ -365,22 +335,22 @@ _EXPLAIN_OPTIONS = (
 
 def explain_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of an explanation."""
-    for option in reversed(_EXPLAIN_OPTIONS):
-        command = option(command)
+    for declare in reversed(_EXPLAIN_OPTIONS):
+        command = declare(command)
     return command
 
 
 def calibrate_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of a calibration."""
-    for option in reversed(_CALIBRATE_OPTIONS):
-        command = option(command)
+    for declare in reversed(_CALIBRATE_OPTIONS):
+        command = declare(command)
     return command
 
 
 def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of what is done with results."""
-    for option in reversed(_REPORT_OPTIONS):
-        command = option(command)
+    for declare in reversed(_REPORT_OPTIONS):
+        command = declare(command)
     return command
 
 
@@ -391,15 +361,16 @@ def run_options(suite: str | None) -> Callable[[Callable[..., Any]], Callable[..
         suite: the one it runs; `None` if that is chosen on the command line.
     """
     own = [
-        option
-        for name, options in _SUITE_OPTIONS.items()
-        for option in options
+        declare
+        for name, declared in _SUITE_OPTIONS.items()
+        for declare in declared
         if suite in {None, name}
     ]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed((*_OPTIONS, *own)):
-            command = option(command)
+        of_studies = [declare for study in registry.studies() for declare in study.options]
+        for declare in reversed((*_WORKLOAD_OPTIONS, *of_studies, *_PROTOCOL_OPTIONS, *own)):
+            command = declare(command)
         return command
 
     return decorate

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from dynamometer.results.values.cases import BATCH_SIZES
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from dynamometer.results.values.cases import Case
@@ -21,13 +20,15 @@ if TYPE_CHECKING:
 class ProgressLine:
     """Shows total, time left, current case and counts so far; a `runner.Observer`."""
 
-    def __init__(self, cases: int, estimate_s: float) -> None:
+    def __init__(self, cases: int, estimate_s: float, replicate_name: Callable[[int], str]) -> None:
         """Show nothing yet.
 
         Args:
             cases: how many there will be.
             estimate_s: how long all of them may take, a guess.
+            replicate_name: names a replicate of a case by its index.
         """
+        self._replicate_name = replicate_name
         self._console = Console(stderr=True, highlight=False)
         self._estimate_s = estimate_s
         self._total = cases
@@ -73,9 +74,7 @@ class ProgressLine:
         if not self._console.is_terminal:
             spent = sum(record.seconds.values())
             outcome = record.outcome
-            part = f"replicate {record.replicate}"
-            if BATCH_SIZES in record.experiments:
-                part = f"batch size {2**record.replicate}"
+            part = self._replicate_name(record.replicate)
             self.say(
                 f"[{self._ended}/{self._total} done] {record.case.label} {part}:"
                 f" {outcome.status} in {spent:.1f} s, {self._left()}"

@@ -18,12 +18,12 @@ from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.execution.executor import Prepared
 from dynamometer.common.execution.runner import Interrupt, Rest, run
-from dynamometer.common.machine.disturber import disturbed
+from dynamometer.common.machine.disturber import BUSY_S, REST_S, disturbed
 from dynamometer.common.planning.estimate import TimeEstimate, estimate
-from dynamometer.results.statistics.calibration import BUSY_S, REST_S
-from dynamometer.results.statistics.summary import summarize_cases
+from dynamometer.results.reports.console import Console
+from dynamometer.results.reports.csv_sink import CsvFiles
+from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import expected, store
-from dynamometer.results.values.cases import BATCH_SIZES, SEARCHED_SIZES
 from dynamometer.results.values.records import Level
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dynamometer.common.execution.executor import Executor
-    from dynamometer.results.reports.sinks import Sink
     from dynamometer.results.values.cases import Case, Protocol
     from dynamometer.results.values.records import Manifest
 
@@ -81,8 +80,9 @@ class Session:
         self._manifest = manifest
         self._directory = directory
         self._reporting = reporting
-        self._csv = registry.resolve("sinks", "csv")(directory, compatible=reporting.csv_compat)
-        console: Sink = registry.resolve("sinks", "console")(sys.stdout)
+        self._study = registry.study(manifest.plan.study)
+        self._csv = CsvFiles(self._study, directory, compatible=reporting.csv_compat)
+        console = Console(self._study, sys.stdout)
         self._sinks = (console, self._csv)
 
     def run(self) -> int:
@@ -114,7 +114,8 @@ class Session:
         path = self._reporting.expect
         if path is None:
             return 0
-        found = expected.observed(summarize_cases(store.read_records(self._directory)))
+        records = store.read_records(self._directory)
+        found = self._study.observed(by_case(records))
         known = expected.read_table(path) if path.exists() or not self._updates else {}
         changes = expected.compare(known, found)
         for change in changes:
@@ -144,7 +145,9 @@ class Session:
             with (
                 disturbed(plan.seed, BUSY_S, REST_S) if plan.busy else nullcontext(),
                 Interrupt() as interrupt,
-                ProgressLine(len(plan.cases), forecast.seconds) as progress,
+                ProgressLine(
+                    len(plan.cases), forecast.seconds, self._study.replicate_name
+                ) as progress,
             ):
                 prepared = executor.prepare(rest.cases)
                 for line in (*_ready_lines(prepared), *prepared.warnings):
@@ -165,8 +168,9 @@ class Session:
             if each.level is Level.UNFIT:
                 click.echo(f"UNFIT MACHINE: {each.subject}: {each.finding} (dynamometer doctor)")
         known = forecast.known_cases
-        if BATCH_SIZES in plan.experiments:
-            click.echo(f"{len(cases)} models, up to {SEARCHED_SIZES} batch sizes each", err=True)
+        own = self._study.announcement(cases)
+        if own is not None:
+            click.echo(own, err=True)
             return
         basis = f"{known} of them known from earlier runs" if known else "a guess"
         click.echo(

@@ -17,11 +17,13 @@ import msgspec
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.common.execution.deaths import arms_at_death, name_death
+from dynamometer.common.execution.preparation import experiment_of
 from dynamometer.common.execution.process import Limits, Template, tail
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.interfaces.messages import Findings, Job, Preparation
 from dynamometer.common.interfaces.outcome import worst
 from dynamometer.common.machine.allocator import environment_of
+from dynamometer.common.studies.study import skip_reason
 from dynamometer.results.values.cases import Allocator, Caches, StartMethod
 from dynamometer.results.values.records import PASSED, Record, Stage, Status
 
@@ -98,7 +100,8 @@ class LocalExecutor:
 
     def prepare(self, cases: Sequence[Case]) -> Prepared:
         """Start the template, load the backends, and let their toolchains make ready."""
-        runnable = [case for case in cases if not self._plan.skip_reason(case)]
+        study = registry.study(self._plan.study)
+        runnable = [case for case in cases if not skip_reason(study, self._plan, case)]
         if not runnable:
             return Prepared()
         started = time.monotonic()
@@ -203,13 +206,16 @@ class LocalExecutor:
     def _processes(
         self, name: str, case: Case, replicate: int, found: Sequence[Findings]
     ) -> tuple[Process, ...]:
-        experiment: Experiment = registry.resolve("experiments", name)()
+        experiment = self._experiment(name)
         return experiment.processes(case, self._plan, replicate, found)
+
+    def _experiment(self, name: str) -> Experiment:
+        return experiment_of(self._plan.study, name)
 
     def _left_out(self, name: str, process: Process, failed: Mapping[str, Outcome]) -> Findings:
         """Say what it means that a process is not started for arms that failed before."""
         outcome = worst([failed[arm] for arm in process.arms if arm in failed])
-        experiment: Experiment = registry.resolve("experiments", name)()
+        experiment = self._experiment(name)
         return experiment.salvage(Findings(outcome=outcome), process.arms)
 
     def _ready_template(self, allocator: Allocator) -> Template:
@@ -225,6 +231,8 @@ class LocalExecutor:
         template = self._templates[key] = Template(self._logs / "template.log", environment)
         template.launch(
             Preparation(
+                study=self._plan.study,
+                experiments=self._plan.experiments,
                 suite=self._plan.suite,
                 suite_options=self._plan.suite_options,
                 specs=self._plan.models,
@@ -241,6 +249,7 @@ class LocalExecutor:
 
     def _job(self, experiment: str, case: Case, replicate: int, process: Process) -> Job:
         return Job(
+            study=self._plan.study,
             experiment=experiment,
             spec=self._plan.spec_of(case),
             case=case,
@@ -279,7 +288,7 @@ class LocalExecutor:
             outcome = name_death(worker, self._plan.timeout_s, machine_bytes)
             found = Findings(outcome=outcome, arms=arms_at_death(worker, case, outcome))
         if found.outcome.status is not Status.PASS:
-            found = registry.resolve("experiments", experiment)().salvage(found, arms)
+            found = self._experiment(experiment).salvage(found, arms)
         foreign = worker.receiver.foreign_bytes
         if not foreign:
             return found

@@ -5,13 +5,11 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from dynamometer.common import registry
 from dynamometer.results.values.cases import (
     BASELINE,
-    BATCH_SIZES,
-    COVERAGE,
     DEFAULT_REPLICATES,
     RIGOROUS_REPLICATES,
-    SIZES,
     Allocator,
     Caches,
     Mode,
@@ -42,19 +40,17 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
         "--nopython": case.nopython,
         "--dynamic-shapes": case.has_symbols(Symbols.ALL),
         "--dynamic-batch-only": case.has_symbols(Symbols.BATCH),
-        "--sweep-sizes": SIZES in plan.experiments,
-        "--accuracy": "accuracy" in plan.experiments,
-        "--find-batch-sizes": BATCH_SIZES in plan.experiments,
-        "--coverage": COVERAGE in plan.experiments,
     }
     words += [flag for flag, is_set in flags.items() if is_set]
+    study = registry.study(plan.study)
+    words += study.words(plan)
     words += case.controls.words
     spec = plan.spec_of(case)
     if case.batch_size is not None and case.batch_size != spec.batch_size_at(
         case.scale, case.device, case.mode, dynamic=case.dynamic
     ):
         words += ["--batch-size", str(case.batch_size)]
-    if not {BATCH_SIZES, COVERAGE} & set(plan.experiments):
+    if study.is_repeated:
         words += _precision_words(plan.protocol)
     words += ["--seed", str(plan.seed)]
     words += _execution_words(plan)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import msgspec
 
+from dynamometer.common import registry
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.orders import drawn_from
-from dynamometer.results.statistics.stopping import stop_reason
-from dynamometer.results.values.cases import BATCH_SIZES
+from dynamometer.common.studies.study import skip_reason
 from dynamometer.results.values.records import ArmResult, Outcome, Record, Stage, Status
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Rest:
     def __init__(self, manifest: Manifest, records: Sequence[Record]) -> None:
         """Compare a plan with the records there are."""
         self.manifest = manifest
+        self.study = registry.study(manifest.plan.study)
         self.finished: defaultdict[str, list[Record]] = defaultdict(list)
         for record in records:
             self.finished[record.case.id].append(record)
@@ -90,7 +91,7 @@ class Rest:
     def replicates(self, case: Case) -> list[int]:
         """Give the replicates a case may still have; none where its records say it needs none."""
         records, protocol = self.finished[case.id], self.manifest.plan.protocol
-        if records and stop_reason(records, protocol):
+        if records and self.study.stop_reason(records, protocol):
             return []
         done = {record.replicate for record in records}
         return [each for each in range(protocol.most_replicates) if each not in done]
@@ -115,7 +116,7 @@ def run(
         DynamometerError: workers can't be started.
     """
     plan = rest.manifest.plan
-    size = 1 if BATCH_SIZES in plan.experiments else _GROUP
+    size = _GROUP if rest.study.takes_turns else 1
     for first in range(0, len(plan.cases), size):
         group = list(plan.cases[first : first + size])
         for round_ in range(plan.protocol.most_replicates + 1):
@@ -152,13 +153,14 @@ def _shuffled(cases: Sequence[Case], plan: RunPlan, round_: int) -> list[Case]:
 def _next_record(rest: Rest, executor: Executor, case: Case) -> Record:
     """Execute a case's next replicate; the record says whether it was the last."""
     plan = rest.manifest.plan
-    record = _record(rest.manifest, executor, case, rest.replicates(case)[0])
-    stopped = stop_reason([*rest.finished[case.id], record], plan.protocol)
+    record = _record(rest, executor, case, rest.replicates(case)[0])
+    stopped = rest.study.stop_reason([*rest.finished[case.id], record], plan.protocol)
     return msgspec.structs.replace(record, stopped=stopped, target=plan.protocol.target)
 
 
-def _record(manifest: Manifest, executor: Executor, case: Case, replicate: int) -> Record:
-    reason = manifest.plan.skip_reason(case)
+def _record(rest: Rest, executor: Executor, case: Case, replicate: int) -> Record:
+    manifest = rest.manifest
+    reason = skip_reason(rest.study, manifest.plan, case)
     if reason is None:
         return executor.execute(case, replicate)
     outcome = Outcome(status=Status.SKIP, stage=Stage.LOAD, reason=reason)

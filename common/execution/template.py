@@ -40,13 +40,9 @@ from dynamometer.common.interfaces.messages import (
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _WORKER_MODULES = (
-    "dynamometer.common.studies.apart",
-    "dynamometer.common.studies.correctness",
-    "dynamometer.common.studies.fill",
+    "dynamometer.common.execution.fill",
+    "dynamometer.common.execution.toolchain",
     "dynamometer.common.studies.measuring",
-    "dynamometer.common.studies.memory",
-    "dynamometer.common.studies.speedup",
-    "dynamometer.common.studies.toolchain",
     "dynamometer.dynamo.backends.backends",
     "dynamometer.dynamo.state",
 )
@@ -85,6 +81,9 @@ def prepare(preparation: Preparation) -> None:
     """
     for name in _WORKER_MODULES:
         importlib.import_module(name)
+    study = registry.study(preparation.study)
+    for name in preparation.experiments:
+        study.experiment(name)
     from dynamometer.common.measuring.arms import load_backend
     from dynamometer.dynamo.backends.backends import DynamoBackend, Preparing
 

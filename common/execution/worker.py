@@ -15,6 +15,7 @@ import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.execution.channel import Channel
+from dynamometer.common.execution.preparation import experiment_of
 from dynamometer.common.interfaces.messages import Findings, Job, Report
 from dynamometer.common.interfaces.outcome import attempt
 from dynamometer.common.machine import allocator
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dynamometer.common.interfaces.suite import Suite
-    from dynamometer.common.studies.experiment import Experiment
 
 _PRIVATE_DESCRIPTORS = (200, 900)
 """Where the result channel is moved to, out of the way of a model that counts descriptors."""
@@ -53,7 +53,7 @@ def _measure(job: Job, stages: StageClock) -> Findings:
     from dynamometer.dynamo import state
     from dynamometer.dynamo.device import open_device
 
-    experiment: Experiment = registry.resolve("experiments", job.experiment)()
+    experiment = experiment_of(job.study, job.experiment)
     open_suite: Callable[[dict[str, str]], Suite] = registry.resolve("suites", job.case.suite)
     context = Context(
         job=job,

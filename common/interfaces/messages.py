@@ -16,6 +16,8 @@ from dynamometer.results.values.sizes import SizeSweep
 class Job(Value, frozen=True, kw_only=True):
     """One experiment on one case in one process."""
 
+    study: str
+    """What is asked; its experiments are known by it."""
     experiment: str
     spec: ModelSpec
     case: Case
@@ -78,6 +80,8 @@ LONGEST_MESSAGE = 16 * 2**20
 class Preparation(Value, tag="preparation", frozen=True, kw_only=True):
     """What a template imports before it is ready."""
 
+    study: str
+    experiments: tuple[str, ...]
     suite: str
     suite_options: dict[str, str]
     specs: tuple[ModelSpec, ...]

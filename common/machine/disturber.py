@@ -16,6 +16,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+BUSY_S, REST_S = 0.1, 0.9
+"""Seconds for which the process computes and rests in turn, on average, that a machine is kept busy
+by: a tenth of a processor, which is what a run takes for a disturbance."""
+
 _COPIED_BYTES = 2**24
 """More than a core's own caches hold, so that it takes of what cores share, too."""
 

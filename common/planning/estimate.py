@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamometer.common import registry
+from dynamometer.common.studies.study import skip_reason
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import BASELINE, SIZES, Scale
+from dynamometer.results.values.cases import BASELINE, Scale
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
@@ -20,12 +22,8 @@ _START_S = 10.0
 _LATER_REPLICATE_SHARE = 0.5
 _GUESS_S = {BASELINE: 3.0, "inductor": 12.0}
 _OTHER_ARM_S = 4.0
-_SWEEP_FACTOR = 7.0
 _SCALE_FACTOR = {Scale.TINY: 0.6, Scale.SMALL: 1.0, Scale.FULL: 2.0}
-"""Guesses for two cores (docs/measuring.md); earlier runs replace them.
-
-A sweep has five sizes, for each of which a third arm is compiled.
-"""
+"""Guesses for two cores (docs/measuring.md); earlier runs replace them."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,12 @@ def estimate(plan: RunPlan, left: Sequence[Case], runs: Path) -> TimeEstimate:
         runs: the directory that holds run directories.
     """
     history = _history(runs)
-    cases = [case for case in left if plan.skip_reason(case) is None]
+    study = registry.study(plan.study)
+    cases = [case for case in left if skip_reason(study, plan, case) is None]
     if not cases:
         return TimeEstimate(0.0, 0)
     repeats = 1 + _LATER_REPLICATE_SHARE * (plan.protocol.replicates - 1)
-    factor = _SWEEP_FACTOR if SIZES in plan.experiments else 1.0
-    first_s = [history.get(case.id, factor * _guess_s(case)) for case in cases]
+    first_s = [history.get(case.id, study.cost_factor * _guess_s(case)) for case in cases]
     known = sum(case.id in history for case in cases)
     return TimeEstimate(_START_S + repeats * sum(first_s), known)
 

@@ -13,16 +13,12 @@ from dynamometer.results.values.cases import (
     BASELINE,
     NO_CONTROLS,
     Case,
-    Controls,
-    Dtype,
-    Mode,
-    Scale,
-    Symbols,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from dynamometer.common.interfaces.workload import Workload
     from dynamometer.results.values.cases import ModelSpec
 
 
@@ -43,27 +39,6 @@ class Selection:
     only: tuple[str, ...] = ()
     quick: bool = False
     partition: tuple[int, int] = (0, 1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Workload:
-    """How the selected models are run."""
-
-    arms: tuple[str, ...]
-    device: str = "cpu"
-    mode: Mode = Mode.INFERENCE
-    dtype: Dtype = Dtype.FLOAT32
-    channels_last: bool = False
-    compiled_optimizer: bool = False
-    nopython: bool = False
-    dynamic: bool = False
-    symbols: Symbols = Symbols.ALL
-    scale: Scale = Scale.FULL
-    batch_size: int | None = None
-    controls: Controls = NO_CONTROLS
-    """What every model is run with as well."""
-    model_controls: bool = False
-    """Whether it is also run with what its table says."""
 
 
 def select(specs: Iterable[ModelSpec], selection: Selection) -> tuple[ModelSpec, ...]:

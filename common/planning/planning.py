@@ -10,17 +10,12 @@ import click
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.planning import refusals
-from dynamometer.common.planning.plan import Selection, Workload, build_cases
+from dynamometer.common.planning.plan import Selection, build_cases
 from dynamometer.results.values.cases import (
     BASELINE,
-    BATCH_SIZES,
-    COVERAGE,
-    DEFAULT_REPLICATES,
-    NO_BACKEND,
     RIGOROUS_REPLICATES,
-    SEARCHED_SIZES,
-    SIZES,
     Allocator,
     Caches,
     Controls,
@@ -34,6 +29,7 @@ from dynamometer.results.values.cases import (
 )
 
 if TYPE_CHECKING:
+    from dynamometer.common.studies.study import Study
     from dynamometer.results.values.cases import ModelSpec
 
 _MEMORY_SHARE = 0.85
@@ -123,7 +119,8 @@ def make_plan(
     if options["batch_size"] is not None and fixed:
         msg = f"{fixed[0]} takes no batch_size=NUMBER as an argument; leave out --batch-size"
         raise UsageError(msg)
-    workload = Workload(
+    study = asked_study(options)
+    asked = Workload(
         arms=_arms(options),
         device=options["device"],
         mode=Mode.TRAINING if options["training"] else Mode.INFERENCE,
@@ -131,21 +128,22 @@ def make_plan(
         channels_last=options["channels_last"],
         compiled_optimizer=options["compiled_optimizer"],
         nopython=options["nopython"],
-        dynamic=options["dynamic"] or options["dynamic_batch"] or options["sweep_sizes"],
-        symbols=_symbols(options),
+        dynamic=options["dynamic"] or options["dynamic_batch"],
+        symbols=Symbols.BATCH if options["dynamic_batch"] else Symbols.ALL,
         scale=Scale(options["scale"]),
         batch_size=options["batch_size"],
         controls=_controls(options),
         model_controls=options["model_controls"],
     )
+    workload = study.workload(asked, options)
     refusals.check_workload(workload)
-    least, most = _replicates(options)
+    least, most = _replicates(study, options)
     plan = RunPlan(
         suite=suite,
         suite_options=suite_options,
         models=models,
         cases=build_cases(models, workload),
-        experiments=_experiments(options),
+        experiments=study.experiments(options),
         protocol=Protocol(
             replicates=least,
             most_replicates=most,
@@ -163,7 +161,7 @@ def make_plan(
         no_skip=options["no_skip"],
         raise_backend_errors=options["raise_backend_errors"],
     )
-    refusals.refuse_fixed_sizes(plan)
+    refusals.refuse_fixed_sizes(study, plan)
     return plan
 
 
@@ -174,34 +172,35 @@ def usual_memory_limit() -> int:
     return int(_MEMORY_SHARE * memory_bytes())
 
 
+def asked_study(options: dict[str, Any]) -> Study:
+    """Return the study a command line asks for.
+
+    Raises:
+        UsageError: it asks for several.
+    """
+    asked = [study for study in registry.studies() if study.is_asked(options)]
+    if len(asked) > 1:
+        flags = " and ".join(f"--{each.flag}".replace("_", "-") for each in asked)
+        msg = f"one run asks one question: {flags} are several"
+        raise UsageError(msg)
+    return asked[0] if asked else registry.study(registry.USUAL_STUDY)
+
+
 def _arms(options: dict[str, Any]) -> tuple[str, ...]:
-    """Give what is compared with the baseline; nothing where that is all there is.
+    """Give what is compared with the baseline, unless the study has it otherwise.
 
     Raises:
         UnknownNameError: there is no such backend.
         UsageError: the baseline was named.
     """
-    if options["find_batch_sizes"] or options["coverage"]:
-        return ()
-    if options["overhead"]:
-        return (NO_BACKEND,)
     baselines = ("ts",) if options["speedup_ts"] else ()
     arms = tuple(dict.fromkeys((*options["backends"], *baselines))) or ("inductor",)
-    if options["sweep_sizes"] and len(arms) > 1:
-        msg = f"--sweep-sizes times one backend; choose one of {', '.join(arms)}"
-        raise UsageError(msg)
     for arm in arms:
         registry.target("backends", arm)
         if arm == BASELINE:
             msg = "the baseline is always measured; --backend names what is compared with it"
             raise UsageError(msg)
     return arms
-
-
-def _symbols(options: dict[str, Any]) -> Symbols:
-    if options["dynamic_batch"]:
-        return Symbols.BATCH
-    return Symbols.NONE if options["sweep_sizes"] and not options["dynamic"] else Symbols.ALL
 
 
 def _controls(options: dict[str, Any]) -> Controls:
@@ -226,32 +225,22 @@ def _controls(options: dict[str, Any]) -> Controls:
     )
 
 
-def _experiments(options: dict[str, Any]) -> tuple[str, ...]:
-    if options["find_batch_sizes"]:
-        return (BATCH_SIZES,)
-    if options["coverage"]:
-        return (COVERAGE,)
-    if options["sweep_sizes"]:
-        return (SIZES,)
-    return ("accuracy",) if options["accuracy"] else ("speedup", "apart", "memory")
-
-
-def _replicates(options: dict[str, Any]) -> tuple[int, int]:
+def _replicates(study: Study, options: dict[str, Any]) -> tuple[int, int]:
     """Give the least and the most; one where figures are for screening, or there are none.
 
     Raises:
         UsageError: how many was said in two ways.
     """
-    if options["find_batch_sizes"]:
-        return SEARCHED_SIZES, SEARCHED_SIZES
-    if options["coverage"]:
-        return 1, 1
+    usual = study.replicates(options)
     exact: int | None = options["replicates"]
-    if options["rigorous"] and (exact or options["quick"] or options["accuracy"]):
+    if options["rigorous"] and (exact or options["quick"] or usual == _SCREENING):
         msg = "--rigorous takes 5 to 10 replicates: leave out -r, --quick and --accuracy"
         raise UsageError(msg)
-    if exact is None and (options["quick"] or options["accuracy"] or options["sweep_sizes"]):
-        exact = 1
-    if exact is not None:
-        return exact, exact
-    return RIGOROUS_REPLICATES if options["rigorous"] else DEFAULT_REPLICATES
+    if options["rigorous"]:
+        return RIGOROUS_REPLICATES
+    if exact is None and options["quick"] and study.is_timed:
+        return _SCREENING
+    return usual if exact is None else (exact, exact)
+
+
+_SCREENING = (1, 1)

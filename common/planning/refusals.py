@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.option import CONTROL_OPTIONS, Exclusion
+from dynamometer.common.studies.study import skip_reason
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import BATCH_SIZES, FIXED_SIZES, Dtype, Mode
+from dynamometer.results.values.cases import FIXED_SIZES, Dtype, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from dynamometer.common.planning.plan import Workload
+    from dynamometer.common.interfaces.workload import Workload
+    from dynamometer.common.studies.study import Study
     from dynamometer.results.values.cases import RunPlan
 
 
@@ -40,78 +45,52 @@ def check_options(options: dict[str, Any]) -> None:
     if options["compiled_optimizer"] and not options["training"]:
         msg = "--compile-optimizer goes with --training: without it there is no optimizer"
         raise UsageError(msg)
-    for chosen, why, others in _BY_ITSELF:
-        for name in others if options[chosen] else ():
+    for exclusion in _exclusions():
+        for name in sorted(exclusion.others) if options[exclusion.name] else ():
             if options[name]:
-                msg = f"{why}; leave out {_FLAGS[name]}, which may also stand in pyproject.toml"
+                flag = _flag(name)
+                msg = f"{exclusion.why}; leave out {flag}, which may also stand in pyproject.toml"
                 raise UsageError(msg)
 
 
+def _exclusions() -> Iterator[Exclusion]:
+    """Yield all there are. One run asks one question: an option of a study excludes the others'."""
+    yield from _EXCLUSIONS
+    studies = registry.studies()
+    flags = {study.flag for study in studies if study.flag}
+    for study in studies:
+        for each in study.exclusions:
+            others = flags - {study.flag} if each.name == study.flag else set()
+            yield replace(each, others=each.others | others)
+
+
+def _flag(name: str) -> str:
+    """Write an option as it is typed."""
+    return _FLAGS.get(name, f"--{name.replace('_', '-')}")
+
+
 _FLAGS = {
-    "accuracy": "--accuracy",
-    "allow_in_graph": "--allow-in-graph",
     "backends": "--backend",
-    "batch_size": "--batch-size",
     "caches": "--cold and --warm",
     "calls": "--repeat",
     "case_budget_s": "--max-seconds",
     "compiled_optimizer": "--compile-optimizer",
-    "coverage": "--coverage",
-    "disable_frame": "--disable-frame",
     "dynamic": "--dynamic-shapes",
     "dynamic_batch": "--dynamic-batch-only",
-    "expect": "--expect",
     "model_controls": "--controls",
-    "nopython": "--nopython",
-    "overhead": "--overhead",
-    "replicates": "--replicates",
-    "rigorous": "--rigorous",
-    "speedup_ts": "--speedup-ts",
-    "substitute": "--substitute",
-    "sweep_sizes": "--sweep-sizes",
 }
+"""Options whose names differ from how they are typed."""
 
-_CONTROLS = frozenset({"allow_in_graph", "disable_frame", "model_controls", "substitute"})
-
-_BY_ITSELF = (
-    (
-        "overhead",
-        "--overhead is of Dynamo without a backend",
-        ("accuracy", "backends", "speedup_ts"),
+_EXCLUSIONS = (
+    Exclusion(
+        "dynamic", "--dynamic-shapes makes every size a symbol", frozenset({"dynamic_batch"})
     ),
-    ("find_batch_sizes", "--find-batch-sizes runs eager at sizes of its own", tuple(_FLAGS)),
-    (
-        "dynamic",
-        "--dynamic-shapes makes every size a symbol",
-        ("dynamic_batch",),
-    ),
-    (
-        "sweep_sizes",
-        "--sweep-sizes times one backend at each size by itself",
-        (
-            "accuracy",
-            "caches",
-            "compiled_optimizer",
-            "expect",
-            "nopython",
-            "overhead",
-            "rigorous",
-            "speedup_ts",
-            *_CONTROLS,
-        ),
-    ),
-    (
+    Exclusion(
         "expect",
         "--expect compares each model with what it came to without controls",
-        tuple(_CONTROLS),
-    ),
-    (
-        "coverage",
-        "--coverage counts what Dynamo captures, once, whatever the backend",
-        tuple(_FLAGS.keys() - {"batch_size", "coverage", "dynamic", "dynamic_batch"} - _CONTROLS),
+        CONTROL_OPTIONS,
     ),
 )
-"""Options that measure something else, why, and the options they don't go with."""
 
 
 def check_reporting(options: dict[str, Any]) -> None:
@@ -153,17 +132,17 @@ def check_workload(workload: Workload) -> None:
         raise UsageError(msg)
 
 
-def refuse_fixed_sizes(plan: RunPlan) -> None:
+def refuse_fixed_sizes(study: Study, plan: RunPlan) -> None:
     """Refuse a run in which every model would be skipped for the same reason.
 
     Raises:
         UsageError: no model lets its sizes be varied.
     """
-    if {plan.skip_reason(case) for case in plan.cases} == {FIXED_SIZES}:
+    if {skip_reason(study, plan, case) for case in plan.cases} == {FIXED_SIZES}:
         names = ", ".join(case.model for case in plan.cases[:3])
         msg = f"no size of {names} can be varied, as they set their own"
         if plan.suite == "user":
             msg += "; a function with an argument batch_size=NUMBER lets it be varied"
-        elif BATCH_SIZES not in plan.experiments:
+        elif not study.varies_batch:
             msg += "; --batch-size N gives them one that can"
         raise UsageError(msg)

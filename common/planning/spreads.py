@@ -6,10 +6,9 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dynamometer.results.statistics.calibration import without_turns
+from dynamometer.common import registry
 from dynamometer.results.statistics.spreads import learnt, scatters
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import IN_PAIRS, TIMING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,16 +48,15 @@ def _comparable(plan: RunPlan, environment: Environment, runs: Path) -> Iterator
             several = manifest.plan.protocol.most_replicates > 1
             if several and _traits(manifest.plan, manifest.environment) == wanted:
                 records = store.read_records(directory)
-                # A calibration's arms take turns whether they disturb each other or not.
-                is_calibration = IN_PAIRS in manifest.plan.experiments
-                yield [without_turns(each) for each in records] if is_calibration else records
+                study = registry.study(manifest.plan.study)
+                yield [study.comparable(each) for each in records]
 
 
 def _traits(plan: RunPlan, environment: Environment) -> tuple[object, ...]:
     protocol = plan.protocol
     return (
         plan.suite,
-        (not TIMING.isdisjoint(plan.experiments), plan.busy),
+        (registry.study(plan.study).is_timed, plan.busy),
         (plan.cases[0].device, plan.cases[0].mode, plan.threads),
         (environment.cpu, environment.cpus, environment.packages.get("torch")),
         (protocol.allocator, protocol.start_method, protocol.arm_budget_s, protocol.calls),

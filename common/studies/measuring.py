@@ -15,8 +15,8 @@ from dynamometer.common.measuring.measurements import kernel_work, latencies
 from dynamometer.common.measuring.timing import measure_blocks, settle
 from dynamometer.common.measuring.visiting import Bench, arm_result, machine, pad_heap
 from dynamometer.common.orders import drawn_from
-from dynamometer.common.studies.apart import TURNS
-from dynamometer.common.studies.speedup import absences
+from dynamometer.common.studies.speedup.apart import TURNS
+from dynamometer.common.studies.speedup.in_blocks import absences
 from dynamometer.dynamo.capture import capture
 from dynamometer.results.statistics.interference import LONGEST_DISTURBANCE, was_checked
 from dynamometer.results.values.cases import BASELINE

@@ -1,310 +1,36 @@
-"""Results on standard output: a line as each case ends, then the suite's table."""
+"""Results on standard output: what a study says as each case ends, then of all of them."""
 
 from __future__ import annotations
 
-import statistics
-from collections import Counter
 from typing import TYPE_CHECKING, TextIO
-
-from tabulate import tabulate
-
-from dynamometer.results.reports import (
-    controls_report,
-    coverage_report,
-    overhead_report,
-    sizes_report,
-)
-from dynamometer.results.reports.texts import name_columns, speedup_text
-from dynamometer.results.statistics.batch_sizes import is_search, summarize_search
-from dynamometer.results.statistics.inference import SIGNIFICANT_P, Verdict, geometric_mean
-from dynamometer.results.statistics.spreads import shared
-from dynamometer.results.statistics.summary import CaseSummary, summarize_case, summarize_suite
-from dynamometer.results.statistics.verdicts import judge
-from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import PASSED, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamometer.results.reports.coverage_report import CoverageSummary
-    from dynamometer.results.statistics.batch_sizes import BatchSizeSummary
-    from dynamometer.results.statistics.breakeven import Breakeven
-    from dynamometer.results.statistics.summary import ArmSummary, SuiteSummary
-    from dynamometer.results.statistics.verdicts import Judgement
+    from dynamometer.results.reports.sinks import Reporter
     from dynamometer.results.values.records import Record
 
 
 class Console:
     """Prints results as text."""
 
-    def __init__(self, stream: TextIO) -> None:
-        """Print to a stream."""
+    def __init__(self, reporter: Reporter, stream: TextIO) -> None:
+        """Print to a stream what a study makes of its records."""
+        self._reporter = reporter
         self._stream = stream
-        self._cases: list[CaseSummary] = []
-        self._coverages: list[CoverageSummary] = []
+        self._cases: list[Sequence[Record]] = []
 
     def write(self, records: Sequence[Record]) -> None:
-        """Print the line of a case."""
-        if is_search(records):
-            print(search_line(summarize_search(records)), file=self._stream, flush=True)
-            return
-        if coverage_report.is_coverage(records):
-            found = coverage_report.summarize(records)
-            self._coverages.append(found)
-            print(coverage_report.line(found), file=self._stream, flush=True)
-            return
-        if sizes_report.is_sweep(records):
-            swept = sizes_report.lines(sizes_report.summarize_sweep(records))
-            print("\n".join(swept), file=self._stream, flush=True)
-            return
-        case = summarize_case(records)
-        self._cases.append(case)
-        print(case_line(case), file=self._stream, flush=True)
+        """Print the lines of a case."""
+        self._cases.append(records)
+        self._print(self._reporter.lines(records))
 
     def close(self) -> None:
-        """Print what the cases come to."""
-        if self._cases:
-            known, self._cases = self._cases, shared(self._cases)
-            usual = controls_report.without_controls(self._cases)
-            lines = [*suite_lines(usual), *_spread_lines(known, self._cases)]
+        """Print what the cases come to, once."""
+        cases, self._cases = self._cases, []
+        if cases:
+            self._print(self._reporter.closing_lines(cases))
+
+    def _print(self, lines: Sequence[str]) -> None:
+        if lines:
             print("\n".join(lines), file=self._stream, flush=True)
-        for text in (
-            *controls_report.lines(self._cases),
-            *coverage_report.lines(controls_report.without_controls(self._coverages)),
-            *controls_report.coverage_lines(self._coverages),
-        ):
-            print(text, file=self._stream, flush=True)
-
-
-def search_line(search: BatchSizeSummary) -> str:
-    """Render one search: the largest batch, the fastest, and what ended it."""
-    name = name_columns(search.case)
-    passed = search.end.status is Status.PASS
-    end = search.end.reason if passed else f"then {search.end.line}"
-    if search.largest is None or search.fastest is None:
-        return f"{name} {search.end.line}"
-    largest, fastest = search.largest, search.fastest
-    return (
-        f"{name} batch size {largest.batch_size} ({largest.samples_per_s:.3g} samples/s); fastest"
-        f" {fastest.batch_size} ({fastest.samples_per_s:.3g} samples/s); {end}"
-    )
-
-
-def case_line(case: CaseSummary) -> str:
-    """Render one case: device, name, frames, then each arm's speedup, p-value and interval."""
-    captures = [arm.capture for arm in case.arms if arm.capture]
-    ok, total = (captures[0].frames_ok, captures[0].frames) if captures else (0, 0)
-    if {arm.outcome for arm in case.arms} == {case.outcome} != {PASSED}:
-        arms = case.outcome.line  # no arm has anything of its own to say
-    else:
-        arms = "  ".join(_arm_text(case, arm) for arm in case.arms)
-    again = f", {captures[0].recompiles} recompiles" if captures and case.case.dynamic else ""
-    marks = "".join(f" {mark}" for mark in _marks(case))
-    return f"{name_columns(case.case)} {ok:3}/{total:3} frames{again}, {arms}{marks}"
-
-
-def _marks(case: CaseSummary) -> list[str]:
-    """Name what a reader of the line must know of how it was measured."""
-    found = {
-        "APART": case.is_apart,
-        "INTERFERENCE": case.interferes,
-        "DISTURBED": case.is_disturbed,
-        "KERNEL": any(arm.kernel_shows for arm in (case.baseline, *case.arms)),
-        "PARTIAL": any(arm.passed and arm.unchecked for arm in case.arms),
-    }
-    return [mark for mark, holds in found.items() if holds]
-
-
-_MEANINGS = {
-    "APART": "its arms disturbed each other, and were timed in processes of their own",
-    "INTERFERENCE": "its arms disturbed each other; left out of means and verdicts",
-    "DISTURBED": "something else kept the machine busy; left out of means and verdicts",
-    "KERNEL": "the kernel took over 5 % of an arm's time, mostly for page faults",
-    "PARTIAL": "some results could not be compared, or not closely; the CSV says which and why",
-}
-
-
-def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
-    """Render what a run's cases come to, with how many each figure stands on."""
-    suite = summarize_suite(cases)
-    timed = any(case.is_timed for case in cases)
-    lines = _timed_lines(suite, judge(cases)) if timed else _accuracy_lines(suite)
-    replicates = {len(case.records) for case in cases if case.outcome.status is Status.PASS}
-    if timed and replicates == {1}:
-        lines += [
-            "",
-            "screening: one replicate; intervals rest on the spread of other runs (-r 3 for more)",
-        ]
-    lines += _wide_lines(cases) if timed else []
-    lines += (
-        _without_memory_ratio(cases)
-        + overhead_report.lines(cases)
-        + _reasons_against_one_graph(cases)
-    )
-    marks = {mark for case in cases for mark in _marks(case)}
-    explained = [f"{mark}: {text}" for mark, text in _MEANINGS.items() if mark in marks]
-    return lines + (["", *explained] if explained else []) + _problems(cases)
-
-
-def _wide_lines(cases: Sequence[CaseSummary]) -> list[str]:
-    """Name the speedups that are not known as well as was asked, and what it would take."""
-    known = [
-        (case, arm) for case in cases if case.is_conclusive for arm in case.arms if arm.speedup
-    ]
-    wide = sorted(
-        (arm.replicates_needed, f"{case.case.label} {arm.name}")
-        for case, arm in known
-        if arm.replicates_needed
-    )
-    if not wide:
-        return []
-    needed = [f"{name} {count}" for count, name in wide[:_MOST_WIDE]]
-    needed += [f"and {len(wide) - _MOST_WIDE} more"] * (len(wide) > _MOST_WIDE)
-    text = f"not known as well as asked (--target): {len(wide)} of {len(known)} speedups"
-    return ["", f"{text}; replicates that would do (-r): {', '.join(needed)}"]
-
-
-_MOST_WIDE = 8
-"""Named on the terminal; the CSV has them all."""
-
-
-def _spread_lines(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> list[str]:
-    """Say what the cases have taught of the machine, if nothing was known of it."""
-    assumed, found = (
-        f"{statistics.median(case.records[0].spread.sd_log for case in cases):.1%}"
-        for cases in (before, after)
-    )
-    if assumed == found:
-        return []
-    text = f"from process to process speedups differ by {found}, as these cases show;"
-    return ["", f"{text} their lines assume {assumed}, tables and CSV don't"]
-
-
-def _reasons_against_one_graph(cases: Sequence[CaseSummary]) -> list[str]:
-    """Say in full why models that had to be one graph are not, with what Dynamo advises."""
-    found = [
-        f"  {case.case.model}: {' '.join((arm.outcome.reason or str(arm.outcome.status)).split())}"
-        for case in cases
-        for arm in case.arms
-        if case.case.nopython and arm.outcome.status is Status.FAIL
-    ]
-    return ["", "not one graph:", *found] if found else []
-
-
-def _timed_lines(suite: Sequence[SuiteSummary], judged: Sequence[Judgement]) -> list[str]:
-    means = " ".join(_number(arm.mean, "{:.3f}") for arm in suite)
-    geomeans = " ".join(
-        _number(arm.geomean.value if arm.geomean else None, "{:.3f}") for arm in suite
-    )
-    headers = ["arm", "pass rate", "geomean speedup", "n", "compile time", "memory ratio"]
-    table = _table([_timed_row(arm) for arm in suite], headers)
-    lines = ["", f"MEAN SPEEDUP [{means}]", f"GEOMEAN SPEEDUP [{geomeans}]", "", *table]
-    return [*lines, "", *_verdict_lines(judged)] if judged else lines
-
-
-def _verdict_lines(judged: Sequence[Judgement]) -> list[str]:
-    """Count verdicts for each pair of arms; those of backends against each other come last."""
-    pairs = sorted(
-        dict.fromkeys((each.base, each.arm) for each in judged),
-        key=lambda pair: pair[0] != BASELINE,
-    )
-    rows = []
-    for base, arm in pairs:
-        own = [each for each in judged if (each.base, each.arm) == (base, arm)]
-        counts = Counter(each.verdict for each in own)
-        average = geometric_mean([each.ratio for each in own if each.case.is_conclusive])
-        rows.append([f"{arm} against {base}", speedup_text(average),
-                     *(str(counts[verdict]) for verdict in Verdict)])  # fmt: skip
-    return _table(rows, ["pair", "geomean speedup", *(str(verdict) for verdict in Verdict)])
-
-
-def _accuracy_lines(suite: Sequence[SuiteSummary]) -> list[str]:
-    rows = [[arm.name, _rate(arm), _number(arm.max_error, "{:.1e}")] for arm in suite]
-    return ["", *_table(rows, ["arm", "pass rate", "largest error"])]
-
-
-def _table(rows: list[list[str]], headers: list[str]) -> list[str]:
-    align = ("left", *("right" for _ in headers[1:]))
-    return tabulate(rows, headers=headers, disable_numparse=True, colalign=align).splitlines()
-
-
-def _arm_text(case: CaseSummary, arm: ArmSummary) -> str:
-    label = f"{arm.name} " if len(case.arms) > 1 else ""
-    ratio = arm.speedup
-    if not arm.passed:
-        return label + arm.outcome.line
-    if ratio is None:
-        error = _number(arm.max_error, "{:.1e}")
-        passed = f"PASS error {error}{_fallbacks(arm)}"
-        why = f": {arm.untimed}" if arm.untimed else ""
-        return f"{label}not measured{why}" if case.is_timed else label + passed
-    p_value = f"p={ratio.p_value:.2f}" if ratio.p_value <= SIGNIFICANT_P else "SAME"
-    remarks = f"{'' if arm.steady else ' unsteady'}{_fallbacks(arm)}{_pays(case, arm)}"
-    return f"{label}{ratio.value:.3f}x {p_value:6} [{ratio.low:.3f}, {ratio.high:.3f}]{remarks}"
-
-
-def _fallbacks(arm: ArmSummary) -> str:
-    """Say how many graphs run in eager, as the backend failed on them."""
-    seen = arm.capture
-    return f", {seen.fallbacks} of {seen.graphs} graphs in eager" if seen and seen.fallbacks else ""
-
-
-def _pays(case: CaseSummary, arm: ArmSummary) -> str:
-    """Say after how many calls compiling has paid, where it surely does."""
-    found = _calls(case.breakeven(arm), "{} calls {}")
-    warm = _calls(case.warm_breakeven(arm), "{} {}") if arm.compiled_cold else ""
-    return (found and f", pays after {found}") + (warm and f" (caches filled: {warm})")
-
-
-def _calls(found: Breakeven | None, form: str) -> str:
-    if found is None or found.calls is None or found.low is None or found.high is None:
-        return ""
-    calls, low, high = (f"{float(f'{each:.3g}'):,.0f}" for each in
-                        (found.calls, found.low, found.high))  # fmt: skip
-    return form.format(calls, f"[{low}, {high}]")
-
-
-def _rate(arm: SuiteSummary) -> str:
-    return f"{arm.passed / arm.counted:.0%}, {arm.passed}/{arm.counted}" if arm.counted else "-"
-
-
-def _timed_row(arm: SuiteSummary) -> list[str]:
-    times, ratios = arm.compile_times_s, arm.compression_ratios
-    return [
-        arm.name,
-        _rate(arm),
-        speedup_text(arm.geomean),
-        str(len(arm.speedups)),
-        _number(sum(times) / len(times) if times else None, "{:.1f} s"),
-        _number(sum(ratios) / len(ratios) if ratios else None, "{:.2f}x")
-        + f" of {len(ratios)}" * bool(ratios),
-    ]
-
-
-def _without_memory_ratio(cases: Sequence[CaseSummary]) -> list[str]:
-    """Name some models without one, and why, in the words of the CSV."""
-    found = [
-        f"  {case.case.label}: {label}{reason}"
-        for case in cases
-        for arm in case.arms
-        for label in [f"{arm.name}: " if len(case.arms) > 1 else ""]
-        if case.is_timed and arm.passed and (reason := case.compression(arm).reason)
-    ]
-    more = [f"  and {len(found) - _SHOWN} more; the CSV has all"] * (len(found) > _SHOWN)
-    return ["", "no memory ratio:", *found[:_SHOWN], *more] if found else []
-
-
-_SHOWN = 5
-
-
-def _problems(cases: Sequence[CaseSummary]) -> list[str]:
-    """Count what was not a pass, by status."""
-    counts = Counter(case.outcome.status for case in cases)
-    del counts[Status.PASS]
-    if not counts:
-        return []
-    return ["", "not passed: " + ", ".join(f"{n} {status}" for status, n in counts.items())]
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else form.format(value)

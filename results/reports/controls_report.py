@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 from tabulate import tabulate
@@ -11,13 +11,22 @@ from dynamometer.results.reports.texts import speedup_text
 from dynamometer.results.values.cases import NO_CONTROLS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from dynamometer.results.reports.coverage_report import CoverageSummary
     from dynamometer.results.statistics.summary import ArmSummary, CaseSummary
     from dynamometer.results.values.cases import Case
 
-Found = TypeVar("Found", "CaseSummary", "CoverageSummary")
+
+class OfCase(Protocol):
+    """What was found of a case."""
+
+    @property
+    def case(self) -> Case:
+        """Return the case."""
+        ...
+
+
+Found = TypeVar("Found", bound=OfCase)
 
 
 def without_controls(found: Sequence[Found]) -> list[Found]:
@@ -28,24 +37,16 @@ def without_controls(found: Sequence[Found]) -> list[Found]:
 def lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Render each arm with and without: graphs, breaks, operators, speedup, outcome."""
     rows = [
-        [before.case.model, first.name, *_changes((before, first), (after, second), _of_arm)]
-        for before, after in _pairs(cases)
+        [before.case.model, first.name, *changes(_cells(before, first), _cells(after, second))]
+        for before, after in pairs(cases)
         for first, second in zip(before.arms, after.arms, strict=True)
     ]
-    return _table(cases, rows, ["model", "arm", "graphs", "breaks", "ops", "speedup", "outcome"])
+    headers = ["model", "arm", "graphs", "breaks", "ops", "speedup", "outcome"]
+    return table([each.case for each in cases], rows, headers)
 
 
-def coverage_lines(found: Sequence[CoverageSummary]) -> list[str]:
-    """Render each model with and without: graphs, breaks, and the shares that are captured."""
-    rows = [
-        [before.case.model, *_changes(before, after, _of_coverage)]
-        for before, after in _pairs(found)
-    ]
-    return _table(found, rows, ["model", "graphs", "breaks", "ops captured", "of time", "outcome"])
-
-
-def _pairs(found: Sequence[Found]) -> Iterator[tuple[Found, Found]]:
-    """Give each case with controls beside the same without."""
+def pairs(found: Sequence[Found]) -> Iterator[tuple[Found, Found]]:
+    """Yield each case with controls beside the same without."""
     usual = {each.case.id: each for each in without_controls(found)}
     for each in found:
         before = usual.get(msgspec.structs.replace(each.case, controls=NO_CONTROLS).id)
@@ -53,8 +54,28 @@ def _pairs(found: Sequence[Found]) -> Iterator[tuple[Found, Found]]:
             yield before, each
 
 
-def _of_arm(found: tuple[CaseSummary, ArmSummary]) -> list[str]:
-    case, arm = found
+def changes(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """Say what was and what is; once where that is the same."""
+    return [
+        one if one == other else f"{one} -> {other}"
+        for one, other in zip(before, after, strict=True)
+    ]
+
+
+def table(
+    cases: Sequence[Case], rows: Sequence[Sequence[str]], headers: Sequence[str]
+) -> list[str]:
+    """Render rows, if there are any, below the controls that were asked for."""
+    if not rows:
+        return []
+    kinds = dict.fromkeys(
+        " ".join(case.controls.words) for case in cases if case.controls != NO_CONTROLS
+    )
+    text = tabulate(rows, headers=headers, disable_numparse=True).splitlines()
+    return ["", f"changed by {'; '.join(kinds)}:", *text]
+
+
+def _cells(case: CaseSummary, arm: ArmSummary) -> list[str]:
     seen = arm.capture
     return [
         str(seen.graphs) if seen else "-",
@@ -63,38 +84,3 @@ def _of_arm(found: tuple[CaseSummary, ArmSummary]) -> list[str]:
         case.doubt if arm.speedup and case.doubt else speedup_text(arm.speedup),
         str(arm.outcome.status),
     ]
-
-
-def _of_coverage(found: CoverageSummary) -> list[str]:
-    seen = found.coverage
-    if seen is None:
-        return ["-", "-", "-", "-", str(found.outcome.status)]
-    of_time = "-" if seen.share_of_time is None else f"{seen.share_of_time:.0%}"
-    return [
-        str(len(seen.graphs)),
-        str(sum(each.times for each in seen.breaks)),
-        f"{seen.captured_ops}/{seen.total_ops}",
-        of_time,
-        str(found.outcome.status),
-    ]
-
-
-def _changes(before: Any, after: Any, cells: Callable[[Any], list[str]]) -> list[str]:
-    """Say what was and what is; once where that is the same."""
-    return [
-        one if one == other else f"{one} -> {other}"
-        for one, other in zip(cells(before), cells(after), strict=True)
-    ]
-
-
-def _table(
-    found: Sequence[CaseSummary] | Sequence[CoverageSummary],
-    rows: Sequence[Sequence[str]],
-    headers: Sequence[str],
-) -> list[str]:
-    if not rows:
-        return []
-    asked: list[Case] = [each.case for each in found if each.case.controls != NO_CONTROLS]
-    kinds = dict.fromkeys(" ".join(case.controls.words) for case in asked)
-    table = tabulate(rows, headers=headers, disable_numparse=True).splitlines()
-    return ["", f"changed by {'; '.join(kinds)}:", *table]

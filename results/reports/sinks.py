@@ -1,13 +1,58 @@
-"""The seam between a run and the forms its results are put into."""
+"""The interface between a run and the forms its results are put into."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynamometer.results.values.records import Record
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one CSV file.
+
+    Attributes:
+        file: its name.
+        columns: its columns, in order.
+        rows: of each the values by column; `None` for what is not known. What a row holds beyond
+            the columns is for other readers of the same row, and left out.
+    """
+
+    file: str
+    columns: tuple[str, ...]
+    rows: tuple[dict[str, object], ...]
+
+
+class Reporter(Protocol):
+    """What a study makes of records: text, and rows of CSV files."""
+
+    def lines(self, records: Sequence[Record]) -> list[str]:
+        """Render one finished case, given one record for each replicate it had."""
+        ...
+
+    def closing_lines(self, cases: Sequence[Sequence[Record]]) -> list[str]:
+        """Render what all cases of a run come to."""
+        ...
+
+    def rows(self, records: Sequence[Record], *, compatible: bool) -> list[Rows]:
+        """Return the rows of one finished case.
+
+        Args:
+            records: one for each replicate it had.
+            compatible: whether the columns are to be those of PyTorch's dashboards alone.
+        """
+        ...
+
+    def closing_rows(self, cases: Sequence[Sequence[Record]]) -> list[Rows]:
+        """Return the files that are known better once all cases have ended.
+
+        What was written to a file of that name before is replaced.
+        """
+        ...
 
 
 class Sink(Protocol):

@@ -46,7 +46,9 @@ def shared(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
         return list(cases)  # what was known holds for a whole run, and all samples need not be read
     spreads = by_others(ASSUMED_SPREAD, [_scatter(case) for case in cases])
     return [
-        summarize_case([with_spread(record, spread) for record in case.records])
+        summarize_case(
+            [with_spread(record, spread) for record in case.records], timed=case.is_timed
+        )
         for case, spread in zip(cases, spreads, strict=True)
     ]
 

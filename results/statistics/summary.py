@@ -23,7 +23,7 @@ from dynamometer.results.statistics.replicates import (
     speedup_over,
 )
 from dynamometer.results.values import metrics
-from dynamometer.results.values.cases import BASELINE, TIMING, Case
+from dynamometer.results.values.cases import BASELINE, Case
 from dynamometer.results.values.records import PASSED, Outcome, Ratio, Record, Status, StopReason
 
 if TYPE_CHECKING:
@@ -115,12 +115,14 @@ class CaseSummary:
         records: one for each replicate that was.
         baseline: the arm the others are compared with.
         arms: the others, in the case's order.
+        is_timed: whether latencies were asked for, rather than correctness alone.
     """
 
     case: Case
     records: tuple[Record, ...]
     baseline: ArmSummary
     arms: tuple[ArmSummary, ...]
+    is_timed: bool = True
 
     @property
     def outcome(self) -> Outcome:
@@ -181,11 +183,6 @@ class CaseSummary:
         """Compare what an arm needs of memory with what the baseline does."""
         return compression(self.baseline.memory, arm.memory)
 
-    @property
-    def is_timed(self) -> bool:
-        """Whether latencies were asked for, rather than correctness alone."""
-        return not TIMING.isdisjoint(self.records[0].experiments)
-
 
 @dataclass(frozen=True)
 class SuiteSummary:
@@ -225,8 +222,12 @@ class SuiteSummary:
         return statistics.fmean(each.value for each in self.speedups) if self.speedups else None
 
 
-def summarize_case(records: Sequence[Record]) -> CaseSummary:
+def summarize_case(records: Sequence[Record], *, timed: bool = True) -> CaseSummary:
     """Summarize the replicates of one case.
+
+    Args:
+        records: of the case; at least one.
+        timed: whether latencies were asked for, rather than correctness alone.
 
     Raises:
         ValueError: there is none, or they are of several cases.
@@ -238,15 +239,20 @@ def summarize_case(records: Sequence[Record]) -> CaseSummary:
     case = records[0].case
     baseline = _summarize_arm(case.arms[0], records)
     arms = tuple(_summarize_arm(arm, records, baseline.outcome) for arm in case.arms[1:])
-    return CaseSummary(case, tuple(records), baseline, arms)
+    return CaseSummary(case, tuple(records), baseline, arms, is_timed=timed)
 
 
 def summarize_cases(records: Iterable[Record]) -> list[CaseSummary]:
+    """Summarize the cases that some records are of, in order of first appearance."""
+    return [summarize_case(group) for group in by_case(records)]
+
+
+def by_case(records: Iterable[Record]) -> list[list[Record]]:
     """Group records by case, in order of first appearance."""
     groups: defaultdict[str, list[Record]] = defaultdict(list)
     for record in records:
         groups[record.case.id].append(record)
-    return [summarize_case(group) for group in groups.values()]
+    return list(groups.values())
 
 
 def summarize_suite(cases: Sequence[CaseSummary]) -> list[SuiteSummary]:

@@ -11,24 +11,8 @@ from typing import Any
 
 import msgspec
 
-COVERAGE = "coverage"
 NO_BACKEND = "eager"
 """The arm in which Dynamo captures and runs graphs as they are."""
-
-IN_PAIRS = "in_pairs"
-"""Name of the experiment that times arms of known effect two by two."""
-
-TIMING = frozenset({"speedup", IN_PAIRS})
-"""The experiments that measure speedups."""
-
-BATCH_SIZES = "batch_sizes"
-"""Name of the experiment whose replicate `k` is a process at batch size 2 to the `k`."""
-
-SIZES = "sizes"
-"""Name of the experiment that times each of a step's sizes by itself."""
-
-SEARCHED_SIZES = 27
-"""A search goes from batch size 1 to 2 to the 26."""
 
 FIXED_SIZES = "it sets the sizes of its inputs itself, so they can't be varied"
 """Why a case is skipped whose sizes were to vary."""
@@ -385,6 +369,11 @@ class RunPlan(Value, frozen=True, kw_only=True):
     busy: bool = False
     """Whether a process of ours comes and goes meanwhile, to calibrate on a busy machine."""
 
+    @property
+    def study(self) -> str:
+        """The name of what it asks: that of its first experiment."""
+        return self.experiments[0]
+
     def spec_of(self, case: Case) -> ModelSpec:
         """Find the spec of a case's model."""
         return next(spec for spec in self.models if spec.name == case.model)
@@ -395,5 +384,4 @@ class RunPlan(Value, frozen=True, kw_only=True):
         skipped = None if self.no_skip else spec.skip_reason(case.device, case.mode)
         if skipped or case.batch_size is not None:
             return skipped
-        varied = BATCH_SIZES in self.experiments or (case.dynamic and not spec.varies)
-        return FIXED_SIZES if varied else None
+        return FIXED_SIZES if case.dynamic and not spec.varies else None

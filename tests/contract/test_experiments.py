@@ -10,6 +10,7 @@ import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
+from dynamometer.common.execution.preparation import FILL, TOOLCHAIN, experiment_of
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.experiment import Experiment, Process
 from dynamometer.results.values.cases import BASELINE
@@ -35,11 +36,17 @@ DISTURBING = Findings(
 """Arms some of which take longer beside each other than alone."""
 
 
-@pytest.fixture(params=sorted(registry.targets("experiments")))
+ALL = [
+    *((study, name) for study in registry.targets("studies")
+      for name in registry.study(study).modules),
+    *((registry.USUAL_STUDY, name) for name in (TOOLCHAIN, FILL)),
+]  # fmt: skip
+
+
+@pytest.fixture(params=ALL, ids="-".join)
 def experiment(request: pytest.FixtureRequest) -> Experiment:
     """The experiment of a name."""
-    made: Experiment = registry.resolve("experiments", request.param)()
-    return made
+    return experiment_of(*request.param)
 
 
 @pytest.fixture
@@ -72,7 +79,7 @@ def test_the_first_replicate_is_never_sat_out(experiment: Experiment, plan: RunP
 
 def test_arms_take_turns_apart_only_if_they_disturb_each_other(plan: RunPlan) -> None:
     """Each has two turns then, the second time in reverse."""
-    experiment: Experiment = registry.resolve("experiments", "apart")()
+    experiment = experiment_of("speedup", "apart")
     (case,) = plan.cases
     calm = msgspec.structs.replace(DISTURBING, measurements=DISTURBING.measurements[::2])
     assert experiment.processes(case, plan, 0, []) == ()
@@ -105,7 +112,7 @@ def test_salvage_accounts_for_what_failed(experiment: Experiment, status: Status
 
 def test_the_speedup_names_every_arm_after_a_failure() -> None:
     """The experiment that the record's arms come from leaves none out, nor replaces what it has."""
-    experiment: Experiment = registry.resolve("experiments", "speedup")()
+    experiment = experiment_of("speedup", "speedup")
     outcome = factories.failure()
     bare = experiment.salvage(Findings(outcome=outcome), ARMS)
     assert [(each.arm, each.outcome) for each in bare.arms] == [(arm, outcome) for arm in ARMS]
@@ -115,7 +122,7 @@ def test_the_speedup_names_every_arm_after_a_failure() -> None:
 
 def test_the_speedup_says_what_is_missing_after_a_failure() -> None:
     """Every metric that was asked for has a reason, but for the baseline's compile time."""
-    experiment: Experiment = registry.resolve("experiments", "speedup")()
+    experiment = experiment_of("speedup", "speedup")
     outcome = factories.failure()
     absent = experiment.salvage(Findings(outcome=outcome), ARMS).absent
     assert [(each.arm, each.metric) for each in absent] == [

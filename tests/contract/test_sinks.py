@@ -11,6 +11,7 @@ import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
+from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.reports.sinks import Sink
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, Absence, ArmResult, Status
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Record
 
 MAKE: dict[str, Callable[[Callable[..., Sink], Path], Sink]] = {
-    "console": lambda kind, folder: kind((folder / "out.txt").open("w")),
-    "csv": lambda kind, folder: kind(folder),
+    "console": lambda kind, folder: kind(STUDY, (folder / "out.txt").open("w")),
+    "csv": lambda kind, folder: kind(STUDY, folder),
 }
 """How a sink is made that writes below a folder; a new sink needs a line here."""
 

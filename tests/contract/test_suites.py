@@ -12,7 +12,8 @@ from protocols import deviations
 
 from dynamometer.common import registry
 from dynamometer.common.interfaces.suite import Suite
-from dynamometer.common.planning.plan import Selection, Workload, build_cases, select
+from dynamometer.common.interfaces.workload import Workload
+from dynamometer.common.planning.plan import Selection, build_cases, select
 from dynamometer.results.values.cases import BASELINE, ModelSpec, Scale
 
 if TYPE_CHECKING:

@@ -10,8 +10,10 @@ import msgspec
 import pytest
 
 from dynamometer.common.command_line import cli
+from dynamometer.common.studies.speedup.study import STUDY
+from dynamometer.results.reports.arm_rows import DASHBOARD_COLUMNS
 from dynamometer.results.reports.console import Console
-from dynamometer.results.reports.csv_sink import DASHBOARD_COLUMNS, CsvFiles
+from dynamometer.results.reports.csv_sink import CsvFiles
 from dynamometer.results.values.cases import BASELINE, NO_BACKEND
 from dynamometer.results.values.records import PASSED, Absence, ArmResult, CaptureStats, Status
 
@@ -120,7 +122,7 @@ def replicated() -> list[list[Record]]:
 def test_console(golden: Callable[[str, str], None], run: Callable[[], list[list[Record]]]) -> None:
     """The line of each case, and what all come to."""
     stream = io.StringIO()
-    console = Console(stream)
+    console = Console(STUDY, stream)
     for records in run():
         console.write(records)
     stream.write("----\n")
@@ -131,7 +133,7 @@ def test_console(golden: Callable[[str, str], None], run: Callable[[], list[list
 def test_console_with_a_single_arm(golden: Callable[[str, str], None]) -> None:
     """With one backend its name is left out of the lines."""
     stream = io.StringIO()
-    console = Console(stream)
+    console = Console(STUDY, stream)
     console.write([factories.measured_record(replicate=each) for each in range(3)])
     console.close()
     golden("console_single_arm.txt", stream.getvalue())
@@ -140,7 +142,7 @@ def test_console_with_a_single_arm(golden: Callable[[str, str], None]) -> None:
 @pytest.mark.parametrize("compatible", [False, True], ids=["ours", "compatible"])
 def test_csv(golden: Callable[[str, str], None], tmp_path: Path, *, compatible: bool) -> None:
     """One file for each arm, with ours one of pairs; with the dashboards' columns alone two."""
-    sink = CsvFiles(tmp_path, compatible=compatible)
+    sink = CsvFiles(STUDY, tmp_path, compatible=compatible)
     for records in screening():
         sink.write(records)
     sink.close()

@@ -11,8 +11,9 @@ import pytest
 from dynamometer.common.execution import runner
 from dynamometer.common.execution.executor import LocalExecutor
 from dynamometer.common.execution.runner import Interrupt, Rest
+from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.machine.environment import read_environment
-from dynamometer.common.planning.plan import Selection, Workload, build_cases, select
+from dynamometer.common.planning.plan import Selection, build_cases, select
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import Mode, Protocol, RunPlan, StartMethod
 from dynamometer.results.values.records import Manifest, Record

@@ -11,7 +11,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from dynamometer.common import registry
 from dynamometer.common.command_line import cli
-from dynamometer.common.planning.plan import Selection, Workload, build_cases, select
+from dynamometer.common.interfaces.workload import Workload
+from dynamometer.common.planning.plan import Selection, build_cases, select
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import coverage
 from dynamometer.results.store import store

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import hostile_manifest, run_replicates, with_protocol
 
-from dynamometer.results.statistics.calibration import ARMS, IN_TURNS, PAIRS, naive_tests
+from dynamometer.common.studies.calibration.evaluation import ARMS, IN_TURNS, PAIRS, naive_tests
 from dynamometer.results.statistics.replicates import log_speedups, of_pair
 from dynamometer.results.statistics.summary import summarize_case
-from dynamometer.results.values.cases import BASELINE, IN_PAIRS, Caches
+from dynamometer.results.values.cases import BASELINE, Caches
 from dynamometer.results.values.metrics import LATENCY_APART
 from dynamometer.results.values.records import Status, StopReason
 
@@ -100,7 +100,9 @@ def test_replicates_go_on_until_the_target(tmp_path: Path) -> None:
 
 def test_a_calibration_measures_every_pair_both_ways(tmp_path: Path) -> None:
     """Each pair in blocks of its own and, under stock malloc, call by call; some arms in turns."""
-    manifest = hostile_manifest(["behaves"], ARMS[1:], experiments=(IN_PAIRS, "naive", "in_turns"))
+    manifest = hostile_manifest(
+        ["behaves"], ARMS[1:], experiments=("in_pairs", "naive", "in_turns")
+    )
     (record,) = run_replicates(manifest, tmp_path / "run")
     assert record.outcome.status is Status.PASS, record.outcome
     assert {(each.model, each.pair) for each in naive_tests([record])} == {

@@ -8,7 +8,7 @@ import factories
 import pytest
 from conftest import hostile_manifest, run_manifest
 
-from dynamometer.common.studies.memory import Memory
+from dynamometer.common.studies.speedup.memory import Memory
 from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.values.cases import Allocator
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dynamometer.results.reports.csv_sink import DASHBOARD_COLUMNS
+from dynamometer.results.reports.arm_rows import DASHBOARD_COLUMNS
 from dynamometer.results.store import store
 from dynamometer.results.values.metrics import COMPILE_PHASES
 from dynamometer.results.values.records import Status

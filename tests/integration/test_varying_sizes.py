@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dynamometer.results.statistics.batch_sizes import summarize_search
+from dynamometer.common.studies.batch_sizes.summary import summarize_search
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Record, Status
 

@@ -10,7 +10,7 @@ from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common.execution.runner import Interrupt, Rest, run
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import BASELINE, BATCH_SIZES, Protocol
+from dynamometer.results.values.cases import BASELINE, Protocol
 from dynamometer.results.values.records import Status, StopReason
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def test_a_failure_stops_its_case_only(tmp_path: Path, manifest: Manifest, statu
 
 def test_a_search_for_batch_sizes_goes_on_until_one_is_too_large(tmp_path: Path) -> None:
     """A resumed one begins where it was left, and does not begin again once it is over."""
-    plan = factories.plan(*SPECS[:1], arms=(BASELINE,), experiments=(BATCH_SIZES,), replicates=9)
+    plan = factories.plan(*SPECS[:1], arms=(BASELINE,), experiments=("batch_sizes",), replicates=9)
     manifest = factories.manifest(plan)
     directory = start(tmp_path, manifest)
     outcomes = {("a", 0): Status.FAIL, ("a", 4): Status.OOM}
@@ -134,13 +134,13 @@ def test_a_search_for_batch_sizes_goes_on_until_one_is_too_large(tmp_path: Path)
     assert not go(
         manifest,
         directory,
-        FakeExecutor(outcomes, before=stop, experiments=(BATCH_SIZES,)),
+        FakeExecutor(outcomes, before=stop, experiments=("batch_sizes",)),
         interrupt=interrupt,
     )
-    executor = FakeExecutor(outcomes, experiments=(BATCH_SIZES,))
+    executor = FakeExecutor(outcomes, experiments=("batch_sizes",))
     assert go(manifest, directory, executor)
     assert executor.executed == [("a", 3), ("a", 4)]
-    again = FakeExecutor(outcomes, experiments=(BATCH_SIZES,))
+    again = FakeExecutor(outcomes, experiments=("batch_sizes",))
     assert go(manifest, directory, again)
     assert again.executed == []
 

@@ -64,7 +64,9 @@ def test_an_installed_package_has_no_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a repository around the code there is no commit to name."""
-    monkeypatch.setattr(environment, "__file__", str(tmp_path / "common" / "machine" / "environment.py"))
+    monkeypatch.setattr(
+        environment, "__file__", str(tmp_path / "common" / "machine" / "environment.py")
+    )
     assert read_environment().git is None
 
 

@@ -4,7 +4,8 @@ import factories
 import pytest
 
 from dynamometer.common.errors import NothingSelectedError, UnknownNameError, UsageError
-from dynamometer.common.planning.plan import Selection, Workload, build_cases, select
+from dynamometer.common.interfaces.workload import Workload
+from dynamometer.common.planning.plan import Selection, build_cases, select
 from dynamometer.results.values.cases import Scale
 
 SPECS = (

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import factories
 import pytest
 
+from dynamometer.common.studies.batch_sizes.study import STUDY
+from dynamometer.common.studies.batch_sizes.summary import Throughput, is_over, summarize_search
 from dynamometer.results.reports.console import Console
 from dynamometer.results.reports.csv_sink import CsvFiles
-from dynamometer.results.statistics.batch_sizes import Throughput, is_over, summarize_search
-from dynamometer.results.values.cases import BATCH_SIZES
 from dynamometer.results.values.records import Outcome, Record, Stage, Status
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def search() -> list[Record]:
         factories.record(
             CASE,
             replicate=exponent,
-            experiments=(BATCH_SIZES,),
+            experiments=("batch_sizes",),
             measurements=(
                 factories.measurement("batch_size", samples=(float(2**exponent),), unit="1"),
                 factories.measurement("latency", samples=(seconds, seconds)),
@@ -33,7 +33,7 @@ def search() -> list[Record]:
         )
         for exponent, seconds in enumerate((1.0, 1.0, 4.0))
     ]
-    end = factories.record(CASE, replicate=3, experiments=(BATCH_SIZES,), outcome=TOO_MUCH)
+    end = factories.record(CASE, replicate=3, experiments=("batch_sizes",), outcome=TOO_MUCH)
     return [*ran, end]
 
 
@@ -81,7 +81,7 @@ def test_a_search_ends_at_slow_steps() -> None:
         factories.measurement(each.metric, samples=(11.0,)) if each.metric == "latency" else each
         for each in records[0].measurements
     )
-    records = [factories.record(CASE, experiments=(BATCH_SIZES,), measurements=slow)]
+    records = [factories.record(CASE, experiments=("batch_sizes",), measurements=slow)]
     assert is_over(records)
     found = summarize_search(records)
     assert found.largest is not None
@@ -98,12 +98,12 @@ def test_a_search_that_found_nothing() -> None:
 def test_how_it_is_shown(tmp_path: Path) -> None:
     """On the console in a line, in the CSV in a row."""
     stream = io.StringIO()
-    Console(stream).write(search())
+    Console(STUDY, stream).write(search())
     line = (
         "batch size 4 (1 samples/s); fastest 2 (2 samples/s); then OOM (eager) MemoryError: 9 GiB"
     )
     assert line in stream.getvalue()
-    files = CsvFiles(tmp_path)
+    files = CsvFiles(STUDY, tmp_path)
     files.write(search())
     files.close()
     (path,) = files.paths

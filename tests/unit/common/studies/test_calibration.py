@@ -14,9 +14,10 @@ import pytest
 
 from dynamometer.common.command_line import cli
 from dynamometer.common.execution.repro import single_case_command
-from dynamometer.results.reports.calibration_page import Calibration, write_page
-from dynamometer.results.statistics import calibration, replicates, summary
-from dynamometer.results.statistics.calibration import ARMS, IN_TURNS, PAIRS
+from dynamometer.common.studies.calibration import evaluation as calibration
+from dynamometer.common.studies.calibration.evaluation import ARMS, IN_TURNS, PAIRS
+from dynamometer.common.studies.calibration.page import Calibration, write_page
+from dynamometer.results.statistics import replicates, summary
 from dynamometer.results.statistics.spreads import scatters
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE, Protocol, StartMethod

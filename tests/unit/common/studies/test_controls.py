@@ -11,7 +11,8 @@ import pytest
 
 from dynamometer.common.command_line import cli
 from dynamometer.common.execution.repro import single_case_command
-from dynamometer.common.planning.plan import Workload, build_cases
+from dynamometer.common.interfaces.workload import Workload
+from dynamometer.common.planning.plan import build_cases
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture.controls import apply_controls
 from dynamometer.dynamo.explain import explain

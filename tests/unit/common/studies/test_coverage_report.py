@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import factories
 import pytest
 
-from dynamometer.results.reports import coverage_report
-from dynamometer.results.statistics.stopping import stop_reason
+from dynamometer.common.studies.coverage import report as coverage_report
+from dynamometer.common.studies.coverage.study import STUDY
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import BASELINE, COVERAGE, Protocol
+from dynamometer.results.values.cases import BASELINE, Protocol
 from dynamometer.results.values.coverage import CapturedGraph, Coverage, GraphBreak
 from dynamometer.results.values.records import Record, Status, StopReason
 
@@ -35,7 +35,7 @@ def counted(model: str, captured: int, *breaks: GraphBreak, total: int = 100) ->
         guards=7, guards_s=2e-6,
     )  # fmt: skip
     return factories.record(
-        factories.case(model, (BASELINE,)), experiments=(COVERAGE,), coverage=coverage
+        factories.case(model, (BASELINE,)), experiments=("coverage",), coverage=coverage
     )
 
 
@@ -43,7 +43,7 @@ FULL = counted("full", 100)
 ITEM = counted("item", 60, graph_break("item", 3, 30), graph_break("print", 4, 0))
 BOTH = counted("both", 50, graph_break("item", 8, 10), graph_break("jump", 9, 40))
 FAILED = factories.record(
-    factories.case("failed", (BASELINE,)), experiments=(COVERAGE,),
+    factories.case("failed", (BASELINE,)), experiments=("coverage",),
     outcome=factories.failure(Status.CRASH, reason="killed by SIGSEGV"),
 )  # fmt: skip
 ALL = [coverage_report.summarize([each]) for each in (FULL, ITEM, BOTH, FAILED)]
@@ -119,8 +119,8 @@ def test_rows_have_every_column() -> None:
 def test_counting_once_is_enough() -> None:
     """Whatever came of it."""
     rules = Protocol(replicates=1, most_replicates=1)
-    assert stop_reason([FULL], rules) is StopReason.REPLICATES
-    assert stop_reason([FAILED], rules) is StopReason.REPLICATES
+    assert STUDY.stop_reason([FULL], rules) is StopReason.REPLICATES
+    assert STUDY.stop_reason([FAILED], rules) is StopReason.REPLICATES
 
 
 def test_it_is_kept(tmp_path: Path) -> None:

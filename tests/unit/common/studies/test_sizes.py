@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from dynamometer.common.command_line import cli
+from dynamometer.common.studies.sizes import report as sizes_report
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import sizes
-from dynamometer.results.reports import sizes_report
-from dynamometer.results.values.cases import BASELINE, SIZES, Mode, Symbols
+from dynamometer.results.values.cases import BASELINE, Mode, Symbols
 from dynamometer.results.values.records import PASSED, Absence, ArmResult, CaptureStats
 from dynamometer.results.values.sizes import STATIC, SizeSweep, metric_at
 
@@ -124,7 +124,7 @@ def sweep_records(replicates: int = 3) -> list[Record]:
     )
     return [
         factories.record(
-            case, replicate=each, measurements=measurements, sizes=found, experiments=(SIZES,)
+            case, replicate=each, measurements=measurements, sizes=found, experiments=("sizes",)
         )
         for each in range(replicates)
     ]
@@ -139,7 +139,7 @@ def test_each_size_has_its_own_ratios() -> None:
         assert each.over_static is not None
         assert each.over_static.value == pytest.approx(0.8)
         assert (each.eager_s, each.compiled_s, each.static_s) == (0.010, 0.005, 0.004)
-    assert len(sizes_report.rows(found)) == 2
+    assert len(sizes_report.rows(found).rows) == 2
     assert "2.000x" in sizes_report.lines(found)[1]
 
 
@@ -162,7 +162,7 @@ def test_a_size_something_else_disturbed_is_marked() -> None:
     found = sizes_report.summarize_sweep(records)
     assert [each.disturbed for each in found.sizes] == [False, True]
     assert [each.over_eager.value for each in found.sizes] == [pytest.approx(2.0)] * 2
-    assert [row["disturbed"] for row in sizes_report.rows(found)] == [False, True]
+    assert [row["disturbed"] for row in sizes_report.rows(found).rows] == [False, True]
     first, calm, busy = sizes_report.lines(found)
     assert first.endswith("DISTURBED: something else kept the machine busy")
     assert busy.endswith(" DISTURBED")
@@ -183,7 +183,7 @@ def test_a_size_without_a_static_arm_says_why() -> None:
     ]  # fmt: skip
     found = sizes_report.summarize_sweep(records)
     assert [each.over_static is None for each in found.sizes] == [True, False]
-    assert [row["fallbacks"] for row in sizes_report.rows(found)] == [2, 2]
+    assert [row["fallbacks"] for row in sizes_report.rows(found).rows] == [2, 2]
     text = "\n".join(sizes_report.lines(found))
     assert "2 graphs in eager" in text
     assert "not timed: no eights" in text
@@ -195,7 +195,7 @@ def test_a_sweep_that_failed_is_one_row() -> None:
     outcome = factories.failure(factories.Status.FAIL, factories.Stage.COMPILE, "no")
     failed = msgspec.structs.replace(record, sizes=None, measurements=(), outcome=outcome)
     found = sizes_report.summarize_sweep([failed])
-    (row,) = sizes_report.rows(found)
+    (row,) = sizes_report.rows(found).rows
     assert (row["status"], row["reason"], row["speedup"]) == ("fail", "no", None)
     assert "FAIL (compile) no" in sizes_report.lines(found)[0]
 
@@ -345,6 +345,6 @@ def test_a_sweep_that_failed_once_has_no_speedup() -> None:
     first, second = sweep_records(2)
     wrong = factories.failure(factories.Status.FAIL_ACCURACY, factories.Stage.COMPARE, "error 0.5")
     found = sizes_report.summarize_sweep([first, msgspec.structs.replace(second, outcome=wrong)])
-    (row,) = sizes_report.rows(found)
+    (row,) = sizes_report.rows(found).rows
     assert (row["status"], row["speedup"], row["abs_latency"]) == ("fail_accuracy", None, None)
     assert sizes_report.lines(found)[0].endswith("FAIL_ACCURACY (compare) error 0.5")

@@ -10,6 +10,7 @@ import factories
 import msgspec
 import pytest
 
+from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.reports.console import Console
 from dynamometer.results.reports.csv_sink import CsvFiles
 from dynamometer.results.statistics.summary import summarize_case
@@ -33,7 +34,7 @@ TIMED = {"speedup", "abs_latency"}
 
 def written(folder: Path, records: Iterable[Record], *, compatible: bool = False) -> Rows:
     """Write a case, and read the rows of each file by how its name begins and ends."""
-    sink = CsvFiles(folder, compatible=compatible)
+    sink = CsvFiles(STUDY, folder, compatible=compatible)
     sink.write(list(records))
     sink.close()
     found = {}
@@ -47,7 +48,7 @@ def written(folder: Path, records: Iterable[Record], *, compatible: bool = False
 def printed(records: Iterable[Record]) -> str:
     """Give the line of a case."""
     stream = io.StringIO()
-    Console(stream).write(list(records))
+    Console(STUDY, stream).write(list(records))
     return stream.getvalue()
 
 
@@ -174,7 +175,7 @@ def test_no_memory_ratio_is_explained_alike(tmp_path: Path, *, compatible: bool)
     assert row["compression_ratio"] == ("0" if compatible else "")
     assert compatible or row["no_compression_ratio"] == reason
     stream = io.StringIO()
-    console = Console(stream)
+    console = Console(STUDY, stream)
     console.write(records)
     console.close()
     assert f"no memory ratio:\n  alexnet: {reason}\n" in stream.getvalue()

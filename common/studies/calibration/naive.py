@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common.interfaces.messages import Findings
+from dynamometer.common.studies.calibration.evaluation import NAIVE_LATENCY, PAIRS, naive_metric
 from dynamometer.common.studies.experiment import Process, only_missing
-from dynamometer.results.statistics.calibration import NAIVE_LATENCY, PAIRS, naive_metric
 from dynamometer.results.values.cases import Allocator
 from dynamometer.results.values.records import PASSED, Measurement, Stage
 

@@ -6,12 +6,14 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamometer.results.reports.csv_sink import file_name
 from dynamometer.results.reports.guard_words import failed_in_words
+from dynamometer.results.reports.sinks import Rows
 from dynamometer.results.reports.texts import in_source, name_columns, place, speedup_text
 from dynamometer.results.statistics.interference import LONGEST_DISTURBANCE
 from dynamometer.results.statistics.replicates import disturbed_share_of, spread_of, undisturbed
 from dynamometer.results.statistics.statistics import log_speedup, speedup
-from dynamometer.results.values.cases import BASELINE, SIZES
+from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import Status
 from dynamometer.results.values.sizes import STATIC, metric_at
 
@@ -76,11 +78,6 @@ class SweepSummary:
     missing: tuple[str, ...]
 
 
-def is_sweep(records: Sequence[Record]) -> bool:
-    """Tell whether these are records of a sweep."""
-    return SIZES in records[0].experiments
-
-
 def summarize_sweep(records: Sequence[Record]) -> SweepSummary:
     """Summarize the replicates of one case; sizes that were not timed in all are left out."""
     failed = [
@@ -140,8 +137,8 @@ def _ratio(
     return speedup([log_speedup(found[base], found[arm]) for found in replicates], spread)
 
 
-def rows(found: SweepSummary) -> list[dict[str, object]]:
-    """Give the values of all columns for each size; one row without any if it failed."""
+def rows(found: SweepSummary) -> Rows:
+    """Return a row for each size; one without any values if it failed."""
     case, seen = found.case, found.sweep
     known: dict[str, object] = {
         **dict.fromkeys(COLUMNS),
@@ -158,7 +155,8 @@ def rows(found: SweepSummary) -> list[dict[str, object]]:
         "reason": found.outcome.reason,
         "scale": case.scale,
     }
-    return [{**known, **_row(each)} for each in found.sizes] or [known]
+    sizes = tuple({**known, **_row(each)} for each in found.sizes)
+    return Rows(file_name(case, case.arms[-1], "sizes"), COLUMNS, sizes or (known,))
 
 
 def _row(found: OneSize) -> dict[str, object]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tabulate import tabulate
 
-from dynamometer.results.statistics import calibration
-from dynamometer.results.statistics.calibration import BUSY_S, PAIRS, REST_S, NaiveTest, Series
+from dynamometer.common.machine.disturber import BUSY_S, REST_S
+from dynamometer.common.studies.calibration import evaluation as calibration
+from dynamometer.common.studies.calibration.evaluation import PAIRS, NaiveTest, Series
 from dynamometer.results.statistics.spreads import learnt, scatters
 from dynamometer.results.values.cases import Protocol, StartMethod
 from dynamometer.results.values.records import ASSUMED_SPREAD, Manifest, Record, Spread, Status

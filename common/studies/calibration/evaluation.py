@@ -69,11 +69,6 @@ def naive_metric(pair: tuple[str, str]) -> str:
     return f"{NAIVE_LATENCY}/{pair[1]}"
 
 
-BUSY_S, REST_S = 0.1, 0.9
-"""Seconds for which the process computes and rests in turn, on average, that a machine is kept busy
-by: a tenth of a processor, which is what a run takes for a disturbance."""
-
-
 def without_turns(record: Record) -> Record:
     """Leave out what arms took in turns, which a run of identical arms would not have."""
     kept = tuple(each for each in record.measurements if each.metric != LATENCY_APART)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.studies.experiment import Process, only_missing
-from dynamometer.results.statistics.calibration import IN_TURNS
 from dynamometer.results.statistics.interference import (
     LONGEST_DISTURBANCE,
     disturb_each_other,
@@ -42,10 +41,10 @@ class Apart:
         None where the arms did not disturb each other, nor where something else did: that would
         disturb their turns as well.
         """
-        latencies = _latencies(found)
+        latencies = latencies_of(found)
         if BASELINE not in latencies or not _disturb_each_other(found):
             return ()
-        return _turns(latencies, plan, drawn_from(plan.seed, replicate, case.id, "turns"))
+        return turns_of(latencies, plan, drawn_from(plan.seed, replicate, case.id, "turns"))
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave the case as it is: only this turn of the arm is missing."""
@@ -58,27 +57,14 @@ class Apart:
         return measure_apart(context)
 
 
-@dataclass(frozen=True)
-class InTurns(Apart):
-    """The same of a calibration's arms, though they don't disturb each other."""
-
-    def processes(
-        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
-        """Let the arms of each group take their turns."""
-        latencies = _latencies(found)
-        rng = drawn_from(plan.seed, replicate, case.id, "turns")
-        groups = [{arm: latencies[arm] for arm in group if arm in latencies} for group in IN_TURNS]
-        return tuple(process for group in groups for process in _turns(group, plan, rng))
-
-
-def _latencies(found: Sequence[Findings]) -> dict[str, Measurement]:
+def latencies_of(found: Sequence[Findings]) -> dict[str, Measurement]:
+    """Return what was timed of each arm in blocks."""
     return {
         each.arm: each for part in found for each in part.measurements if each.metric == LATENCY
     }
 
 
-def _turns(
+def turns_of(
     latencies: Mapping[str, Measurement], plan: RunPlan, rng: random.Random
 ) -> tuple[Process, ...]:
     """Draw an order of arms that were timed, and have them take turns in it, back and forth."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.results.values import metrics
-from dynamometer.results.values.cases import BATCH_SIZES
 from dynamometer.results.values.records import Outcome, Status
 
 if TYPE_CHECKING:
@@ -55,11 +54,6 @@ class BatchSizeSummary:
     largest: Throughput | None
     fastest: Throughput | None
     end: Outcome
-
-
-def is_search(records: Sequence[Record]) -> bool:
-    """Tell whether these are records of a search for batch sizes."""
-    return BATCH_SIZES in records[0].experiments
 
 
 def is_over(records: Sequence[Record]) -> bool:

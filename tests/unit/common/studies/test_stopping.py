@@ -1,17 +1,27 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import factories
 import msgspec
 import pytest
 
-from dynamometer.results.statistics.stopping import stop_reason
+from dynamometer.common import registry
 from dynamometer.results.statistics.summary import summarize_case
-from dynamometer.results.values.cases import BASELINE, BATCH_SIZES, SIZES, Protocol
+from dynamometer.results.values.cases import BASELINE, Protocol
 from dynamometer.results.values.records import Record, Spread, Status, StopReason
 from dynamometer.results.values.sizes import SizeSweep, metric_at
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 CALM = Spread(sd_log=0.001, df=8.0)
 NOISY = Spread(sd_log=0.2, df=8.0)
+
+
+def stop_reason(records: Sequence[Record], protocol: Protocol) -> StopReason | None:
+    """Ask the study that the records are of."""
+    return registry.study(records[0].experiments[0]).stop_reason(records, protocol)
 
 
 def replicates(count: int, spread: Spread, seconds: float = 1.0) -> list[Record]:
@@ -83,7 +93,7 @@ def test_a_search_ends_by_itself() -> None:
     """Or at its largest size."""
     sizes = [
         factories.record(
-            factories.case(arms=(BASELINE,)), replicate=each, experiments=(BATCH_SIZES,),
+            factories.case(arms=(BASELINE,)), replicate=each, experiments=("batch_sizes",),
             measurements=(factories.measurement(samples=(0.01,)),),
         )
         for each in range(4)
@@ -141,7 +151,7 @@ def test_sizes_are_known_as_well_as_was_asked(spread: Spread, wanted: StopReason
     sweep = SizeSweep(sizes=("1", "2"), frames=1, guards=(), specializations=(), recompiles=())
     records = [
         factories.record(
-            replicate=each, experiments=(SIZES,), sizes=sweep, spread=spread,
+            replicate=each, experiments=("sizes",), sizes=sweep, spread=spread,
             measurements=tuple(
                 factories.measurement(metric_at(size), arm, (0.010,) * 4, (0, 1, 2, 3))
                 for size in (0, 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.common.studies.speedup import Speedup
-from dynamometer.results.statistics.calibration import PAIRS
+from dynamometer.common.studies.calibration.evaluation import PAIRS
+from dynamometer.common.studies.speedup.in_blocks import Speedup
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Findings

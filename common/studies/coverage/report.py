@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from tabulate import tabulate
 
+from dynamometer.results.reports import controls_report
+from dynamometer.results.reports.csv_sink import file_name
+from dynamometer.results.reports.sinks import Rows
 from dynamometer.results.reports.texts import in_source, name_columns, place
-from dynamometer.results.values.cases import COVERAGE, Mode
+from dynamometer.results.values.cases import Mode
 from dynamometer.results.values.coverage import GraphBreak
 from dynamometer.results.values.records import Status
 
@@ -116,11 +119,6 @@ class Reason:
     lost_s: float | None
 
 
-def is_coverage(records: Sequence[Record]) -> bool:
-    """Tell whether these are records of counting, not of timing."""
-    return COVERAGE in records[0].experiments
-
-
 def summarize(records: Sequence[Record]) -> CoverageSummary:
     """Summarize the one replicate of a case."""
     last = records[-1]
@@ -185,6 +183,16 @@ def loss_rows(found: CoverageSummary) -> list[dict[str, object]]:
     ]
 
 
+def rows(found: CoverageSummary, *, compatible: bool) -> list[Rows]:
+    """Return the row of one model, and one for each thing that is lost of it."""
+    columns = COLUMNS if compatible else COLUMNS + OUR_COLUMNS
+    model = Rows(file_name(found.case, "dynamo", "coverage"), columns, (row(found),))
+    if compatible:
+        return [model]
+    name = file_name(found.case, "dynamo", "coverage_losses")
+    return [model, *(Rows(name, LOSS_COLUMNS, (each,)) for each in loss_rows(found))]
+
+
 def line(found: CoverageSummary) -> str:
     """Render one model: frames, graphs, and the shares of operators and time inside them."""
     case, seen = found.case, found.coverage
@@ -197,6 +205,11 @@ def line(found: CoverageSummary) -> str:
         f" {seen.captured_ops:5}/{seen.total_ops:5} = {_percent(seen.share_of_ops)} ops,"
         f" {_percent(seen.share_of_time)} time{' of forward' if case.mode is Mode.TRAINING else ''}"
     )
+
+
+def closing_lines(found: Sequence[CoverageSummary]) -> list[str]:
+    """Render what the models come to, and what controls changed of it."""
+    return [*lines(controls_report.without_controls(found)), *_controls_lines(found)]
 
 
 def lines(found: Sequence[CoverageSummary]) -> list[str]:
@@ -214,6 +227,30 @@ def lines(found: Sequence[CoverageSummary]) -> list[str]:
         *_reasons(seen),
         *_first_to_fix(counted),
         *_unexplained(seen),
+    ]
+
+
+def _controls_lines(found: Sequence[CoverageSummary]) -> list[str]:
+    """Render each model with and without: graphs, breaks, and the shares that are captured."""
+    table = [
+        [before.case.model, *controls_report.changes(_cells(before), _cells(after))]
+        for before, after in controls_report.pairs(found)
+    ]
+    headers = ["model", "graphs", "breaks", "ops captured", "of time", "outcome"]
+    return controls_report.table([each.case for each in found], table, headers)
+
+
+def _cells(found: CoverageSummary) -> list[str]:
+    seen = found.coverage
+    if seen is None:
+        return ["-", "-", "-", "-", str(found.outcome.status)]
+    of_time = "-" if seen.share_of_time is None else f"{seen.share_of_time:.0%}"
+    return [
+        str(len(seen.graphs)),
+        str(sum(each.times for each in seen.breaks)),
+        f"{seen.captured_ops}/{seen.total_ops}",
+        of_time,
+        str(found.outcome.status),
     ]
 
 

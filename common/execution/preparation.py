@@ -1,0 +1,30 @@
+"""Experiments that belong to no study: what is made ready before a run, and before a case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamometer.common import registry
+
+if TYPE_CHECKING:
+    from dynamometer.common.studies.experiment import Experiment
+
+TOOLCHAIN, FILL = "toolchain", "fill"
+
+_MODULES = {
+    TOOLCHAIN: "dynamometer.common.execution.toolchain:Toolchain",
+    FILL: "dynamometer.common.execution.fill:Fill",
+}
+
+
+def experiment_of(study: str, name: str) -> Experiment:
+    """Return an experiment of a study, or one that prepares for any.
+
+    Raises:
+        UnknownNameError: there is no such study.
+        UsageError: the experiment can't be imported.
+    """
+    if name in _MODULES:
+        experiment: Experiment = registry.load("experiments", name, _MODULES[name])()
+        return experiment
+    return registry.study(study).experiment(name)

@@ -1,0 +1,1 @@
+"""Study: does each backend compute what eager computes?"""

@@ -1,0 +1,85 @@
+"""The study of `--find-batch-sizes`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from dynamometer.common.interfaces.option import MEASURING_OPTIONS, Exclusion, option
+from dynamometer.common.studies.study import StudyOfCases
+from dynamometer.results.values.records import StopReason
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.common.interfaces.workload import Workload
+    from dynamometer.common.studies.study import Options
+    from dynamometer.results.reports.sinks import Rows
+    from dynamometer.results.values.cases import Case, Protocol
+    from dynamometer.results.values.records import Record
+
+MOST_SIZES = 27
+"""A search goes from batch size 1 to 2 to the 26."""
+
+
+class BatchSizes(StudyOfCases):
+    """What is the largest batch a model runs at here? Replicate `k` is batch size 2 to the `k`."""
+
+    modules: ClassVar = {
+        "batch_sizes": "dynamometer.common.studies.batch_sizes.experiment:BatchSizes",
+    }
+    flag = "find_batch_sizes"
+    options = (
+        option(
+            "--find-batch-sizes", is_flag=True, group="Measurement",
+            help="Instead: double each model's batch until it fits no longer, or a step takes"
+            " 10 s; eager alone.",
+        ),
+    )  # fmt: skip
+    exclusions = (
+        Exclusion(
+            "find_batch_sizes",
+            "--find-batch-sizes runs eager at sizes of its own",
+            MEASURING_OPTIONS,
+        ),
+    )
+    usual_replicates = (MOST_SIZES, MOST_SIZES)
+    takes_turns = False
+    is_repeated = False
+    varies_batch = True
+
+    def workload(self, asked: Workload, options: Options) -> Workload:
+        """Run eager alone."""
+        del options
+        return replace(asked, arms=())
+
+    def announcement(self, cases: Sequence[Case]) -> str | None:
+        """Say how far the search goes."""
+        return f"{len(cases)} models, up to {MOST_SIZES} batch sizes each"
+
+    def replicate_name(self, replicate: int) -> str:
+        """Name its batch size."""
+        return f"batch size {2**replicate}"
+
+    def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
+        """Stop at the end of the search."""
+        from dynamometer.common.studies.batch_sizes.summary import is_over
+
+        if is_over(records):
+            return StopReason.FOUND
+        return StopReason.REPLICATES if len(records) >= protocol.most_replicates else None
+
+    def lines(self, records: Sequence[Record]) -> list[str]:
+        """Render the largest batch, the fastest, and what ended the search."""
+        from dynamometer.common.studies.batch_sizes import report, summary
+
+        return [report.search_line(summary.summarize_search(records))]
+
+    def rows(self, records: Sequence[Record], *, compatible: bool) -> list[Rows]:
+        """Return one row."""
+        from dynamometer.common.studies.batch_sizes import report, summary
+
+        return [report.rows(summary.summarize_search(records), compatible=compatible)]
+
+
+STUDY = BatchSizes()

@@ -1,0 +1,1 @@
+"""Study: how often is measuring wrong on this machine?"""

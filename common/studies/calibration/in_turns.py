@@ -1,0 +1,31 @@
+"""The isolated runs of a calibration: arms of known effect, each in processes of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.common.orders import drawn_from
+from dynamometer.common.studies.calibration.evaluation import IN_TURNS
+from dynamometer.common.studies.speedup.apart import Apart, latencies_of, turns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.common.interfaces.messages import Findings
+    from dynamometer.common.studies.experiment import Process
+    from dynamometer.results.values.cases import Case, RunPlan
+
+
+@dataclass(frozen=True)
+class InTurns(Apart):
+    """The same of a calibration's arms, though they don't disturb each other."""
+
+    def processes(
+        self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
+    ) -> tuple[Process, ...]:
+        """Let the arms of each group take their turns."""
+        latencies = latencies_of(found)
+        rng = drawn_from(plan.seed, replicate, case.id, "turns")
+        groups = [{arm: latencies[arm] for arm in group if arm in latencies} for group in IN_TURNS]
+        return tuple(process for group in groups for process in turns_of(group, plan, rng))

@@ -1,0 +1,41 @@
+"""The study of `dynamometer calibrate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from dynamometer.common.studies.study_of_arms import StudyOfArms
+
+if TYPE_CHECKING:
+    from dynamometer.common.studies.study import Options
+    from dynamometer.results.values.cases import RunPlan
+    from dynamometer.results.values.records import Record
+
+
+class Calibration(StudyOfArms):
+    """How often is measuring wrong here? Arms whose effect is known are compared."""
+
+    modules: ClassVar = {
+        "in_pairs": "dynamometer.common.studies.calibration.in_pairs:InPairs",
+        "naive": "dynamometer.common.studies.calibration.naive:Naive",
+        "in_turns": "dynamometer.common.studies.calibration.in_turns:InTurns",
+    }
+    is_timed = True
+
+    def experiments(self, options: Options) -> tuple[str, ...]:
+        """Time arms in turns as well, where that is asked for."""
+        return tuple(name for name in self.modules if name != "in_turns" or options["apart"])
+
+    def words(self, plan: RunPlan) -> list[str]:
+        """Return nothing: one of its cases alone is repeated as any other run."""
+        del plan
+        return []
+
+    def comparable(self, record: Record) -> Record:
+        """Leave out turns, which its arms take whether they disturb each other or not."""
+        from dynamometer.common.studies.calibration.evaluation import without_turns
+
+        return without_turns(record)
+
+
+STUDY = Calibration()

@@ -1,0 +1,1 @@
+"""Study: how does what was compiled for several sizes compare, at each, with eager?"""

@@ -1,0 +1,79 @@
+"""The study of `--sweep-sizes`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.option import CONTROL_OPTIONS, Exclusion, option
+from dynamometer.common.studies.study import StudyOfCases
+from dynamometer.results.statistics.stopping import end_of_measuring
+from dynamometer.results.values.cases import Symbols
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dynamometer.common.interfaces.workload import Workload
+    from dynamometer.common.studies.study import Options
+    from dynamometer.results.reports.sinks import Rows
+    from dynamometer.results.values.cases import Protocol
+    from dynamometer.results.values.records import Ratio, Record, StopReason
+
+
+class Sizes(StudyOfCases):
+    """How does what was compiled for several sizes compare, at each of them, with eager?"""
+
+    modules: ClassVar = {"sizes": "dynamometer.common.studies.sizes.experiment:Sizes"}
+    flag = "sweep_sizes"
+    options = (
+        option(
+            "--sweep-sizes", is_flag=True, group="Measurement",
+            help="Instead: each of five sizes by itself, compiled for all of them, against eager"
+            " and against compiled for it alone; recompiles, symbolic guards, specialisations.",
+        ),
+    )  # fmt: skip
+    exclusions = (
+        Exclusion(
+            "sweep_sizes",
+            "--sweep-sizes times one backend at each size by itself",
+            CONTROL_OPTIONS
+            | {"caches", "compiled_optimizer", "expect", "nopython", "rigorous", "speedup_ts"},
+        ),
+    )
+    cost_factor = 7.0
+    """A guess: there are five sizes, for each of which a third arm is compiled."""
+
+    def workload(self, asked: Workload, options: Options) -> Workload:
+        """Vary the sizes of one backend's inputs, which Dynamo is told of only if asked to."""
+        if len(asked.arms) > 1:
+            msg = f"--sweep-sizes times one backend; choose one of {', '.join(asked.arms)}"
+            raise UsageError(msg)
+        told = options["dynamic"] or options["dynamic_batch"]
+        return replace(asked, dynamic=True, symbols=asked.symbols if told else Symbols.NONE)
+
+    def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
+        """Stop when the speedup at every size is known well enough."""
+        return end_of_measuring(records, protocol, _speedups(records))
+
+    def lines(self, records: Sequence[Record]) -> list[str]:
+        """Render what varies, each size, and what was made a number where."""
+        from dynamometer.common.studies.sizes import report
+
+        return report.lines(report.summarize_sweep(records))
+
+    def rows(self, records: Sequence[Record], *, compatible: bool) -> list[Rows]:
+        """Return a row for each size; PyTorch has no such table."""
+        from dynamometer.common.studies.sizes import report
+
+        del compatible
+        return [report.rows(report.summarize_sweep(records))]
+
+
+def _speedups(records: Sequence[Record]) -> Iterator[Ratio]:
+    from dynamometer.common.studies.sizes.report import summarize_sweep
+
+    yield from (each.over_eager for each in summarize_sweep(records).sizes)
+
+
+STUDY = Sizes()

@@ -1,0 +1,204 @@
+"""The interface between the rest and a study: one question that a run asks of its models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from dynamometer.common import registry
+from dynamometer.results.reports.sinks import Reporter
+from dynamometer.results.statistics.stopping import end_of_measuring
+from dynamometer.results.values.cases import FIXED_SIZES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dynamometer.common.interfaces.option import Decorator, Exclusion
+    from dynamometer.common.interfaces.workload import Workload
+    from dynamometer.common.studies.experiment import Experiment
+    from dynamometer.results.store.expected import Table
+    from dynamometer.results.values.cases import Case, RunPlan
+    from dynamometer.results.values.cases import Protocol as Measuring
+    from dynamometer.results.values.records import Record, StopReason
+
+    Options = Mapping[str, Any]
+
+
+class Study(Reporter, Protocol):
+    """Everything the rest must know of one question. Never imports torch.
+
+    Its name is that of its first experiment, which every plan and record holds.
+
+    Attributes:
+        flag: name of the option that asks for it; `None` where there is none.
+        options: what it adds to the command line.
+        exclusions: what these can't go with.
+        is_timed: whether it measures speedups, from which later runs learn how far processes
+            differ.
+        takes_turns: whether the replicates of several cases take turns.
+        varies_batch: whether each model must run at whatever batch size it is given.
+        has_expectations: whether `--expect` can compare what it finds.
+        is_repeated: whether how often a case is measured can be asked for.
+        cost_factor: how long a case takes, as a multiple of one that is timed.
+    """
+
+    flag: str | None
+    options: Sequence[Decorator]
+    exclusions: Sequence[Exclusion]
+    is_timed: bool
+    takes_turns: bool
+    varies_batch: bool
+    has_expectations: bool
+    is_repeated: bool
+    cost_factor: float
+
+    def is_asked(self, options: Options) -> bool:
+        """Tell whether a command line asks this question."""
+        ...
+
+    def experiments(self, options: Options) -> tuple[str, ...]:
+        """Return the names of the experiments a run makes, in order."""
+        ...
+
+    def experiment(self, name: str) -> Experiment:
+        """Return one of them.
+
+        Raises:
+            UsageError: its module can't be imported.
+        """
+        ...
+
+    def workload(self, asked: Workload, options: Options) -> Workload:
+        """Return how models are run for this question, given how they were asked to be run.
+
+        Raises:
+            UsageError: they can't be run so for it.
+        """
+        ...
+
+    def replicates(self, options: Options) -> tuple[int, int]:
+        """Return the least and the most replicates of a case, where no number is asked for."""
+        ...
+
+    def words(self, plan: RunPlan) -> list[str]:
+        """Return the words of a command line that ask the question again."""
+        ...
+
+    def announcement(self, cases: Sequence[Case]) -> str | None:
+        """Say what a run is about to do; `None` where the usual line says it."""
+        ...
+
+    def replicate_name(self, replicate: int) -> str:
+        """Name a replicate of a case."""
+        ...
+
+    def stop_reason(self, records: Sequence[Record], protocol: Measuring) -> StopReason | None:
+        """Say why a case needs no further replicate, or `None` if it does.
+
+        What decides is how well something is known, never what it is: to go on until a difference
+        is significant would find one in the end.
+
+        Args:
+            records: of the case, one for each replicate it had; at least one.
+            protocol: what was asked for.
+        """
+        ...
+
+    def comparable(self, record: Record) -> Record:
+        """Return of a record what other runs may learn from."""
+        ...
+
+    def observed(self, cases: Sequence[Sequence[Record]]) -> Table:
+        """Return what the cases of a run came to, to be compared with what is expected."""
+        ...
+
+
+@dataclass(frozen=True)
+class StudyOfCases:
+    """What most studies share: cases that take turns, each in as many replicates as asked for.
+
+    A study that differs says so; what it must say itself is its experiments and its report.
+    """
+
+    modules: ClassVar[Mapping[str, str]]
+    """`module:attribute` of each experiment, by name."""
+    flag: ClassVar[str | None] = None
+    """Name of the option that asks for it; `None` for what is asked by default."""
+    usual_replicates: ClassVar[tuple[int, int]] = (1, 1)
+    options: ClassVar[Sequence[Decorator]] = ()
+    exclusions: ClassVar[Sequence[Exclusion]] = ()
+    is_timed: ClassVar[bool] = False
+    takes_turns: ClassVar[bool] = True
+    varies_batch: ClassVar[bool] = False
+    has_expectations: ClassVar[bool] = False
+    is_repeated: ClassVar[bool] = True
+    cost_factor: ClassVar[float] = 1.0
+
+    def is_asked(self, options: Options) -> bool:
+        """Tell whether its option is given."""
+        return self.flag is not None and bool(options.get(self.flag))
+
+    def experiments(self, options: Options) -> tuple[str, ...]:
+        """Return all its experiments."""
+        del options
+        return tuple(self.modules)
+
+    def experiment(self, name: str) -> Experiment:
+        """Import one of its experiments."""
+        experiment: Experiment = registry.load("experiments", name, self.modules[name])()
+        return experiment
+
+    def workload(self, asked: Workload, options: Options) -> Workload:
+        """Run models as asked."""
+        del options
+        return asked
+
+    def replicates(self, options: Options) -> tuple[int, int]:
+        """Return the usual number."""
+        del options
+        return self.usual_replicates
+
+    def words(self, plan: RunPlan) -> list[str]:
+        """Return its option."""
+        del plan
+        return [f"--{self.flag.replace('_', '-')}"] if self.flag else []
+
+    def announcement(self, cases: Sequence[Case]) -> str | None:
+        """Leave it to the usual line."""
+        del cases
+        return None
+
+    def replicate_name(self, replicate: int) -> str:
+        """Count from 0."""
+        return f"replicate {replicate}"
+
+    def stop_reason(self, records: Sequence[Record], protocol: Measuring) -> StopReason | None:
+        """Stop at the number of replicates, or where there is nothing to repeat."""
+        return end_of_measuring(records, protocol, ())
+
+    def comparable(self, record: Record) -> Record:
+        """Return all of it."""
+        return record
+
+    def observed(self, cases: Sequence[Sequence[Record]]) -> Table:
+        """Return nothing."""
+        del cases
+        return {}
+
+    def closing_lines(self, cases: Sequence[Sequence[Record]]) -> list[str]:
+        """Say nothing of all cases together."""
+        del cases
+        return []
+
+    def closing_rows(self, cases: Sequence[Sequence[Record]]) -> list[Any]:
+        """Leave the rows of all cases as they were written."""
+        del cases
+        return []
+
+
+def skip_reason(study: Study, plan: RunPlan, case: Case) -> str | None:
+    """Say why a case is not run, or `None` if it is."""
+    skipped = plan.skip_reason(case)
+    if skipped is None and study.varies_batch and case.batch_size is None:
+        return FIXED_SIZES
+    return skipped
