@@ -28,7 +28,7 @@ from dynamometer.dynamo.accuracy.accuracy import (
     is_gradient,
     wanders,
 )
-from dynamometer.dynamo.accuracy.deviation import COARSE, IN_HALF, multiples_of
+from dynamometer.dynamo.accuracy.deviation import multiples_of
 from dynamometer.dynamo.accuracy.expected import Expected, are_identical
 from dynamometer.dynamo.accuracy.numbers import is_all_nan
 from dynamometer.dynamo.accuracy.rounding import DrawsOf, OtherKernels, change_of
@@ -49,7 +49,8 @@ FEWEST_RUNS, MOST_RUNS = 2, 16
 rounding decides which activation is cut off, or which value is the largest; some of 16 show it."""
 
 COARSE_RUNS = 8
-"""Runs of eager that are off by `deviation.COARSE` times as much, before an arm is accused."""
+"""Runs of eager that are off by several times as much (`deviation.Multiples.coarse`), before an arm
+is accused."""
 
 _BY_FAR = 10.0
 """Tolerances that two results must differ by for one not to pass for the other."""
@@ -233,7 +234,7 @@ class Reference:
             return judged
         self._grow()
         judged = self._compare(call, found)
-        if not judged.may_be_rounding or self.settings.multiples is IN_HALF:
+        if not judged.may_be_rounding:
             return judged
         self._coarsen(call)
         return self._compare(call, found)
@@ -276,7 +277,7 @@ class Reference:
         self._coarsened |= {call}
         for _ in range(COARSE_RUNS):
             with self._announced():
-                run = self._another_run(COARSE)
+                run = self._another_run(self.settings.multiples.coarse)
             if run:
                 expected = self._expected[call]
                 self._expected[call] = expected.with_run(run[call], coarse=True)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from dynamometer.dynamo.accuracy.deviation import (
-    IN_COARSE_RUNS,
     IN_FLOAT32,
     IN_HALF,
     LARGEST_MEAN_SQUARE,
@@ -325,7 +324,7 @@ def _is_explained_by_coarse_runs(
         return False
     if known.coarse.overall > LARGEST_MEAN_SQUARE * known.centre.size:
         return False
-    coarse = replace(allowed, multiples=IN_COARSE_RUNS)
+    coarse = replace(allowed, multiples=allowed.multiples.of_coarse_runs)
     found = _deviation(replace(known, spread=known.coarse), known.centre, actual, coarse)
     return not found.problem(tolerance)
 

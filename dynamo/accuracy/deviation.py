@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -25,31 +25,41 @@ class Multiples:
             eager's error against float64 (`same` in `torch/_dynamo/utils.py`).
         slope: of how far it makes a result another multiple of what is expected.
         nothing: share of the largest gradient that another may be off by which is exactly zero.
+        coarse: how many times as much as by rounding weights and inputs are off in coarse runs.
+            What rounding does smoothly grows by as much, and multiples are an eighth or a
+            sixteenth, or a quarter. What it does now and then, as where it decides which activation
+            is cut off, isn't larger there, but so many times as frequent: a right arm may meet it
+            in a leaf in which none of the other runs did.
     """
 
     element: float
     mean_square: float
     slope: float
     nothing: float
+    coarse: float
+
+    @property
+    def of_coarse_runs(self) -> Multiples:
+        """What an arm may be off by of what coarse runs are."""
+        return replace(
+            self,
+            element=self.element / self.coarse,
+            mean_square=IN_COARSE_RUNS,
+            slope=max(1.0, self.slope / self.coarse),
+        )
 
 
-COARSE = 16.0
-"""How many times as much as by rounding weights and inputs are off in coarse runs. What rounding
-does smoothly grows by as much, and multiples are an eighth or a sixteenth. What it does now and
-then, as where it decides which activation is cut off, isn't larger there, but so many times as
-frequent: a right arm may meet it in a leaf in which none of the other runs did."""
+IN_COARSE_RUNS = 1.25
+"""Multiple of the mean square of coarse runs. Of 48 runs in float32 that are off by 12 roundings,
+not 4, and of Inductor on 8 draws of weights and inputs, 18 of the 56 are accused without such runs
+in phlippe_resnet at batch 16, and none with them."""
 
-IN_FLOAT32 = Multiples(element=32.0, mean_square=10.0, slope=8.0, nothing=NOTHING)
+IN_FLOAT32 = Multiples(element=32.0, mean_square=10.0, slope=8.0, nothing=NOTHING, coarse=16.0)
 """Right arms need up to 30 of three runs and 16 of nine for an element, in the convolutional
 networks that are worst, and up to 7 of 17 in the mean square: gradients of normalisations are sums
 that cancel, which eager takes in float64 on CPUs (docs/decisions/0011-correctness.md)."""
 
-IN_COARSE_RUNS = Multiples(element=2.0, mean_square=1.25, slope=1.0, nothing=NOTHING)
-"""In float32, of coarse runs. Of 48 runs that are off by 12 roundings, not 4, and of Inductor on 8
-draws of weights and inputs, 18 of the 56 are accused without such runs in phlippe_resnet at batch
-16, and none with them."""
-
-IN_HALF = Multiples(element=8.0, mean_square=2.5, slope=4.0, nothing=2.0**-6)
+IN_HALF = Multiples(element=8.0, mean_square=2.5, slope=4.0, nothing=2.0**-6, coarse=4.0)
 """Of 16 runs Inductor needs up to 2.4, 1.1 and 1.5 where rounding doesn't decide everything: it
 rounds where eager does, or more rarely (likewise)."""
 

@@ -34,7 +34,7 @@ class Known:
         centre: what an arm's is compared with: float64's values, or eager's where float64 has none
             or computed something else; `None` of what is not of floating point.
         spread: how far runs of eager are from the centre; `None` without any.
-        coarse: how far runs are that are off by more (`deviation.COARSE`); `None` without any.
+        coarse: how far coarse runs are (`deviation.Multiples.coarse`); `None` without any.
         others: of integers, what runs gave that differ from eager's; not coarse ones.
         unlike: float64's values, where they are no referee: low precision may be off by the same
             again and again, and an arm that isn't is right.

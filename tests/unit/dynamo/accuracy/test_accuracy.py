@@ -9,6 +9,7 @@ import torch
 
 from dynamometer.dynamo.accuracy.accuracy import TOLERANCES, Comparison, tolerance_of
 from dynamometer.dynamo.accuracy.accuracy import compare as compare_leaves
+from dynamometer.dynamo.accuracy.deviation import IN_FLOAT32, IN_HALF, Multiples
 from dynamometer.dynamo.accuracy.expected import CHANGE, Expected, are_identical
 from dynamometer.dynamo.accuracy.leaves import collect
 from dynamometer.results.values.cases import Dtype, Mode
@@ -21,7 +22,7 @@ NAN, INF = math.nan, math.inf
 F32 = "torch.float32"
 
 
-def compare(
+def compare(  # noqa: PLR0913  what is known of a leaf, by name
     eager: object,
     arm: object,
     *,
@@ -29,6 +30,7 @@ def compare(
     coarse: Sequence[object] = (),
     truth: object = None,
     tolerance: float = TOLERANCE,
+    multiples: Multiples = IN_FLOAT32,
 ) -> Comparison:
     """Compare an arm's result with eager's, beside further runs of eager and one in float64."""
     expected = Expected.of(
@@ -41,7 +43,7 @@ def compare(
         expected = expected.with_run(collect(run))
     for run in coarse:
         expected = expected.with_run(collect(run), coarse=True)
-    return compare_leaves(expected, collect(arm), tolerance)
+    return compare_leaves(expected, collect(arm), tolerance, multiples)
 
 
 def tensor(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -445,14 +447,19 @@ def cut_off(values: torch.Tensor, place: int, by: float = 0.1) -> torch.Tensor:
     return found
 
 
-def test_what_coarse_runs_do_now_and_then_an_arm_may_do() -> None:
+@pytest.mark.parametrize(
+    ("multiples", "share"), [(IN_FLOAT32, 1e-7), (IN_HALF, 1e-4)], ids=["float32", "half"]
+)
+def test_what_coarse_runs_do_now_and_then_an_arm_may_do(multiples: Multiples, share: float) -> None:
     """It isn't larger there, only more frequent; at another place, too."""
     values = normal(1000)
-    fine = [rounded(values, 1e-7, seed) for seed in range(16)]
-    coarse = [cut_off(rounded(values, 32e-7, seed), 10 * seed) for seed in range(4)]
+    fine = [rounded(values, share, seed) for seed in range(16)]
+    times = 2 * multiples.coarse
+    coarse = [cut_off(rounded(values, times * share, seed), 10 * seed) for seed in range(4)]
     arm = cut_off(values, 55)
-    assert compare(values, arm, runs=fine, truth=values.double()).mismatch
-    found = compare(values, arm, runs=fine, coarse=coarse, truth=values.double())
+    given: Any = {"runs": fine, "truth": values.double(), "multiples": multiples}
+    assert compare(values, arm, **given).mismatch
+    found = compare(values, arm, coarse=coarse, **given)
     assert not found.mismatch
     assert found.loose
 
