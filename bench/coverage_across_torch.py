@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
-from dynamometer.common.studies.coverage.report import row, summarize
+from dynamometer.common.studies.coverage.report import coverage_of, row, summarize
 from dynamometer.results.reports.texts import in_source, place
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Status
@@ -66,7 +66,10 @@ def _versions(runs: Sequence[Path]) -> tuple[str, dict[Key, Counted]]:
     if len(torches) != 1:
         sys.exit(f"{', '.join(map(str, runs))}: made with several versions of torch: {torches}")
     rows = {
-        _key(manifest.plan.suite, record.case): (row(summarize([record])), _losses(record.coverage))
+        _key(manifest.plan.suite, record.case): (
+            row(summarize([record])),
+            _losses(coverage_of(record)),
+        )
         for run, manifest in zip(runs, manifests, strict=True)
         for record in store.read_records(run)
         if record.outcome.status is not Status.SKIP

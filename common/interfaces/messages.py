@@ -7,10 +7,17 @@ worker   -> parent     Progress at each stage, then one Report
 
 from __future__ import annotations
 
+import msgspec
+
 from dynamometer.results.values.cases import Allocator, Case, ModelSpec, Protocol, Value
-from dynamometer.results.values.coverage import Coverage
-from dynamometer.results.values.records import Absence, ArmResult, Measurement, Outcome, Stage
-from dynamometer.results.values.sizes import SizeSweep
+from dynamometer.results.values.records import (
+    NOTHING,
+    Absence,
+    ArmResult,
+    Measurement,
+    Outcome,
+    Stage,
+)
 
 
 class Job(Value, frozen=True, kw_only=True):
@@ -46,8 +53,8 @@ class Findings(Value, frozen=True, kw_only=True):
     arms: tuple[ArmResult, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     absent: tuple[Absence, ...] = ()
-    coverage: Coverage | None = None
-    sizes: SizeSweep | None = None
+    found: msgspec.Raw = NOTHING
+    """What the study's own type encodes (`packed`)."""
     build_order: tuple[str, ...] = ()
     disturbed_blocks: tuple[int, ...] = ()
     repeated_blocks: int = 0

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from dynamometer.results.store.formats import upgraded_manifest, upgraded_record
 from dynamometer.results.values.records import SCHEMA_VERSION, Manifest, Record
 
 if TYPE_CHECKING:
@@ -125,7 +126,9 @@ def read_manifest(directory: Path) -> Manifest:
     """
     path = directory / MANIFEST
     try:
-        manifest = msgspec.convert(_upgraded(msgspec.json.decode(path.read_bytes())), Manifest)
+        manifest = msgspec.convert(
+            upgraded_manifest(msgspec.json.decode(path.read_bytes())), Manifest
+        )
     except OSError as error:
         msg = f"{directory} is not a run directory: {MANIFEST}: {error.strerror}"
         raise StoreError(msg) from error
@@ -133,16 +136,6 @@ def read_manifest(directory: Path) -> Manifest:
         msg = f"{path} is damaged or not of format {SCHEMA_VERSION}: {error}"
         raise StoreError(msg) from error
     _check_format(path, manifest.schema)
-    return manifest
-
-
-def _upgraded(manifest: Any) -> Any:
-    """Leave out of an older manifest what no model asks for any more: `cosine`, never true."""
-    match manifest:
-        case {"plan": {"models": [*models]}}:
-            for model in models:
-                if isinstance(model, dict):
-                    model.pop("cosine", None)
     return manifest
 
 
@@ -161,12 +154,21 @@ def read_records(directory: Path) -> list[Record]:
     records = []
     for number, line in enumerate(data.splitlines(), start=1):
         try:
-            records.append(msgspec.json.decode(line, type=Record))
+            records.append(_record_of(line))
         except msgspec.MsgspecError as error:
             msg = f"{path}:{number} is damaged or not of format {SCHEMA_VERSION}: {error}"
             raise StoreError(msg) from error
         _check_format(path, records[-1].schema)
     return records
+
+
+def _record_of(line: bytes) -> Record:
+    """Read a record, bringing it up to the present format where it is of an earlier one."""
+    try:
+        return msgspec.json.decode(line, type=Record)
+    except msgspec.ValidationError:
+        upgraded = upgraded_record(msgspec.json.decode(line))
+        return msgspec.json.decode(msgspec.json.encode(upgraded), type=Record)
 
 
 def _check_format(path: Path, schema: int) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 
+import msgspec
+
 from dynamometer.results.values.cases import Case, RunPlan, Value
-from dynamometer.results.values.coverage import Coverage
-from dynamometer.results.values.sizes import SizeSweep
 
 # Format history: 1 first published layout of records and manifests; 2 replicates until a target,
-# latencies alone and apart.
-SCHEMA_VERSION = 2
+# latencies alone and apart; 3 what a study found as one value, which only the study reads.
+SCHEMA_VERSION = 3
 
 
 class Status(StrEnum):
@@ -206,6 +206,14 @@ class Diagnosis(Value, frozen=True, kw_only=True):
     """What its owner can do about it; `None` where there is nothing to do."""
 
 
+NOTHING = msgspec.Raw(b"null")
+
+
+def packed(found: Value) -> msgspec.Raw:
+    """Return what a study found as it stands in a record."""
+    return msgspec.Raw(msgspec.json.encode(found))
+
+
 class Record(Value, frozen=True, kw_only=True):
     """One case in one replicate, whatever became of it: one line of `events.jsonl`."""
 
@@ -220,10 +228,8 @@ class Record(Value, frozen=True, kw_only=True):
     arms: tuple[ArmResult, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     absent: tuple[Absence, ...] = ()
-    coverage: Coverage | None = None
-    """What Dynamo captured of a step, where that was asked for."""
-    sizes: SizeSweep | None = None
-    """What it made of inputs of several sizes, likewise."""
+    found: msgspec.Raw = NOTHING
+    """What the study found beside measurements, as JSON; only the study itself reads it."""
     build_order: tuple[str, ...] = ()
     """The order in which the arms were built, drawn at random."""
     disturbed_blocks: tuple[int, ...] = ()
@@ -255,6 +261,11 @@ class Record(Value, frozen=True, kw_only=True):
     """The exact command that repeats this case alone."""
     log: str | None = None
     """Path of the case's log, relative to the run directory."""
+
+    @property
+    def study(self) -> str:
+        """The name of what was asked: that of its first experiment."""
+        return self.experiments[0]
 
 
 class Manifest(Value, frozen=True, kw_only=True):

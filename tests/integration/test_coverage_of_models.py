@@ -13,6 +13,7 @@ from dynamometer.common import registry
 from dynamometer.common.command_line import cli
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.planning.plan import Selection, build_cases, select
+from dynamometer.common.studies.coverage.report import coverage_of
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import coverage
 from dynamometer.results.store import store
@@ -104,7 +105,7 @@ def test_a_run_counts(
     assert "microbench.py:30" in out
     (directory,) = (tmp_path / "runs").iterdir()
     records = {each.case.model: each for each in store.read_records(directory)}
-    found = records["resnet18"].coverage
+    found = coverage_of(records["resnet18"])
     assert found is not None
     assert found.is_full_graph
     assert records["resnet18"].command.startswith("dynamometer run torchbench --only resnet18")

@@ -32,6 +32,7 @@ from dynamometer.results.values.coverage import (
     SkippedFrame,
 )
 from dynamometer.results.values.records import (
+    NOTHING,
     Absence,
     ArmResult,
     CaptureStats,
@@ -48,6 +49,7 @@ from dynamometer.results.values.records import (
     Stage,
     Status,
     StopReason,
+    packed,
 )
 from dynamometer.results.values.sizes import SizeSweep, Specialization
 
@@ -196,14 +198,14 @@ sweeps = st.builds(
     guards=st.lists(texts, max_size=2).map(tuple),
     specializations=st.lists(specializations, max_size=2).map(tuple),
 )  # fmt: skip
+founds = st.just(NOTHING) | coverages.map(packed) | sweeps.map(packed)
 records = st.builds(
     Record,
     schema=st.just(1), run_id=texts, case=cases, replicate=counts, outcome=outcomes,
     experiments=st.lists(texts, max_size=2).map(tuple),
     arms=st.lists(arm_results, max_size=2).map(tuple),
     measurements=st.lists(measurements(), max_size=2).map(tuple),
-    absent=st.lists(absences, max_size=2).map(tuple), coverage=st.none() | coverages,
-    sizes=st.none() | sweeps,
+    absent=st.lists(absences, max_size=2).map(tuple), found=founds,
     build_order=st.lists(texts, max_size=2).map(tuple),
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
     rested=st.booleans(),
@@ -223,7 +225,7 @@ estimates = st.builds(Estimate, value=finite, low=finite, high=finite, n=counts)
 ratios = st.builds(Ratio, value=finite, low=finite, high=finite, n=counts, p_value=finite)
 jobs = st.builds(
     messages.Job,
-    experiment=texts, spec=specs, case=cases,
+    study=texts, experiment=texts, spec=specs, case=cases,
     suite_options=st.dictionaries(texts, texts, max_size=2), protocol=protocols,
     replicate=counts, seed=counts, cache_dir=texts, arms=st.lists(texts, max_size=2).map(tuple),
     threads=st.none() | counts, memory_limit_bytes=st.none() | counts,
@@ -235,8 +237,7 @@ findings = st.builds(
     messages.Findings,
     outcome=outcomes, arms=st.lists(arm_results, max_size=2).map(tuple),
     measurements=st.lists(measurements(), max_size=2).map(tuple),
-    absent=st.lists(absences, max_size=2).map(tuple), coverage=st.none() | coverages,
-    sizes=st.none() | sweeps,
+    absent=st.lists(absences, max_size=2).map(tuple), found=founds,
     build_order=st.lists(texts, max_size=2).map(tuple),
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
     rested=st.booleans(),
@@ -247,6 +248,7 @@ reports = st.builds(
 )
 preparations = st.builds(
     messages.Preparation,
+    study=texts, experiments=st.lists(texts, max_size=2).map(tuple),
     suite=texts, suite_options=st.dictionaries(texts, texts, max_size=2),
     specs=st.lists(specs, max_size=2).map(tuple), arms=st.lists(texts, max_size=2).map(tuple),
     device=texts,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.experiment import InOneProcess
-from dynamometer.results.values.records import PASSED, ArmResult, Stage
+from dynamometer.results.values.records import PASSED, ArmResult, Stage, packed
 
 if TYPE_CHECKING:
     from dynamometer.common.studies.experiment import Context
@@ -33,7 +33,7 @@ class CoverageOfModels(InOneProcess):
         return Findings(
             outcome=PASSED,
             arms=(ArmResult(arm=arm, outcome=PASSED),),
-            coverage=found,
+            found=packed(found),
             notes=loaded.notes,
             device_name=context.device.name,
         )

@@ -16,14 +16,14 @@ from dynamometer.results.reports.csv_sink import file_name
 from dynamometer.results.reports.sinks import Rows
 from dynamometer.results.reports.texts import in_source, name_columns, place
 from dynamometer.results.values.cases import Mode
-from dynamometer.results.values.coverage import GraphBreak
+from dynamometer.results.values.coverage import Coverage, GraphBreak
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dynamometer.results.values.cases import Case
-    from dynamometer.results.values.coverage import Coverage, SkippedFrame
+    from dynamometer.results.values.coverage import SkippedFrame
     from dynamometer.results.values.records import Outcome, Record
 
 COLUMNS = (
@@ -119,10 +119,15 @@ class Reason:
     lost_s: float | None
 
 
+def coverage_of(record: Record) -> Coverage | None:
+    """Return what was counted; `None` where it did not come to that."""
+    return msgspec.json.decode(record.found, type=Coverage | None)
+
+
 def summarize(records: Sequence[Record]) -> CoverageSummary:
     """Summarize the one replicate of a case."""
     last = records[-1]
-    return CoverageSummary(last.case, last.outcome, last.coverage)
+    return CoverageSummary(last.case, last.outcome, coverage_of(last))
 
 
 def row(found: CoverageSummary) -> dict[str, object]:

@@ -6,6 +6,8 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dynamometer.results.reports.csv_sink import file_name
 from dynamometer.results.reports.guard_words import failed_in_words
 from dynamometer.results.reports.sinks import Rows
@@ -15,14 +17,14 @@ from dynamometer.results.statistics.replicates import disturbed_share_of, spread
 from dynamometer.results.statistics.statistics import log_speedup, speedup
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import Status
-from dynamometer.results.values.sizes import STATIC, metric_at
+from dynamometer.results.values.sizes import STATIC, SizeSweep, metric_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Measurement, Outcome, Ratio, Record, Spread
-    from dynamometer.results.values.sizes import SizeSweep, Specialization
+    from dynamometer.results.values.sizes import Specialization
 
 COLUMNS = (
     "dev", "name", "batch_size", "size", "eager_latency", "abs_latency", "static_latency",
@@ -80,12 +82,13 @@ class SweepSummary:
 
 def summarize_sweep(records: Sequence[Record]) -> SweepSummary:
     """Summarize the replicates of one case; sizes that were not timed in all are left out."""
+    sweeps = [_sweep_of(each) for each in records]
     failed = [
         each.outcome
-        for each in records
-        if each.sizes is None or each.outcome.status is not Status.PASS
+        for each, sweep in zip(records, sweeps, strict=True)
+        if sweep is None or each.outcome.status is not Status.PASS
     ]
-    sweep = next((each.sizes for each in records if each.sizes), None)
+    sweep = next(filter(None, sweeps), None)
     labels = sweep.sizes if sweep and not failed else ()
     arm = records[0].case.arms[-1]
     found = (_one_size(records, index, label, arm) for index, label in enumerate(labels))
@@ -100,6 +103,10 @@ def summarize_sweep(records: Sequence[Record]) -> SweepSummary:
         ),
         missing=tuple(dict.fromkeys(each.reason for record in records for each in record.absent)),
     )
+
+
+def _sweep_of(record: Record) -> SizeSweep | None:
+    return msgspec.json.decode(record.found, type=SizeSweep | None)
 
 
 def _one_size(records: Sequence[Record], index: int, label: str, arm: str) -> OneSize | None:

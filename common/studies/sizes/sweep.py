@@ -25,7 +25,7 @@ from dynamometer.common.orders import drawn_from
 from dynamometer.common.studies.measuring import load
 from dynamometer.dynamo.capture import capture, sizes
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import PASSED, Absence, ArmResult, Outcome, Stage
+from dynamometer.results.values.records import PASSED, Absence, ArmResult, Outcome, Stage, packed
 from dynamometer.results.values.sizes import STATIC, metric_at
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def sweep(context: Context) -> Findings:
         disturbed_blocks=timed.disturbed,
         repeated_blocks=timed.repeats,
         rested=timed.rested,
-        sizes=seen,
+        found=packed(seen),
         notes=loaded.notes,
         device_name=context.device.name,
     )

@@ -12,7 +12,7 @@ from dynamometer.common.studies.coverage.study import STUDY
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE, Protocol
 from dynamometer.results.values.coverage import CapturedGraph, Coverage, GraphBreak
-from dynamometer.results.values.records import Record, Status, StopReason
+from dynamometer.results.values.records import Record, Status, StopReason, packed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def counted(model: str, captured: int, *breaks: GraphBreak, total: int = 100) ->
         guards=7, guards_s=2e-6,
     )  # fmt: skip
     return factories.record(
-        factories.case(model, (BASELINE,)), experiments=("coverage",), coverage=coverage
+        factories.case(model, (BASELINE,)), experiments=("coverage",), found=packed(coverage)
     )
 
 
@@ -51,12 +51,13 @@ ALL = [coverage_report.summarize([each]) for each in (FULL, ITEM, BOTH, FAILED)]
 
 def test_shares() -> None:
     """Of operators, of time, and whether one graph is all of it."""
-    assert FULL.coverage is not None
-    assert ITEM.coverage is not None
-    assert (FULL.coverage.share_of_ops, FULL.coverage.is_full_graph) == (1.0, True)
-    assert (ITEM.coverage.share_of_ops, ITEM.coverage.is_full_graph) == (0.6, False)
-    assert ITEM.coverage.share_of_time == pytest.approx(0.6)
-    assert (ITEM.coverage.graph_calls, ITEM.coverage.largest_graph) == (3, 60)
+    full, item = map(coverage_report.coverage_of, (FULL, ITEM))
+    assert full is not None
+    assert item is not None
+    assert (full.share_of_ops, full.is_full_graph) == (1.0, True)
+    assert (item.share_of_ops, item.is_full_graph) == (0.6, False)
+    assert item.share_of_time == pytest.approx(0.6)
+    assert (item.graph_calls, item.largest_graph) == (3, 60)
 
 
 def test_a_model_without_operators_has_no_share() -> None:

@@ -15,7 +15,14 @@ from dynamometer.common.studies.sizes import report as sizes_report
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import sizes
 from dynamometer.results.values.cases import BASELINE, Mode, Symbols
-from dynamometer.results.values.records import PASSED, Absence, ArmResult, CaptureStats
+from dynamometer.results.values.records import (
+    NOTHING,
+    PASSED,
+    Absence,
+    ArmResult,
+    CaptureStats,
+    packed,
+)
 from dynamometer.results.values.sizes import STATIC, SizeSweep, metric_at
 
 if TYPE_CHECKING:
@@ -124,7 +131,11 @@ def sweep_records(replicates: int = 3) -> list[Record]:
     )
     return [
         factories.record(
-            case, replicate=each, measurements=measurements, sizes=found, experiments=("sizes",)
+            case,
+            replicate=each,
+            measurements=measurements,
+            found=packed(found),
+            experiments=("sizes",),
         )
         for each in range(replicates)
     ]
@@ -193,7 +204,7 @@ def test_a_sweep_that_failed_is_one_row() -> None:
     """With its reason."""
     (record,) = sweep_records(1)
     outcome = factories.failure(factories.Status.FAIL, factories.Stage.COMPILE, "no")
-    failed = msgspec.structs.replace(record, sizes=None, measurements=(), outcome=outcome)
+    failed = msgspec.structs.replace(record, found=NOTHING, measurements=(), outcome=outcome)
     found = sizes_report.summarize_sweep([failed])
     (row,) = sizes_report.rows(found).rows
     assert (row["status"], row["reason"], row["speedup"]) == ("fail", "no", None)

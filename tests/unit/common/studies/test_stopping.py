@@ -9,7 +9,7 @@ import pytest
 from dynamometer.common import registry
 from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.values.cases import BASELINE, Protocol
-from dynamometer.results.values.records import Record, Spread, Status, StopReason
+from dynamometer.results.values.records import Record, Spread, Status, StopReason, packed
 from dynamometer.results.values.sizes import SizeSweep, metric_at
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def test_sizes_are_known_as_well_as_was_asked(spread: Spread, wanted: StopReason
     sweep = SizeSweep(sizes=("1", "2"), frames=1, guards=(), specializations=(), recompiles=())
     records = [
         factories.record(
-            replicate=each, experiments=("sizes",), sizes=sweep, spread=spread,
+            replicate=each, experiments=("sizes",), found=packed(sweep), spread=spread,
             measurements=tuple(
                 factories.measurement(metric_at(size), arm, (0.010,) * 4, (0, 1, 2, 3))
                 for size in (0, 1)

@@ -188,6 +188,7 @@ def test_a_manifest_with_a_field_that_is_gone_is_read(directory: Path) -> None:
     """Runs that were made when models could ask for cosine similarity are read as they were."""
     path = directory / "manifest.json"
     stored = json.loads(path.read_bytes())
+    stored["schema"] = 2
     for model in stored["plan"]["models"]:
         model["cosine"] = False
     path.write_text(json.dumps(stored))
