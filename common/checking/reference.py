@@ -25,6 +25,7 @@ from dynamometer.dynamo.accuracy.accuracy import (
     beyond_comparison,
     compare,
     differ,
+    is_decided_by_rounding,
     is_gradient,
     wanders,
 )
@@ -234,7 +235,9 @@ class Reference:
             return judged
         self._grow()
         judged = self._compare(call, found)
-        if not judged.may_be_rounding:
+        if not judged.may_be_rounding or not is_decided_by_rounding(
+            judged.mismatch or "", self.settings.multiples
+        ):
             return judged
         self._coarsen(call)
         return self._compare(call, found)
