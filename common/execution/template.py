@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import importlib
+import importlib.util
 import os
 import selectors
 import signal
@@ -21,6 +22,7 @@ import sys
 import traceback
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -37,12 +39,15 @@ from dynamometer.common.interfaces.messages import (
     Started,
 )
 
+if TYPE_CHECKING:
+    from dynamometer.common.studies.experiment import Experiment
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _WORKER_MODULES = (
     "dynamometer.common.execution.fill",
     "dynamometer.common.execution.toolchain",
-    "dynamometer.common.studies.measuring",
+    "dynamometer.common.measuring.visiting",
     "dynamometer.dynamo.backends.backends",
     "dynamometer.dynamo.state",
 )
@@ -83,7 +88,7 @@ def prepare(preparation: Preparation) -> None:
         importlib.import_module(name)
     study = registry.study(preparation.study)
     for name in preparation.experiments:
-        study.experiment(name)
+        _import_worker(study.experiment(name))
     from dynamometer.common.measuring.arms import load_backend
     from dynamometer.dynamo.backends.backends import DynamoBackend, Preparing
 
@@ -99,6 +104,13 @@ def prepare(preparation: Preparation) -> None:
     # each stretch of blocks, need not look through it, nor copy its pages by touching them.
     gc.collect()
     gc.freeze()
+
+
+def _import_worker(experiment: Experiment) -> None:
+    """Import what does the work of an experiment: the module `worker` beside it, if any."""
+    package = type(experiment).__module__.rpartition(".")[0]
+    if package and importlib.util.find_spec(f"{package}.worker") is not None:
+        importlib.import_module(f"{package}.worker")
 
 
 def _serve(control: socket.socket) -> None:

@@ -18,7 +18,7 @@ class Accuracy(InOneProcess):
 
     def measure(self, context: Context) -> Findings:
         """Compile every arm and compare."""
-        from dynamometer.common.studies.measuring import (
+        from dynamometer.common.studies.accuracy.worker import (
             check,  # imports torch, which the parent doesn't
         )
 

@@ -23,7 +23,7 @@ class InPairs(Speedup):
 
     def measure(self, context: Context) -> Findings:
         """Build all arms in random order, then visit those of each pair in turn."""
-        from dynamometer.common.studies.measuring import (
+        from dynamometer.common.studies.speedup.worker import (
             measure,  # imports torch, which the parent doesn't
         )
 

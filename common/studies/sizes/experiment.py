@@ -18,7 +18,7 @@ class Sizes(InOneProcess):
 
     def measure(self, context: Context) -> Findings:
         """Observe what Dynamo makes of all sizes, then time each in blocks of its own."""
-        from dynamometer.common.studies.sizes.sweep import (
+        from dynamometer.common.studies.sizes.worker import (
             sweep,  # imports torch, which the parent doesn't
         )
 

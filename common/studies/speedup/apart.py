@@ -52,7 +52,7 @@ class Apart:
 
     def measure(self, context: Context) -> Findings:
         """Load, compile, settle, and time one arm."""
-        from dynamometer.common.studies.measuring import measure_apart  # imports torch
+        from dynamometer.common.studies.speedup.worker import measure_apart  # imports torch
 
         return measure_apart(context)
 

@@ -34,7 +34,7 @@ class Speedup(InOneProcess):
 
     def measure(self, context: Context) -> Findings:
         """Build the arms in random order on a randomly padded heap, then visit them in blocks."""
-        from dynamometer.common.studies.measuring import (
+        from dynamometer.common.studies.speedup.worker import (
             measure,  # imports torch, which the parent doesn't
         )
 

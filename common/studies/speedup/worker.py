@@ -1,33 +1,29 @@
-"""The worker's half of the speedup and accuracy experiments."""
+"""The worker's half: arms built, compared, and timed in blocks or one by one."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dynamometer.common.interfaces.messages import Findings
-from dynamometer.common.interfaces.outcome import attempt, worst
 from dynamometer.common.measuring import arms
 from dynamometer.common.measuring.measurements import kernel_work, latencies
 from dynamometer.common.measuring.timing import measure_blocks, settle
-from dynamometer.common.measuring.visiting import Bench, arm_result, machine, pad_heap
+from dynamometer.common.measuring.visiting import Bench, machine, pad_heap
 from dynamometer.common.orders import drawn_from
+from dynamometer.common.studies.arms_beside_eager import findings_of, load
 from dynamometer.common.studies.speedup.apart import TURNS
 from dynamometer.common.studies.speedup.in_blocks import absences
 from dynamometer.dynamo.capture import capture
 from dynamometer.results.statistics.interference import LONGEST_DISTURBANCE, was_checked
-from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.metrics import LATENCY, LATENCY_ALONE, LATENCY_APART
-from dynamometer.results.values.records import PASSED, ArmResult, Stage, Status
+from dynamometer.results.values.records import PASSED, ArmResult, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamometer.common.checking.reference import Reference
-    from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.common.studies.experiment import Context
 
 _UNCHECKED = "whether the arms disturb each other is not known: their calls alone were disturbed"
@@ -57,7 +53,7 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
         *kernel_work(blocks.visits),
     )
     results = _unsettle(bench.results) if bench.compiled_late else bench.results
-    findings = _findings(context, loaded, results, order)
+    findings = findings_of(context, loaded, results, order)
     looked = job.case.device != "cpu" or was_checked(found)
     notes = [note for note, holds in ((_UNCHECKED, not looked), (_RESTED, blocks.rested)) if holds]
     return msgspec.structs.replace(
@@ -105,45 +101,9 @@ def measure_apart(context: Context) -> Findings:
     )
 
 
-def check(context: Context) -> Findings:
-    """Compile the arms and compare what they compute with eager; time nothing."""
-    loaded, reference = load(context)
-    results: dict[str, ArmResult] = {}
-    for name in context.job.arms:
-        action = partial(arms.checked_arm, context, loaded, name, reference)
-        results[name] = arm_result(name, attempt(context.stages, action))
-    return _findings(context, loaded, results, context.job.arms)
-
-
-def load(context: Context) -> tuple[LoadedModel, Reference]:
-    """Load the case's model, and run what its arms are held to."""
-    with context.stages.at(Stage.LOAD):
-        loaded = context.load()
-    with context.stages.at(Stage.EAGER):
-        return loaded, arms.run_reference(context, loaded)
-
-
 def _unsettle(results: dict[str, ArmResult]) -> dict[str, ArmResult]:
     """Mark captured arms unsteady: something was compiled while one was being timed."""
     return {
         name: msgspec.structs.replace(result, steady=False) if result.capture else result
         for name, result in results.items()
     }
-
-
-def _findings(
-    context: Context, loaded: LoadedModel, results: dict[str, ArmResult], order: Sequence[str]
-) -> Findings:
-    ordered = tuple(results[name] for name in context.job.arms)
-    failed = [
-        result.outcome for result in ordered if result.arm == BASELINE and result.outcome != PASSED
-    ]
-    outcomes = failed or [result.outcome for result in ordered if result.arm != BASELINE]
-    return Findings(
-        # An arm that can't run here takes nothing from those that did.
-        outcome=worst([each for each in outcomes if each.status is not Status.SKIP] or outcomes),
-        arms=ordered,
-        build_order=tuple(order),
-        notes=loaded.notes,
-        device_name=context.device.name,
-    )

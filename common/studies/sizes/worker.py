@@ -22,7 +22,7 @@ from dynamometer.common.measuring.threads import ArmThreads
 from dynamometer.common.measuring.timing import Blocks, settle
 from dynamometer.common.measuring.visiting import arm_result, pad_heap, visit_in_turn
 from dynamometer.common.orders import drawn_from
-from dynamometer.common.studies.measuring import load
+from dynamometer.common.studies.arms_beside_eager import load
 from dynamometer.dynamo.capture import capture, sizes
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, Absence, ArmResult, Outcome, Stage, packed

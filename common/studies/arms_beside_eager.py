@@ -1,0 +1,52 @@
+"""What workers share that hold arms to eager: the model with its reference, and what is found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamometer.common.interfaces.messages import Findings
+from dynamometer.common.interfaces.outcome import worst
+from dynamometer.common.measuring import arms
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import PASSED, ArmResult, Stage, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.common.checking.reference import Reference
+    from dynamometer.common.interfaces.suite import LoadedModel
+    from dynamometer.common.studies.experiment import Context
+
+
+def load(context: Context) -> tuple[LoadedModel, Reference]:
+    """Load the case's model, and run what its arms are held to."""
+    with context.stages.at(Stage.LOAD):
+        loaded = context.load()
+    with context.stages.at(Stage.EAGER):
+        return loaded, arms.run_reference(context, loaded)
+
+
+def findings_of(
+    context: Context, loaded: LoadedModel, results: dict[str, ArmResult], order: Sequence[str]
+) -> Findings:
+    """Return what a process found of its arms.
+
+    Args:
+        context: the job and what it is done with.
+        loaded: the model.
+        results: of each arm.
+        order: in which they were built.
+    """
+    ordered = tuple(results[name] for name in context.job.arms)
+    failed = [
+        result.outcome for result in ordered if result.arm == BASELINE and result.outcome != PASSED
+    ]
+    outcomes = failed or [result.outcome for result in ordered if result.arm != BASELINE]
+    return Findings(
+        # An arm that can't run here takes nothing from those that did.
+        outcome=worst([each for each in outcomes if each.status is not Status.SKIP] or outcomes),
+        arms=ordered,
+        build_order=tuple(order),
+        notes=loaded.notes,
+        device_name=context.device.name,
+    )

@@ -1,0 +1,154 @@
+"""Every registered study, as the rest of the program sees it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import factories
+import msgspec
+import pytest
+from protocols import deviations
+
+from dynamometer.common import registry
+from dynamometer.common.command_line.options import run_options
+from dynamometer.common.interfaces.workload import Workload
+from dynamometer.common.studies.study import Study
+from dynamometer.results.reports.sinks import Reporter
+from dynamometer.results.values.records import Record, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = sorted(registry.targets("studies"))
+FOLDERS = {registry.target("studies", name).split(".")[-2] for name in NAMES}
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    """The name of a study."""
+    return str(request.param)
+
+
+@pytest.fixture
+def study(name: str) -> Study:
+    """The study."""
+    return registry.study(name)
+
+
+@pytest.fixture
+def options() -> dict[str, Any]:
+    """What an empty command line is parsed to."""
+    command = run_options(None)(click.Command("run"))
+    return {**command.make_context("run", []).params, "apart": False}
+
+
+def failed(name: str) -> list[Record]:
+    """Make a case that failed, of a study."""
+    outcome = factories.failure(Status.TIMEOUT, reason="killed after 3 s")
+    case = factories.case()
+    return [factories.record(case, outcome=outcome, experiments=(name,))]
+
+
+def test_it_has_the_protocols_members(study: Study) -> None:
+    """Methods and their arguments are those of the interface."""
+    assert deviations(Study, study) == []
+    assert deviations(Reporter, study) == []
+
+
+def test_its_name_is_that_of_its_first_experiment(
+    study: Study, name: str, options: dict[str, Any]
+) -> None:
+    """Records name their experiments, and so their study."""
+    assert study.experiments(options)[0] == name
+    for each in study.experiments(options):
+        assert study.experiment(each)
+
+
+def test_nothing_asks_for_it_but_its_option(
+    study: Study, name: str, options: dict[str, Any]
+) -> None:
+    """Without an option there is one study that a run makes."""
+    assert not study.is_asked(options)
+    if study.flag is not None:
+        assert study.flag in options
+        assert study.is_asked({**options, study.flag: True})
+        assert {each.name for each in study.exclusions} <= options.keys()
+        assert {other for each in study.exclusions for other in each.others} <= options.keys()
+
+
+def test_it_runs_at_least_once(study: Study, options: dict[str, Any]) -> None:
+    """There is a least number of replicates, and no fewer than that at most."""
+    least, most = study.replicates(options)
+    assert 1 <= least <= most
+    assert study.replicate_name(0) != study.replicate_name(1)
+    assert study.workload(Workload(arms=("inductor",)), options).arms in {("inductor",), ()}
+
+
+def test_a_failure_is_told_and_ends_its_case(study: Study, name: str) -> None:
+    """On the terminal and in a file; nothing is repeated for ever."""
+    records = failed(name)
+    text = "\n".join([*study.lines(records), *study.closing_lines([records])])
+    assert "killed after 3 s" in text
+    for compatible in (False, True):
+        found = study.rows(records, compatible=compatible)
+        assert all(
+            row.keys() <= {*each.columns, *row.keys()} for each in found for row in each.rows
+        )
+    protocol = factories.plan().protocol
+    many = [msgspec.structs.replace(records[0], replicate=each) for each in range(50)]
+    assert study.stop_reason(many, protocol)
+    assert study.comparable(records[0]).case == records[0].case
+    assert isinstance(study.observed([records]), dict)
+
+
+def names_of_studies(tree: ast.AST) -> Sequence[str]:
+    """Find what mentions a study: imports from its folder, and comparisons with its name."""
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module=str(module)):
+                parts = module.split(".")
+                if "studies" in parts and FOLDERS & set(parts):
+                    found.append(module)
+            case ast.Compare():
+                values = [leaf.value for leaf in ast.walk(node) if isinstance(leaf, ast.Constant)]
+                found += [value for value in values if value in {*NAMES, *FOLDERS}]
+            case _:
+                pass
+    return found
+
+
+EXCEPTIONS = {"common/command_line/calibrate.py"}
+"""A command that is of one study alone."""
+
+
+def test_nothing_but_the_registry_names_a_study() -> None:
+    """Whoever adds one edits its own folder and a line of the registry."""
+    own = {ROOT / "common" / "studies" / folder for folder in FOLDERS}
+    seen = 0
+    for top in ("common", "results", "dynamo", "models"):
+        for path in (ROOT / top).rglob("*.py"):
+            name = str(path.relative_to(ROOT))
+            if own & set(path.parents) or name in {"common/registry.py", *EXCEPTIONS}:
+                continue
+            assert names_of_studies(ast.parse(path.read_text())) == [], name
+            seen += 1
+    assert seen > 100
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from dynamometer.common.studies.coverage.study import STUDY",
+        "from dynamometer.common.studies.sizes import report",
+        "if plan.experiments[0] == 'speedup': pass",
+        "x = 'coverage' in plan.experiments",
+    ],
+)
+def test_a_name_would_be_seen(code: str) -> None:
+    """The check finds what it is for."""
+    assert names_of_studies(ast.parse(code))

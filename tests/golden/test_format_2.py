@@ -1,0 +1,62 @@
+"""Runs of format 2, as an earlier version made them, are read for ever.
+
+What is expected of them is what that version printed.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from fakes import FakeExecutor, RecordingObserver, RecordingSink
+
+from dynamometer.common import registry
+from dynamometer.common.execution.runner import Interrupt, Rest, run
+from dynamometer.common.planning.spreads import known_spread
+from dynamometer.results.reports.console import Console
+from dynamometer.results.statistics.summary import by_case
+from dynamometer.results.store import store
+from dynamometer.results.values.records import ASSUMED_SPREAD, SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RUNS = Path(__file__).resolve().parent / "format_2"
+NAMES = sorted(each.name for each in RUNS.iterdir())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_they_are_shown(golden: Callable[[str, str], None], name: str) -> None:
+    """Every study prints of its records what it printed then."""
+    manifest, records = store.read_manifest(RUNS / name), store.read_records(RUNS / name)
+    assert {each.schema for each in (manifest, *records)} == {SCHEMA_VERSION}
+    stream = io.StringIO()
+    console = Console(registry.study(manifest.plan.study), stream)
+    for case in by_case(records):
+        console.write(case)
+    console.close()
+    golden(f"format_2_{name}.txt", stream.getvalue())
+
+
+def test_one_that_was_interrupted_is_resumed(tmp_path: Path) -> None:
+    """Its records stay as they are, and only what is left is run."""
+    directory = shutil.copytree(RUNS / "speedup", tmp_path / "speedup")
+    manifest, before = store.read_manifest(directory), store.read_records(directory)
+    executor = FakeExecutor()
+    with store.RunStore(directory) as events:
+        rest = Rest(manifest, before)
+        assert run(rest, events, executor, [RecordingSink()], RecordingObserver(), Interrupt())
+    assert executor.executed == [("lennard_jones", 1)]
+    after = store.read_records(directory)
+    assert (after[:-1], after[-1].case, after[-1].replicate) == (before, before[0].case, 1)
+
+
+def test_they_are_learnt_from(tmp_path: Path) -> None:
+    """A later run knows how far processes differ; not of one that was disturbed throughout."""
+    manifest = store.read_manifest(RUNS / "speedup")
+    shutil.copytree(RUNS / "speedup", tmp_path / "speedup")
+    found = known_spread(manifest.plan, manifest.environment, tmp_path)
+    assert found == ASSUMED_SPREAD
