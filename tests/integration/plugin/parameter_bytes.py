@@ -1,0 +1,121 @@
+"""A study that somebody else has written: how many bytes do a model's weights and buffers take?
+
+All of it is in this file; the entry point beside it is what makes it known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.messages import Findings
+from dynamometer.common.interfaces.option import Exclusion, option
+from dynamometer.common.studies.experiment import InOneProcess
+from dynamometer.common.studies.study import StudyOfCases
+from dynamometer.results.reports.csv_sink import file_name
+from dynamometer.results.reports.sinks import Rows
+from dynamometer.results.reports.texts import name_columns
+from dynamometer.results.values.cases import Mode, Value
+from dynamometer.results.values.records import PASSED, ArmResult, Stage, StopReason, packed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.common.interfaces.workload import Workload
+    from dynamometer.common.studies.experiment import Context
+    from dynamometer.common.studies.study import Options
+    from dynamometer.results.values.cases import Protocol, RunPlan
+    from dynamometer.results.values.records import Record
+
+COLUMNS = ("dev", "name", "dtype", "bytes", "status", "reason")
+
+
+class Bytes(Value, frozen=True, kw_only=True):
+    """Bytes of parameters and buffers, by dtype."""
+
+    by_dtype: dict[str, int]
+
+
+class CountBytes(InOneProcess):
+    """Loads the model and adds up."""
+
+    def measure(self, context: Context) -> Findings:
+        """Count in a worker, where torch is."""
+        (arm,) = context.job.arms
+        with context.stages.at(Stage.LOAD):
+            module = context.load().module
+        found: Counter[str] = Counter()
+        for each in (*module.parameters(), *module.buffers()):
+            found[str(each.dtype)] += each.numel() * each.element_size()
+        return Findings(
+            outcome=PASSED,
+            arms=(ArmResult(arm=arm, outcome=PASSED),),
+            found=packed(Bytes(by_dtype=dict(found))),
+        )
+
+
+class ParameterBytes(StudyOfCases):
+    """How many bytes do weights and buffers take? Counted twice, to have something to interrupt."""
+
+    modules: ClassVar = {"parameter_bytes": "parameter_bytes:CountBytes"}
+    flag = "parameter_bytes"
+    options = (
+        option(
+            "--parameter-bytes", is_flag=True, group="Measurement",
+            help="Instead: bytes of parameters and buffers, by dtype.",
+        ),
+    )  # fmt: skip
+    exclusions = (
+        Exclusion("parameter_bytes", "--parameter-bytes compiles nothing", frozenset({"backends"})),
+    )
+    usual_replicates = (2, 2)
+
+    def workload(self, asked: Workload, options: Options) -> Workload:
+        """Refuse what makes no difference to weights."""
+        del options
+        if asked.mode is Mode.TRAINING:
+            msg = "--parameter-bytes is the same in training; leave out --training"
+            raise UsageError(msg)
+        return replace(asked, arms=())
+
+    def words(self, plan: RunPlan) -> list[str]:
+        """Ask for it again."""
+        del plan
+        return ["--parameter-bytes"]
+
+    def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
+        """Stop when two agree."""
+        return StopReason.FOUND if len(records) >= protocol.replicates else None
+
+    def lines(self, records: Sequence[Record]) -> list[str]:
+        """Say it in a line."""
+        found = _bytes_of(records)
+        text = ", ".join(f"{key} {n} bytes" for key, n in sorted(found.items()))
+        return [f"{name_columns(records[0].case)} {text or records[-1].outcome.line}"]
+
+    def closing_lines(self, cases: Sequence[Sequence[Record]]) -> list[str]:
+        """Add up over models."""
+        total = sum(sum(_bytes_of(records).values()) for records in cases)
+        return ["", f"TOTAL {total} bytes of {len(cases)} models"]
+
+    def rows(self, records: Sequence[Record], *, compatible: bool) -> list[Rows]:
+        """Return a row for each dtype."""
+        del compatible
+        case, outcome = records[0].case, records[-1].outcome
+        known = {"dev": case.device, "name": case.model, "status": outcome.status,
+                 "reason": outcome.reason}  # fmt: skip
+        found = _bytes_of(records) or {None: None}
+        rows = tuple({**known, "dtype": key, "bytes": n} for key, n in found.items())
+        return [Rows(file_name(case, "weights", "bytes"), COLUMNS, rows)]
+
+
+def _bytes_of(records: Sequence[Record]) -> dict[str, int]:
+    found = msgspec.json.decode(records[-1].found, type=Bytes | None)
+    return found.by_dtype if found else {}
+
+
+STUDY = ParameterBytes()
