@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.studies.calibration.evaluation import IN_TURNS
-from dynamometer.common.studies.speedup.apart import Apart, latencies_of, turns_of
+from dynamometer.common.studies.speedup.apart import Apart
+from dynamometer.common.studies.speedup.turns import latencies_of, turns_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

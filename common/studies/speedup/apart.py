@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.studies.experiment import Process, only_missing
+from dynamometer.common.studies.speedup.turns import latencies_of, turns_of
 from dynamometer.results.statistics.interference import (
     LONGEST_DISTURBANCE,
     disturb_each_other,
     shifts,
 )
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.metrics import LATENCY, LATENCY_APART
+from dynamometer.results.values.metrics import LATENCY_APART
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from dynamometer.common.interfaces.messages import Findings
     from dynamometer.common.studies.experiment import Context
     from dynamometer.results.values.cases import Case, RunPlan
-    from dynamometer.results.values.records import Measurement
-
-TURNS = 2
-"""Processes each arm is timed in, in every replicate."""
 
 
 @dataclass(frozen=True)
@@ -55,29 +50,6 @@ class Apart:
         from dynamometer.common.studies.speedup.worker import measure_apart  # imports torch
 
         return measure_apart(context)
-
-
-def latencies_of(found: Sequence[Findings]) -> dict[str, Measurement]:
-    """Return what was timed of each arm in blocks."""
-    return {
-        each.arm: each for part in found for each in part.measurements if each.metric == LATENCY
-    }
-
-
-def turns_of(
-    latencies: Mapping[str, Measurement], plan: RunPlan, rng: random.Random
-) -> tuple[Process, ...]:
-    """Draw an order of arms that were timed, and have them take turns in it, back and forth."""
-    if not latencies:
-        return ()
-    fastest_s = min(statistics.median(each.samples) for each in latencies.values())
-    order = rng.sample(sorted(latencies), len(latencies))
-    turns = [order if turn % 2 == 0 else order[::-1] for turn in range(TURNS)]
-    return tuple(
-        Process((arm,), plan.protocol.allocator, turn, fastest_s)
-        for turn, arms in enumerate(turns)
-        for arm in arms
-    )
 
 
 def _disturb_each_other(found: Sequence[Findings]) -> bool:

@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common.studies.experiment import InOneProcess
-from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.metrics import COMPILE_TIME, COMPILE_TIME_WARM, LATENCY
-from dynamometer.results.values.records import Absence, ArmResult, Status
+from dynamometer.common.studies.speedup.absences import absences
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dynamometer.common.interfaces.messages import Findings
     from dynamometer.common.studies.experiment import Context
-    from dynamometer.results.values.records import Measurement, Outcome
-
-_COMPILE_TIMES = frozenset({COMPILE_TIME, COMPILE_TIME_WARM})
 
 
 @dataclass(frozen=True)
@@ -39,28 +32,3 @@ class Speedup(InOneProcess):
         )
 
         return measure(context)
-
-
-def absences(
-    results: Sequence[ArmResult], measurements: Sequence[Measurement]
-) -> tuple[Absence, ...]:
-    """Say for each arm which latency and compile time are missing, and why."""
-    absent = []
-    for result in results:
-        found = {each.metric for each in measurements if each.arm == result.arm}
-        missing = [] if LATENCY in found else [LATENCY]
-        if result.arm != BASELINE and not found & _COMPILE_TIMES:
-            missing.append(COMPILE_TIME)
-        absent += [
-            Absence(metric=each, arm=result.arm, reason=_why_missing(each, result.outcome))
-            for each in missing
-        ]
-    return tuple(absent)
-
-
-def _why_missing(metric: str, outcome: Outcome) -> str:
-    if outcome.status is not Status.PASS:
-        return outcome.reason or str(outcome.status)
-    if metric == COMPILE_TIME:
-        return "its graphs were in the caches, which another arm had filled"
-    return "there was no other arm to compare it with"

@@ -14,8 +14,8 @@ from dynamometer.common.measuring.timing import measure_blocks, settle
 from dynamometer.common.measuring.visiting import Bench, machine, pad_heap
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.studies.arms_beside_eager import findings_of, load
-from dynamometer.common.studies.speedup.apart import TURNS
-from dynamometer.common.studies.speedup.in_blocks import absences
+from dynamometer.common.studies.speedup.absences import absences
+from dynamometer.common.studies.speedup.turns import TURNS
 from dynamometer.dynamo.capture import capture
 from dynamometer.results.statistics.interference import LONGEST_DISTURBANCE, was_checked
 from dynamometer.results.values.metrics import LATENCY, LATENCY_ALONE, LATENCY_APART

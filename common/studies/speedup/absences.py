@@ -1,0 +1,41 @@
+"""What of a case could not be timed, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.metrics import COMPILE_TIME, COMPILE_TIME_WARM, LATENCY
+from dynamometer.results.values.records import Absence, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.values.records import ArmResult, Measurement, Outcome
+
+_COMPILE_TIMES = frozenset({COMPILE_TIME, COMPILE_TIME_WARM})
+
+
+def absences(
+    results: Sequence[ArmResult], measurements: Sequence[Measurement]
+) -> tuple[Absence, ...]:
+    """Say for each arm which latency and compile time are missing, and why."""
+    absent = []
+    for result in results:
+        found = {each.metric for each in measurements if each.arm == result.arm}
+        missing = [] if LATENCY in found else [LATENCY]
+        if result.arm != BASELINE and not found & _COMPILE_TIMES:
+            missing.append(COMPILE_TIME)
+        absent += [
+            Absence(metric=each, arm=result.arm, reason=_why_missing(each, result.outcome))
+            for each in missing
+        ]
+    return tuple(absent)
+
+
+def _why_missing(metric: str, outcome: Outcome) -> str:
+    if outcome.status is not Status.PASS:
+        return outcome.reason or str(outcome.status)
+    if metric == COMPILE_TIME:
+        return "its graphs were in the caches, which another arm had filled"
+    return "there was no other arm to compare it with"

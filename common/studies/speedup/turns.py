@@ -1,0 +1,43 @@
+"""Isolated runs of arms that were timed in blocks before: who takes which turn."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+from dynamometer.common.studies.experiment import Process
+from dynamometer.results.values.metrics import LATENCY
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping, Sequence
+
+    from dynamometer.common.interfaces.messages import Findings
+    from dynamometer.results.values.cases import RunPlan
+    from dynamometer.results.values.records import Measurement
+
+TURNS = 2
+"""Processes each arm is timed in, in every replicate."""
+
+
+def latencies_of(found: Sequence[Findings]) -> dict[str, Measurement]:
+    """Return what was timed of each arm in blocks."""
+    return {
+        each.arm: each for part in found for each in part.measurements if each.metric == LATENCY
+    }
+
+
+def turns_of(
+    latencies: Mapping[str, Measurement], plan: RunPlan, rng: random.Random
+) -> tuple[Process, ...]:
+    """Draw an order of arms that were timed, and have them take turns in it, back and forth."""
+    if not latencies:
+        return ()
+    fastest_s = min(statistics.median(each.samples) for each in latencies.values())
+    order = rng.sample(sorted(latencies), len(latencies))
+    turns = [order if turn % 2 == 0 else order[::-1] for turn in range(TURNS)]
+    return tuple(
+        Process((arm,), plan.protocol.allocator, turn, fastest_s)
+        for turn, arms in enumerate(turns)
+        for arm in arms
+    )
