@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamometer.dynamo import state
-from dynamometer.dynamo.capture import internals
+from dynamometer.dynamo.capture import compilations, internals
 from dynamometer.dynamo.capture.function import FunctionModule
 from dynamometer.results.reports.guard_words import in_words, readable
 from dynamometer.results.values.explanation import (
@@ -53,8 +53,8 @@ def explain(name: str, function: Callable[..., Any], calls: Sequence[Call]) -> E
     if isinstance(function, FunctionModule):
         function = function.function
     state.forget_compiled()
-    log, recorder = internals.CompileLog.start(), _Recorder()
-    with internals.watching(recorder.rewritten), internals.noting_breaks() as notes:
+    log, recorder = compilations.CompileLog.start(), _Recorder()
+    with internals.watching(recorder.rewritten), compilations.noting_breaks() as notes:
         compiled = internals.optimize(recorder.backend)(function)
         for args, kwargs in calls:
             compiled(*args, **kwargs)
@@ -64,7 +64,7 @@ def explain(name: str, function: Callable[..., Any], calls: Sequence[Call]) -> E
         torch=str(torch.__version__).partition("+")[0],
         calls=len(calls),
         frames=tuple(map(_frame, recorder.frames)),
-        breaks=tuple(_break(each) for each, _ in internals.by_line(done.breaks).values()),
+        breaks=tuple(_break(each) for each, _ in compilations.by_line(done.breaks).values()),
         left_alone=tuple(
             LeftAlone(frame=each, excerpt=_excerpt(*each.cause)) for each in done.skipped
         ),
@@ -167,7 +167,7 @@ def _instructions(code: CodeType) -> Iterator[Instruction]:
             line = None
 
 
-def _break(found: internals.Break) -> ExplainedBreak:
+def _break(found: compilations.Break) -> ExplainedBreak:
     return ExplainedBreak(
         reason=found.reason,
         explanation=found.explanation,

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from dynamometer.dynamo.capture import internals
+from dynamometer.dynamo.capture.compilations import CompileLog, headline
 from dynamometer.results.values.records import CaptureStats
 
 
@@ -18,7 +19,7 @@ class Snapshot:
     breaks: Counter[str]
     compilations: Counter[object]
     """By frame."""
-    log: internals.CompileLog
+    log: CompileLog
 
     @classmethod
     def take(cls) -> Snapshot:
@@ -28,7 +29,7 @@ class Snapshot:
             ops=internals.counters("stats")["calls_captured"],
             breaks=internals.counters("graph_break"),
             compilations=internals.compilations_by_frame(),
-            log=internals.CompileLog.start(),
+            log=CompileLog.start(),
         )
 
     def stats_since(self, first_call: Snapshot) -> CaptureStats:
@@ -42,7 +43,7 @@ class Snapshot:
         now, log = Snapshot.take(), self.log.read()
         breaks: Counter[str] = Counter()
         for reason, count in (now.breaks - self.breaks).items():
-            breaks[internals.headline(reason)] += count
+            breaks[headline(reason)] += count
         frames, frames_ok = log.frames, log.frames_ok
         if frames == 0:  # where the whole must be one graph Dynamo doesn't count: all are, or none
             frames = frames_ok = len(now.compilations - self.compilations)

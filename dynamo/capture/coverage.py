@@ -8,43 +8,26 @@ autograd nodes that were made inside a graph or outside, told by their sequence 
 
 from __future__ import annotations
 
-import linecache
 import statistics
 import sys
 import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import msgspec
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dynamometer.dynamo import state
-from dynamometer.dynamo.capture import internals
-from dynamometer.results.values.coverage import CapturedGraph, Coverage, GraphBreak
+from dynamometer.dynamo.capture import compilations, internals
+from dynamometer.dynamo.capture.losses import Losses, Site, graph_breaks, sites_of, skipped_frames
+from dynamometer.results.values.coverage import CapturedGraph, Coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import FrameType
 
     import torch
-
-    from dynamometer.results.values.coverage import SkippedFrame
-
-
-class Site(NamedTuple):
-    """Where something is lost: a line at which a graph ends, or a function Dynamo left as it is.
-
-    Attributes:
-        file: of the source.
-        line: at which the graph ends, or the function begins.
-        function: its name; `None` for the line alone.
-    """
-
-    file: str
-    line: int
-    function: str | None = None
 
 
 _TIMED_STEPS = 5
@@ -82,7 +65,7 @@ class Probe:
     ends: list[Site | None] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
     inside: int | None = None
-    notes: Sequence[internals.BreakNote] = ()
+    notes: Sequence[compilations.BreakNote] = ()
     """What Dynamo could not follow so far."""
     in_model: bool = False
     model_calls: int = 0
@@ -110,7 +93,7 @@ class Probe:
         del example_inputs
         index = len(self.ops)
         self.ops.append(sum(node.op.startswith("call_") for node in graph.graph.nodes))
-        ended = internals.break_after(graph, self.notes)
+        ended = compilations.break_after(graph, self.notes)
         self.ends.append(Site(ended.file, ended.line) if ended else None)
 
         def run(*args: Any) -> Any:
@@ -255,14 +238,14 @@ class Capture:
     """A module as Dynamo compiles it, with everything that happens being noted."""
 
     probe: Probe
-    log: internals.CompileLog
+    log: compilations.CompileLog
     compiled: Callable[..., Any]
 
     @classmethod
     def of(cls, module: torch.nn.Module, synchronize: Callable[[], None]) -> Self:
         """Have Dynamo compile a module at its first call, after forgetting what it compiled."""
         state.forget_compiled()
-        probe, log = Probe(synchronize), internals.CompileLog.start()
+        probe, log = Probe(synchronize), compilations.CompileLog.start()
         compiled = internals.optimize(probe.backend)(module)
         return cls(probe, log, probe.model(compiled))
 
@@ -275,13 +258,13 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
         step: one step, which calls `capture.compiled`; compiles at its first call.
     """
     probe, log = capture.probe, capture.log
-    with internals.noting_breaks() as probe.notes:
+    with compilations.noting_breaks() as probe.notes:
         step()
         first = log.read()
         step()
         second = log.read(probe.notes)
         probe.restart()
-        with OpCounter(probe, _sites(second)) as counter:
+        with OpCounter(probe, sites_of(second)) as counter:
             step()
         seen = log.read(probe.notes)  # should that step have compiled anything
         calls, model_calls = Counter(probe.calls), probe.model_calls
@@ -290,7 +273,7 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
         guards_s = internals.lookup_s(step)
     settled = len(probe.ops) == len(graphs)  # else compiling is among what was timed
     lost_s = _lost_s(counter, gaps_s, probe.gap_ends) if settled else None
-    losses = _Losses(dict(counter.lost), lost_s)
+    losses = Losses(dict(counter.lost), lost_s)
     return Coverage(
         frames=first.frames,
         frames_ok=first.frames_ok,
@@ -301,8 +284,8 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
         total_ops=counter.captured + counter.lost.total(),
         captured_s=captured_s if settled else None,
         total_s=total_s if settled else None,
-        breaks=_breaks(seen.breaks, losses),
-        skipped=_skipped(seen.skipped, losses),
+        breaks=graph_breaks(seen.breaks, losses),
+        skipped=skipped_frames(seen.skipped, losses),
         recompiles=seen.recompiles,
         guards=seen.guards,
         guards_s=guards_s if settled else None,
@@ -325,20 +308,6 @@ def _time(probe: Probe, step: Callable[[], object]) -> tuple[float, float, list[
     )
 
 
-def _sites(seen: internals.Compilations) -> frozenset[Site]:
-    """Name every place that may lose operators."""
-    return frozenset(
-        (
-            *(Site(each.file, each.line) for each in seen.breaks),
-            # Where a function is called through torch or Python, as by `checkpoint`, the graph ends
-            # at the call, and nothing of the function is compiled.
-            *(Site(*caller) for each in seen.breaks for caller in each.callers),
-            *(Site(*each.left) for each in seen.breaks if each.left),
-            *(Site(each.file, each.line, each.function) for each in seen.skipped),
-        )
-    )
-
-
 def _lost_s(
     counter: OpCounter, gaps_s: Sequence[float], ends: Sequence[Site | None]
 ) -> dict[Site | None, float]:
@@ -352,54 +321,3 @@ def _lost_s(
         for site, ops in sites.items():
             lost_s[site] += gap_s * ops / sites.total()
     return lost_s
-
-
-@dataclass
-class _Losses:
-    """What is lost at each place; whoever takes it first has it.
-
-    Attributes:
-        ops: operators.
-        seconds: `None` where time tells nothing.
-    """
-
-    ops: dict[Site | None, int]
-    seconds: dict[Site | None, float] | None
-
-    def take(self, sites: Iterable[Site]) -> dict[str, Any]:
-        """Give what is lost at some places, as fields."""
-        ops, seconds = 0, 0.0
-        for site in sites:
-            ops += self.ops.pop(site, 0)
-            seconds += self.seconds.pop(site, 0.0) if self.seconds is not None else 0.0
-        return {"lost_ops": ops, "lost_s": None if self.seconds is None else seconds}
-
-
-def _skipped(found: Iterable[SkippedFrame], losses: _Losses) -> tuple[SkippedFrame, ...]:
-    """Give each function once, however often Dynamo gave it up."""
-    functions = {Site(each.file, each.line, each.function): each for each in found}
-    return tuple(
-        msgspec.structs.replace(each, **losses.take((site,))) for site, each in functions.items()
-    )
-
-
-def _breaks(found: Sequence[internals.Break], losses: _Losses) -> tuple[GraphBreak, ...]:
-    breaks = []
-    places = {(each.file, each.line) for each in found}
-    for (file, line), (first, times) in internals.by_line(found).items():
-        here = [each for each in found if (each.file, each.line) == (file, line)]
-        left = {Site(*each.left) for each in here if each.left}
-        callers = {Site(*place) for each in here for place in each.callers if place not in places}
-        breaks.append(
-            GraphBreak(
-                reason=first.reason,
-                hint=first.hints[0] if first.hints else None,
-                file=file,
-                line=line,
-                function=first.function,
-                code=linecache.getline(file, line).strip() or None,
-                times=times,
-                **losses.take((Site(file, line), *sorted(left), *sorted(callers))),
-            )
-        )
-    return tuple(sorted(breaks, key=lambda each: (-each.lost_ops, each.file, each.line)))

@@ -9,7 +9,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from dynamometer.dynamo import state
-from dynamometer.dynamo.capture import internals
+from dynamometer.dynamo.capture import compilations, internals
 from dynamometer.results.reports.guard_words import in_words, readable
 from dynamometer.results.values.sizes import SizeSweep, Specialization
 
@@ -45,7 +45,7 @@ def observe(function: Callable[..., Any], calls: Sequence[Call], names: Sequence
         names: what these sizes are called.
     """
     state.forget_compiled()
-    log = internals.CompileLog.start()
+    log = compilations.CompileLog.start()
     codes: list[tuple[CodeType, CodeType]] = []
     numbers: dict[tuple[str, int], tuple[str, int, str] | None] = {}
 

@@ -14,7 +14,7 @@ from torch._dynamo import exc
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dynamometer.dynamo import state
-from dynamometer.dynamo.capture import capture, internals
+from dynamometer.dynamo.capture import capture, compilations, internals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +25,7 @@ ROOT = Path(internals.__file__).resolve().parents[2]
 FOLDERS = ("common", "dynamo", "models", "results")
 ALLOWED = {
     "dynamo/capture/internals.py": {"torch._dynamo", "torch._C", "torch._guards"},
+    "dynamo/capture/compilations.py": {"torch._dynamo", "torch._C", "torch._guards"},
     "dynamo/capture/coverage.py": {"torch.utils._python_dispatch"},
     "dynamo/backends/inductor.py": {"torch._inductor"},
     "dynamo/accuracy/rounding.py": {"torch.utils._python_dispatch"},
@@ -77,7 +78,7 @@ def test_compilations_are_noted() -> None:
         torch._dynamo.graph_break()  # here
         return x.cos()
 
-    log = internals.CompileLog.start()
+    log = compilations.CompileLog.start()
     compiled = internals.optimize("eager")(function)
     compiled(torch.ones(3), 2)
     found = log.read()
@@ -99,7 +100,7 @@ def test_backends_that_fail_leave_a_reason() -> None:
     def broken(graph: Any, inputs: Any) -> Any:
         raise NotImplementedError
 
-    log = internals.CompileLog.start()
+    log = compilations.CompileLog.start()
     with pytest.raises(Exception, match="NotImplementedError"):
         internals.optimize(broken)(lambda x: x.sin())(torch.ones(2))
     (skipped,) = log.read().skipped
@@ -164,7 +165,7 @@ def test_autograd_nodes_are_numbered_in_order() -> None:
 
 def test_what_is_left_alone_compiles_what_it_calls() -> None:
     """Dynamo doesn't look at it, but at what it calls."""
-    log = internals.CompileLog.start()
+    log = compilations.CompileLog.start()
 
     def inner(x: torch.Tensor) -> torch.Tensor:
         return x.sin()
@@ -176,7 +177,7 @@ def test_what_is_left_alone_compiles_what_it_calls() -> None:
 
 def test_what_is_compiled_too_often_is_noted() -> None:
     """Dynamo gives up on a frame after some recompiles."""
-    log = internals.CompileLog.start()
+    log = compilations.CompileLog.start()
     compiled = internals.optimize("eager")(lambda x, name: x.sin() if name else x)
     for name in "abcdefghijkl":
         compiled(torch.ones(2), name)
@@ -247,8 +248,8 @@ def test_a_break_that_cannot_be_resumed_has_its_cause() -> None:
             x.abs()
 
     state.forget_compiled()
-    log = internals.CompileLog.start()
-    with internals.noting_breaks() as notes:
+    log = compilations.CompileLog.start()
+    with compilations.noting_breaks() as notes:
         internals.optimize("eager")(function)(torch.ones(3))
     (plain,), (told,) = log.read().breaks, log.read(notes).breaks
     assert plain.reason == "step_unsupported"
@@ -306,7 +307,7 @@ def test_a_graph_knows_why_it_ended() -> None:
         torch._dynamo.graph_break()  # the line
         return x.cos()
 
-    first, last = graphs_of(function, internals.break_after)
+    first, last = graphs_of(function, compilations.break_after)
     assert (first.file, first.function) == (__file__, "function")
     assert linecache.getline(__file__, first.line).rstrip().endswith("# the line")
     assert "graph_break" in first.reason
@@ -343,7 +344,7 @@ def test_a_size_that_became_a_number_has_a_line() -> None:
 
 def test_marked_sizes_are_symbols_from_the_start() -> None:
     """A second one needs no second compilation."""
-    log = internals.CompileLog.start()
+    log = compilations.CompileLog.start()
     compiled = internals.optimize("eager")(lambda x: x.sin())
     for size in (3, 4):
         x = torch.ones(size)
@@ -402,7 +403,7 @@ def test_dynamo_speaks_to_itself_through_backends() -> None:
         forward: Callable[..., Any] = graph.forward
         return forward
 
-    log = internals.CompileLog.start()
+    log = compilations.CompileLog.start()
     internals.optimize(backend)(lambda x: x.sin())(torch.ones(3))
     assert issubclass(exc.TensorifyScalarRestartAnalysis, internals.CONTROL_FLOW)
     assert (len(tried), log.read().frames_ok) == (2, 1)

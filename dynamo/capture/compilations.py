@@ -1,0 +1,274 @@
+"""What Dynamo compiled and where graphs had to end, from its own logs.
+
+Like `internals`, this relies on what torch doesn't promise; tests/unit/dynamo/capture/
+test_internals.py fails, by name, when it changes.
+"""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from torch._dynamo import (
+    symbolic_convert,
+    utils,
+)
+from torch._guards import TracingContext
+
+from dynamometer.results.values.coverage import Recompile, SkippedFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from traceback import FrameSummary
+
+    from torch import fx
+    from torch._dynamo.output_graph import GraphCompileReason
+
+
+_GAVE_UP = "step_unsupported"
+
+_JUMP = "generic_jump"
+
+_OF_JUMPS = (
+    "Data-dependent branching",
+    "Which branch is taken depends on a number that is known only once a tensor is computed.",
+    ("Compute both and choose with `torch.where`, or give both to `torch.cond`.",),
+)
+"""What Dynamo itself says of a branch on data elsewhere: here it gives the branch's operand."""
+
+_ALL_COMPILATIONS = 100_000
+"""Torch keeps the last 64 unless told."""
+
+_HINT = re.compile(r"^\s*Hint: (.*)$", re.MULTILINE)
+
+_EXPLANATION = re.compile(r"^\s*Explanation: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Break:
+    """Why and where one graph had to end: the innermost line that is not Python's or torch's."""
+
+    reason: str
+    explanation: str | None
+    hints: tuple[str, ...]
+    file: str
+    line: int
+    function: str
+    callers: tuple[tuple[str, int], ...] = ()
+    """Files and lines that led there, innermost last, but for Python's and torch's."""
+    left: tuple[str, int, str] | None = None
+    """File, first line and name of a function of which Dynamo leaves the rest as it is."""
+
+
+@dataclass(frozen=True)
+class BreakNote:
+    """What Dynamo could not follow, as it says when it finds out.
+
+    Attributes:
+        before: how many graphs had ended by then.
+        found: what it was.
+    """
+
+    before: int
+    found: Break
+
+
+@contextmanager
+def noting_breaks() -> Iterator[list[BreakNote]]:
+    """Note what ends graphs; where Dynamo can't go on after it, it says no more of it later on.
+
+    Such is a break within `try` or `with`: of the graph's end it only says `step_unsupported`, at
+    the line before.
+    """
+    notes: list[BreakNote] = []
+    translator: Any = symbolic_convert.InstructionTranslatorBase
+    original = translator.log_graph_break
+
+    def log_graph_break(self: Any, code_options: Any, **said: Any) -> None:
+        error = said["exc"]
+        if not getattr(error, "logged", False):
+            stack = getattr(error, "real_stack", None) or TracingContext.extract_stack()
+            place = (code_options[f"co_{each}"] for each in ("filename", "firstlineno", "name"))
+            text = getattr(error, "msg", str(error))
+            found = replace(_break(text, stack), left=tuple(place))
+            notes.append(BreakNote(len(utils.graph_break_reasons), found))
+        original(self, code_options, **said)
+
+    translator.log_graph_break = log_graph_break
+    try:
+        yield notes
+    finally:
+        translator.log_graph_break = original
+
+
+@dataclass(frozen=True)
+class Compilations:
+    """What Dynamo has done since some moment."""
+
+    frames: int
+    frames_ok: int
+    breaks: tuple[Break, ...]
+    skipped: tuple[SkippedFrame, ...]
+    recompiles: tuple[Recompile, ...]
+    guards: int
+    recompile_limit_hits: int
+
+
+@dataclass(frozen=True)
+class CompileLog:
+    """Reads what Dynamo notes of what it does.
+
+    Attributes:
+        frames: that it had seen when this was made.
+        frames_ok: that it had compiled.
+        breaks: graphs that had ended.
+        compilations: that it had tried.
+    """
+
+    frames: int
+    frames_ok: int
+    breaks: int
+    compilations: int
+
+    @classmethod
+    def start(cls) -> Self:
+        """Begin to read."""
+        utils.set_compilation_metrics_limit(_ALL_COMPILATIONS)
+        return cls(
+            frames=utils.counters["frames"]["total"],
+            frames_ok=utils.counters["frames"]["ok"],
+            breaks=len(utils.graph_break_reasons),
+            compilations=len(utils.get_compilation_metrics()),
+        )
+
+    def read(self, notes: Sequence[BreakNote] = ()) -> Compilations:
+        """Give what was done since.
+
+        Args:
+            notes: taken meanwhile, to name the causes of graphs' ends that don't name their own.
+        """
+        everything = utils.get_compilation_metrics()[self.compilations :]
+        metrics = [each for each in everything if each.co_name]
+        # One that is refused, as it was compiled too often, has only the number of its frame.
+        places = {_frame_number(each): _place(each) for each in metrics}
+        failed = [each for each in everything if each.fail_reason and _frame_number(each) in places]
+        return Compilations(
+            frames=utils.counters["frames"]["total"] - self.frames,
+            frames_ok=utils.counters["frames"]["ok"] - self.frames_ok,
+            breaks=tuple(
+                _end_of_graph(reason, [each.found for each in notes if each.before <= index])
+                for index, reason in enumerate(utils.graph_break_reasons)
+                if index >= self.breaks
+            ),
+            skipped=tuple(
+                SkippedFrame(
+                    **places[_frame_number(each)],
+                    reason=headline(each.fail_reason or ""),
+                    hint=next(iter(_HINT.findall(each.fail_reason or "")), None),
+                    stopped_file=each.fail_user_frame_filename,
+                    stopped_line=each.fail_user_frame_lineno,
+                )
+                for each in failed
+            ),
+            recompiles=tuple(
+                Recompile(**_place(each), guard=headline(each.recompile_reason))
+                for each in metrics
+                if each.recompile_reason
+            ),
+            guards=sum(each.guard_count or 0 for each in metrics),
+            recompile_limit_hits=sum(
+                "recompile limit exceeded" in (each.fail_reason or "") for each in everything
+            ),
+        )
+
+
+def _frame_number(found: utils.CompilationMetrics) -> str:
+    """Give what all compilations of a function have in common: the first part of `3/8`."""
+    return str(found.compile_id).rpartition("/")[0]
+
+
+def _place(found: utils.CompilationMetrics) -> dict[str, Any]:
+    """Give a frame's name and where it is defined."""
+    return {
+        "function": found.co_name or "",
+        "file": found.co_filename or "",
+        "line": found.co_firstlineno or 0,
+    }
+
+
+def _end_of_graph(reason: GraphCompileReason, noted: Sequence[Break]) -> Break:
+    """Say why a graph had to end: in Dynamo's words then, or in those it found for it before."""
+    if reason.reason == _GAVE_UP and noted:
+        return noted[-1]
+    return _break(reason.reason, reason.user_stack)
+
+
+def _break(text: str, stack: Sequence[FrameSummary]) -> Break:
+    file, line, function = innermost(stack)
+    own = tuple(
+        (each.filename, each.lineno or 0) for each in stack if not _is_foreign(each.filename)
+    )
+    explanation = _EXPLANATION.search(text)
+    if text.startswith(_JUMP):
+        return Break(*_OF_JUMPS, file, line, function, own[:-1])
+    return Break(
+        reason=headline(text),
+        explanation=explanation[1] if explanation else None,
+        hints=tuple(_HINT.findall(text)),
+        file=file,
+        line=line,
+        function=function,
+        callers=own[:-1],
+    )
+
+
+def break_after(graph: fx.GraphModule, notes: Sequence[BreakNote] = ()) -> Break | None:
+    """Say why a graph that a backend is given had to end; `None` where all of a frame is in it.
+
+    Args:
+        graph: as Dynamo gives it.
+        notes: taken until now.
+    """
+    reason: GraphCompileReason | None = getattr(graph, "compile_subgraph_reason", None)
+    if reason is None or not reason.graph_break:
+        return None
+    return _end_of_graph(reason, [each.found for each in notes])
+
+
+def by_line(breaks: Iterable[Break]) -> dict[tuple[str, int], tuple[Break, int]]:
+    """Give of each file and line what says why graphs end there, and how many do."""
+    own: dict[tuple[str, int], list[Break]] = {}
+    for each in breaks:
+        own.setdefault((each.file, each.line), []).append(each)
+    # Dynamo may give up a line for one reason, and then its frame for having done so.
+    return {
+        line: (next((each for each in found if each.reason != _GAVE_UP), found[0]), len(found))
+        for line, found in own.items()
+    }
+
+
+def _is_foreign(file: str) -> bool:
+    """Tell whether a file is Python's own or torch's."""
+    path = PurePath(file)
+    return path.is_relative_to(torch.__path__[0]) or (
+        path.is_relative_to(sysconfig.get_paths()["stdlib"])
+        and not {"site-packages", "dist-packages"} & set(path.parts)
+    )
+
+
+def headline(reason: str) -> str:
+    """Keep the first line of a reason that says anything."""
+    lines = (line.strip() for line in reason.splitlines())
+    return next((line for line in lines if line), "no reason given")
+
+
+def innermost(stack: Sequence[FrameSummary]) -> tuple[str, int, str]:
+    """Return file, line and function of the model's own innermost frame, or of the last."""
+    own = [frame for frame in stack if not _is_foreign(frame.filename)]
+    place = (own or stack)[-1]
+    return place.filename, place.lineno or 0, place.name

@@ -1,0 +1,97 @@
+"""Where operators are lost, and how much is lost at each place."""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from dynamometer.dynamo.capture import compilations
+from dynamometer.results.values.coverage import GraphBreak
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dynamometer.results.values.coverage import SkippedFrame
+
+
+class Site(NamedTuple):
+    """Where something is lost: a line at which a graph ends, or a function Dynamo left as it is.
+
+    Attributes:
+        file: of the source.
+        line: at which the graph ends, or the function begins.
+        function: its name; `None` for the line alone.
+    """
+
+    file: str
+    line: int
+    function: str | None = None
+
+
+def sites_of(seen: compilations.Compilations) -> frozenset[Site]:
+    """Name every place that may lose operators."""
+    return frozenset(
+        (
+            *(Site(each.file, each.line) for each in seen.breaks),
+            # Where a function is called through torch or Python, as by `checkpoint`, the graph ends
+            # at the call, and nothing of the function is compiled.
+            *(Site(*caller) for each in seen.breaks for caller in each.callers),
+            *(Site(*each.left) for each in seen.breaks if each.left),
+            *(Site(each.file, each.line, each.function) for each in seen.skipped),
+        )
+    )
+
+
+@dataclass
+class Losses:
+    """What is lost at each place; whoever takes it first has it.
+
+    Attributes:
+        ops: operators.
+        seconds: `None` where time tells nothing.
+    """
+
+    ops: dict[Site | None, int]
+    seconds: dict[Site | None, float] | None
+
+    def take(self, sites: Iterable[Site]) -> dict[str, Any]:
+        """Give what is lost at some places, as fields."""
+        ops, seconds = 0, 0.0
+        for site in sites:
+            ops += self.ops.pop(site, 0)
+            seconds += self.seconds.pop(site, 0.0) if self.seconds is not None else 0.0
+        return {"lost_ops": ops, "lost_s": None if self.seconds is None else seconds}
+
+
+def skipped_frames(found: Iterable[SkippedFrame], losses: Losses) -> tuple[SkippedFrame, ...]:
+    """Give each function once, however often Dynamo gave it up."""
+    functions = {Site(each.file, each.line, each.function): each for each in found}
+    return tuple(
+        msgspec.structs.replace(each, **losses.take((site,))) for site, each in functions.items()
+    )
+
+
+def graph_breaks(found: Sequence[compilations.Break], losses: Losses) -> tuple[GraphBreak, ...]:
+    """Return each line at which graphs had to end, with what that lost; the most first."""
+    breaks = []
+    places = {(each.file, each.line) for each in found}
+    for (file, line), (first, times) in compilations.by_line(found).items():
+        here = [each for each in found if (each.file, each.line) == (file, line)]
+        left = {Site(*each.left) for each in here if each.left}
+        callers = {Site(*place) for each in here for place in each.callers if place not in places}
+        breaks.append(
+            GraphBreak(
+                reason=first.reason,
+                hint=first.hints[0] if first.hints else None,
+                file=file,
+                line=line,
+                function=first.function,
+                code=linecache.getline(file, line).strip() or None,
+                times=times,
+                **losses.take((Site(file, line), *sorted(left), *sorted(callers))),
+            )
+        )
+    return tuple(sorted(breaks, key=lambda each: (-each.lost_ops, each.file, each.line)))
