@@ -143,10 +143,7 @@ def _program() -> click.Group:
 
         return explain.run(target, options)
 
-    @program.command("doctor", help="Say what on this machine makes figures worse.")
-    def doctor() -> int:
-        return _doctor()
-
+    program.command("doctor", help="Say what on this machine makes figures worse.")(_doctor)
     return program
 
 

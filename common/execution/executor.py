@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -17,18 +13,20 @@ import msgspec
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.common.execution.deaths import arms_at_death, name_death
+from dynamometer.common.execution.fork_servers import ForkServers
+from dynamometer.common.execution.graph_caches import GraphCaches
 from dynamometer.common.execution.preparation import experiment_of
-from dynamometer.common.execution.process import Limits, Template, tail
+from dynamometer.common.execution.process import Limits, tail
 from dynamometer.common.execution.repro import single_case_command
-from dynamometer.common.interfaces.messages import Findings, Job, Preparation
+from dynamometer.common.interfaces.messages import Findings, Job
 from dynamometer.common.interfaces.outcome import worst
-from dynamometer.common.machine.allocator import environment_of
 from dynamometer.common.studies.study import skip_reason
-from dynamometer.results.values.cases import Allocator, Caches, StartMethod
+from dynamometer.results.values.cases import Caches
 from dynamometer.results.values.records import PASSED, Record, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from dynamometer.common.execution.process import Worker
     from dynamometer.common.studies.experiment import Experiment, Process
@@ -91,12 +89,9 @@ class LocalExecutor:
         self._directory = directory
         self._logs = directory / "logs"
         self._logs.mkdir(parents=True, exist_ok=True)
-        self._templates: dict[Allocator, Template] = {}
-        self._caches: dict[str, Path] = {}
+        self._servers = ForkServers(self._plan, self._logs / "template.log")
         # Below the run's directory, so that what a killed run left is found and removed.
-        self._cache_root = directory.resolve() / "cache"
-        shutil.rmtree(self._cache_root, ignore_errors=True)
-        self._starting_s = 0.0
+        self._caches = GraphCaches(directory.resolve() / "cache")
 
     def prepare(self, cases: Sequence[Case]) -> Prepared:
         """Start the template, load the backends, and let their toolchains make ready."""
@@ -105,11 +100,11 @@ class LocalExecutor:
         if not runnable:
             return Prepared()
         started = time.monotonic()
-        self._ready_template(self._plan.protocol.allocator)
+        self._servers.ready(self._plan.protocol.allocator)
         seconds = {"start": time.monotonic() - started}
         warnings = self._prepare_toolchain(runnable[0])
         seconds["toolchain"] = time.monotonic() - started - seconds["start"]
-        self._starting_s = 0.0
+        self._servers.take_starting_s()
         return Prepared(seconds, warnings)
 
     def _prepare_toolchain(self, case: Case) -> tuple[str, ...]:
@@ -132,7 +127,7 @@ class LocalExecutor:
         seconds: defaultdict[str, float] = defaultdict(float)
         parts: list[Findings] = []
         caches = self._plan.protocol.caches
-        if caches is Caches.WARM and case.id not in self._caches:
+        if caches is Caches.WARM and not self._caches.has(case):
             filling = self._processes("fill", case, replicate, parts)
             self._run_experiment("fill", case, replicate, filling, seconds)
         for name in self._plan.experiments:
@@ -150,22 +145,17 @@ class LocalExecutor:
             parts += self._run_experiment(name, case, replicate, wanted, seconds)
         if caches is Caches.COLD:
             self.forget(case)
-        seconds["start"], self._starting_s = self._starting_s, 0.0
+        seconds["start"] = self._servers.take_starting_s()
         seconds["harness"] = time.monotonic() - started - sum(seconds.values())
         return self._record(case, replicate, parts, started_at, dict(seconds))
 
     def forget(self, case: Case) -> None:
         """Remove the graph caches of a case."""
-        path = self._caches.pop(case.id, None)
-        if path is not None:
-            shutil.rmtree(path, ignore_errors=True)
+        self._caches.forget(case)
 
     def close(self) -> None:
         """End the templates, and with them their workers; remove the graph caches."""
-        for template in self._templates.values():
-            template.close()
-        self._templates.clear()
-        shutil.rmtree(self._cache_root, ignore_errors=True)
+        self._servers.close()
         self._caches.clear()
 
     def _run_experiment(
@@ -180,13 +170,13 @@ class LocalExecutor:
 
         Those of the plan's first experiment go by stage, those of others by the experiment's name.
         """
-        started, starting_s = time.monotonic(), self._starting_s
+        started, starting_s = time.monotonic(), self._servers.starting_s
         workers = [self._run_worker(name, case, replicate, process) for process in wanted]
         if workers and name == self._plan.experiments[0] and workers[0].report:
             for stage, spent_s in workers[0].report.seconds.items():
                 seconds[stage] += spent_s
         elif workers:
-            seconds[name] += time.monotonic() - started - (self._starting_s - starting_s)
+            seconds[name] += time.monotonic() - started - (self._servers.starting_s - starting_s)
         return [
             self._findings(name, worker, case, process.arms)
             for worker, process in zip(workers, wanted, strict=True)
@@ -195,11 +185,9 @@ class LocalExecutor:
     def _run_worker(self, name: str, case: Case, replicate: int, process: Process) -> Worker:
         """Run one worker process, alone: two at a time spin for each other's cores."""
         log = self._log_path(case)
-        template = self._ready_template(process.allocator)
-        worker = template.run(self._job(name, case, replicate, process), log, self._limits())
-        if template.died or self._plan.protocol.start_method is StartMethod.SPAWN:
-            template.close()
-            del self._templates[_preloaded(process.allocator)]
+        limits = Limits(self._plan.timeout_s, self._plan.memory_limit_bytes)
+        job = self._job(name, case, replicate, process)
+        worker = self._servers.run(job, log, limits)
         _cut(log)
         return worker
 
@@ -218,35 +206,6 @@ class LocalExecutor:
         experiment = self._experiment(name)
         return experiment.salvage(Findings(outcome=outcome), process.arms)
 
-    def _ready_template(self, allocator: Allocator) -> Template:
-        """Give a template that workers can be forked from, starting one if there is none.
-
-        An allocator that is preloaded needs a template of its own; the others are one library.
-        """
-        key = _preloaded(allocator)
-        if key in self._templates:
-            return self._templates[key]
-        started = time.monotonic()
-        environment = environment_of(allocator, os.environ)
-        template = self._templates[key] = Template(self._logs / "template.log", environment)
-        template.launch(
-            Preparation(
-                study=self._plan.study,
-                experiments=self._plan.experiments,
-                suite=self._plan.suite,
-                suite_options=self._plan.suite_options,
-                specs=self._plan.models,
-                arms=self._plan.cases[0].arms,
-                device=self._plan.cases[0].device,
-            )
-        )
-        template.await_ready()
-        self._starting_s += time.monotonic() - started
-        return template
-
-    def _limits(self) -> Limits:
-        return Limits(self._plan.timeout_s, self._plan.memory_limit_bytes)
-
     def _job(self, experiment: str, case: Case, replicate: int, process: Process) -> Job:
         return Job(
             study=self._plan.study,
@@ -257,7 +216,7 @@ class LocalExecutor:
             protocol=self._plan.protocol,
             replicate=replicate,
             seed=self._plan.seed,
-            cache_dir=str(self._cache(case)),
+            cache_dir=str(self._caches.of(case)),
             arms=process.arms,
             allocator=process.allocator,
             turn=process.turn,
@@ -266,13 +225,6 @@ class LocalExecutor:
             memory_limit_bytes=self._plan.memory_limit_bytes,
             raise_backend_errors=self._plan.raise_backend_errors,
         )
-
-    def _cache(self, case: Case) -> Path:
-        """Give the case's own graph caches: empty at first, kept for its later replicates."""
-        if case.id not in self._caches:
-            self._cache_root.mkdir(exist_ok=True)
-            self._caches[case.id] = Path(tempfile.mkdtemp(dir=self._cache_root))
-        return self._caches[case.id]
 
     def _log_path(self, case: Case) -> Path:
         return self._logs / f"{case.model.replace('/', '_')}.log"
@@ -334,11 +286,6 @@ class LocalExecutor:
             command=single_case_command(self._manifest, case),
             log=str(log.relative_to(self._directory)),
         )
-
-
-def _preloaded(allocator: Allocator) -> Allocator:
-    """Give what a template must be started with: one library, or glibc whatever its policy."""
-    return allocator if allocator.is_preloaded else Allocator.STOCK
 
 
 def _cut(log: Path) -> None:

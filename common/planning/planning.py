@@ -120,22 +120,7 @@ def make_plan(
         msg = f"{fixed[0]} takes no batch_size=NUMBER as an argument; leave out --batch-size"
         raise UsageError(msg)
     study = asked_study(options)
-    asked = Workload(
-        arms=_arms(options),
-        device=options["device"],
-        mode=Mode.TRAINING if options["training"] else Mode.INFERENCE,
-        dtype=Dtype(options["dtype"] or "float32"),
-        channels_last=options["channels_last"],
-        compiled_optimizer=options["compiled_optimizer"],
-        nopython=options["nopython"],
-        dynamic=options["dynamic"] or options["dynamic_batch"],
-        symbols=Symbols.BATCH if options["dynamic_batch"] else Symbols.ALL,
-        scale=Scale(options["scale"]),
-        batch_size=options["batch_size"],
-        controls=_controls(options),
-        model_controls=options["model_controls"],
-    )
-    workload = study.workload(asked, options)
+    workload = study.workload(_workload(options), options)
     refusals.check_workload(workload)
     least, most = _replicates(study, options)
     plan = RunPlan(
@@ -163,6 +148,30 @@ def make_plan(
     )
     refusals.refuse_fixed_sizes(study, plan)
     return plan
+
+
+def _workload(options: dict[str, Any]) -> Workload:
+    """Return how models are to be run, before a study has its say.
+
+    Raises:
+        UnknownNameError: there is no such backend.
+        UsageError: options contradict each other.
+    """
+    return Workload(
+        arms=_arms(options),
+        device=options["device"],
+        mode=Mode.TRAINING if options["training"] else Mode.INFERENCE,
+        dtype=Dtype(options["dtype"] or "float32"),
+        channels_last=options["channels_last"],
+        compiled_optimizer=options["compiled_optimizer"],
+        nopython=options["nopython"],
+        dynamic=options["dynamic"] or options["dynamic_batch"],
+        symbols=Symbols.BATCH if options["dynamic_batch"] else Symbols.ALL,
+        scale=Scale(options["scale"]),
+        batch_size=options["batch_size"],
+        controls=_controls(options),
+        model_controls=options["model_controls"],
+    )
 
 
 def usual_memory_limit() -> int:
