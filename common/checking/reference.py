@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import torch
 
 from dynamometer.common.checking.alteration import Alteration, left_alone
 from dynamometer.common.checking.looking import Call, Look, make_call
+from dynamometer.common.checking.runs import OtherRoundings, Runs
 from dynamometer.common.checking.snapshots import (
     Snapshot,
     attributes_of,
@@ -23,14 +24,13 @@ from dynamometer.common.interfaces.outcome import NondeterministicError
 from dynamometer.dynamo.accuracy.accuracy import (
     Comparison,
     beyond_comparison,
-    compare,
     differ,
     is_decided_by_rounding,
     is_gradient,
     wanders,
 )
 from dynamometer.dynamo.accuracy.deviation import multiples_of
-from dynamometer.dynamo.accuracy.expected import Expected, are_identical
+from dynamometer.dynamo.accuracy.expected import are_identical
 from dynamometer.dynamo.accuracy.numbers import is_all_nan
 from dynamometer.dynamo.accuracy.rounding import DrawsOf, OtherKernels, change_of
 from dynamometer.results.values.cases import Dtype, Mode
@@ -44,14 +44,6 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.dynamo.accuracy.leaves import Leaves
     from dynamometer.results.values.cases import Case
-
-FEWEST_RUNS, MOST_RUNS = 2, 16
-"""Of eager with other roundings: before an arm is judged, and before it is accused. Now and then
-rounding decides which activation is cut off, or which value is the largest; some of 16 show it."""
-
-COARSE_RUNS = 8
-"""Runs of eager that are off by several times as much (`deviation.Multiples.coarse`), before an arm
-is accused."""
 
 _BY_FAR = 10.0
 """Tolerances that two results must differ by for one not to pass for the other."""
@@ -135,13 +127,11 @@ class Reference:
                 that does.
             Exception: whatever the model raises.
         """
-        self._fresh, self._other, self._wide = fresh, other, wide
-        self._announced = announced
+        self._fresh = fresh
+        self._roundings = OtherRoundings(other, wide, announced)
         self.settings = settings
         self.left_alone: tuple[str, ...] = ()
-        self._expected: dict[Call, Expected] = {}
-        self._runs = self._runs_made = 0
-        self._coarsened: frozenset[Call] = frozenset()
+        self._made: Runs | None = None
         own = self._fresh()
         start, attributes = Snapshot.of(own.loaded), attributes_of(own.loaded)
         self._eager = {
@@ -211,7 +201,7 @@ class Reference:
             beyond = beyond_comparison(eager.found, found.found)
             return Comparison(unchecked=(*own, *beyond))
         judged = self._judge(call, found.found)
-        if not self._runs_made:
+        if not self._runs.made:
             own = (*own, "what rounding does: eager fails with other weights or inputs")
         return replace(judged, unchecked=(*own, *judged.unchecked))
 
@@ -229,85 +219,27 @@ class Reference:
         return differ(self._eager[Call.FIRST].found, found.found, self.settings.tolerance)
 
     def _judge(self, call: Call, found: Leaves) -> Comparison:
-        self._begin()
-        judged = self._compare(call, found)
+        """Compare by as few runs of eager as will do; there are many before an accusation."""
+        runs = self._runs
+        judged = runs.compare(call, found)
         if not judged.may_be_rounding:
             return judged
-        self._grow()
-        judged = self._compare(call, found)
+        runs.grow()
+        judged = runs.compare(call, found)
         if not judged.may_be_rounding or not is_decided_by_rounding(
             judged.mismatch or "", self.settings.multiples
         ):
             return judged
-        self._coarsen(call)
-        return self._compare(call, found)
+        runs.coarsen(call)
+        return runs.compare(call, found)
 
-    def _compare(self, call: Call, found: Leaves) -> Comparison:
-        settings = self.settings
-        return compare(self._expected[call], found, settings.tolerance, settings.multiples)
-
-    def _begin(self) -> None:
-        """Make the first runs of eager, and one in float64."""
-        if self._expected:
-            return
-        with self._announced():
-            truth = self._in_float64()
-            runs = [self._another_run() for _ in range(FEWEST_RUNS)]
-        self._expected = {
-            call: Expected.of(
-                self._eager[call].found,
-                truth.get(call),
-                [run[call] for run in runs if run],
-                self.settings.tolerance,
-            )
-            for call in self.calls
-        }
-
-    def _grow(self) -> None:
-        """Make as many runs as there are to be before an arm is accused."""
-        while self._runs < MOST_RUNS:
-            with self._announced():
-                run = self._another_run()
-            if run:
-                self._expected = {
-                    call: expected.with_run(run[call]) for call, expected in self._expected.items()
-                }
-
-    def _coarsen(self, call: Call) -> None:
-        """Make coarse runs, and keep of them what a call comes to."""
-        if call in self._coarsened:
-            return
-        self._coarsened |= {call}
-        for _ in range(COARSE_RUNS):
-            with self._announced():
-                run = self._another_run(self.settings.multiples.coarse)
-            if run:
-                expected = self._expected[call]
-                self._expected[call] = expected.with_run(run[call], coarse=True)
-
-    def _another_run(self, times: float = 1.0) -> dict[Call, Leaves]:
-        """Run eager with other roundings; nothing where the model refuses the inputs.
-
-        Args:
-            times: how many times as coarsely as it rounds.
-        """
-        self._runs += 1
-        with suppress(Exception), self._other(self._runs, times) as step:
-            found = self._take_calls(step)
-            self._runs_made += 1
-            return found
-        return {}
-
-    def _take_calls(self, step: Step) -> dict[Call, Leaves]:
-        start = Snapshot.of(step.loaded)
-        return {call: make_call(step, start, call, self.settings).found for call in self.calls}
-
-    def _in_float64(self) -> dict[Call, Leaves]:
-        try:
-            with self._wide() as step:
-                return self._take_calls(step)
-        except Exception:  # noqa: BLE001  an operator without float64, or too little memory
-            return {}
+    @property
+    def _runs(self) -> Runs:
+        """Further runs of eager, of the calls that are known by now."""
+        if self._made is None:
+            looks = {call: self._eager[call].found for call in self.calls}
+            self._made = Runs(looks, self._roundings, self.settings)
+        return self._made
 
     def _try_other_inputs(self) -> None:
         for alteration in Alteration:
@@ -322,8 +254,7 @@ class Reference:
             if _without_numbers(found.found) - _without_numbers(self._eager[Call.FIRST].found):
                 continue
             self._eager[Call.ALTERED], self.settings = found, settings
-            self._expected = {}
-            self._runs = self._runs_made = 0
+            self._made = None  # those that were made are without this call
             start.restore()
             self.left_alone = left_alone(own.loaded, alteration)
             return
@@ -337,9 +268,10 @@ class Reference:
     def _where_other(self, call: Call, found: Look) -> str | None:
         if are_identical(self._eager[call].found, found.found):
             return None
-        self._begin()
-        call = Call.FIRST if call not in self._expected else call
-        return wanders(self._expected[call], found.found, self.settings.tolerance)
+        expected = self._runs.expected
+        return wanders(
+            expected.get(call, expected[Call.FIRST]), found.found, self.settings.tolerance
+        )
 
 
 def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:
