@@ -132,16 +132,11 @@ class LocalExecutor:
             self._run_experiment("fill", case, replicate, filling, seconds)
         for name in self._plan.experiments:
             wanted = self._processes(name, case, replicate, parts)
-            if parts:
-                # What failed in an earlier experiment is not asked again.
-                failed = {
-                    result.arm: result.outcome
-                    for result in parts[0].arms
-                    if result.outcome != PASSED
-                }
-                barred = [each for each in wanted if failed.keys() & set(each.arms)]
-                parts += [self._left_out(name, each, failed) for each in barred]
-                wanted = tuple(each for each in wanted if each not in barred)
+            # What failed in an earlier experiment is not asked again.
+            failed = _failed(parts[0]) if parts else {}
+            barred = [each for each in wanted if failed.keys() & set(each.arms)]
+            parts += [_left_out(self._experiment(name), each, failed) for each in barred]
+            wanted = tuple(each for each in wanted if each not in barred)
             parts += self._run_experiment(name, case, replicate, wanted, seconds)
         if caches is Caches.COLD:
             self.forget(case)
@@ -199,12 +194,6 @@ class LocalExecutor:
 
     def _experiment(self, name: str) -> Experiment:
         return experiment_of(self._plan.study, name)
-
-    def _left_out(self, name: str, process: Process, failed: Mapping[str, Outcome]) -> Findings:
-        """Say what it means that a process is not started for arms that failed before."""
-        outcome = worst([failed[arm] for arm in process.arms if arm in failed])
-        experiment = self._experiment(name)
-        return experiment.salvage(Findings(outcome=outcome), process.arms)
 
     def _job(self, experiment: str, case: Case, replicate: int, process: Process) -> Job:
         return Job(
@@ -286,6 +275,17 @@ class LocalExecutor:
             command=single_case_command(self._manifest, case),
             log=str(log.relative_to(self._directory)),
         )
+
+
+def _failed(found: Findings) -> dict[str, Outcome]:
+    """Return what each arm came to that did not pass."""
+    return {each.arm: each.outcome for each in found.arms if each.outcome != PASSED}
+
+
+def _left_out(experiment: Experiment, process: Process, failed: Mapping[str, Outcome]) -> Findings:
+    """Say what it means that a process is not started for arms that failed before."""
+    outcome = worst([failed[arm] for arm in process.arms if arm in failed])
+    return experiment.salvage(Findings(outcome=outcome), process.arms)
 
 
 def _cut(log: Path) -> None:
