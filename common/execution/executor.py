@@ -230,11 +230,7 @@ class LocalExecutor:
             found = Findings(outcome=outcome, arms=arms_at_death(worker, case, outcome))
         if found.outcome.status is not Status.PASS:
             found = self._experiment(experiment).salvage(found, arms)
-        foreign = worker.receiver.foreign_bytes
-        if not foreign:
-            return found
-        note = f"the model wrote {foreign} bytes to the result channel"
-        return msgspec.structs.replace(found, notes=(*found.notes, note))
+        return _with_foreign_bytes(found, worker.receiver.foreign_bytes)
 
     def _record(
         self,
@@ -286,6 +282,13 @@ def _left_out(experiment: Experiment, process: Process, failed: Mapping[str, Out
     """Say what it means that a process is not started for arms that failed before."""
     outcome = worst([failed[arm] for arm in process.arms if arm in failed])
     return experiment.salvage(Findings(outcome=outcome), process.arms)
+
+
+def _with_foreign_bytes(found: Findings, count: int) -> Findings:
+    if not count:
+        return found
+    note = f"the model wrote {count} bytes to the result channel"
+    return msgspec.structs.replace(found, notes=(*found.notes, note))
 
 
 def _cut(log: Path) -> None:
