@@ -107,9 +107,15 @@ def _case(entry: Entry) -> str:
 
 
 def _right(right: Sequence[Entry]) -> list[str]:
-    lines = ["| arm | shapes | mode | precision | judged | accused |", "|---|---|---|---|---|---|"]
     names = ("arm", "shapes", "mode", "dtype")
     judged = [each for each in right if not each["error"]]
+    models = _keys(judged, lambda each: f"{each['suite']}/{each['model']}")
+    lines = [
+        f"Of {len(models)} models: {', '.join(models)}.",
+        "",
+        "| arm | shapes | mode | precision | judged | accused |",
+        "|---|---|---|---|---|---|",
+    ]
     for key in _keys(judged, lambda each: tuple(each[name] for name in names)):
         found = [each for each in judged if tuple(each[name] for name in names) == key]
         accused = sum(bool(each["accused"]) for each in found)
