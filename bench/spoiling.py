@@ -198,6 +198,10 @@ _GRADIENTS = (
     Spoiling("gradient: another's", "two results in the wrong order", Part.GRADIENT),
     Spoiling("gradient: half zeroed", "part of a parameter is never trained", Part.GRADIENT,
              _half_zeroed),
+    Spoiling("gradient: one element zeroed", "a kernel that leaves elements out, at the edge of a "
+             "tile", Part.GRADIENT, _zero_one),
+    Spoiling("gradient: 1 % zeroed", "a kernel that leaves elements out, in a loop's remainder",
+             Part.GRADIENT, _zero(0.01)),
     Spoiling("gradient: sign flipped", "it is trained away from the minimum", Part.GRADIENT,
              _scale(-1.0)),
     Spoiling("gradient: one NaN", "one step later the whole model is NaN", Part.GRADIENT,

@@ -25,7 +25,7 @@ from dynamometer.dynamo.accuracy.accuracy import (
     Comparison,
     beyond_comparison,
     differ,
-    is_decided_by_rounding,
+    do_coarse_runs_count,
     is_gradient,
     wanders,
 )
@@ -226,7 +226,7 @@ class Reference:
             return judged
         runs.grow()
         judged = runs.compare(call, found)
-        if not judged.may_be_rounding or not is_decided_by_rounding(
+        if not judged.may_be_rounding or not do_coarse_runs_count(
             judged.mismatch or "", self.settings.multiples
         ):
             return judged

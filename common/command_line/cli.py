@@ -48,8 +48,8 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     program = _script_words(sys.argv[0]) if suite else "dynamometer"
-    command = _script(suite) if suite else _program()
     try:
+        command = _script(suite) if suite else _program()
         name = Path(sys.argv[0]).name if suite else program
         code = command.main(words, prog_name=name, standalone_mode=False, obj=(program, words))
     except click.exceptions.Exit as exit_:
@@ -235,9 +235,7 @@ def _resume(directory: Path, options: dict[str, Any]) -> int:
     manifest = store.read_manifest(directory)
     from dynamometer.common.machine.environment import differences, read_environment, require_device
 
-    if options["expect"] and not registry.study(manifest.plan.study).has_expectations:
-        msg = f"{directory} is a search or a count, which has no expected results"
-        raise UsageError(msg)
+    refusals.check_expectations(registry.study(manifest.plan.study), options)
     require_device(manifest.plan.cases[0].device)
     changes = differences(manifest.environment, read_environment())
     if changes:

@@ -20,8 +20,6 @@ from dynamometer.common.execution.executor import Prepared
 from dynamometer.common.execution.runner import Interrupt, Rest, run
 from dynamometer.common.machine.disturber import BUSY_S, REST_S, disturbed
 from dynamometer.common.planning.estimate import TimeEstimate, estimate
-from dynamometer.results.reports.console import Console
-from dynamometer.results.reports.csv_sink import CsvFiles
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import expected, store
 from dynamometer.results.values.records import Level
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dynamometer.common.execution.executor import Executor
+    from dynamometer.results.reports.sinks import Sink
     from dynamometer.results.values.cases import Case, Protocol
     from dynamometer.results.values.records import Manifest
 
@@ -81,8 +80,9 @@ class Session:
         self._directory = directory
         self._reporting = reporting
         self._study = registry.study(manifest.plan.study)
-        self._csv = CsvFiles(self._study, directory, compatible=reporting.csv_compat)
-        console = Console(self._study, sys.stdout)
+        csv_files = registry.resolve("sinks", "csv")
+        self._csv = csv_files(self._study, directory, compatible=reporting.csv_compat)
+        console: Sink = registry.resolve("sinks", "console")(self._study, sys.stdout)
         self._sinks = (console, self._csv)
 
     def run(self) -> int:

@@ -15,7 +15,7 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.execution.deaths import arms_at_death, name_death
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.graph_caches import GraphCaches
-from dynamometer.common.execution.preparation import experiment_of
+from dynamometer.common.execution.preparation import FILL, TOOLCHAIN, experiment_of
 from dynamometer.common.execution.process import Limits, tail
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.interfaces.messages import Findings, Job
@@ -94,7 +94,7 @@ class LocalExecutor:
         self._caches = GraphCaches(directory.resolve() / "cache")
 
     def prepare(self, cases: Sequence[Case]) -> Prepared:
-        """Start the template, load the backends, and let their toolchains make ready."""
+        """Start the fork server, load the backends, and let their toolchains make ready."""
         study = registry.study(self._plan.study)
         runnable = [case for case in cases if not skip_reason(study, self._plan, case)]
         if not runnable:
@@ -108,10 +108,10 @@ class LocalExecutor:
         return Prepared(seconds, warnings)
 
     def _prepare_toolchain(self, case: Case) -> tuple[str, ...]:
-        (process,) = self._processes("toolchain", case, 0, [])
-        worker = self._run_worker("toolchain", case, 0, process)
+        (process,) = self._processes(TOOLCHAIN, case, 0, [])
+        worker = self._run_worker(TOOLCHAIN, case, 0, process)
         self.forget(case)
-        outcome = self._findings("toolchain", worker, case, case.arms).outcome
+        outcome = self._findings(TOOLCHAIN, worker, case, case.arms).outcome
         if outcome == PASSED:
             return ()
         if outcome.stage is Stage.LOAD:
@@ -128,8 +128,8 @@ class LocalExecutor:
         parts: list[Findings] = []
         caches = self._plan.protocol.caches
         if caches is Caches.WARM and not self._caches.has(case):
-            filling = self._processes("fill", case, replicate, parts)
-            self._run_experiment("fill", case, replicate, filling, seconds)
+            filling = self._processes(FILL, case, replicate, parts)
+            self._run_experiment(FILL, case, replicate, filling, seconds)
         for name in self._plan.experiments:
             wanted = self._processes(name, case, replicate, parts)
             # What failed in an earlier experiment is not asked again.
@@ -149,7 +149,7 @@ class LocalExecutor:
         self._caches.forget(case)
 
     def close(self) -> None:
-        """End the templates, and with them their workers; remove the graph caches."""
+        """End the fork servers, and with them their workers; remove the graph caches."""
         self._servers.close()
         self._caches.clear()
 
@@ -254,7 +254,7 @@ class LocalExecutor:
             arms=first.arms,
             measurements=tuple(each for part in parts for each in part.measurements),
             absent=tuple(each for part in parts for each in part.absent),
-            found=first.found,
+            found=first.found.copy(),  # and not the whole message with it
             build_order=first.build_order,
             disturbed_blocks=first.disturbed_blocks,
             disturbed_turns=any(part.disturbed_blocks for part in parts[1:]),

@@ -107,10 +107,11 @@ def prepare(preparation: Preparation) -> None:
 
 
 def _import_worker(experiment: Experiment) -> None:
-    """Import what does the work of an experiment: the module `worker` beside it, if any."""
-    package = type(experiment).__module__.rpartition(".")[0]
-    if package and importlib.util.find_spec(f"{package}.worker") is not None:
-        importlib.import_module(f"{package}.worker")
+    """Import what does its work: the module `worker` beside each of its classes, if any."""
+    for kind in type(experiment).__mro__:
+        package = kind.__module__.rpartition(".")[0]
+        if package and importlib.util.find_spec(f"{package}.worker") is not None:
+            importlib.import_module(f"{package}.worker")
 
 
 def _serve(control: socket.socket) -> None:

@@ -1,4 +1,4 @@
 """What surrounds a measurement: hardware, software, allocator, threads, background load.
 
-May import `results` alone. Never imports torch.
+May import `dynamo.processor` and `results` alone. Never imports torch.
 """

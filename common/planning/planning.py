@@ -120,6 +120,7 @@ def make_plan(
         msg = f"{fixed[0]} takes no batch_size=NUMBER as an argument; leave out --batch-size"
         raise UsageError(msg)
     study = asked_study(options)
+    refusals.check_expectations(study, options)
     workload = study.workload(_workload(options), options)
     refusals.check_workload(workload)
     least, most = _replicates(study, options)
@@ -243,7 +244,8 @@ def _replicates(study: Study, options: dict[str, Any]) -> tuple[int, int]:
     usual = study.replicates(options)
     exact: int | None = options["replicates"]
     if options["rigorous"] and (exact or options["quick"] or usual == _SCREENING):
-        msg = "--rigorous takes 5 to 10 replicates: leave out -r, --quick and --accuracy"
+        one = f", --{study.flag.replace('_', '-')}" if usual == _SCREENING and study.flag else ""
+        msg = f"--rigorous takes 5 to 10 replicates: leave out -r, --quick{one}"
         raise UsageError(msg)
     if options["rigorous"]:
         return RIGOROUS_REPLICATES

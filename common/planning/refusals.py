@@ -116,6 +116,17 @@ def check_reporting(options: dict[str, Any]) -> None:
         raise UsageError(msg)
 
 
+def check_expectations(study: Study, options: dict[str, Any]) -> None:
+    """Refuse to compare what has no expected results.
+
+    Raises:
+        UsageError: that was asked for.
+    """
+    if options["expect"] and not study.has_expectations:
+        msg = "what this run asks has no expected results; leave out --expect"
+        raise UsageError(msg)
+
+
 def check_workload(workload: Workload) -> None:
     """Refuse what no arm could do, before anything runs.
 

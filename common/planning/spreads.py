@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dynamometer.common import registry
+from dynamometer.common.errors import UsageError
 from dynamometer.results.statistics.spreads import learnt, scatters
 from dynamometer.results.store import store
 
@@ -43,7 +44,7 @@ def _comparable(plan: RunPlan, environment: Environment, runs: Path) -> Iterator
     directories = sorted((path for path in runs.iterdir() if path.is_dir()), reverse=True)
     wanted = _traits(plan, environment)
     for directory in directories[:_RUNS_LOOKED_AT]:
-        with suppress(store.StoreError):
+        with suppress(store.StoreError, UsageError):  # or of a plugin that is gone
             manifest = store.read_manifest(directory)
             several = manifest.plan.protocol.most_replicates > 1
             if several and _traits(manifest.plan, manifest.environment) == wanted:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from dynamometer.common import registry
+from dynamometer.common.errors import UsageError
 from dynamometer.results.reports.sinks import Reporter
 from dynamometer.results.statistics.stopping import end_of_measuring
 from dynamometer.results.values.cases import FIXED_SIZES
@@ -64,7 +65,7 @@ class Study(Reporter, Protocol):
         """Return one of them.
 
         Raises:
-            UsageError: its module can't be imported.
+            UsageError: there is none of that name, or its module can't be imported.
         """
         ...
 
@@ -145,6 +146,9 @@ class StudyOfCases:
 
     def experiment(self, name: str) -> Experiment:
         """Import one of its experiments."""
+        if name not in self.modules:
+            msg = f"this study has no experiment {name!r} any more: {', '.join(self.modules)}"
+            raise UsageError(msg)
         experiment: Experiment = registry.load("experiments", name, self.modules[name])()
         return experiment
 

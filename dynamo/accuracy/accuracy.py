@@ -19,7 +19,6 @@ import torch
 from dynamometer.dynamo.accuracy.deviation import (
     IN_FLOAT32,
     IN_HALF,
-    LARGEST_MEAN_SQUARE,
     MOST_ROUNDING,
     NOTHING,
     Deviation,
@@ -174,11 +173,11 @@ def is_gradient(path: str) -> bool:
     return path.startswith("gradients")
 
 
-def is_decided_by_rounding(path: str, multiples: Multiples) -> bool:
-    """Tell whether what rounding does now and then is to be looked for in a leaf.
+def do_coarse_runs_count(path: str, multiples: Multiples) -> bool:
+    """Tell whether coarse runs count for a leaf.
 
-    In half precision in gradients alone: these jump where an activation is cut off, which itself
-    doesn't, and coarse runs are so coarse there that they hide what is wrong.
+    In half precision for gradients alone: a gradient jumps where an activation is cut off, the
+    activation itself doesn't; of other results such runs would hide errors.
 
     Args:
         path: of the leaf, or a text that begins with it.
@@ -312,7 +311,7 @@ def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allo
             return Comparison(loose={path: _relative(known.unlike.values, eager)})
     is_rare = (
         bool(problem)
-        and is_decided_by_rounding(path, allowed.multiples)
+        and do_coarse_runs_count(path, allowed.multiples)
         and _is_explained_by_coarse_runs(known, actual, allowed, tolerance)
     )
     if problem and not is_rare:
@@ -322,6 +321,8 @@ def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allo
     error, share = _relative(eager, actual), found.rounding_share
     if known.eager.resolution is not None and known.centre.size:
         share = max(share, root_mean_square(known.eager.resolution) / known.centre.size)
+    if is_rare and known.coarse and known.centre.size:
+        share = max(share, known.coarse.overall / known.centre.size)
     hides = is_rare or share > MOST_ROUNDING or (error > tolerance and found.is_rare)
     return Comparison(loose={path: share}) if hides else Comparison(error)
 
@@ -337,11 +338,12 @@ def _is_explained_by_coarse_runs(
     known: Known, actual: torch.Tensor, allowed: Allowed, tolerance: float
 ) -> bool:
     """Tell whether what rounding does now and then explains it; not where these runs are chaos."""
-    if known.centre is None or known.coarse is None:
+    multiples = allowed.multiples.of_coarse_runs
+    if known.centre is None or known.coarse is None or multiples is None:
         return False
-    if known.coarse.overall > LARGEST_MEAN_SQUARE * known.centre.size:
+    if known.coarse.overall > multiples.chaos * known.centre.size:
         return False
-    coarse = replace(allowed, multiples=allowed.multiples.of_coarse_runs)
+    coarse = replace(allowed, multiples=multiples)
     found = _deviation(replace(known, spread=known.coarse), known.centre, actual, coarse)
     return not found.problem(tolerance)
 

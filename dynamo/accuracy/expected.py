@@ -75,6 +75,8 @@ class Known:
                 return self
             same_again = torch.equal(self.eager.value, run.value)
             return self if same_again else replace(self, others=(*self.others, run.value))
+        if coarse and not torch.equal(run.value.isfinite(), self.centre.values.isfinite()):
+            return self  # what overflows there says nothing of what may be NaN in an arm
         found = Distance.between(self.centre, run.value)
         before = self.coarse if coarse else self.spread
         spread = before.with_run(found) if before else Spread.of(found)

@@ -1,7 +1,7 @@
 """What Dynamo compiled and where graphs had to end, from its own logs.
 
-Like `internals`, this relies on what torch doesn't promise; tests/unit/dynamo/capture/
-test_internals.py fails, by name, when it changes.
+Like `internals`, this relies on what torch doesn't promise; when that changes,
+tests/unit/dynamo/capture/test_internals.py fails, by name.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
 
 _GAVE_UP = "step_unsupported"
-
 _JUMP = "generic_jump"
-
 _OF_JUMPS = (
     "Data-dependent branching",
     "Which branch is taken depends on a number that is known only once a tensor is computed.",
@@ -45,7 +43,6 @@ _ALL_COMPILATIONS = 100_000
 """Torch keeps the last 64 unless told."""
 
 _HINT = re.compile(r"^\s*Hint: (.*)$", re.MULTILINE)
-
 _EXPLANATION = re.compile(r"^\s*Explanation: (.*)$", re.MULTILINE)
 
 

@@ -69,9 +69,7 @@ class TableSuite:
             define_missing_schemas()
         if "transformers" in packages:
             packages.add("transformers.modeling_utils")
-        builders = {
-            f"dynamometer.models.builders.{spec.build.partition(':')[0]}" for spec in wanted
-        }
+        builders = {_module_of(spec) for spec in wanted}
         for name in sorted(packages | builders):
             with suppress(ImportError):
                 importlib.import_module(name)

@@ -165,10 +165,18 @@ def read_records(directory: Path) -> list[Record]:
 def _record_of(line: bytes) -> Record:
     """Read a record, bringing it up to the present format where it is of an earlier one."""
     try:
-        return msgspec.json.decode(line, type=Record)
+        record = msgspec.json.decode(line, type=Record)
     except msgspec.ValidationError:
-        upgraded = upgraded_record(msgspec.json.decode(line))
-        return msgspec.json.decode(msgspec.json.encode(upgraded), type=Record)
+        return _upgraded(line)
+    if record.schema < SCHEMA_VERSION:
+        return _upgraded(line)
+    # What is decoded as it stands would keep the whole line alive.
+    return msgspec.structs.replace(record, found=record.found.copy())
+
+
+def _upgraded(line: bytes) -> Record:
+    upgraded = upgraded_record(msgspec.json.decode(line))
+    return msgspec.json.decode(msgspec.json.encode(upgraded), type=Record)
 
 
 def _check_format(path: Path, schema: int) -> None:

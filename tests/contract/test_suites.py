@@ -100,7 +100,8 @@ def test_every_builder_is_there(suite: Suite) -> None:
     missing = []
     for spec in suite.specs():
         module, _, attribute = spec.build.partition(":")
-        path = MODELS / f"{module}.py"
+        paths = [MODELS / room / f"{module}.py" for room in ("builders", "suites")]
+        path = next((each for each in paths if each.exists()), paths[0])
         tree = ast.parse(path.read_text()) if path.exists() else ast.Module([], [])
         defined = {
             node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)

@@ -467,17 +467,49 @@ def test_what_coarse_runs_do_now_and_then_an_arm_may_do(multiples: Multiples, sh
 
 
 @pytest.mark.parametrize("by", [10.0, float("nan")])
-def test_what_no_coarse_run_does_an_arm_may_not_do(by: float) -> None:
+@pytest.mark.parametrize(
+    ("multiples", "share"), [(IN_FLOAT32, 1e-7), (IN_HALF, 1e-4)], ids=["float32", "half"]
+)
+def test_what_no_coarse_run_does_an_arm_may_not_do(
+    multiples: Multiples, share: float, by: float
+) -> None:
     """Neither by far more, nor as smooth an error as coarse runs have with none of it."""
-    values = normal(1000)
-    fine = [rounded(values, 1e-7, seed) for seed in range(16)]
-    coarse = [cut_off(rounded(values, 32e-7, seed), 10 * seed) for seed in range(4)]
-    given: Any = {"runs": fine, "coarse": coarse, "truth": values.double()}
+    values, times = normal(1000), 2 * multiples.coarse
+    fine = [rounded(values, share, seed) for seed in range(16)]
+    coarse = [cut_off(rounded(values, times * share, seed), 10 * seed) for seed in range(4)]
+    given: Any = {
+        "runs": fine, "coarse": coarse, "truth": values.double(), "multiples": multiples,
+        "path": "gradients.weight",
+    }  # fmt: skip
     assert compare(values, cut_off(values, 55, by), **given).mismatch
     assert compare(values, values * 1.01, **given).mismatch
-    smooth: Any = {**given, "coarse": [rounded(values, 32e-7, seed) for seed in range(8)]}
-    assert compare(values, cut_off(values, 55), **smooth).mismatch
-    assert compare(values, cut_off(values, 55, 0.01), **smooth).mismatch
+    smooth = [rounded(values, times * share, seed) for seed in range(8)]
+    calm: Any = {**given, "coarse": smooth}
+    assert compare(values, cut_off(values, 55), **calm).mismatch
+    assert compare(values, cut_off(values, 55, 1e5 * share), **calm).mismatch
+
+
+def test_what_coarse_runs_overflow_to_frees_nothing() -> None:
+    """A run that is NaN where eager isn't says nothing of an arm that is."""
+    values = normal(1000)
+    fine = [rounded(values, 1e-4, seed) for seed in range(16)]
+    given: Any = {"runs": fine, "truth": values.double(), "multiples": IN_HALF}
+    overflown = [torch.full_like(values, NAN)] * 8
+    for arm in (torch.full_like(values, NAN), cut_off(values, 55)):
+        found = compare(values, arm, coarse=overflown, path="gradients.weight", **given)
+        assert found.mismatch
+
+
+def test_elements_left_out_of_a_gradient_are_noticed_in_half_precision() -> None:
+    """Not excused by how often smooth errors of coarse runs exceed the usual by chance."""
+    values = normal(10_000)
+    fine = [rounded(values, 0.005, seed) for seed in range(16)]
+    coarse = [rounded(values, 0.02, seed) for seed in range(8)]
+    arm = values.clone()
+    arm[:30] = 0.0
+    given: Any = {"runs": fine, "coarse": coarse, "truth": values.double()}
+    found = compare(values, arm, multiples=IN_HALF, path="gradients.weight", **given)
+    assert found.mismatch
 
 
 def test_coarse_runs_of_what_is_mostly_rounding_say_nothing() -> None:

@@ -32,9 +32,9 @@ def test_measurement_is_checked_when_decoded() -> None:
 
 def test_unknown_fields_are_refused() -> None:
     """A record of another format is not read as one of this."""
-    row = msgspec.to_builtins(factories.record()) | {"surprise": 1}
+    row = msgspec.json.decode(msgspec.json.encode(factories.record())) | {"surprise": 1}
     with pytest.raises(msgspec.ValidationError, match="surprise"):
-        msgspec.convert(row, Record)
+        msgspec.json.decode(msgspec.json.encode(row), type=Record)
 
 
 def test_values_are_frozen() -> None:
@@ -46,7 +46,7 @@ def test_values_are_frozen() -> None:
 def test_records_and_manifests_carry_the_schema_version() -> None:
     """Every file says of which format it is."""
     for value in (factories.record(), factories.manifest()):
-        assert msgspec.to_builtins(value)["schema"] == SCHEMA_VERSION
+        assert msgspec.json.decode(msgspec.json.encode(value))["schema"] == SCHEMA_VERSION
 
 
 def test_case_id_of_a_known_case() -> None:
