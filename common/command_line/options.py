@@ -13,7 +13,9 @@ from dynamometer.common.interfaces.option import option
 from dynamometer.results.values.cases import DEFAULT_REPLICATES, Allocator, Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from dynamometer.common.interfaces.option import Decorator
 
 _GROUPS = ("Selection", "Workload", "Measurement", "Execution", "Output")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -333,25 +335,26 @@ _EXPLAIN_OPTIONS = (
 )  # fmt: skip
 
 
-def explain_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of an explanation."""
-    for declare in reversed(_EXPLAIN_OPTIONS):
+def _with(command: Callable[..., Any], declared: Sequence[Decorator]) -> Callable[..., Any]:
+    """Give a command some options, shown in their order."""
+    for declare in reversed(declared):
         command = declare(command)
     return command
+
+
+def explain_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of an explanation."""
+    return _with(command, _EXPLAIN_OPTIONS)
 
 
 def calibrate_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of a calibration."""
-    for declare in reversed(_CALIBRATE_OPTIONS):
-        command = declare(command)
-    return command
+    return _with(command, _CALIBRATE_OPTIONS)
 
 
 def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of what is done with results."""
-    for declare in reversed(_REPORT_OPTIONS):
-        command = declare(command)
-    return command
+    return _with(command, _REPORT_OPTIONS)
 
 
 def run_options(suite: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -369,8 +372,6 @@ def run_options(suite: str | None) -> Callable[[Callable[..., Any]], Callable[..
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         of_studies = [declare for study in registry.studies() for declare in study.options]
-        for declare in reversed((*_WORKLOAD_OPTIONS, *of_studies, *_PROTOCOL_OPTIONS, *own)):
-            command = declare(command)
-        return command
+        return _with(command, (*_WORKLOAD_OPTIONS, *of_studies, *_PROTOCOL_OPTIONS, *own))
 
     return decorate

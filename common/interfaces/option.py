@@ -27,6 +27,11 @@ def option(*args: Any, **kwargs: Any) -> Decorator:
     return click.option(*args, cls=GroupedOption, **kwargs)
 
 
+def flag_of(name: str) -> str:
+    """Write an option as it is typed, where that is how it is named."""
+    return f"--{name.replace('_', '-')}"
+
+
 CONTROL_OPTIONS = frozenset({"allow_in_graph", "disable_frame", "model_controls", "substitute"})
 """Those that tell Dynamo how to treat functions."""
 

@@ -10,6 +10,7 @@ import click
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.option import flag_of
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.planning import refusals
 from dynamometer.common.planning.plan import Selection, build_cases
@@ -29,6 +30,8 @@ from dynamometer.results.values.cases import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.common.studies.study import Study
     from dynamometer.results.values.cases import ModelSpec
 
@@ -114,12 +117,13 @@ def make_plan(
         UsageError: options contradict each other, or no model can be run so.
         UnknownNameError: there is no such backend.
     """
-    refusals.check_options(options)
+    studies = registry.studies()
+    refusals.check_options(options, studies)
     fixed = [spec.name for spec in models if suite == "user" and not spec.batch_size]
     if options["batch_size"] is not None and fixed:
         msg = f"{fixed[0]} takes no batch_size=NUMBER as an argument; leave out --batch-size"
         raise UsageError(msg)
-    study = asked_study(options)
+    study = asked_study(options, studies)
     refusals.check_expectations(study, options)
     workload = study.workload(_workload(options), options)
     refusals.check_workload(workload)
@@ -182,15 +186,15 @@ def usual_memory_limit() -> int:
     return int(_MEMORY_SHARE * memory_bytes())
 
 
-def asked_study(options: dict[str, Any]) -> Study:
+def asked_study(options: dict[str, Any], studies: Sequence[Study]) -> Study:
     """Return the study a command line asks for.
 
     Raises:
         UsageError: it asks for several.
     """
-    asked = [study for study in registry.studies() if study.is_asked(options)]
+    asked = [study for study in studies if study.is_asked(options)]
     if len(asked) > 1:
-        flags = " and ".join(f"--{each.flag}".replace("_", "-") for each in asked)
+        flags = " and ".join(flag_of(each.flag) for each in asked if each.flag)
         msg = f"one run asks one question: {flags} are several"
         raise UsageError(msg)
     return asked[0] if asked else registry.study(registry.USUAL_STUDY)
@@ -244,7 +248,7 @@ def _replicates(study: Study, options: dict[str, Any]) -> tuple[int, int]:
     usual = study.replicates(options)
     exact: int | None = options["replicates"]
     if options["rigorous"] and (exact or options["quick"] or usual == _SCREENING):
-        one = f", --{study.flag.replace('_', '-')}" if usual == _SCREENING and study.flag else ""
+        one = f", {flag_of(study.flag)}" if usual == _SCREENING and study.flag else ""
         msg = f"--rigorous takes 5 to 10 replicates: leave out -r, --quick{one}"
         raise UsageError(msg)
     if options["rigorous"]:

@@ -6,15 +6,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import CONTROL_OPTIONS, Exclusion
+from dynamometer.common.interfaces.option import CONTROL_OPTIONS, Exclusion, flag_of
 from dynamometer.common.studies.study import skip_reason
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import FIXED_SIZES, Dtype, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from dynamometer.common.interfaces.workload import Workload
@@ -35,7 +34,7 @@ def store_errors_as_usage() -> Iterator[None]:
         raise UsageError(str(error)) from error
 
 
-def check_options(options: dict[str, Any]) -> None:
+def check_options(options: dict[str, Any], studies: Sequence[Study]) -> None:
     """Refuse options that contradict each other, before anything runs.
 
     Raises:
@@ -45,7 +44,7 @@ def check_options(options: dict[str, Any]) -> None:
     if options["compiled_optimizer"] and not options["training"]:
         msg = "--compile-optimizer goes with --training: without it there is no optimizer"
         raise UsageError(msg)
-    for exclusion in _exclusions():
+    for exclusion in _exclusions(studies):
         for name in sorted(exclusion.others) if options[exclusion.name] else ():
             if options[name]:
                 flag = _flag(name)
@@ -53,10 +52,9 @@ def check_options(options: dict[str, Any]) -> None:
                 raise UsageError(msg)
 
 
-def _exclusions() -> Iterator[Exclusion]:
+def _exclusions(studies: Sequence[Study]) -> Iterator[Exclusion]:
     """Yield all there are. One run asks one question: an option of a study excludes the others'."""
     yield from _EXCLUSIONS
-    studies = registry.studies()
     flags = {study.flag for study in studies if study.flag}
     for study in studies:
         for each in study.exclusions:
@@ -66,7 +64,7 @@ def _exclusions() -> Iterator[Exclusion]:
 
 def _flag(name: str) -> str:
     """Write an option as it is typed."""
-    return _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    return _FLAGS.get(name, flag_of(name))
 
 
 _FLAGS = {

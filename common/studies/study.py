@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.option import flag_of
 from dynamometer.results.reports.sinks import Reporter
 from dynamometer.results.statistics.stopping import end_of_measuring
 from dynamometer.results.values.cases import FIXED_SIZES
@@ -165,7 +166,7 @@ class StudyOfCases:
     def words(self, plan: RunPlan) -> list[str]:
         """Return its option."""
         del plan
-        return [f"--{self.flag.replace('_', '-')}"] if self.flag else []
+        return [flag_of(self.flag)] if self.flag else []
 
     def announcement(self, cases: Sequence[Case]) -> str | None:
         """Leave it to the usual line."""
