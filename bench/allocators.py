@@ -100,7 +100,7 @@ def _faults(case: CaseSummary, arm: str) -> float:
         sample
         for record in case.records
         for each in record.measurements
-        if (each.metric, each.arm) == (MINOR_FAULTS, arm)
+        if (each.metric, each.arm) == (MINOR_FAULTS.name, arm)
         for sample in each.samples
     )
 

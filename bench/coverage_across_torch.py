@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
-from dynamometer.common.studies.coverage.report import coverage_of, row, summarize
+from dynamometer.common.studies.coverage.rows import COVERAGE
+from dynamometer.common.studies.coverage.summary import coverage_of, summarize
 from dynamometer.results.reports.texts import in_source, place
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Status
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.coverage import Coverage
+    from dynamometer.results.values.records import Record
 
 COUNTED = (
     "status", "graphs", "graph_calls", "captured_ops", "total_ops", "frames_ok", "frames",
@@ -67,7 +69,7 @@ def _versions(runs: Sequence[Path]) -> tuple[str, dict[Key, Counted]]:
         sys.exit(f"{', '.join(map(str, runs))}: made with several versions of torch: {torches}")
     rows = {
         _key(manifest.plan.suite, record.case): (
-            row(summarize([record])),
+            _row(record),
             _losses(coverage_of(record)),
         )
         for run, manifest in zip(runs, manifests, strict=True)
@@ -75,6 +77,11 @@ def _versions(runs: Sequence[Path]) -> tuple[str, dict[Key, Counted]]:
         if record.outcome.status is not Status.SKIP
     }
     return torches.pop(), rows
+
+
+def _row(record: Record) -> dict[str, object]:
+    found = summarize([record])
+    return {each.name: each.value(found) for each in COVERAGE.columns}
 
 
 def _losses(seen: Coverage | None) -> dict[str, str]:

@@ -49,7 +49,7 @@ class Finding:
             len(set(each.blocks))
             for record in self.case.records
             for each in record.measurements
-            if (each.metric, each.arm) == (LATENCY, BASELINE)
+            if (each.metric, each.arm) == (LATENCY.name, BASELINE)
         )
 
     @property

@@ -115,11 +115,12 @@ def _by_process(records: Iterable[Record], pair: tuple[str, str]) -> dict[tuple[
 def _of_first_blocks(record: Record, pair: tuple[str, str], share: float) -> Record:
     """Leave of a record the first blocks of a pair."""
     own = of_pair(record, pair)
-    latencies = [each for each in own.measurements if each.metric == metrics.LATENCY]
+    latencies = [each for each in own.measurements if each.metric == metrics.LATENCY.name]
     blocks = sorted({block for each in latencies for block in each.blocks})
     last = blocks[math.ceil(share * len(blocks)) - 1] if blocks else 0
     cut = tuple(
-        _until(last, each) if each.metric == metrics.LATENCY else each for each in own.measurements
+        _until(last, each) if each.metric == metrics.LATENCY.name else each
+        for each in own.measurements
     )
     return msgspec.structs.replace(own, measurements=cut)
 

@@ -4,58 +4,51 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamometer.results.values.metrics import COMPILE_PHASES, KERNEL_TIME, MINOR_FAULTS
-from dynamometer.results.values.records import Measurement
+from dynamometer.results.values.metrics import COMPILE_PHASES, COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dynamometer.common.measuring.arms import SettledArm
     from dynamometer.common.measuring.timing import Visit
+    from dynamometer.results.values.metrics import Metric
+    from dynamometer.results.values.records import Measurement
 
 
-def compile_times(metric: str, settled: Mapping[str, SettledArm]) -> list[Measurement]:
-    """Give what compiling each arm took, and the phases of it."""
-    found = []
-    for name, arm in settled.items():
-        if arm.compile_s is None:
-            continue
-        spent_s = {metric: arm.compile_s}
-        for phase, seconds in arm.compiled.phases_s.items():
-            spent_s[COMPILE_PHASES[phase]] = seconds
-        found += [
-            Measurement(metric=what, unit="s", arm=name, samples=(seconds,))
-            for what, seconds in spent_s.items()
-        ]
-    return found
-
-
-def latencies(metric: str, visits: Sequence[Visit]) -> list[Measurement]:
-    """Give the samples of each arm, with their blocks."""
+def compile_times(metric: Metric, settled: Mapping[str, SettledArm]) -> list[Measurement]:
+    """Return what compiling each arm took, and the phases of it."""
     return [
-        Measurement(
-            metric=metric,
-            unit="s",
-            arm=arm,
-            samples=tuple(sample for visit in own for sample in visit.samples_s),
-            blocks=tuple(visit.block for visit in own for _ in visit.samples_s),
+        each.measured(name, [seconds])
+        for name, arm in settled.items()
+        if arm.compile_s is not None
+        for each, seconds in (
+            (metric, arm.compile_s),
+            *((COMPILE_PHASES[phase], spent) for phase, spent in arm.compiled.phases_s.items()),
+        )
+    ]
+
+
+def latencies(metric: Metric, visits: Sequence[Visit]) -> list[Measurement]:
+    """Return the samples of each arm, with their blocks."""
+    return [
+        metric.measured(
+            arm,
+            [sample for visit in own for sample in visit.samples_s],
+            [visit.block for visit in own for _ in visit.samples_s],
         )
         for arm, own in _by_arm(visits).items()
     ]
 
 
-def kernel_work(visits: Sequence[Visit]) -> list[Measurement]:
-    """Give what the kernel did for each arm: served page faults, and whatever took it time."""
-    found = []
-    for arm, own in _by_arm(visits).items():
-        blocks = tuple(visit.block for visit in own)
-        faults = tuple(visit.minor_faults_per_call for visit in own)
-        seconds = tuple(visit.kernel_s_per_call for visit in own)
-        found += [
-            Measurement(metric=MINOR_FAULTS, unit="1/call", arm=arm, samples=faults, blocks=blocks),
-            Measurement(metric=KERNEL_TIME, unit="s/call", arm=arm, samples=seconds, blocks=blocks),
-        ]
-    return found
+def counted(visits: Sequence[Visit]) -> list[Measurement]:
+    """Return what the operating system counted of each arm, one sample for each visit."""
+    return [
+        each.measured(
+            arm, [visit.counted[each.name] for visit in own], [visit.block for visit in own]
+        )
+        for arm, own in _by_arm(visits).items()
+        for each in COUNTED
+    ]
 
 
 def _by_arm(visits: Sequence[Visit]) -> dict[str, list[Visit]]:

@@ -14,6 +14,7 @@ import msgspec
 
 from dynamometer.common.interfaces.outcome import VisitError
 from dynamometer.common.machine.surroundings import total
+from dynamometer.results.values.metrics import COUNTED
 
 if TYPE_CHECKING:
     import random
@@ -136,16 +137,14 @@ class Visit:
         block: index of the block it belongs to.
         samples_s: seconds per call, each the mean over as many calls as last `sample_s`.
         calls: how many were counted.
-        minor_faults_per_call: page faults served without I/O, over the counted calls.
-        kernel_s_per_call: processor seconds in the kernel, over the counted calls.
+        counted: what the operating system counted, per counted call, by name of its metric.
     """
 
     arm: str
     block: int
     samples_s: tuple[float, ...]
     calls: int
-    minor_faults_per_call: float
-    kernel_s_per_call: float
+    counted: Mapping[str, float]
 
 
 def visit_orders(arms: Sequence[str], rng: random.Random) -> tuple[list[str], list[str]]:
@@ -388,6 +387,5 @@ def _visit(
         block=block,
         samples_s=tuple(samples),
         calls=made,
-        minor_faults_per_call=(after.ru_minflt - before.ru_minflt) / made,
-        kernel_s_per_call=(after.ru_stime - before.ru_stime) / made,
+        counted={each.name: (each.total(after) - each.total(before)) / made for each in COUNTED},
     )

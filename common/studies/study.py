@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Decorator, Exclusion
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.studies.experiment import Experiment
-    from dynamometer.results.store.expected import Table
+    from dynamometer.results.store.expected import Expectations
     from dynamometer.results.values.cases import Case, RunPlan
     from dynamometer.results.values.cases import Protocol as Measuring
     from dynamometer.results.values.records import Record, StopReason
@@ -110,7 +110,7 @@ class Study(Reporter, Protocol):
         """Return of a record what other runs may learn from."""
         ...
 
-    def observed(self, cases: Sequence[Sequence[Record]]) -> Table:
+    def observed(self, cases: Sequence[Sequence[Record]]) -> Expectations:
         """Return what the cases of a run came to, to be compared with what is expected."""
         ...
 
@@ -185,7 +185,7 @@ class StudyOfCases:
         """Return all of it."""
         return record
 
-    def observed(self, cases: Sequence[Sequence[Record]]) -> Table:
+    def observed(self, cases: Sequence[Sequence[Record]]) -> Expectations:
         """Return nothing."""
         del cases
         return {}

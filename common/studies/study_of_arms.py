@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynamometer.common.studies.study import StudyOfCases
 from dynamometer.results.statistics.stopping import end_of_measuring
@@ -10,9 +10,9 @@ from dynamometer.results.statistics.stopping import end_of_measuring
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dynamometer.results.reports.sinks import Rows
+    from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.statistics.summary import CaseSummary
-    from dynamometer.results.store.expected import Table
+    from dynamometer.results.store.expected import Expectations
     from dynamometer.results.values.cases import Protocol
     from dynamometer.results.values.records import Ratio, Record, StopReason
 
@@ -29,31 +29,38 @@ class StudyOfArms(StudyOfCases):
         """Stop when the speedups of all arms are known well enough."""
         return end_of_measuring(records, protocol, self._speedups(records))
 
+    def tables(self) -> list[Table[Any]]:
+        """Return those of its rows; `--csv-compat` writes that of accuracy in any case."""
+        from dynamometer.results.reports.arms import columns, speedup_columns
+
+        timed: list[Table[Any]] = [columns.PERFORMANCE, speedup_columns.PAIRS]
+        return [*(timed if self.is_timed else ()), columns.ACCURACY]
+
     def lines(self, records: Sequence[Record]) -> list[str]:
         """Render the speedup of each arm with its interval, or its error."""
-        from dynamometer.results.reports import arm_lines
+        from dynamometer.results.reports.arms import lines
 
-        return [arm_lines.case_line(self._summary(records))]
+        return [lines.case_line(self._summary(records))]
 
     def closing_lines(self, cases: Sequence[Sequence[Record]]) -> list[str]:
         """Render pass rates, means, compile times, memory, verdicts, and what to know of them."""
-        from dynamometer.results.reports import arm_lines
+        from dynamometer.results.reports.arms import lines
 
-        return arm_lines.closing_lines([self._summary(records) for records in cases])
+        return lines.closing_lines([self._summary(records) for records in cases])
 
     def rows(self, records: Sequence[Record], *, compatible: bool) -> list[Rows]:
         """Return a row for each arm."""
-        from dynamometer.results.reports import arm_rows
+        from dynamometer.results.reports.arms import rows
 
-        return arm_rows.rows(self._summary(records), compatible=compatible)
+        return rows.rows(self._summary(records), compatible=compatible)
 
     def closing_rows(self, cases: Sequence[Sequence[Record]]) -> list[Rows]:
         """Return those of timed cases with verdicts, and those of backends against each other."""
-        from dynamometer.results.reports import arm_rows
+        from dynamometer.results.reports.arms import rows
 
-        return arm_rows.closing_rows([self._summary(records) for records in cases])
+        return rows.closing_rows([self._summary(records) for records in cases])
 
-    def observed(self, cases: Sequence[Sequence[Record]]) -> Table:
+    def observed(self, cases: Sequence[Sequence[Record]]) -> Expectations:
         """Return what each arm came to."""
         from dynamometer.results.store import expected
 

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from dynamometer.results.reports.sinks import Reporter, Rows
-    from dynamometer.results.values.cases import Case
+    from dynamometer.results.reports.columns import Rows
+    from dynamometer.results.reports.sinks import Reporter
     from dynamometer.results.values.records import Record
 
 
@@ -63,25 +63,17 @@ class CsvFiles:
         absent = "0" if self._compatible else ""
         for each in found:
             file = self._open(each.file, each.columns)
-            writer = csv.DictWriter(file, each.columns, extrasaction="ignore")
+            writer = csv.writer(file)
             for row in each.rows:
-                writer.writerow(
-                    {key: absent if value is None else _text(value) for key, value in row.items()}
-                )
+                writer.writerow([absent if value is None else _text(value) for value in row])
             file.flush()
 
     def _open(self, name: str, columns: tuple[str, ...]) -> TextIO:
         if name not in self._files:
             file = (self._directory / name).open("w", newline="")
-            csv.DictWriter(file, columns).writeheader()
+            csv.writer(file).writerow(columns)
             self._files[name] = file
         return self._files[name]
-
-
-def file_name(case: Case, arm: str, kind: str) -> str:
-    """Name an arm's file as the dashboards parse it."""
-    arm = "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in arm)
-    return f"{arm}_{case.suite}_{case.dtype}_{case.mode}_{case.device}_{kind}.csv"
 
 
 def _text(value: object) -> str:

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.values.records import Record
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of one CSV file.
-
-    Attributes:
-        file: its name.
-        columns: its columns, in order.
-        rows: of each the values by column; `None` for what is not known. What a row holds beyond
-            the columns is for other readers of the same row, and left out.
-    """
-
-    file: str
-    columns: tuple[str, ...]
-    rows: tuple[dict[str, object], ...]
 
 
 class Reporter(Protocol):
     """What a study makes of records: text, and rows of CSV files."""
+
+    def tables(self) -> Sequence[Table[Any]]:
+        """Return every table that it may write rows of."""
+        ...
 
     def lines(self, records: Sequence[Record]) -> list[str]:
         """Render one finished case, given one record for each replicate it had."""

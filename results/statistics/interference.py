@@ -59,9 +59,11 @@ def shifts(measurements: Iterable[Measurement], disturbed: Collection[int] = ())
         disturbed: blocks of it that tell nothing.
     """
     found = list(measurements)
-    beside = {each.arm: _log_means(each, disturbed) for each in found if each.metric == LATENCY}
+    beside = {
+        each.arm: _log_means(each, disturbed) for each in found if each.metric == LATENCY.name
+    }
     beside = {arm: values for arm, values in beside.items() if values}
-    alone, turns = (_by_arm(found, metric) for metric in (LATENCY_ALONE, LATENCY_APART))
+    alone, turns = (_by_arm(found, each.name) for each in (LATENCY_ALONE, LATENCY_APART))
     found_alone = {arm: _shift_alone(beside[arm], alone[arm]) for arm in beside if arm in alone}
     found_in_turns = {
         arm: _shift_in_turns(beside[arm], turns[arm])
@@ -106,8 +108,8 @@ def _says_so_itself(found: Sequence[Replicate]) -> bool:
 def was_checked(measurements: Iterable[Measurement]) -> bool:
     """Tell whether every arm of a process was timed alone as well, with nothing disturbing it."""
     found = list(measurements)
-    alone = {each.arm for each in found if each.metric == LATENCY_ALONE}
-    return all(each.arm in alone for each in found if each.metric == LATENCY)
+    alone = {each.arm for each in found if each.metric == LATENCY_ALONE.name}
+    return all(each.arm in alone for each in found if each.metric == LATENCY.name)
 
 
 def _shift_alone(beside: list[float], alone: list[float]) -> Replicate:

@@ -108,7 +108,7 @@ def _in_replicate(arm: str, record: Record) -> tuple[float, float, float] | None
 
     A record of before these were told apart has the last two in one.
     """
-    wanted = (metrics.LOADED_MEMORY, metrics.RESIDUE_MEMORY, metrics.CALLS_MEMORY)
+    wanted = (metrics.LOADED_MEMORY.name, metrics.RESIDUE_MEMORY.name, metrics.CALLS_MEMORY.name)
     found = [find([record], metric, arm) for metric in wanted]
     if not all(found):
         return None
@@ -122,7 +122,7 @@ def _why_missing(arm: str, records: Sequence[Record]) -> str | None:
             each.reason
             for record in records
             for each in record.absent
-            if (each.metric, each.arm) == (metrics.CALLS_MEMORY, arm)
+            if (each.metric, each.arm) == (metrics.CALLS_MEMORY.name, arm)
         ),
         None,
     )

@@ -89,7 +89,7 @@ def spread_of(records: Sequence[Record]) -> Spread:
 def of_pair(record: Record, pair: tuple[str, str]) -> Record:
     """Leave of a record what it would hold had only these two arms been timed."""
     own = [each for each in record.measurements if each.arm in pair]
-    blocks = [set(each.blocks) for each in own if each.metric == metrics.LATENCY]
+    blocks = [set(each.blocks) for each in own if each.metric == metrics.LATENCY.name]
     shared = set[int].intersection(*blocks) if len(blocks) == len(pair) else set[int]()
     cut = [
         _keep(each, [block in shared for block in each.blocks])
@@ -104,7 +104,7 @@ def of_pair(record: Record, pair: tuple[str, str]) -> Record:
     )
 
 
-_BY_BLOCK = frozenset({metrics.LATENCY, metrics.KERNEL_TIME, metrics.MINOR_FAULTS})
+_BY_BLOCK = frozenset({metrics.LATENCY.name, *(each.name for each in metrics.COUNTED)})
 
 
 def latencies(records: Sequence[Record], arm: str) -> list[Measurement]:
@@ -115,12 +115,12 @@ def latencies(records: Sequence[Record], arm: str) -> list[Measurement]:
 
 def latencies_apart(record: Record, arm: str) -> list[Measurement]:
     """Give an arm's latencies in processes of its own."""
-    return find([record], metrics.LATENCY_APART, arm)
+    return find([record], metrics.LATENCY_APART.name, arm)
 
 
 def latencies_in_blocks(record: Record, arm: str) -> list[Measurement]:
     """Give an arm's latencies beside others, without blocks that were disturbed."""
-    found = find([record], metrics.LATENCY, arm)
+    found = find([record], metrics.LATENCY.name, arm)
     return [undisturbed(each, frozenset(record.disturbed_blocks)) for each in found]
 
 
@@ -160,9 +160,9 @@ def interfere(records: Iterable[Record]) -> bool:
 
 def _has_turns(record: Record) -> bool:
     """Tell whether every arm that was timed took all its turns."""
-    timed = {each.arm for each in record.measurements if each.metric == metrics.LATENCY}
-    apart = {each.arm for each in record.measurements if each.metric == metrics.LATENCY_APART}
-    failed = {each.arm for each in record.absent if each.metric == metrics.LATENCY_APART}
+    timed = {each.arm for each in record.measurements if each.metric == metrics.LATENCY.name}
+    apart = {each.arm for each in record.measurements if each.metric == metrics.LATENCY_APART.name}
+    failed = {each.arm for each in record.absent if each.metric == metrics.LATENCY_APART.name}
     return bool(apart) and timed <= apart and not failed
 
 
@@ -174,7 +174,7 @@ def disturbed_share(records: Sequence[Record]) -> float:
     turns = max((float(each.disturbed_turns) for each in records if _has_turns(each)), default=0.0)
     if are_apart(records):
         return turns
-    return max(turns, *(disturbed_share_of(each, metrics.LATENCY) for each in records))
+    return max(turns, *(disturbed_share_of(each, metrics.LATENCY.name) for each in records))
 
 
 def disturbed_share_of(record: Record, metric: str) -> float:

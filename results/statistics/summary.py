@@ -27,9 +27,10 @@ from dynamometer.results.values.cases import BASELINE, Case
 from dynamometer.results.values.records import PASSED, Outcome, Ratio, Record, Status, StopReason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dynamometer.results.statistics.memory import Compression
+    from dynamometer.results.values.metrics import Metric
     from dynamometer.results.values.records import ArmResult, CaptureStats, Estimate, Measurement
 
 KERNEL_SHARE = 0.05
@@ -63,7 +64,7 @@ class ArmSummary:
         memory: what it needs, and what compiling leaves behind.
         steady: whether every replicate had settled before it was measured.
         kernel_share: share of its latency that the kernel took, at most, of all replicates.
-        minor_faults: page faults served without I/O, per call; median over replicates.
+        counted: what the operating system counted per call, by name of its metric.
     """
 
     name: str
@@ -83,7 +84,7 @@ class ArmSummary:
     memory: ArmMemory = NOT_MEASURED
     steady: bool | None = None
     kernel_share: float | None = None
-    minor_faults: float | None = None
+    counted: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -303,12 +304,13 @@ def _with_performance(
     """Add what was measured of an arm that passed: nobody else adds any of it to a summary."""
     name = found.name
     settled = [result.steady for result in results if result.steady is not None]
-    faults = find(records, metrics.MINOR_FAULTS, name)
-    warm = _samples(find(records, metrics.COMPILE_TIME_WARM, name))
+    warm = _samples(find(records, metrics.COMPILE_TIME_WARM.name, name))
     is_cold = any(
-        each.metric == metrics.COMPILE_TIME for record in records for each in record.measurements
+        each.metric == metrics.COMPILE_TIME.name
+        for record in records
+        for each in record.measurements
     )
-    compiled = _samples(find(records, metrics.COMPILE_TIME, name)) if is_cold else warm
+    compiled = _samples(find(records, metrics.COMPILE_TIME.name, name)) if is_cold else warm
     is_baseline = name == BASELINE
     speedup = None if is_baseline else speedup_over(BASELINE, name, records)
     return replace(
@@ -317,15 +319,15 @@ def _with_performance(
         speedup=speedup,
         untimed=None if speedup else _why_untimed(name, records),
         replicates_needed=None if is_baseline else replicates_needed_over(BASELINE, name, records),
-        latency_s=_median_of_medians(latencies(records, name)),
+        latency_s=metrics.LATENCY.value(latencies(records, name)),
         compile_times_s=compiled,
         compiled_cold=is_cold if compiled else None,
         warm_compile_times_s=warm,
-        phases_s=_phases(name, records) if compiled else {},
+        phases_s=_values(metrics.COMPILE_PHASES, name, records) if compiled else {},
         memory=memory_of(name, records),
         steady=all(settled) if settled else None,
         kernel_share=_kernel_share(name, records),
-        minor_faults=_median([statistics.fmean(each.samples) for each in faults]),
+        counted=_values({each.name: each for each in metrics.COUNTED}, name, records),
     )
 
 
@@ -348,18 +350,16 @@ def _kernel_share(name: str, records: Sequence[Record]) -> float | None:
     shares = [
         statistics.fmean(kernel.samples) / statistics.fmean(latency.samples)
         for record in records
-        for kernel in find([record], metrics.KERNEL_TIME, name)
-        for latency in find([record], metrics.LATENCY, name)
+        for kernel in find([record], metrics.SYSTEM_TIME.name, name)
+        for latency in find([record], metrics.LATENCY.name, name)
     ]
     return max(shares, default=None)
 
 
-def _phases(name: str, records: Sequence[Record]) -> dict[str, float]:
-    found = {
-        phase: _samples(find(records, metric, name))
-        for phase, metric in metrics.COMPILE_PHASES.items()
-    }
-    return {phase: samples[0] for phase, samples in found.items() if samples}
+def _values(wanted: Mapping[str, Metric], name: str, records: Sequence[Record]) -> dict[str, float]:
+    """Return the values of an arm, by what its metrics are called; without those not measured."""
+    found = {key: metric.value(find(records, metric.name, name)) for key, metric in wanted.items()}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _why_untimed(name: str, records: Sequence[Record]) -> str | None:
@@ -368,14 +368,10 @@ def _why_untimed(name: str, records: Sequence[Record]) -> str | None:
             each.reason
             for record in records
             for each in record.absent
-            if each.metric == metrics.LATENCY and each.arm in {name, BASELINE}
+            if each.metric == metrics.LATENCY.name and each.arm in {name, BASELINE}
         ),
         None,
     )
-
-
-def _median_of_medians(measurements: list[Measurement]) -> float | None:
-    return _median([statistics.median(each.samples) for each in measurements if each.samples])
 
 
 def _median(values: Sequence[float]) -> float | None:

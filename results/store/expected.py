@@ -64,11 +64,11 @@ class Change:
         return self.kind is not Kind.NOTE
 
 
-Table = dict[tuple[str, str], Expectation]
+Expectations = dict[tuple[str, str], Expectation]
 """By case, without its arms, and arm."""
 
 
-def observed(cases: Iterable[CaseSummary]) -> Table:
+def observed(cases: Iterable[CaseSummary]) -> Expectations:
     """Give what the cases of a run came to."""
     return {
         (case.case.id_without_arms, arm.name): _expectation(arm)
@@ -77,7 +77,7 @@ def observed(cases: Iterable[CaseSummary]) -> Table:
     }
 
 
-def compare(expected: Mapping[tuple[str, str], Expectation], found: Table) -> list[Change]:
+def compare(expected: Mapping[tuple[str, str], Expectation], found: Expectations) -> list[Change]:
     """List what a run changed, sorted; expected cases that the run left out don't count.
 
     Fewer captured operators are a regression, as is a status that was a pass. More graph breaks
@@ -90,13 +90,13 @@ def compare(expected: Mapping[tuple[str, str], Expectation], found: Table) -> li
     ]
 
 
-def updated(known: Table, found: Table) -> Table:
+def updated(known: Expectations, found: Expectations) -> Expectations:
     """Put a run's results into a table, but for faults of the harness, which nobody expects."""
     results = {key: each for key, each in found.items() if each.status is not Status.INFRA}
     return {**known, **results}
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> Expectations:
     """Read a table.
 
     Raises:
@@ -117,7 +117,7 @@ def read_table(path: Path) -> Table:
         raise StoreError(msg) from error
 
 
-def write_table(path: Path, table: Table) -> None:
+def write_table(path: Path, table: Expectations) -> None:
     """Write a table, sorted.
 
     Raises:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dynamometer.results.values.cases import Value
 from dynamometer.results.values.coverage import Recompile
+from dynamometer.results.values.metrics import LATENCY, Metric
 
 STATIC = "static"
 """The arm that is compiled for the one size it is called with."""
@@ -35,6 +38,6 @@ class SizeSweep(Value, frozen=True, kw_only=True):
     specializations: tuple[Specialization, ...]
 
 
-def metric_at(index: int) -> str:
-    """Name the latencies at one of the sizes."""
-    return f"latency_at_size/{index}"
+def latency_at(index: int) -> Metric:
+    """Return the metric of latencies at one of the sizes."""
+    return replace(LATENCY, name=f"latency_at_size/{index}")

@@ -94,15 +94,25 @@ def test_a_failure_is_told_and_ends_its_case(study: Study, name: str) -> None:
     text = "\n".join([*study.lines(records), *study.closing_lines([records])])
     assert "killed after 3 s" in text
     for compatible in (False, True):
-        found = study.rows(records, compatible=compatible)
-        assert all(
-            row.keys() <= {*each.columns, *row.keys()} for each in found for row in each.rows
-        )
+        for each in study.rows(records, compatible=compatible):
+            (table,) = (
+                table for table in study.tables() if each.file.endswith(f"_{table.kind}.csv")
+            )
+            known = tuple(column.name for column in table.columns)
+            assert set(each.columns) <= set(known) if compatible else each.columns == known
     protocol = factories.plan().protocol
     many = [msgspec.structs.replace(records[0], replicate=each) for each in range(50)]
     assert study.stop_reason(many, protocol)
     assert study.comparable(records[0]).case == records[0].case
     assert isinstance(study.observed([records]), dict)
+
+
+def test_its_tables_are_documented(study: Study) -> None:
+    """Each table and column in a sentence, and no column twice."""
+    for table in study.tables():
+        names = [each.name for each in table.columns]
+        assert len(names) == len(set(names))
+        assert all(each.doc.endswith(".") for each in (table, *table.columns))
 
 
 def names_of_studies(tree: ast.AST, own: Collection[str] = ()) -> Sequence[str]:

@@ -9,9 +9,12 @@ import factories
 import msgspec
 import pytest
 
+from dynamometer.common import registry
 from dynamometer.common.command_line import cli
 from dynamometer.common.studies.speedup.study import STUDY
-from dynamometer.results.reports.arm_rows import DASHBOARD_COLUMNS
+from dynamometer.results.reports.arms.columns import PERFORMANCE
+from dynamometer.results.reports.columns import Rows
+from dynamometer.results.reports.columns_page import page
 from dynamometer.results.reports.console import Console
 from dynamometer.results.reports.csv_sink import CsvFiles
 from dynamometer.results.values.cases import BASELINE, NO_BACKEND
@@ -160,11 +163,26 @@ def test_csv(golden: Callable[[str, str], None], tmp_path: Path, *, compatible: 
 
 def test_dashboards_columns_are_theirs() -> None:
     """Names and order are those of PyTorch's `benchmarks/dynamo`, and ours come after."""
-    assert ",".join(DASHBOARD_COLUMNS) == (
+    assert ",".join(each.name for each in PERFORMANCE.theirs().columns) == (
         "dev,name,batch_size,speedup,abs_latency,compilation_latency,compression_ratio,"
         "eager_peak_mem,dynamo_peak_mem,calls_captured,unique_graphs,graph_breaks,"
         "unique_graph_breaks"
     )
+
+
+def test_the_page_of_columns(golden: Callable[[str, str], None]) -> None:
+    """`docs/columns.md` lists what is written, and nothing else."""
+    built_in = [
+        name for name in registry.targets("studies") if registry.is_built_in("studies", name)
+    ]
+    text = page((name, registry.study(name).tables()) for name in built_in)
+    golden("../../../docs/columns.md", text)
+
+
+def test_a_row_with_a_value_too_many_is_refused() -> None:
+    """No value vanishes for want of a column."""
+    with pytest.raises(ValueError, match="1 values for 2 columns"):
+        Rows("some.csv", ("one", "two"), ((1,),))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dynamometer.common import registry
 from dynamometer.common.command_line import cli
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.planning.plan import Selection, build_cases, select
-from dynamometer.common.studies.coverage.report import coverage_of
+from dynamometer.common.studies.coverage.summary import coverage_of
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import coverage
 from dynamometer.results.store import store

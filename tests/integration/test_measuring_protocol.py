@@ -108,7 +108,7 @@ def test_a_calibration_measures_every_pair_both_ways(tmp_path: Path) -> None:
     assert {(each.model, each.pair) for each in naive_tests([record])} == {
         ("behaves", pair) for pair in PAIRS
     }
-    turns = Counter(each.arm for each in record.measurements if each.metric == LATENCY_APART)
+    turns = Counter(each.arm for each in record.measurements if each.metric == LATENCY_APART.name)
     assert turns == Counter({arm: 2 for group in IN_TURNS for arm in group})
     blocks: set[int] = set()
     for pair in PAIRS:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dynamometer.results.reports.arm_rows import DASHBOARD_COLUMNS
+from dynamometer.results.reports.arms.columns import PERFORMANCE
 from dynamometer.results.store import store
 from dynamometer.results.values.metrics import COMPILE_PHASES
 from dynamometer.results.values.records import Status
@@ -69,7 +69,7 @@ def test_all_arms_are_measured(finished_run: tuple[Path, str]) -> None:
 def test_only_the_first_compilation_is_cold(finished_run: tuple[Path, str]) -> None:
     """Graph caches are empty at the first replicate and warm at the second, and it is said."""
     cold, warm = store.read_records(finished_run[0])
-    phases = set(COMPILE_PHASES.values())
+    phases = {each.name for each in COMPILE_PHASES.values()}
     for record, metric in ((cold, "compile_time"), (warm, "compile_time_warm")):
         found = {each.metric for each in record.measurements if "compile" in each.metric}
         assert found - phases == {metric}
@@ -97,7 +97,8 @@ def test_csv_has_the_dashboards_columns(finished_run: tuple[Path, str]) -> None:
     with path.open() as file:
         reader = csv.DictReader(file)
         (row,) = list(reader)
-        assert tuple(reader.fieldnames or ())[: len(DASHBOARD_COLUMNS)] == DASHBOARD_COLUMNS
+        theirs = [each.name for each in PERFORMANCE.theirs().columns]
+        assert (reader.fieldnames or [])[: len(theirs)] == theirs
     assert (row["dev"], row["name"], row["unique_graphs"]) == ("cpu", "resnet18", "1")
     assert float(row["speedup_low"]) < float(row["speedup"]) < float(row["speedup_high"])
     assert all(float(row[name]) > 0 for name in ("abs_latency", "compilation_latency"))

@@ -10,7 +10,7 @@ import msgspec
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.experiment import InOneProcess
 from dynamometer.results.values.metrics import BATCH_SIZE, LATENCY
-from dynamometer.results.values.records import PASSED, ArmResult, Measurement, Stage
+from dynamometer.results.values.records import PASSED, ArmResult, Stage
 
 if TYPE_CHECKING:
     from dynamometer.common.studies.experiment import Context
@@ -43,13 +43,12 @@ class BatchSizes(InOneProcess):
             samples = [watch.mean_s(step.call, 1)]
             while len(samples) < _FEWEST or (len(samples) <= _CALLS and sum(samples) < _ENOUGH_S):
                 samples.append(watch.mean_s(step.call, 1))
-        latencies = tuple(samples[1:])  # the first also touches memory for the first time
         return Findings(
             outcome=PASSED,
             arms=(ArmResult(arm=arm, outcome=PASSED),),
             measurements=(
-                Measurement(metric=BATCH_SIZE, unit="1", arm=arm, samples=(float(size),)),
-                Measurement(metric=LATENCY, unit="s", arm=arm, samples=latencies),
+                BATCH_SIZE.measured(arm, [float(size)]),
+                LATENCY.measured(arm, samples[1:]),  # the first also touches memory anew
             ),
             notes=loaded.notes,
             device_name=context.device.name,

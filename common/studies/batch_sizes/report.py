@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamometer.results.reports.csv_sink import file_name
-from dynamometer.results.reports.sinks import Rows
+from dynamometer.common.studies.batch_sizes.summary import BatchSizeSummary
+from dynamometer.results.reports.columns import Column, Table, theirs
 from dynamometer.results.reports.texts import name_columns
+from dynamometer.results.values.metrics import Better
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
-    from dynamometer.common.studies.batch_sizes.summary import BatchSizeSummary
+    from collections.abc import Callable
 
-COLUMNS = ("dev", "name", "batch_size")
-
-OUR_COLUMNS = (
-    "samples_per_s",
-    "fastest_batch_size",
-    "fastest_samples_per_s",
-    "end",
-    "reason",
-    "scale",
-)
+    from dynamometer.common.studies.batch_sizes.summary import Throughput
+    from dynamometer.results.reports.columns import Rows
 
 
 def search_line(search: BatchSizeSummary) -> str:
@@ -38,23 +31,49 @@ def search_line(search: BatchSizeSummary) -> str:
     )
 
 
+def _of_largest(value: Callable[[Throughput], object]) -> Callable[[BatchSizeSummary], object]:
+    return lambda search: value(search.largest) if search.largest else None
+
+
+def _of_fastest(value: Callable[[Throughput], object]) -> Callable[[BatchSizeSummary], object]:
+    return lambda search: value(search.fastest) if search.fastest else None
+
+
+BATCH_SIZES = Table[BatchSizeSummary](
+    "batch_sizes",
+    "A row for each model.",
+    (
+        *theirs(
+            Column[BatchSizeSummary]("dev", "Device.", lambda search: search.case.device),
+            Column("name", "Model.", lambda search: search.case.model),
+            Column(
+                "batch_size", "The largest batch that ran.",
+                _of_largest(lambda batch: batch.batch_size), better=Better.HIGHER,
+            ),
+        ),
+        Column(
+            "samples_per_s", "Throughput at that size.",
+            _of_largest(lambda batch: batch.samples_per_s), "1/s", Better.HIGHER,
+        ),
+        Column(
+            "fastest_batch_size", "The batch size with the most throughput.",
+            _of_fastest(lambda batch: batch.batch_size),
+        ),
+        Column(
+            "fastest_samples_per_s", "Throughput at that size.",
+            _of_fastest(lambda batch: batch.samples_per_s), "1/s", Better.HIGHER,
+        ),
+        Column(
+            "end", "What the next size came to; `limit` where the search goes no further.",
+            lambda search: "limit" if search.end.status is Status.PASS else search.end.status,
+        ),
+        Column("reason", "Why.", lambda search: search.end.reason),
+        Column("scale", "How far the model was shrunk.", lambda search: search.case.scale),
+    ),
+)  # fmt: skip
+
+
 def rows(search: BatchSizeSummary, *, compatible: bool) -> Rows:
     """Return the row of one search."""
-    columns = COLUMNS if compatible else COLUMNS + OUR_COLUMNS
-    name = file_name(search.case, search.case.arms[0], "batch_sizes")
-    return Rows(name, columns, (_row(search),))
-
-
-def _row(search: BatchSizeSummary) -> dict[str, object]:
-    largest, fastest = search.largest, search.fastest
-    return {
-        "dev": search.case.device,
-        "name": search.case.model,
-        "batch_size": largest.batch_size if largest else None,
-        "samples_per_s": largest.samples_per_s if largest else None,
-        "fastest_batch_size": fastest.batch_size if fastest else None,
-        "fastest_samples_per_s": fastest.samples_per_s if fastest else None,
-        "end": "limit" if search.end.status is Status.PASS else search.end.status,
-        "reason": search.end.reason,
-        "scale": search.case.scale,
-    }
+    table = BATCH_SIZES.theirs() if compatible else BATCH_SIZES
+    return table.rows(search.case, search.case.arms[0], [search])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamometer.common.interfaces.option import MEASURING_OPTIONS, Exclusion, option
 from dynamometer.common.studies.study import StudyOfCases
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.studies.study import Options
-    from dynamometer.results.reports.sinks import Rows
+    from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.values.cases import Case, Protocol
     from dynamometer.results.values.records import Record
 
@@ -68,6 +68,12 @@ class BatchSizes(StudyOfCases):
         if is_over(records):
             return StopReason.FOUND
         return StopReason.REPLICATES if len(records) >= protocol.most_replicates else None
+
+    def tables(self) -> list[Table[Any]]:
+        """Return those of its rows."""
+        from dynamometer.common.studies.batch_sizes import report
+
+        return [report.BATCH_SIZES]
 
     def lines(self, records: Sequence[Record]) -> list[str]:
         """Render the largest batch, the fastest, and what ended the search."""

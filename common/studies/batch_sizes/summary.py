@@ -92,12 +92,12 @@ def _own_end(last: Record) -> Outcome:
 
 
 def _throughput(record: Record) -> Throughput:
-    (size,) = _samples(record)[metrics.BATCH_SIZE]
+    (size,) = _samples(record)[metrics.BATCH_SIZE.name]
     return Throughput(int(size), size / _step_s(record))
 
 
 def _step_s(record: Record) -> float:
-    return statistics.median(_samples(record)[metrics.LATENCY])
+    return statistics.median(_samples(record)[metrics.LATENCY.name])
 
 
 def _samples(record: Record) -> dict[str, tuple[float, ...]]:

@@ -71,7 +71,7 @@ def naive_metric(pair: tuple[str, str]) -> str:
 
 def without_turns(record: Record) -> Record:
     """Leave out what arms took in turns, which a run of identical arms would not have."""
-    kept = tuple(each for each in record.measurements if each.metric != LATENCY_APART)
+    kept = tuple(each for each in record.measurements if each.metric != LATENCY_APART.name)
     return msgspec.structs.replace(record, measurements=kept, disturbed_turns=False)
 
 

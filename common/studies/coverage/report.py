@@ -8,96 +8,21 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
 from tabulate import tabulate
 
 from dynamometer.results.reports import controls_report
-from dynamometer.results.reports.csv_sink import file_name
-from dynamometer.results.reports.sinks import Rows
 from dynamometer.results.reports.texts import in_source, name_columns, place
 from dynamometer.results.values.cases import Mode
-from dynamometer.results.values.coverage import Coverage, GraphBreak
+from dynamometer.results.values.coverage import GraphBreak
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from dynamometer.results.values.cases import Case
-    from dynamometer.results.values.coverage import SkippedFrame
-    from dynamometer.results.values.records import Outcome, Record
-
-COLUMNS = (
-    "dev",
-    "name",
-    "batch_size",
-    "graphs",
-    "graph_calls",
-    "captured_ops",
-    "total_ops",
-    "pct_ops",
-    "pct_time",
-)
-"""Names and order of `benchmarks/dynamo --coverage` in PyTorch; shares from 0 to 1."""
-
-OUR_COLUMNS = (
-    "frames_ok",
-    "frames",
-    "frames_again",
-    "full_graph",
-    "largest_graph",
-    "breaks",
-    "unique_breaks",
-    "guards",
-    "guards_s",
-    "recompiles",
-    "recompile_limit_hits",
-    "skipped_frames",
-    "unexplained_ops",
-    "status",
-    "stage",
-    "reason",
-    "scale",
-)
-
-LOSS_COLUMNS = (
-    "dev",
-    "name",
-    "batch_size",
-    "kind",
-    "file",
-    "line",
-    "function",
-    "code",
-    "stopped_file",
-    "stopped_line",
-    "times",
-    "lost_ops",
-    "lost_s",
-    "reason",
-    "hint",
-)
-"""One row for each graph break, each function that was left as it is, and each recompile.
-
-A function is at its first line; where Dynamo could not follow it is `stopped_file` and
-`stopped_line`.
-"""
+    from dynamometer.common.studies.coverage.summary import CoverageSummary
+    from dynamometer.results.values.coverage import Coverage, SkippedFrame
 
 _SHOWN = 10
-
-
-@dataclass(frozen=True)
-class CoverageSummary:
-    """One model.
-
-    Attributes:
-        case: what was run.
-        outcome: how that ended.
-        coverage: what was counted; `None` unless it passed.
-    """
-
-    case: Case
-    outcome: Outcome
-    coverage: Coverage | None
 
 
 @dataclass(frozen=True)
@@ -117,85 +42,6 @@ class Reason:
     times: int
     lost_ops: int
     lost_s: float | None
-
-
-def coverage_of(record: Record) -> Coverage | None:
-    """Return what was counted; `None` where it did not come to that."""
-    return msgspec.json.decode(record.found, type=Coverage | None)
-
-
-def summarize(records: Sequence[Record]) -> CoverageSummary:
-    """Summarize the one replicate of a case."""
-    last = records[-1]
-    return CoverageSummary(last.case, last.outcome, coverage_of(last))
-
-
-def row(found: CoverageSummary) -> dict[str, object]:
-    """Give the values of all columns; `None` for what is not known."""
-    case, seen = found.case, found.coverage
-    known: dict[str, object] = {}
-    if seen is not None:
-        known = {
-            "graphs": len(seen.graphs),
-            "graph_calls": seen.graph_calls,
-            "captured_ops": seen.captured_ops,
-            "total_ops": seen.total_ops,
-            "pct_ops": seen.share_of_ops,
-            "pct_time": seen.share_of_time,
-            "frames_ok": seen.frames_ok,
-            "frames": seen.frames,
-            "frames_again": seen.frames_again,
-            "full_graph": seen.is_full_graph,
-            "largest_graph": seen.largest_graph,
-            "breaks": sum(each.times for each in seen.breaks),
-            "unique_breaks": len(seen.breaks),
-            "guards": seen.guards,
-            "guards_s": seen.guards_s,
-            "recompiles": len(seen.recompiles),
-            "recompile_limit_hits": seen.recompile_limit_hits,
-            "skipped_frames": len(seen.skipped),
-            "unexplained_ops": seen.unexplained_ops,
-        }
-    return {
-        **dict.fromkeys(COLUMNS + OUR_COLUMNS),
-        "dev": case.device,
-        "name": case.label,
-        "batch_size": case.batch_size,
-        **known,
-        "status": found.outcome.status,
-        "stage": found.outcome.stage,
-        "reason": found.outcome.reason,
-        "scale": case.scale,
-    }
-
-
-def loss_rows(found: CoverageSummary) -> list[dict[str, object]]:
-    """Give the values of `LOSS_COLUMNS` for everything that cost a model something."""
-    seen, case = found.coverage, found.case
-    if seen is None:
-        return []
-    model = {"dev": case.device, "name": case.label, "batch_size": case.batch_size}
-    return [
-        {**dict.fromkeys(LOSS_COLUMNS), **model, **each, "function": in_source(each["function"])}
-        for each in (
-            *({"kind": "break", **msgspec.structs.asdict(each)} for each in seen.breaks),
-            *({"kind": "left alone", **msgspec.structs.asdict(each)} for each in seen.skipped),
-            *(
-                {"kind": "recompile", **msgspec.structs.asdict(each), "reason": each.guard}
-                for each in seen.recompiles
-            ),
-        )
-    ]
-
-
-def rows(found: CoverageSummary, *, compatible: bool) -> list[Rows]:
-    """Return the row of one model, and one for each thing that is lost of it."""
-    columns = COLUMNS if compatible else COLUMNS + OUR_COLUMNS
-    model = Rows(file_name(found.case, "dynamo", "coverage"), columns, (row(found),))
-    if compatible:
-        return [model]
-    name = file_name(found.case, "dynamo", "coverage_losses")
-    return [model, *(Rows(name, LOSS_COLUMNS, (each,)) for each in loss_rows(found))]
 
 
 def line(found: CoverageSummary) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamometer.common.interfaces.option import (
     CONTROL_OPTIONS,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.studies.study import Options
-    from dynamometer.results.reports.sinks import Rows
+    from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.values.cases import Protocol
     from dynamometer.results.values.records import Record
 
@@ -55,23 +55,29 @@ class Coverage(StudyOfCases):
         """Stop at the number of replicates, whatever became of them."""
         return StopReason.REPLICATES if len(records) >= protocol.replicates else None
 
+    def tables(self) -> list[Table[Any]]:
+        """Return those of its rows."""
+        from dynamometer.common.studies.coverage import rows
+
+        return [rows.COVERAGE, rows.LOSSES]
+
     def lines(self, records: Sequence[Record]) -> list[str]:
         """Render graphs, and the shares of operators and time inside them."""
-        from dynamometer.common.studies.coverage import report
+        from dynamometer.common.studies.coverage import report, summary
 
-        return [report.line(report.summarize(records))]
+        return [report.line(summary.summarize(records))]
 
     def closing_lines(self, cases: Sequence[Sequence[Record]]) -> list[str]:
         """Render means, reasons, what to fix first, and what controls changed."""
-        from dynamometer.common.studies.coverage import report
+        from dynamometer.common.studies.coverage import report, summary
 
-        return report.closing_lines([report.summarize(records) for records in cases])
+        return report.closing_lines([summary.summarize(records) for records in cases])
 
     def rows(self, records: Sequence[Record], *, compatible: bool) -> list[Rows]:
         """Return a row for the model, and one for each thing that is lost."""
-        from dynamometer.common.studies.coverage import report
+        from dynamometer.common.studies.coverage import rows, summary
 
-        return report.rows(report.summarize(records), compatible=compatible)
+        return rows.rows(summary.summarize(records), compatible=compatible)
 
 
 STUDY = Coverage()

@@ -8,31 +8,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.results.reports.csv_sink import file_name
+from dynamometer.results.reports.columns import Column, Table, ending, identity, scaled
 from dynamometer.results.reports.guard_words import failed_in_words
-from dynamometer.results.reports.sinks import Rows
 from dynamometer.results.reports.texts import in_source, name_columns, place, speedup_text
 from dynamometer.results.statistics.interference import LONGEST_DISTURBANCE
 from dynamometer.results.statistics.replicates import disturbed_share_of, spread_of, undisturbed
 from dynamometer.results.statistics.statistics import log_speedup, speedup
 from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.metrics import LATENCY, Better
 from dynamometer.results.values.records import Status
-from dynamometer.results.values.sizes import STATIC, SizeSweep, metric_at
+from dynamometer.results.values.sizes import STATIC, SizeSweep, latency_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from dynamometer.results.reports.columns import Rows
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Measurement, Outcome, Ratio, Record, Spread
     from dynamometer.results.values.sizes import Specialization
-
-COLUMNS = (
-    "dev", "name", "batch_size", "size", "eager_latency", "abs_latency", "static_latency",
-    "speedup", "speedup_low", "speedup_high", "over_static", "over_static_low", "over_static_high",
-    "replicates", "disturbed", "fallbacks", "recompiles", "symbolic_guards", "specializations",
-    "shapes", "status", "stage", "reason", "scale",
-)  # fmt: skip
-"""One row for each size; latency in ms."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +107,7 @@ def _one_size(records: Sequence[Record], index: int, label: str, arm: str) -> On
         {
             each.arm: undisturbed(each, frozenset(record.disturbed_blocks))
             for each in record.measurements
-            if each.metric == metric_at(index)
+            if each.metric == latency_at(index).name
         }
         for record in records
     ]
@@ -129,7 +122,8 @@ def _one_size(records: Sequence[Record], index: int, label: str, arm: str) -> On
         over_eager=_ratio(replicates, BASELINE, arm, spread_of(records)),
         over_static=_ratio(replicates, STATIC, arm, spread_of(records)) if alone else None,
         disturbed=any(
-            disturbed_share_of(record, metric_at(index)) > LONGEST_DISTURBANCE for record in records
+            disturbed_share_of(record, latency_at(index).name) > LONGEST_DISTURBANCE
+            for record in records
         ),
     )
 
@@ -144,44 +138,93 @@ def _ratio(
     return speedup([log_speedup(found[base], found[arm]) for found in replicates], spread)
 
 
+@dataclass(frozen=True)
+class _Row:
+    """What a row is made of: a size, or none where the model failed."""
+
+    sweep: SweepSummary
+    size: OneSize | None
+
+
+def _of_sweep(value: Callable[[SizeSweep], object]) -> Callable[[_Row], object]:
+    return lambda row: value(row.sweep.sweep) if row.sweep.sweep else None
+
+
+def _of_size(value: Callable[[OneSize], object]) -> Callable[[_Row], object]:
+    return lambda row: value(row.size) if row.size else None
+
+
+def _latency(name: str, doc: str, value: Callable[[OneSize], float | None]) -> Column[_Row]:
+    of_size = _of_size(lambda size: scaled(value(size), LATENCY.factor))
+    return Column(name, doc, of_size, "ms", Better.LOWER)
+
+
+def _speedup(
+    name: str, doc: str, value: Callable[[OneSize], Ratio | None]
+) -> tuple[Column[_Row], ...]:
+    def of(end: Callable[[Ratio], float]) -> Callable[[_Row], object]:
+        return _of_size(lambda size: None if (found := value(size)) is None else end(found))
+
+    return (
+        Column(name, doc, of(lambda each: each.value), "x", Better.HIGHER),
+        Column(f"{name}_low", "Lower end of its 95 % interval.", of(lambda each: each.low), "x"),
+        Column(f"{name}_high", "Upper end.", of(lambda each: each.high), "x"),
+    )
+
+
+SIZES = Table[_Row](
+    "sizes",
+    "A row for each size of a model's inputs; one without figures for a model that failed.",
+    (
+        *identity(lambda row: row.sweep.case),
+        Column("size", "What the size is called.", _of_size(lambda size: size.size)),
+        _latency("eager_latency", "Latency of eager.", lambda size: size.eager_s),
+        _latency("abs_latency", "Latency compiled for all sizes.", lambda size: size.compiled_s),
+        _latency("static_latency", "Compiled for this size alone.", lambda size: size.static_s),
+        *_speedup(
+            "speedup", "Latency of eager over that compiled for all sizes.",
+            lambda size: size.over_eager,
+        ),
+        *_speedup(
+            "over_static", "Latency compiled for this size alone over that compiled for all.",
+            lambda size: size.over_static,
+        ),
+        Column(
+            "replicates", "Worker processes it is from.",
+            _of_size(lambda size: size.over_eager.n),
+        ),
+        Column(
+            "disturbed", "Whether something else kept the machine busy for most of the time.",
+            _of_size(lambda size: size.disturbed),
+        ),
+        Column(
+            "fallbacks", "Graphs the backend failed on, which ran in eager.",
+            lambda row: row.sweep.fallbacks if row.sweep.sweep else None,
+        ),
+        Column("recompiles", "Recompiles.", _of_sweep(lambda seen: len(seen.recompiles))),
+        Column(
+            "symbolic_guards", "Guards on sizes that may vary.",
+            _of_sweep(lambda seen: len(seen.guards)),
+        ),
+        Column(
+            "specializations", "Sizes that were to vary, and that the code makes a number.",
+            _of_sweep(lambda seen: len(seen.specializations)),
+        ),
+        Column(
+            "shapes", "Whether it was compiled for static shapes or dynamic ones.",
+            lambda row: row.sweep.case.shapes,
+        ),
+        *ending(lambda row: row.sweep.outcome),
+        Column("scale", "How far the model was shrunk.", lambda row: row.sweep.case.scale),
+    ),
+)  # fmt: skip
+
+
 def rows(found: SweepSummary) -> Rows:
     """Return a row for each size; one without any values if it failed."""
-    case, seen = found.case, found.sweep
-    known: dict[str, object] = {
-        **dict.fromkeys(COLUMNS),
-        "dev": case.device,
-        "name": case.label,
-        "batch_size": case.batch_size,
-        "fallbacks": found.fallbacks if seen else None,
-        "recompiles": len(seen.recompiles) if seen else None,
-        "symbolic_guards": len(seen.guards) if seen else None,
-        "specializations": len(seen.specializations) if seen else None,
-        "shapes": case.shapes,
-        "status": found.outcome.status,
-        "stage": found.outcome.stage,
-        "reason": found.outcome.reason,
-        "scale": case.scale,
-    }
-    sizes = tuple({**known, **_row(each)} for each in found.sizes)
-    return Rows(file_name(case, case.arms[-1], "sizes"), COLUMNS, sizes or (known,))
-
-
-def _row(found: OneSize) -> dict[str, object]:
-    over_static = found.over_static
-    return {
-        "size": found.size,
-        "eager_latency": 1e3 * found.eager_s,
-        "abs_latency": 1e3 * found.compiled_s,
-        "static_latency": None if found.static_s is None else 1e3 * found.static_s,
-        "speedup": found.over_eager.value,
-        "speedup_low": found.over_eager.low,
-        "speedup_high": found.over_eager.high,
-        "over_static": over_static.value if over_static else None,
-        "over_static_low": over_static.low if over_static else None,
-        "over_static_high": over_static.high if over_static else None,
-        "replicates": found.over_eager.n,
-        "disturbed": found.disturbed,
-    }
+    case = found.case
+    sizes = [_Row(found, each) for each in found.sizes] or [_Row(found, None)]
+    return SIZES.rows(case, case.arms[-1], sizes)
 
 
 def lines(found: SweepSummary) -> list[str]:

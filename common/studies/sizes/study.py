@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import CONTROL_OPTIONS, Exclusion, option
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.studies.study import Options
-    from dynamometer.results.reports.sinks import Rows
+    from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.values.cases import Protocol
     from dynamometer.results.values.records import Ratio, Record, StopReason
 
@@ -55,6 +55,12 @@ class Sizes(StudyOfCases):
     def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
         """Stop when the speedup at every size is known well enough."""
         return end_of_measuring(records, protocol, _speedups(records))
+
+    def tables(self) -> list[Table[Any]]:
+        """Return those of its rows."""
+        from dynamometer.common.studies.sizes import report
+
+        return [report.SIZES]
 
     def lines(self, records: Sequence[Record]) -> list[str]:
         """Render what varies, each size, and what was made a number where."""

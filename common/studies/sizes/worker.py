@@ -26,7 +26,7 @@ from dynamometer.common.studies.arms_beside_eager import load
 from dynamometer.dynamo.capture import capture, sizes
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, Absence, ArmResult, Outcome, Stage, packed
-from dynamometer.results.values.sizes import STATIC, metric_at
+from dynamometer.results.values.sizes import STATIC, latency_at
 
 if TYPE_CHECKING:
     import random
@@ -76,7 +76,7 @@ def sweep(context: Context) -> Findings:
             continue
         before = len(timed.visits)
         timed = timed.then(blocks)
-        found += latencies(metric_at(index), timed.visits[before:])
+        found += latencies(latency_at(index), timed.visits[before:])
     del padding
     return Findings(
         outcome=PASSED,
@@ -98,7 +98,7 @@ def _observe(own: LoadedModel, names: tuple[str, ...]) -> SizeSweep:
 
 
 def _absence(index: int, arm: str, reason: str | None) -> Absence:
-    return Absence(metric=metric_at(index), arm=arm, reason=reason or "it failed")
+    return Absence(metric=latency_at(index).name, arm=arm, reason=reason or "it failed")
 
 
 def _static(context: Context, loaded: LoadedModel, index: int, arm: str) -> Callable[[], object]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.records import ArmResult, Measurement, Outcome
 
-_COMPILE_TIMES = frozenset({COMPILE_TIME, COMPILE_TIME_WARM})
+_COMPILE_TIMES = frozenset({COMPILE_TIME.name, COMPILE_TIME_WARM.name})
 
 
 def absences(
@@ -23,9 +23,9 @@ def absences(
     absent = []
     for result in results:
         found = {each.metric for each in measurements if each.arm == result.arm}
-        missing = [] if LATENCY in found else [LATENCY]
+        missing = [] if LATENCY.name in found else [LATENCY.name]
         if result.arm != BASELINE and not found & _COMPILE_TIMES:
-            missing.append(COMPILE_TIME)
+            missing.append(COMPILE_TIME.name)
         absent += [
             Absence(metric=each, arm=result.arm, reason=_why_missing(each, result.outcome))
             for each in missing
@@ -36,6 +36,6 @@ def absences(
 def _why_missing(metric: str, outcome: Outcome) -> str:
     if outcome.status is not Status.PASS:
         return outcome.reason or str(outcome.status)
-    if metric == COMPILE_TIME:
+    if metric == COMPILE_TIME.name:
         return "its graphs were in the caches, which another arm had filled"
     return "there was no other arm to compare it with"

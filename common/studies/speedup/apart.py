@@ -43,7 +43,7 @@ class Apart:
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave the case as it is: only this turn of the arm is missing."""
-        return only_missing(LATENCY_APART, findings, arms)
+        return only_missing(LATENCY_APART.name, findings, arms)
 
     def measure(self, context: Context) -> Findings:
         """Load, compile, settle, and time one arm."""

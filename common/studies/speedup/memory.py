@@ -9,7 +9,7 @@ from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.experiment import Process, only_missing
 from dynamometer.results.values.cases import Allocator
 from dynamometer.results.values.metrics import CALLS_MEMORY, LOADED_MEMORY, RESIDUE_MEMORY
-from dynamometer.results.values.records import PASSED, Measurement, Stage
+from dynamometer.results.values.records import PASSED, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dynamometer.common.checking.steps import Step
     from dynamometer.common.studies.experiment import Context
     from dynamometer.results.values.cases import Case, RunPlan
+    from dynamometer.results.values.metrics import Metric
+    from dynamometer.results.values.records import Measurement
 
 _FIRST_CALLS, _CALLS = 3, 3
 
@@ -49,7 +51,7 @@ class Memory:
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave the case as it is: only the memory of these arms is missing."""
-        return only_missing(CALLS_MEMORY, findings, arms)
+        return only_missing(CALLS_MEMORY.name, findings, arms)
 
     def measure(self, context: Context) -> Findings:
         """Load, compile, see what that leaves behind, then read the peak of some calls."""
@@ -106,7 +108,6 @@ def _call_bytes(context: Context, step: Step) -> int:
     return context.device.peak_bytes() - settled_bytes
 
 
-def _bytes(metric: str, arm: str, *counts: int) -> Measurement:
+def _bytes(metric: Metric, arm: str, *counts: int) -> Measurement:
     """Make a measurement; pages that were given back meanwhile make none of it negative."""
-    samples = tuple(float(max(0, count)) for count in counts)
-    return Measurement(metric=metric, unit="B", arm=arm, samples=samples)
+    return metric.measured(arm, [float(max(0, count)) for count in counts])

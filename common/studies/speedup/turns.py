@@ -23,7 +23,10 @@ TURNS = 2
 def latencies_of(found: Sequence[Findings]) -> dict[str, Measurement]:
     """Return what was timed of each arm in blocks."""
     return {
-        each.arm: each for part in found for each in part.measurements if each.metric == LATENCY
+        each.arm: each
+        for part in found
+        for each in part.measurements
+        if each.metric == LATENCY.name
     }
 
 

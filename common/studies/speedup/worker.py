@@ -9,7 +9,7 @@ import msgspec
 
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.measuring import arms
-from dynamometer.common.measuring.measurements import kernel_work, latencies
+from dynamometer.common.measuring.measurements import counted, latencies
 from dynamometer.common.measuring.timing import measure_blocks, settle
 from dynamometer.common.measuring.visiting import Bench, machine, pad_heap
 from dynamometer.common.orders import drawn_from
@@ -50,7 +50,7 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
         *bench.compile_times(),
         *latencies(LATENCY_ALONE, bench.alone),
         *latencies(LATENCY, blocks.visits),
-        *kernel_work(blocks.visits),
+        *counted(blocks.visits),
     )
     results = _unsettle(bench.results) if bench.compiled_late else bench.results
     findings = findings_of(context, loaded, results, order)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -16,11 +16,17 @@ from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.interfaces.option import Exclusion, option
 from dynamometer.common.studies.experiment import InOneProcess
 from dynamometer.common.studies.study import StudyOfCases
-from dynamometer.results.reports.csv_sink import file_name
-from dynamometer.results.reports.sinks import Rows
+from dynamometer.results.reports.columns import Column, Rows, Table
 from dynamometer.results.reports.texts import name_columns
 from dynamometer.results.values.cases import Mode, Value
-from dynamometer.results.values.records import PASSED, ArmResult, Stage, StopReason, packed
+from dynamometer.results.values.records import (
+    PASSED,
+    ArmResult,
+    Record,
+    Stage,
+    StopReason,
+    packed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,9 +35,6 @@ if TYPE_CHECKING:
     from dynamometer.common.studies.experiment import Context
     from dynamometer.common.studies.study import Options
     from dynamometer.results.values.cases import Protocol, RunPlan
-    from dynamometer.results.values.records import Record
-
-COLUMNS = ("dev", "name", "dtype", "bytes", "status", "reason")
 
 
 class Bytes(Value, frozen=True, kw_only=True):
@@ -56,6 +59,23 @@ class CountBytes(InOneProcess):
             arms=(ArmResult(arm=arm, outcome=PASSED),),
             found=packed(Bytes(by_dtype=dict(found))),
         )
+
+
+Row = tuple[Record, str | None, int | None]
+"""The last record of a model, a dtype, and the bytes of that."""
+
+BYTES = Table[Row](
+    "bytes",
+    "A row for each dtype of a model.",
+    (
+        Column[Row]("dev", "Device.", lambda row: row[0].case.device),
+        Column("name", "Model.", lambda row: row[0].case.model),
+        Column("dtype", "Of parameters and buffers.", lambda row: row[1]),
+        Column("bytes", "How many they take.", lambda row: row[2], "B"),
+        Column("status", "How it ended.", lambda row: row[0].outcome.status),
+        Column("reason", "Why.", lambda row: row[0].outcome.reason),
+    ),
+)
 
 
 class ParameterBytes(StudyOfCases):
@@ -91,6 +111,10 @@ class ParameterBytes(StudyOfCases):
         """Stop when two agree."""
         return StopReason.FOUND if len(records) >= protocol.replicates else None
 
+    def tables(self) -> list[Table[Any]]:
+        """Return the one it has."""
+        return [BYTES]
+
     def lines(self, records: Sequence[Record]) -> list[str]:
         """Say it in a line."""
         found = _bytes_of(records)
@@ -105,12 +129,9 @@ class ParameterBytes(StudyOfCases):
     def rows(self, records: Sequence[Record], *, compatible: bool) -> list[Rows]:
         """Return a row for each dtype."""
         del compatible
-        case, outcome = records[0].case, records[-1].outcome
-        known = {"dev": case.device, "name": case.model, "status": outcome.status,
-                 "reason": outcome.reason}  # fmt: skip
         found = _bytes_of(records) or {None: None}
-        rows = tuple({**known, "dtype": key, "bytes": n} for key, n in found.items())
-        return [Rows(file_name(case, "weights", "bytes"), COLUMNS, rows)]
+        rows = [(records[-1], dtype, count) for dtype, count in found.items()]
+        return [BYTES.rows(records[0].case, "weights", rows)]
 
 
 def _bytes_of(records: Sequence[Record]) -> dict[str, int]:

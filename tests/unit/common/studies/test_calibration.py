@@ -21,7 +21,7 @@ from dynamometer.results.statistics import replicates, summary
 from dynamometer.results.statistics.spreads import scatters
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE, Protocol, StartMethod
-from dynamometer.results.values.metrics import KERNEL_TIME, LATENCY, LATENCY_APART
+from dynamometer.results.values.metrics import LATENCY, LATENCY_APART, SYSTEM_TIME
 from dynamometer.results.values.records import ASSUMED_SPREAD, Measurement, Ratio, Record, Spread
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def test_arms_that_shared_no_block_teach_nothing() -> None:
             replicate=each,
             measurements=tuple(
                 factories.measurement(metric, arm, samples, blocks)
-                for metric in (LATENCY, KERNEL_TIME)
+                for metric in (LATENCY.name, SYSTEM_TIME.name)
                 for arm, samples, blocks in (
                     (BASELINE, (1.0, 1.0), (0, 1)),
                     ("inductor", (0.5 + 0.01 * rng.random(),) * 2, (0, 1)),
@@ -340,7 +340,7 @@ def in_turns(records: list[Record], spread: float) -> list[Record]:
                 *record.measurements,
                 *(
                     factories.measurement(
-                        LATENCY_APART,
+                        LATENCY_APART.name,
                         arm,
                         (0.01 * SLOWDOWNS.get(arm, 1.0) * math.exp(rng.gauss(0.0, spread)),),
                         (turn,),

@@ -23,7 +23,7 @@ from dynamometer.results.values.records import (
     CaptureStats,
     packed,
 )
-from dynamometer.results.values.sizes import STATIC, SizeSweep, metric_at
+from dynamometer.results.values.sizes import STATIC, SizeSweep, latency_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,7 +124,7 @@ def sweep_records(replicates: int = 3) -> list[Record]:
     latencies = {BASELINE: 0.010, "inductor": 0.005, STATIC: 0.004}
     measurements = tuple(
         factories.measurement(
-            metric_at(index), arm, (seconds,) * 8, tuple(range(8 * index, 8 * index + 8))
+            latency_at(index).name, arm, (seconds,) * 8, tuple(range(8 * index, 8 * index + 8))
         )
         for index in range(2)
         for arm, seconds in latencies.items()
@@ -150,7 +150,7 @@ def test_each_size_has_its_own_ratios() -> None:
         assert each.over_static is not None
         assert each.over_static.value == pytest.approx(0.8)
         assert (each.eager_s, each.compiled_s, each.static_s) == (0.010, 0.005, 0.004)
-    assert len(sizes_report.rows(found).rows) == 2
+    assert len(sizes_report.rows(found).by_column()) == 2
     assert "2.000x" in sizes_report.lines(found)[1]
 
 
@@ -163,7 +163,7 @@ def test_a_size_something_else_disturbed_is_marked() -> None:
             disturbed_blocks=(0, 1, 2, 8, 9, 10, 11, 12),
             measurements=tuple(
                 msgspec.structs.replace(each, samples=tuple(slow))
-                if each.arm == BASELINE and each.metric == metric_at(0)
+                if each.arm == BASELINE and each.metric == latency_at(0).name
                 else each
                 for each in record.measurements
             ),
@@ -173,7 +173,7 @@ def test_a_size_something_else_disturbed_is_marked() -> None:
     found = sizes_report.summarize_sweep(records)
     assert [each.disturbed for each in found.sizes] == [False, True]
     assert [each.over_eager.value for each in found.sizes] == [pytest.approx(2.0)] * 2
-    assert [row["disturbed"] for row in sizes_report.rows(found).rows] == [False, True]
+    assert [row["disturbed"] for row in sizes_report.rows(found).by_column()] == [False, True]
     first, calm, busy = sizes_report.lines(found)
     assert first.endswith("DISTURBED: something else kept the machine busy")
     assert busy.endswith(" DISTURBED")
@@ -184,17 +184,17 @@ def test_a_size_without_a_static_arm_says_why() -> None:
     """And keeps its speedup; graphs in eager are counted."""
     capture = CaptureStats(frames=1, frames_ok=1, graphs=3, ops=4, fallbacks=2)
     arms = (ArmResult(arm="inductor", outcome=PASSED, capture=capture),)
-    kept = lambda each: (each.arm, each.metric) != (STATIC, metric_at(0))  # noqa: E731  short
+    kept = lambda each: (each.arm, each.metric) != (STATIC, latency_at(0).name)  # noqa: E731  short
     records = [
         msgspec.structs.replace(
             each, arms=arms, measurements=tuple(filter(kept, each.measurements)),
-            absent=(Absence(metric=metric_at(0), arm=STATIC, reason="no eights"),),
+            absent=(Absence(metric=latency_at(0).name, arm=STATIC, reason="no eights"),),
         )
         for each in sweep_records()
     ]  # fmt: skip
     found = sizes_report.summarize_sweep(records)
     assert [each.over_static is None for each in found.sizes] == [True, False]
-    assert [row["fallbacks"] for row in sizes_report.rows(found).rows] == [2, 2]
+    assert [row["fallbacks"] for row in sizes_report.rows(found).by_column()] == [2, 2]
     text = "\n".join(sizes_report.lines(found))
     assert "2 graphs in eager" in text
     assert "not timed: no eights" in text
@@ -206,7 +206,7 @@ def test_a_sweep_that_failed_is_one_row() -> None:
     outcome = factories.failure(factories.Status.FAIL, factories.Stage.COMPILE, "no")
     failed = msgspec.structs.replace(record, found=NOTHING, measurements=(), outcome=outcome)
     found = sizes_report.summarize_sweep([failed])
-    (row,) = sizes_report.rows(found).rows
+    (row,) = sizes_report.rows(found).by_column()
     assert (row["status"], row["reason"], row["speedup"]) == ("fail", "no", None)
     assert "FAIL (compile) no" in sizes_report.lines(found)[0]
 
@@ -356,6 +356,6 @@ def test_a_sweep_that_failed_once_has_no_speedup() -> None:
     first, second = sweep_records(2)
     wrong = factories.failure(factories.Status.FAIL_ACCURACY, factories.Stage.COMPARE, "error 0.5")
     found = sizes_report.summarize_sweep([first, msgspec.structs.replace(second, outcome=wrong)])
-    (row,) = sizes_report.rows(found).rows
+    (row,) = sizes_report.rows(found).by_column()
     assert (row["status"], row["speedup"], row["abs_latency"]) == ("fail_accuracy", None, None)
     assert sizes_report.lines(found)[0].endswith("FAIL_ACCURACY (compare) error 0.5")

@@ -10,7 +10,7 @@ from dynamometer.common import registry
 from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.values.cases import BASELINE, Protocol
 from dynamometer.results.values.records import Record, Spread, Status, StopReason, packed
-from dynamometer.results.values.sizes import SizeSweep, metric_at
+from dynamometer.results.values.sizes import SizeSweep, latency_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,7 +153,7 @@ def test_sizes_are_known_as_well_as_was_asked(spread: Spread, wanted: StopReason
         factories.record(
             replicate=each, experiments=("sizes",), found=packed(sweep), spread=spread,
             measurements=tuple(
-                factories.measurement(metric_at(size), arm, (0.010,) * 4, (0, 1, 2, 3))
+                factories.measurement(latency_at(size).name, arm, (0.010,) * 4, (0, 1, 2, 3))
                 for size in (0, 1)
                 for arm in (BASELINE, "inductor")
             ),

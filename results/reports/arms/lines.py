@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from dynamometer.results.reports import controls_report, overhead_report
+from dynamometer.results.reports import controls_report
+from dynamometer.results.reports.arms import overhead
 from dynamometer.results.reports.texts import name_columns, speedup_text
 from dynamometer.results.statistics.inference import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.statistics.spreads import shared
@@ -79,9 +80,7 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
         ]
     lines += _wide_lines(cases) if timed else []
     lines += (
-        _without_memory_ratio(cases)
-        + overhead_report.lines(cases)
-        + _reasons_against_one_graph(cases)
+        _without_memory_ratio(cases) + overhead.lines(cases) + _reasons_against_one_graph(cases)
     )
     marks = {mark for case in cases for mark in _marks(case)}
     explained = [f"{mark}: {text}" for mark, text in _MEANINGS.items() if mark in marks]

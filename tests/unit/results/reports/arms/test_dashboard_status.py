@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dynamometer.results.reports.dashboard_status import accuracy_string
+from dynamometer.results.reports.arms.dashboard_status import accuracy_string
 from dynamometer.results.values.records import Outcome, Stage, Status
 
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "statuses.md"
+PAGE = Path(__file__).resolve().parents[5] / "docs" / "statuses.md"
 ROWS = re.findall(r"^\| (`[^|]*) \| ([^|]*)\| `(\w+)` \|$", PAGE.read_text(), re.MULTILINE)
 
 

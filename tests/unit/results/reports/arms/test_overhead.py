@@ -8,7 +8,7 @@ import factories
 import msgspec
 import pytest
 
-from dynamometer.results.reports import overhead_report
+from dynamometer.results.reports.arms import overhead
 from dynamometer.results.statistics.summary import CaseSummary, summarize_case
 from dynamometer.results.values.cases import BASELINE, NO_BACKEND
 from dynamometer.results.values.records import CaptureStats, Status
@@ -34,7 +34,7 @@ def timed(model: str, step_s: float, guards_s: tuple[float | None, ...]) -> Case
 def test_the_share_of_guards_is_of_what_dynamo_adds() -> None:
     """0.5 of 2.5 ms; their time is the median of the replicates'."""
     case = timed("lennard_jones", 0.0125, (0.0005, 0.0001, 0.0007))
-    (found,) = overhead_report.overheads([case])
+    (found,) = overhead.overheads([case])
     assert found.added_s == pytest.approx(0.0025, rel=0.01)
     assert found.guards_s == 0.0005
     assert found.share_of_guards == pytest.approx(0.2, rel=0.01)
@@ -43,24 +43,24 @@ def test_the_share_of_guards_is_of_what_dynamo_adds() -> None:
 @pytest.mark.parametrize("step_s", [0.008, 0.010])
 def test_where_dynamo_adds_nothing_guards_have_no_share(step_s: float) -> None:
     """It may save time, or do neither for certain."""
-    (found,) = overhead_report.overheads([timed("alexnet", step_s, (0.0005,) * 3)])
+    (found,) = overhead.overheads([timed("alexnet", step_s, (0.0005,) * 3)])
     assert found.share_of_guards is None
 
 
 def test_guards_that_were_not_timed_are_not_free() -> None:
     """Where one replicate has their time, it is that; where none has, they have no share."""
     unknown, known = (timed("alexnet", 0.0125, (None, seconds, None)) for seconds in (None, 0.0005))
-    assert overhead_report.overheads([known])[0].guards_s == 0.0005
-    (found,) = overhead_report.overheads([unknown])
+    assert overhead.overheads([known])[0].guards_s == 0.0005
+    (found,) = overhead.overheads([unknown])
     assert found.guards_s is None
     assert found.share_of_guards is None
-    assert not any("to check guards" in line for line in overhead_report.lines([unknown]))
+    assert not any("to check guards" in line for line in overhead.lines([unknown]))
 
 
 def test_the_costliest_come_first() -> None:
     """Ten at most; the average is of all."""
     cases = [timed(f"m{each}", 0.0100 + 0.0002 * each, (0.0001,) * 3) for each in range(1, 13)]
-    lines = overhead_report.lines(cases)
+    lines = overhead.lines(cases)
     assert "on average of 12 models; worst +24.0%" in lines[1]
     assert [line.split()[0] for line in lines[-10:]] == [f"m{each}" for each in range(12, 2, -1)]
 
@@ -71,13 +71,13 @@ def test_what_failed_or_was_disturbed_is_left_out() -> None:
     wrong = factories.failure(Status.FAIL_ACCURACY, factories.Stage.COMPARE, "wrong")
     arms = tuple(dataclasses.replace(arm, outcome=wrong) for arm in bad.arms)
     bad = dataclasses.replace(bad, arms=arms)
-    lines = overhead_report.lines([good, bad])
+    lines = overhead.lines([good, bad])
     assert "on average of 1 models (1 left out: failed or disturbed); worst +10" in lines[1]
-    assert "is not known" in overhead_report.lines([bad])[1]
+    assert "is not known" in overhead.lines([bad])[1]
 
 
 def test_other_backends_have_no_overhead() -> None:
     """Their speedup is what a compiler makes of graphs."""
     records = [factories.measured_record(factories.case("alexnet", (BASELINE, "inductor")),
                                          replicate=each) for each in range(3)]  # fmt: skip
-    assert overhead_report.lines([summarize_case(records)]) == []
+    assert overhead.lines([summarize_case(records)]) == []

@@ -1,0 +1,173 @@
+"""What Dynamo captured of a model, and what was not captured where, as rows of CSV files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.common.studies.coverage.summary import CoverageSummary
+from dynamometer.results.reports.columns import Column, Table, ending, identity, theirs
+from dynamometer.results.reports.texts import in_source
+from dynamometer.results.values.metrics import Better
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamometer.results.reports.columns import Rows
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.coverage import Coverage, GraphBreak, Recompile, SkippedFrame
+
+
+def _of(value: Callable[[Coverage], object]) -> Callable[[CoverageSummary], object]:
+    return lambda found: value(found.coverage) if found.coverage else None
+
+
+COVERAGE = Table[CoverageSummary](
+    "coverage",
+    "A row for each model.",
+    (
+        *identity(lambda found: found.case),
+        *theirs(
+            Column[CoverageSummary](
+                "graphs", "Graphs that Dynamo captured.", _of(lambda seen: len(seen.graphs))
+            ),
+            Column(
+                "graph_calls", "Graphs that one step runs.", _of(lambda seen: seen.graph_calls)
+            ),
+            Column(
+                "captured_ops", "Operators of one step inside graphs, as they are dispatched.",
+                _of(lambda seen: seen.captured_ops), better=Better.HIGHER,
+            ),
+            Column("total_ops", "All operators of one step.", _of(lambda seen: seen.total_ops)),
+            Column(
+                "pct_ops", "Share of the operators inside graphs, from 0 to 1.",
+                _of(lambda seen: seen.share_of_ops), better=Better.HIGHER,
+            ),
+            Column(
+                "pct_time", "Share of a forward's time inside graphs, from 0 to 1.",
+                _of(lambda seen: seen.share_of_time), better=Better.HIGHER,
+            ),
+        ),
+        Column(
+            "frames_ok", "Frames that Dynamo didn't fail on.", _of(lambda seen: seen.frames_ok)
+        ),
+        Column("frames", "Frames that Dynamo looked at.", _of(lambda seen: seen.frames)),
+        Column(
+            "frames_again", "Frames that a second step with the same inputs compiled.",
+            _of(lambda seen: seen.frames_again), better=Better.LOWER,
+        ),
+        Column(
+            "full_graph", "Whether one graph is all of it.", _of(lambda seen: seen.is_full_graph)
+        ),
+        Column(
+            "largest_graph", "Operators of the largest graph.", _of(lambda seen: seen.largest_graph)
+        ),
+        Column(
+            "breaks", "Graph breaks, as often as they end a graph.",
+            _of(lambda seen: sum(each.times for each in seen.breaks)), better=Better.LOWER,
+        ),
+        Column(
+            "unique_breaks", "Lines with a graph break.", _of(lambda seen: len(seen.breaks)),
+            better=Better.LOWER,
+        ),
+        Column("guards", "Guards over all frames.", _of(lambda seen: seen.guards)),
+        Column(
+            "guards_s", "Time of a step in which guards are checked.",
+            _of(lambda seen: seen.guards_s), "s", Better.LOWER,
+        ),
+        Column(
+            "recompiles", "Recompiles.", _of(lambda seen: len(seen.recompiles)),
+            better=Better.LOWER,
+        ),
+        Column(
+            "recompile_limit_hits", "Frames that Dynamo gave up on, compiled too often.",
+            _of(lambda seen: seen.recompile_limit_hits), better=Better.LOWER,
+        ),
+        Column(
+            "skipped_frames", "Functions that Dynamo looked at and left to Python.",
+            _of(lambda seen: len(seen.skipped)),
+        ),
+        Column(
+            "unexplained_ops", "Operators outside graphs for which no line or function is known.",
+            _of(lambda seen: seen.unexplained_ops), better=Better.LOWER,
+        ),
+        *ending(lambda found: found.outcome),
+        Column("scale", "How far the model was shrunk.", lambda found: found.case.scale),
+    ),
+)  # fmt: skip
+"""PyTorch's names and order are those of `benchmarks/dynamo --coverage`."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One thing that costs a model something.
+
+    Attributes:
+        case: of the model.
+        kind: what sort of thing it is.
+        found: the thing.
+        reason: why it happened.
+    """
+
+    case: Case
+    kind: str
+    found: GraphBreak | SkippedFrame | Recompile
+    reason: str
+
+
+def _where_known(name: str) -> Callable[[Loss], object]:
+    """Return an attribute of what has it; not all kinds of things do."""
+    return lambda loss: getattr(loss.found, name, None)
+
+
+LOSSES = Table[Loss](
+    "coverage_losses",
+    "A row for each graph break, each function that was left to Python, and each recompile. A"
+    " function is at its first line.",
+    (
+        *identity(lambda loss: loss.case),
+        Column[Loss]("kind", "`break`, `left alone` or `recompile`.", lambda loss: loss.kind),
+        Column("file", "Source file.", lambda loss: loss.found.file),
+        Column("line", "Line of it.", lambda loss: loss.found.line),
+        Column("function", "Function.", lambda loss: in_source(loss.found.function)),
+        Column("code", "The line itself, of a graph break.", _where_known("code")),
+        Column(
+            "stopped_file", "Where Dynamo could not follow a function that it left alone.",
+            _where_known("stopped_file"),
+        ),
+        Column("stopped_line", "Line of that file.", _where_known("stopped_line")),
+        Column("times", "How often a graph ended there.", _where_known("times")),
+        Column(
+            "lost_ops", "Operators that one step runs outside graphs because of it.",
+            _where_known("lost_ops"), better=Better.LOWER,
+        ),
+        Column(
+            "lost_s", "Time that one step spends outside graphs because of it.",
+            _where_known("lost_s"), "s", Better.LOWER,
+        ),
+        Column("reason", "Dynamo's words; of a recompile the guard.", lambda loss: loss.reason),
+        Column("hint", "What Dynamo advises to do about it.", _where_known("hint")),
+    ),
+)  # fmt: skip
+
+
+def rows(found: CoverageSummary, *, compatible: bool) -> list[Rows]:
+    """Return the row of one model, and one for each thing that was not captured of it."""
+    if compatible:
+        return [COVERAGE.theirs().rows(found.case, "dynamo", [found])]
+    losses = _losses(found)
+    return [
+        COVERAGE.rows(found.case, "dynamo", [found]),
+        *([LOSSES.rows(found.case, "dynamo", losses)] if losses else []),
+    ]
+
+
+def _losses(found: CoverageSummary) -> list[Loss]:
+    seen, case = found.coverage, found.case
+    if seen is None:
+        return []
+    return [
+        *(Loss(case, "break", each, each.reason) for each in seen.breaks),
+        *(Loss(case, "left alone", each, each.reason) for each in seen.skipped),
+        *(Loss(case, "recompile", each, each.guard) for each in seen.recompiles),
+    ]

@@ -1,0 +1,106 @@
+"""What stands beside a speedup, over eager or over another backend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from dynamometer.results.reports.columns import Column, Table, identity
+from dynamometer.results.statistics.replicates import replicates_needed_over
+from dynamometer.results.statistics.verdicts import Judgement
+from dynamometer.results.values.metrics import Better
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamometer.results.statistics.summary import CaseSummary
+    from dynamometer.results.values.records import Ratio
+
+T = TypeVar("T")
+
+
+def over(ratio: Callable[[T], Ratio | None]) -> tuple[Column[T], ...]:
+    """Return what stands beside a speedup, over eager or over another backend."""
+
+    def of(value: Callable[[Ratio], object]) -> Callable[[T], object]:
+        return lambda row: None if (found := ratio(row)) is None else value(found)
+
+    return (
+        Column("speedup_low", "Lower end of its 95 % interval.", of(lambda each: each.low), "x"),
+        Column("speedup_high", "Upper end.", of(lambda each: each.high), "x"),
+        Column("p_value", "Two-sided, of no difference.", of(lambda each: each.p_value)),
+    )
+
+
+def verdict(judged: Callable[[T], Judgement | None]) -> tuple[Column[T], ...]:
+    """Return what is concluded of a pair of arms among all of a run."""
+
+    def of(value: Callable[[Judgement], object]) -> Callable[[T], object]:
+        return lambda row: None if (found := judged(row)) is None else value(found)
+
+    return (
+        Column(
+            "adjusted_p_value", "The same, adjusted for all pairs of the run.",
+            of(lambda each: each.adjusted_p),
+        ),
+        Column(
+            "verdict", "FASTER, SLOWER, EQUIVALENT or UNCLEAR (measuring.md).",
+            of(lambda each: each.verdict),
+        ),
+    )  # fmt: skip
+
+
+def doubts(case: Callable[[T], CaseSummary | None]) -> tuple[Column[T], ...]:
+    """Return what is to be known of how a speedup was measured.
+
+    Args:
+        case: of a row; `None` where it has no speedup.
+    """
+
+    def of(value: Callable[[CaseSummary], object]) -> Callable[[T], object]:
+        return lambda row: None if (found := case(row)) is None else value(found)
+
+    return (
+        Column(
+            "apart", "Whether arms disturbed each other, and were timed in isolated runs.",
+            of(lambda each: each.is_apart),
+        ),
+        Column(
+            "interference", "Whether arms disturbed each other, so that nothing is concluded.",
+            of(lambda each: each.interferes),
+        ),
+        Column(
+            "disturbed", "Whether something else kept the machine busy for most of the time.",
+            of(lambda each: each.is_disturbed),
+        ),
+    )  # fmt: skip
+
+
+def _itself(judged: Judgement) -> Judgement:
+    return judged
+
+
+PAIRS = Table[Judgement](
+    "pairs",
+    "A row for each two backends of a case; each against eager stands in its own file.",
+    (
+        *identity(lambda judged: judged.case.case),
+        Column[Judgement](
+            "base", "The arm the other is compared with.", lambda judged: judged.base
+        ),
+        Column("arm", "The other.", lambda judged: judged.arm),
+        Column(
+            "speedup", "Latency of `base` over that of `arm`.",
+            lambda judged: judged.ratio.value, "x", Better.HIGHER,
+        ),
+        *over(lambda judged: judged.ratio),
+        *verdict(_itself),
+        Column("replicates", "Worker processes it is from.", lambda judged: judged.ratio.n),
+        Column(
+            "replicates_needed", "How many would make the interval as narrow as asked for; empty"
+            " where it is.",
+            lambda judged: replicates_needed_over(judged.base, judged.arm, judged.case.records),
+        ),
+        *doubts(lambda judged: judged.case),
+        Column("scale", "How far the model was shrunk.", lambda judged: judged.case.case.scale),
+    ),
+)  # fmt: skip
