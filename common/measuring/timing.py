@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Protocol
 
 SETTLED_WITHIN = 0.01
-"""Two successive windows whose medians agree this well count as steady (DESIGN section 5)."""
+"""Two successive windows whose medians agree this well count as steady (docs/measuring.md, step
+5)."""
 
 _WINDOW_S = 0.030
 _WINDOW_CALLS = (3, 30)
@@ -32,7 +33,7 @@ _SLOW_CALL_S = 0.5
 _LONG_CALL_S = 0.3
 _SLOW_WINDOW_CALLS = 2
 _MAX_REPEATS = 2
-"""How often disturbed blocks are measured again (DESIGN section 5, point 5)."""
+"""How often disturbed blocks are measured again (docs/measuring.md, step 6)."""
 
 _LONGEST_REPEATING = 2.0
 """Blocks are repeated until this many times the budget is spent, or slow calls take for ever; where

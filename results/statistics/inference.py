@@ -21,7 +21,7 @@ CONFIDENCE = 0.95
 SIGNIFICANT_P = 0.05
 
 LATENCY_FLOOR = 0.02
-"""A change of latency below this share is of no practical interest (DESIGN section 5, point 9)."""
+"""A change of latency below this share is of no practical interest (docs/measuring.md, step 11)."""
 
 
 class Verdict(StrEnum):

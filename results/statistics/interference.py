@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Measurement
 
 LARGEST_SHIFT = 0.02
-"""Elsewhere and beside others two arms' ratio may differ by this share (DESIGN section 5, point
-3)."""
+"""Elsewhere and beside others two arms' ratio may differ by this share (docs/measuring.md, step
+7)."""
 
 LONGEST_DISTURBANCE = 0.5
 """Of a replicate's blocks: if something else disturbed more, nothing is concluded from it."""

@@ -280,7 +280,7 @@ def _escaped(text: str) -> str:
 
 
 class Allocator(StrEnum):
-    """What `malloc` of the worker does with freed memory (DESIGN section 5, point 2)."""
+    """What `malloc` of the worker does with freed memory (docs/measuring.md, step 1)."""
 
     KEEP = "keep"
     STOCK = "stock"
