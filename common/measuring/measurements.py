@@ -10,12 +10,12 @@ from dynamometer.results.values.records import Measurement
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dynamometer.common.measuring.arms import SettledArm
-    from dynamometer.common.measuring.timing import Visit
+    from dynamometer.common.measuring.arms import WarmArm
+    from dynamometer.common.measuring.timing import Burst
 
 
-def compile_times(metric: str, settled: Mapping[str, SettledArm]) -> list[Measurement]:
-    """Give what compiling each arm took, and the phases of it."""
+def compile_times(metric: str, settled: Mapping[str, WarmArm]) -> list[Measurement]:
+    """Return what compiling each arm took, and the phases of it."""
     found = []
     for name, arm in settled.items():
         if arm.compile_s is None:
@@ -30,27 +30,27 @@ def compile_times(metric: str, settled: Mapping[str, SettledArm]) -> list[Measur
     return found
 
 
-def latencies(metric: str, visits: Sequence[Visit]) -> list[Measurement]:
-    """Give the samples of each arm, with their blocks."""
+def latencies(metric: str, bursts: Sequence[Burst]) -> list[Measurement]:
+    """Return the samples of each arm, with their blocks."""
     return [
         Measurement(
             metric=metric,
             unit="s",
             arm=arm,
-            samples=tuple(sample for visit in own for sample in visit.samples_s),
-            blocks=tuple(visit.block for visit in own for _ in visit.samples_s),
+            samples=tuple(sample for burst in own for sample in burst.samples_s),
+            blocks=tuple(burst.block for burst in own for _ in burst.samples_s),
         )
-        for arm, own in _by_arm(visits).items()
+        for arm, own in _by_arm(bursts).items()
     ]
 
 
-def kernel_work(visits: Sequence[Visit]) -> list[Measurement]:
-    """Give what the kernel did for each arm: served page faults, and whatever took it time."""
+def kernel_work(bursts: Sequence[Burst]) -> list[Measurement]:
+    """Return what the kernel did for each arm: served page faults, and whatever took it time."""
     found = []
-    for arm, own in _by_arm(visits).items():
-        blocks = tuple(visit.block for visit in own)
-        faults = tuple(visit.minor_faults_per_call for visit in own)
-        seconds = tuple(visit.kernel_s_per_call for visit in own)
+    for arm, own in _by_arm(bursts).items():
+        blocks = tuple(burst.block for burst in own)
+        faults = tuple(burst.minor_faults_per_call for burst in own)
+        seconds = tuple(burst.kernel_s_per_call for burst in own)
         found += [
             Measurement(metric=MINOR_FAULTS, unit="1/call", arm=arm, samples=faults, blocks=blocks),
             Measurement(metric=KERNEL_TIME, unit="s/call", arm=arm, samples=seconds, blocks=blocks),
@@ -58,8 +58,8 @@ def kernel_work(visits: Sequence[Visit]) -> list[Measurement]:
     return found
 
 
-def _by_arm(visits: Sequence[Visit]) -> dict[str, list[Visit]]:
-    found: dict[str, list[Visit]] = {}
-    for visit in visits:
-        found.setdefault(visit.arm, []).append(visit)
+def _by_arm(bursts: Sequence[Burst]) -> dict[str, list[Burst]]:
+    found: dict[str, list[Burst]] = {}
+    for burst in bursts:
+        found.setdefault(burst.arm, []).append(burst)
     return found

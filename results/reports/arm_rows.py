@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamometer.results.reports import controls_report
+from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.csv_sink import file_name
 from dynamometer.results.reports.dashboard_status import accuracy_string
 from dynamometer.results.reports.sinks import Rows
+from dynamometer.results.statistics.between_processes import shared
 from dynamometer.results.statistics.replicates import replicates_needed_over
-from dynamometer.results.statistics.spreads import shared
 from dynamometer.results.statistics.verdicts import judge
 from dynamometer.results.values.cases import BASELINE
 
@@ -60,10 +60,10 @@ _RATIO_COLUMNS = (
 OUR_COLUMNS = (
     *_RATIO_COLUMNS,
     "stopped",
-    "apart",
+    "isolated",
     "interference",
     "disturbed",
-    "kernel_share",
+    "system_time_share",
     "minor_faults",
     "compile_low",
     "compile_high",
@@ -145,7 +145,7 @@ PAIR_COLUMNS = (
     "arm",
     "speedup",
     *_RATIO_COLUMNS,
-    "apart",
+    "isolated",
     "interference",
     "disturbed",
     "scale",
@@ -174,7 +174,7 @@ def closing_rows(cases: Sequence[CaseSummary]) -> list[Rows]:
     Backends against each other stand in `backends_..._pairs.csv`.
     """
     timed = shared([case for case in cases if case.is_timed])
-    judged = judge(controls_report.without_controls(timed))
+    judged = judge(overrides_report.without_overrides(timed))
     over_eager = {(each.case.case.id, each.arm): each for each in judged if each.base == BASELINE}
     arms = [(case, arm) for case in timed for arm in case.arms]
     return [
@@ -243,7 +243,7 @@ _DOUBTFUL = frozenset({"speedup", "abs_latency"})
 
 
 def _certain_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
-    """Give what a reader may take for a result who sees PyTorch's columns alone.
+    """Return what a reader may take for a result who sees PyTorch's columns alone.
 
     Of an arm that did not pass that is nothing, as in their files; of a case that was disturbed, or
     whose arms disturbed each other, all but speedup and latency.
@@ -283,14 +283,14 @@ def _pair_row(judged: Judgement) -> dict[str, object]:
 
 def _doubts_row(case: CaseSummary) -> dict[str, object]:
     return {
-        "apart": case.is_apart,
+        "isolated": case.is_isolated,
         "interference": case.interferes,
         "disturbed": case.is_disturbed,
     }
 
 
 def _memory_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
-    """Give what stands beside a compression ratio: its parts, and how far replicates differ."""
+    """Return what stands beside a compression ratio: its parts, and how far replicates differ."""
     found, eager = arm.memory, case.baseline.memory
     return {
         "no_compression_ratio": case.compression(arm).reason if arm.passed else None,
@@ -329,7 +329,7 @@ def _our_row(case: CaseSummary, arm: ArmSummary) -> dict[str, object]:
         "replicates_needed": arm.replicates_needed,
         "stopped": case.stopped,
         **(_doubts_row(case) if ratio else {}),
-        "kernel_share": arm.kernel_share,
+        "system_time_share": arm.system_time_share,
         "minor_faults": arm.minor_faults,
         "compile_low": min(compile_times_s, default=None),
         "compile_high": max(compile_times_s, default=None),

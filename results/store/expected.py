@@ -69,7 +69,7 @@ Table = dict[tuple[str, str], Expectation]
 
 
 def observed(cases: Iterable[CaseSummary]) -> Table:
-    """Give what the cases of a run came to."""
+    """Return what the cases of a run came to."""
     return {
         (case.case.id_without_arms, arm.name): _expectation(arm)
         for case in cases

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from dynamometer.common.planning.spreads import known_spread
 from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common import registry
 from dynamometer.common.execution.runner import Interrupt, Rest, run
-from dynamometer.common.planning.spreads import known_spread
 from dynamometer.results.reports.console import Console
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import store

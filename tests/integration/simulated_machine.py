@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 
 from dynamometer.common.machine.surroundings import Reading
-from dynamometer.common.measuring import visiting
 
 _READING_S = 1e-6
 """Each reading takes some time, so that whoever waits for a moment gets there."""
@@ -39,5 +38,5 @@ def install() -> Clock:
     """Put a clock in place of this process's."""
     clock = Clock()
     time.sleep, time.perf_counter = clock.sleep, clock.perf_counter
-    visiting.read_counters = clock.counters
+    timing.read_counters = clock.counters
     return clock
