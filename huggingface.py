@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def open_suite(options: Mapping[str, str]) -> Suite:
-    """Give the suite; it takes no options."""
+    """Return the suite; it takes no options."""
     from dynamometer.models.suites.tables import TableSuite
 
     del options

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def open_suite(options: Mapping[str, str]) -> Suite:
-    """Give the suite: the models of its tables, and with `all` every other architecture too."""
+    """Return the suite: the models of its tables, and with `all` every other architecture too."""
     from dynamometer.models.suites.timm_names import TimmModels
 
     return TimmModels(everything=options.get("all") == "yes")

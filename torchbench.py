@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def open_suite(options: Mapping[str, str]) -> Suite:
-    """Give the embedded suite, or the one of a checkout of pytorch/benchmark.
+    """Return the embedded suite, or the one of a checkout of pytorch/benchmark.
 
     Args:
         options: `torchbench_root`, the checkout's folder, and with it `offline_weights`, `yes` or
@@ -28,7 +28,7 @@ def open_suite(options: Mapping[str, str]) -> Suite:
 
 
 def open_checkout(options: Mapping[str, str]) -> Suite:
-    """Give the suite of a checkout of pytorch/benchmark.
+    """Return the suite of a checkout of pytorch/benchmark.
 
     Args:
         options: `torchbench_root` and `offline_weights`, as above.

@@ -170,7 +170,7 @@ def _table(
         spent = [record["seconds"].get(stage, 0.0) for stage in stages]
         lines.append(f"| {name} | " + " | ".join(f"{seconds:.1f}" for seconds in spent) + " |")
     start_s = ours_s - sum(sum(record["seconds"].values()) for record in records.values())
-    lines += ["", f"Before and after the cases (imports, templates, reports): {start_s:.1f} s."]
+    lines += ["", f"Before and after the cases (imports, fork servers, reports): {start_s:.1f} s."]
     return "\n".join(lines) + "\n"
 
 

@@ -92,7 +92,7 @@ def _row(model: str, policy: Allocator, case: CaseSummary) -> str:
 def _mark(case: CaseSummary) -> str:
     if not case.is_conclusive:
         return " (disturbed)"
-    return " (apart)" if case.is_apart else ""
+    return " (apart)" if case.is_isolated else ""
 
 
 def _faults(case: CaseSummary, arm: str) -> float:

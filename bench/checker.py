@@ -96,7 +96,7 @@ class Log:
                 self._take(json.loads(line))
 
     def has(self, **key: Any) -> bool:
-        """Tell whether there is an entry of a key, those names that it lacks being absent."""
+        """Return whether there is an entry of a key, those names that it lacks being absent."""
         return self._counts[_key_of(key)] > 0
 
     def add(self, **entry: Any) -> None:
@@ -281,14 +281,14 @@ def _right_step(loaded: LoadedModel, case: Case, seed: int) -> Step:
 
 
 def _is_loose(spoiling: Spoiling, target: Target, checks: Checks) -> bool:
-    """Tell whether rounding hides smaller errors in what was spoiled; a loss changes everything."""
+    """Return whether rounding hides smaller errors in what was spoiled; a loss changes all."""
     if spoiling.part is Part.LOSS:
         return bool(checks.loose)
     return any(path.endswith(target.path) for path in checks.loose)
 
 
 def _accusation(step: Step, reference: Reference) -> tuple[str | None, Checks]:
-    """Give what an arm is accused of, as a worker would, and of a pass what was compared."""
+    """Return what an arm is accused of, as a worker would, and of a pass what was compared."""
     start = Snapshot.of(step.loaded)
     try:
         checks = check_first_calls(step, start, reference)

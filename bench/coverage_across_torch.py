@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def _versions(runs: Sequence[Path]) -> tuple[str, dict[Key, Counted]]:
-    """Give the torch runs were made with, and what was counted of each model."""
+    """Return the torch runs were made with, and what was counted of each model."""
     manifests = [store.read_manifest(run) for run in runs]
     torches = {manifest.environment.packages["torch"] for manifest in manifests}
     if len(torches) != 1:
@@ -85,10 +85,10 @@ def _row(record: Record) -> dict[str, object]:
 
 
 def _losses(seen: Coverage | None) -> dict[str, str]:
-    """Say of each place that loses something how many operators, and why."""
+    """Return of each place that loses something how many operators, and why."""
     return {
         f"{place(each.file, each.line)} {in_source(each.function)}":
-            f"{each.lost_ops} lost, {in_source(each.reason)}"
+            f"{each.not_captured_ops} lost, {in_source(each.reason)}"
         for each in (seen.losses if seen else ())
     }  # fmt: skip
 

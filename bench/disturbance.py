@@ -20,8 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from dynamometer.dynamo.processor import processor_name
-from dynamometer.results.statistics.inference import Verdict
-from dynamometer.results.statistics.spreads import shared
+from dynamometer.results.statistics.between_processes import shared
+from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.statistics.summary import CaseSummary, summarize_cases
 from dynamometer.results.statistics.verdicts import judge
 from dynamometer.results.store import store
@@ -102,7 +102,7 @@ def _measure(rhythm: tuple[float, float], scale: str) -> list[CaseSummary]:
             disturber.join()
 
 
-def _disturb(busy_s: float, rest_s: float, runs: Path, stop: threading.Event) -> None:
+def _disturb(busy_s: float, idle_s: float, runs: Path, stop: threading.Event) -> None:
     """Compute now and then, beginning in the middle: once each model has had a replicate."""
     while not stop.wait(0.1) and _records(runs) < len(MODELS):
         pass
@@ -111,7 +111,7 @@ def _disturb(busy_s: float, rest_s: float, runs: Path, stop: threading.Event) ->
         stop.wait(busy_s)
         process.kill()
         process.wait()
-        stop.wait(rest_s)
+        stop.wait(idle_s)
 
 
 def _records(runs: Path) -> int:

@@ -4,7 +4,7 @@
     pip install onnx onnxruntime onnxscript
     python bench/interference.py --output docs/interference.md
 
-The truth is the ratio of each arm alone: two processes that hold one arm each are visited in turn,
+The truth is the ratio of each arm alone: two processes that hold one arm each are timed in turn,
 with a rest in between until nothing spins. Beside it stand what a run reports, and what alternating
 call by call in one process gives.
 """
@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from dynamometer.dynamo.processor import processor_name
-from dynamometer.results.statistics.inference import Replicate, moderated, ratio
+from dynamometer.results.statistics.significance import Replicate, moderated, ratio
 from dynamometer.results.statistics.summary import CaseSummary, summarize_cases
 from dynamometer.results.store import store
-from dynamometer.results.values.records import Spread
+from dynamometer.results.values.records import BetweenProcessSd
 
 if TYPE_CHECKING:
     from dynamometer.results.values.records import Ratio, Record
@@ -65,7 +65,7 @@ with torch.no_grad():
     for line in sys.stdin:
         for _ in range(2):
             samples = {{name: [] for name in arms}}
-            ends = time.perf_counter() + {visit_s} * len(arms)
+            ends = time.perf_counter() + {burst_s} * len(arms)
             while time.perf_counter() < ends or not all(samples.values()):
                 for name, call in arms.items():
                     started = time.perf_counter(); call(*args)
@@ -74,9 +74,9 @@ with torch.no_grad():
         print(json.dumps(medians), flush=True)
 """
 FEWEST_ROUNDS = 2
-VISIT_S = 0.2
-REST_S = 0.1
-"""Until the threads of the process that was visited have stopped spinning."""
+BURST_S = 0.2
+IDLE_S = 0.1
+"""Until the threads of the process that was timed have stopped spinning."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", metavar="MODEL")
     parser.add_argument("--scale", default="small")
     parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--visits", type=int, default=10, help="of each process of a round")
+    parser.add_argument("--bursts", type=int, default=10, help="of each process of a round")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     if options.rounds < FEWEST_ROUNDS:
@@ -126,14 +126,14 @@ def _measure(model: str, options: argparse.Namespace) -> Finding:
 
 
 def _ratio_of(model: str, options: argparse.Namespace, groups: list[tuple[str, ...]]) -> float:
-    """Start a process for each group of arms, visit them in turn, and give the log speedup."""
+    """Start a process for each group of arms, burst them in turn, and give the log speedup."""
     probes = [_start(model, options.scale, arms) for arms in groups]
     logs = []
-    for _ in range(options.visits):
+    for _ in range(options.bursts):
         medians: dict[str, float] = {}
         for probe in probes:
             medians |= _ask(probe)
-            time.sleep(REST_S)
+            time.sleep(IDLE_S)
         logs.append(math.log(medians["baseline"] / medians[ARM]))
         probes.reverse()
     for probe in probes:
@@ -142,9 +142,9 @@ def _ratio_of(model: str, options: argparse.Namespace, groups: list[tuple[str, .
 
 
 def _ratio(logs: list[float]) -> Ratio:
-    """Give the interval these processes show by themselves, with nothing assumed of others."""
+    """Return the interval these processes show by themselves, with nothing assumed of others."""
     replicates = [Replicate(each) for each in logs]
-    return ratio(moderated(replicates, Spread(sd_log=0.0, df=0.0)))
+    return ratio(moderated(replicates, BetweenProcessSd(sd_log=0.0, df=0.0)))
 
 
 def _report(model: str, scale: str, index: int) -> list[Record]:
@@ -158,7 +158,7 @@ def _report(model: str, scale: str, index: int) -> list[Record]:
 
 
 def _start(model: str, scale: str, arms: tuple[str, ...]) -> subprocess.Popen[str]:
-    code = PROBE.format(root=str(ROOT), model=model, scale=scale, arms=arms, visit_s=VISIT_S)
+    code = PROBE.format(root=str(ROOT), model=model, scale=scale, arms=arms, burst_s=BURST_S)
     probe = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=_environment(),
@@ -177,7 +177,7 @@ def _ask(probe: subprocess.Popen[str]) -> dict[str, float]:
     print("go", file=probe.stdin, flush=True)
     line = probe.stdout.readline()
     if not line:
-        msg = "a process that holds an arm has died while it was visited"
+        msg = "a process that holds an arm has died while it was timed"
         raise SystemExit(msg)
     medians: dict[str, float] = json.loads(line)
     return medians
@@ -188,7 +188,7 @@ def _environment() -> dict[str, str]:
 
 
 def _agrees(found: Finding) -> bool:
-    """Tell whether the report and the arms alone differ by no more than their intervals allow.
+    """Return whether the report and the arms alone differ by no more than their intervals allow.
 
     The half-width of a difference of two independent estimates is the root of the sum of squares.
     """
@@ -205,10 +205,10 @@ def _page(found: list[Finding], options: argparse.Namespace) -> str:
         "",
         f"ONNX Runtime over eager, float32 inference, {options.scale} scale, on",
         f"{os.cpu_count()} cores ({processor_name()}). Its idle threads spin on the cores eager",
-        "needs, for 35 ms after each call. *Alone*: each in a process of its own, visited in turn",
+        "needs, for 35 ms after each call. *Alone*: each in a process of its own, timed in turn",
         "with a rest in between until nothing spins: the truth wanted.",
         "*Reported*: by a run, which sees that each arm has threads of its own, and has them rest",
-        f"between visits. *Call by call*: alternating in one process. {options.rounds} of each,",
+        f"between bursts. *Call by call*: alternating in one process. {options.rounds} of each,",
         "in turn; 95 % intervals (t). Two agree where they differ by no more than both intervals",
         "allow. Made by `bench/interference.py`.",
         "",
@@ -232,8 +232,8 @@ def _row(found: Finding) -> str:
 
 
 def _how(case: CaseSummary) -> str:
-    rested = sum(record.rested for record in case.records)
-    return f"rests in {rested} of {len(case.records)}" + (", apart" if case.is_apart else "")
+    waited = sum(record.waited for record in case.records)
+    return f"rests in {waited} of {len(case.records)}" + (", apart" if case.is_isolated else "")
 
 
 def _mark(case: CaseSummary) -> str:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Say what would make intervals narrower, from the identical arms of calibrations.
+"""Return what would make intervals narrower, from the identical arms of calibrations.
 
     python bench/narrower.py RUN_DIR [RUN_DIR ...]
 
@@ -50,7 +50,7 @@ def main() -> int:
     records = [
         record
         for run in options.runs
-        for record in map(calibration.without_turns, store.read_records(run))
+        for record in map(calibration.without_isolated_runs, store.read_records(run))
         if record.outcome.status is Status.PASS
     ]
     if not records:
@@ -100,7 +100,7 @@ def _of_copies(records: Sequence[Record]) -> list[str]:
 
 
 def _by_process(records: Iterable[Record], pair: tuple[str, str]) -> dict[tuple[str, int], float]:
-    """Give a pair's log speedup in each process, by model and a number."""
+    """Return a pair's log speedup in each process, by model and a number."""
     by_model = defaultdict(list)
     for record in records:
         by_model[record.case.model].append(record)
@@ -133,7 +133,7 @@ def _until(last: int, measurement: Measurement) -> Measurement:
 
 
 def _sd(values: Iterable[float]) -> float:
-    """Give the root mean square: what is expected is 0."""
+    """Return the root mean square: what is expected is 0."""
     return statistics.fmean(value * value for value in values) ** 0.5
 
 

@@ -93,7 +93,7 @@ def _row(model: str) -> str:
 
 
 def _ways(model: str) -> tuple[dict[str, Callable[[], object]], int]:
-    """Give what is timed, and how many calls of graphs a step has."""
+    """Return what is timed, and how many calls of graphs a step has."""
     suite = registry.resolve("suites", "torchbench")({})
     (spec,) = select(suite.specs(), Selection(only=(model,)))
     (case,) = build_cases([spec], Workload(arms=(), scale=Scale.SMALL))
@@ -118,7 +118,7 @@ def _ways(model: str) -> tuple[dict[str, Callable[[], object]], int]:
 
 
 def _graph_calls(loaded: LoadedModel) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """Give the graphs one step runs, in order, each with its inputs."""
+    """Return the graphs one step runs, in order, each with its inputs."""
     seen: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
 
     def backend(graph: torch.fx.GraphModule, example_inputs: object) -> Callable[..., Any]:
@@ -138,7 +138,7 @@ def _graph_calls(loaded: LoadedModel) -> list[tuple[Callable[..., Any], tuple[An
 
 
 def _time(ways: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
-    """Give microseconds a call of each way, one figure for each round."""
+    """Return microseconds a call of each way, one figure for each round."""
     calls = {name: _calls(way) for name, way in ways.items()}
     found: dict[str, list[float]] = {name: [] for name in ways}
     draw = random.Random(0)

@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import simulated
 from simulated import Machine, alarms, called, judged, measured, without_errors
 
-from dynamometer.results.statistics.inference import LATENCY_FLOOR, SIGNIFICANT_P
 from dynamometer.results.statistics.scatter import updated
+from dynamometer.results.statistics.significance import LATENCY_FLOOR, SIGNIFICANT_P
 from dynamometer.results.values.cases import Protocol
-from dynamometer.results.values.records import ASSUMED_SPREAD, FORMERLY_ASSUMED, Spread
+from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, BetweenProcessSd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Row = tuple[str, Callable[[float], str]]
 
-KNOWN = Spread(sd_log=0.006, df=30.0)
+KNOWN = BetweenProcessSd(sd_log=0.006, df=30.0)
 SCREENING = Protocol(replicates=1, most_replicates=1)
 WITHIN = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05)
 BETWEEN = (0.003, 0.006, 0.009, 0.012)
@@ -70,7 +70,7 @@ def _page(trials: int) -> str:
         *_table("error within a process", WITHIN, _alarm_rows(trials)),
         "",
         "*Thrown away*: as it was until now, where several processes speak for themselves. A first",
-        f"run assumes {_words(ASSUMED_SPREAD)}; until now",
+        f"run assumes {_words(ASSUMED_SD)}; until now",
         f"{_words(FORMERLY_ASSUMED)}.",
         "",
         "## Called faster or slower, by more than 2 %",
@@ -97,17 +97,21 @@ def _page(trials: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _words(spread: Spread) -> str:
-    return f"{spread.sd_log:.1%} between processes, worth {spread.df:.0f} degrees of freedom"
+def _words(between_sd: BetweenProcessSd) -> str:
+    return (
+        f"{between_sd.sd_log:.1%} between processes, worth {between_sd.df:.0f} degrees of freedom"
+    )
 
 
 def _alarm_rows(trials: int) -> list[Row]:
-    def of(spread: Spread, protocol: Protocol = simulated.USUAL) -> Callable[[float], str]:
-        return lambda within: _percent(alarms(judged(_cases(within, trials), spread, protocol)))
+    def of(
+        between_sd: BetweenProcessSd, protocol: Protocol = simulated.USUAL
+    ) -> Callable[[float], str]:
+        return lambda within: _percent(alarms(judged(_cases(within, trials), between_sd, protocol)))
 
-    def without(spread: Spread) -> Callable[[float], str]:
+    def without(between_sd: BetweenProcessSd) -> Callable[[float], str]:
         cases = lambda within: without_errors(_cases(within, trials))  # noqa: E731  local and short
-        return lambda within: _percent(alarms(judged(cases(within), spread)))
+        return lambda within: _percent(alarms(judged(cases(within), between_sd)))
 
     def replicates(within: float) -> str:
         found = judged(_cases(within, trials), KNOWN)
@@ -117,9 +121,9 @@ def _alarm_rows(trials: int) -> list[Row]:
         ("known machine, thrown away", without(KNOWN)),
         ("**known machine**", of(KNOWN)),
         ("first run, thrown away", without(FORMERLY_ASSUMED)),
-        ("**first run of one model**", of(ASSUMED_SPREAD)),
+        ("**first run of one model**", of(ASSUMED_SD)),
         ("known machine, one process", of(KNOWN, SCREENING)),
-        ("first run, one process", of(ASSUMED_SPREAD, SCREENING)),
+        ("first run, one process", of(ASSUMED_SD, SCREENING)),
         ("processes, known machine", replicates),
     ]
 
@@ -135,12 +139,12 @@ def _called_rows(trials: int) -> list[Row]:
         ("**known machine, interval beyond 2 %**",
          lambda within: _percent(called(judged(_cases(within, trials), KNOWN)))),
         ("**first run, interval beyond 2 %**",
-         lambda within: _percent(called(judged(_cases(within, trials), ASSUMED_SPREAD)))),
+         lambda within: _percent(called(judged(_cases(within, trials), ASSUMED_SD)))),
     ]  # fmt: skip
 
 
 def _beyond(found: Iterable[Ratio]) -> float:
-    """Give the share that was called faster or slower by the former rule, of the value alone."""
+    """Return the share that was called faster or slower by the former rule, of the value alone."""
     least = math.log1p(LATENCY_FLOOR)
     return statistics.fmean(
         each.p_value <= SIGNIFICANT_P and abs(math.log(each.value)) > least for each in found
@@ -150,7 +154,7 @@ def _beyond(found: Iterable[Ratio]) -> float:
 def _machine_rows(trials: int) -> list[Row]:
     def of(between: float) -> Callable[[float], str]:
         return lambda within: _percent(
-            alarms(judged(measured(Machine(between, within), trials), ASSUMED_SPREAD))
+            alarms(judged(measured(Machine(between, within), trials), ASSUMED_SD))
         )
 
     def many(between: float) -> Callable[[float], str]:
@@ -166,11 +170,11 @@ def _of_many(machine: Machine, runs: int) -> list[Ratio]:
     """Judge each case by what all others of its run teach."""
     found = []
     for seed in range(runs):
-        cases = [simulated.taken(each, ASSUMED_SPREAD) for each in measured(machine, MODELS, seed)]
+        cases = [simulated.taken(each, ASSUMED_SD) for each in measured(machine, MODELS, seed)]
         scatters = [simulated.scatter(each) for each in cases]
         for index, case in enumerate(cases):
-            spread = updated(ASSUMED_SPREAD, scatters[:index] + scatters[index + 1 :])
-            found += judged([case], spread, Protocol(replicates=len(case)))
+            between_sd = updated(ASSUMED_SD, scatters[:index] + scatters[index + 1 :])
+            found += judged([case], between_sd, Protocol(replicates=len(case)))
     return found
 
 

@@ -35,7 +35,7 @@ class SpoiledArm:
         self._weights: dict[str, torch.Tensor] = {}
 
     def step(self, mode: Mode, seed: int) -> Step:
-        """Give the step that is checked."""
+        """Return the step that is checked."""
         return make_step(self._forward, self._loaded, mode, seed, self._compile_function)
 
     @property
@@ -96,7 +96,7 @@ class SpoiledArm:
         return output
 
     def _remembered(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Give the first result; in training a loss of that value, whose graph is of this call."""
+        """Return the first result; in training a loss of that value, its graph of this call."""
         if torch.is_grad_enabled():
             loss = self._loaded.module(*args, **kwargs)
             if self._first is None:
@@ -162,7 +162,7 @@ class SpoiledArm:
 
 
 def inputs_by_path(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, object]:
-    """Give the leaves of what a module is called with."""
+    """Return the leaves of what a module is called with."""
     return by_path({"args": args, "kwargs": dict(kwargs)}, "inputs")
 
 

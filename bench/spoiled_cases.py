@@ -57,7 +57,7 @@ def suite_of(name: str) -> Suite:
 def case_of(
     spec: ModelSpec, suite: str, mode: Mode, dtype: Dtype, *, dynamic: bool = False
 ) -> Case:
-    """Give the case of a model at tiny scale."""
+    """Return the case of a model at tiny scale."""
     batch_size = spec.batch_size_at(Scale.TINY, "cpu", mode, dynamic=dynamic)
     return Case(
         suite=suite,
@@ -86,7 +86,7 @@ def load(spec: ModelSpec, case: Case, seed: int) -> LoadedModel:
 
 
 def build_reference(loaded: LoadedModel, spec: ModelSpec, case: Case, seed: int) -> Reference:
-    """Give what the arms of a case are held to.
+    """Return what the arms of a case are held to.
 
     Raises:
         Exception: as `reference_of` does.
@@ -180,7 +180,7 @@ class CaseToSpoil:
                 return self._is_seen(right, self._wrong(spoiling, target, right), true)
 
     def _right(self, part: Part, name: str) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Give what is right of a target, and the same in float64."""
+        """Return what is right of a target, and the same in float64."""
         if part is Part.INPUT:
             leaf = inputs_by_path(self.loaded.args, self.loaded.kwargs)[name]
             assert isinstance(leaf, torch.Tensor)
@@ -193,7 +193,7 @@ class CaseToSpoil:
         return getattr(self.eager, field)[name], true
 
     def _wrong(self, spoiling: Spoiling, target: Target, right: torch.Tensor) -> torch.Tensor:
-        """Give what is to stand in the place of what is right."""
+        """Return what is to stand in the place of what is right."""
         if target.other:
             return self.eager.gradients[target.other]
         return changed(spoiling, right)
@@ -202,7 +202,7 @@ class CaseToSpoil:
         return is_seen(right, wrong, true, SHARES[self.case.dtype])
 
     def _update_is_seen(self, factor: float, name: str) -> bool:
-        """Tell whether an element of a weight moves by ten roundings more or less."""
+        """Return whether an element of a weight moves by ten roundings more or less."""
         weights = dict(own_module(self.loaded.module).named_parameters())
         for each in [name] if name else self.eager.gradients:
             weight = weights[each].detach().double()
@@ -213,7 +213,7 @@ class CaseToSpoil:
         return False
 
     def _moves(self, name: str) -> bool:
-        """Tell whether a buffer changes in a call, or in one with other weights.
+        """Return whether a buffer changes in a call, or in one with other weights.
 
         Statistics may have been set to those of the batch, so that no call changes them until
         something is trained.
@@ -245,7 +245,7 @@ class CaseToSpoil:
             return None
 
     def _depends_on(self, part: Part) -> bool:
-        """Tell whether other inputs, or other weights, give other results."""
+        """Return whether other inputs, or other weights, give other results."""
         other = self._elsewhere(part)
         if other is None:
             return False
@@ -264,7 +264,7 @@ class CaseToSpoil:
 
 @contextmanager
 def suppressed_float64(case: Case, loaded: LoadedModel) -> Iterator[LoadedModel | None]:
-    """Give a copy in float64 that draws what eager draws; `None` if that can't run."""
+    """Return a copy in float64 that draws what eager draws; `None` if that can't run."""
     try:
         own = in_float64(loaded)
         with DrawsOf(DTYPES[case.dtype]):
@@ -280,7 +280,7 @@ def suppressed_float64(case: Case, loaded: LoadedModel) -> Iterator[LoadedModel 
 def is_seen(
     right: torch.Tensor, wrong: torch.Tensor, true: torch.Tensor | None, share: float
 ) -> bool:
-    """Tell whether a tensor is spoiled by more than its precision resolves.
+    """Return whether a tensor is spoiled by more than its precision resolves.
 
     At least half of the elements that are changed must be changed by more than a share of
     themselves and more than ten times eager's error: what it errs by against float64 there, or
@@ -334,7 +334,7 @@ def _seen(loaded: LoadedModel, mode: Mode, seed: int) -> Seen:
 
 
 def _is_spoilable(leaf: object) -> Any:
-    """Tell whether a leaf is a tensor whose elements can be written one by one."""
+    """Return whether a leaf is a tensor whose elements can be written one by one."""
     return (
         isinstance(leaf, torch.Tensor)
         and not leaf.is_nested

@@ -43,7 +43,7 @@ class When(StrEnum):
     ONE_IN_TEN = "one call in ten"
 
     def is_now(self, call: int) -> bool:
-        """Tell whether a call, counted from zero, is one of them."""
+        """Return whether a call, counted from zero, is one of them."""
         match self:
             case When.ALWAYS:
                 return True
@@ -264,5 +264,5 @@ class Target:
 
 
 def changed(spoiling: Spoiling, tensor: torch.Tensor) -> torch.Tensor:
-    """Give what a spoiling makes of a tensor, the same every time."""
+    """Return what a spoiling makes of a tensor, the same every time."""
     return spoiling.change(tensor, torch.Generator().manual_seed(0)).to(tensor.dtype)

@@ -46,7 +46,7 @@ _OF_HUGGINGFACE = {
 
 
 def tolerance_of(case: Case) -> float:
-    """Give the tolerance of its runner for a case's suite, mode, dtype and model."""
+    """Return the tolerance of its runner for a case's suite, mode, dtype and model."""
     if case.suite == "torchbench":
         usual = 1e-3 if case.dtype is Dtype.AMP else 1e-4
         return _OF_TORCHBENCH.get(case.dtype, {}).get(case.model, usual)

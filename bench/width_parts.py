@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Say what the width of intervals is made of, from the records of a run.
+"""Return what the width of intervals is made of, from the records of a run.
 
     python bench/width_parts.py RUN_DIR [RUN_DIR ...]
 
@@ -28,7 +28,7 @@ from dynamometer.results.values.cases import BASELINE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dynamometer.results.statistics.inference import Replicate
+    from dynamometer.results.statistics.significance import Replicate
     from dynamometer.results.statistics.summary import CaseSummary
     from dynamometer.results.values.records import Record
 
@@ -70,7 +70,7 @@ def main() -> int:
 def _parts(case: CaseSummary) -> Iterable[Parts]:
     for arm in case.arms:
         found = log_speedups(BASELINE, arm.name, case.records)
-        if case.is_apart or len(found) < FEWEST_REPLICATES or arm.speedup is None:
+        if case.is_isolated or len(found) < FEWEST_REPLICATES or arm.speedup is None:
             continue
         worth = [_worth(*each) for each in zip(case.records, found, strict=True)]
         within = statistics.fmean(each.error**2 for each in found)
@@ -88,7 +88,7 @@ def _parts(case: CaseSummary) -> Iterable[Parts]:
 
 
 def _worth(record: Record, found: Replicate) -> float:
-    """Give the share of its blocks a process would be known as well by, were they independent."""
+    """Return the share of its blocks a process would be known as well by, were they independent."""
     blocks = {block for each in latencies_in_blocks(record, BASELINE) for block in each.blocks}
     middle = len(blocks) - 2 * (len(blocks) // 4)
     return min(1.0, found.df / (middle - 1)) if middle > 1 else 1.0

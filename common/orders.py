@@ -6,7 +6,7 @@ import random
 
 
 def drawn_from(*parts: object) -> random.Random:
-    """Give a source of random orders, the same wherever it is asked for with the same parts.
+    """Return a source of random orders, the same wherever it is asked for with the same parts.
 
     Args:
         parts: the run's seed, then what the orders are of.

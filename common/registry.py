@@ -79,7 +79,7 @@ def choices(kind: Kind) -> list[str]:
 
 
 def is_built_in(kind: Kind, name: str) -> bool:
-    """Tell whether a name is one of this project's own."""
+    """Return whether a name is one of this project's own."""
     return name in _BUILT_IN[kind]
 
 

@@ -163,7 +163,7 @@ _LATELY_S = 0.5
 
 
 def open_device(kind: str) -> Device:
-    """Give the device of a type.
+    """Return the device of a type.
 
     Raises:
         ValueError: the type is neither `cpu` nor `cuda`.

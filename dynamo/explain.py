@@ -143,7 +143,7 @@ def _frame(found: _Compiled) -> Frame:
 
 
 def _guards(found: Iterable[tuple[str, str | None]]) -> Iterator[Guard]:
-    """Say what each asks for, and what several ask for once."""
+    """Return what each asks for, and what several ask for once."""
     said = set()
     for code, place in found:
         words = in_words(code)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def processor_name() -> str:
-    """Give the processor's name from `/proc/cpuinfo`, else what the platform says."""
+    """Return the processor's name from `/proc/cpuinfo`, else what the platform says."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

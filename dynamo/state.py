@@ -23,7 +23,7 @@ def seed_everything(seed: int) -> None:
 
 
 def generators() -> tuple[torch.Tensor, ...]:
-    """Give the states of torch's generators, of the CPU and of every CUDA device."""
+    """Return the states of torch's generators, of the CPU and of every CUDA device."""
     is_used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # not annotated by torch
     devices = torch.cuda.get_rng_state_all() if is_used else []
     return (torch.get_rng_state(), *devices)

@@ -109,7 +109,7 @@ def failure(
     stage: Stage | None = Stage.COMPILE,
     reason: str | None = "RuntimeError: no such operator",
 ) -> Outcome:
-    """Say how something failed."""
+    """Return how something failed."""
     return Outcome(status=status, stage=stage, reason=reason)
 
 

@@ -32,7 +32,7 @@ class FakeExecutor:
     outcomes: dict[tuple[str, int], Status] = field(default_factory=dict)
     executed: list[tuple[str, int]] = field(default_factory=list)
     before: Callable[[Case, int], None] = lambda case, replicate: None
-    experiments: tuple[str, ...] = ("speedup", "apart", "memory")
+    experiments: tuple[str, ...] = ("speedup", "isolated", "memory")
     forgotten: list[str] = field(default_factory=list)
 
     def prepare(self, cases: Sequence[Case]) -> Prepared:

@@ -158,7 +158,7 @@ class Generates(nn.Module):
         return total
 
     def parts(self, x: torch.Tensor) -> Iterator[torch.Tensor]:
-        """Give three operators' results."""
+        """Return three operators' results."""
         yield x.sin()
         yield x.cos()
         yield x.exp()
@@ -356,5 +356,5 @@ class Nothing(nn.Module):
     """Nothing to capture."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Give back what came."""
+        """Return back what came."""
         return x

@@ -39,7 +39,7 @@ def judge(
     dtype: Dtype = Dtype.FLOAT32,
     optimizer: Callable[[Callable[[], object]], Callable[[], object]] | None = None,
 ) -> str | Checks:
-    """Say what is wrong with an arm, or what was compared of one that is right.
+    """Return what is wrong with an arm, or what was compared of one that is right.
 
     Args:
         model: a module, or one with its inputs.

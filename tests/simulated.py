@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynamometer.results.statistics.inference import SIGNIFICANT_P, Replicate, Verdict, verdict
 from dynamometer.results.statistics.scatter import Scatter
+from dynamometer.results.statistics.significance import SIGNIFICANT_P, Replicate, Verdict, verdict
 from dynamometer.results.statistics.statistics import speedup, trimmed_mean
 from dynamometer.results.statistics.stopping import is_precise
 from dynamometer.results.values.cases import Protocol
@@ -18,7 +18,7 @@ from dynamometer.results.values.cases import Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dynamometer.results.values.records import Ratio, Spread
+    from dynamometer.results.values.records import BetweenProcessSd, Ratio
 
 USUAL = Protocol()
 EFFICIENCY = 0.84
@@ -78,21 +78,23 @@ def without_errors(cases: Iterable[Case]) -> list[Case]:
     return [tuple(Replicate(each.value) for each in case) for case in cases]
 
 
-def taken(case: Case, spread: Spread, protocol: Protocol = USUAL) -> Case:
-    """Give the replicates a case is given: until its interval is as narrow as was asked."""
+def taken(case: Case, between_sd: BetweenProcessSd, protocol: Protocol = USUAL) -> Case:
+    """Return the replicates a case is given: until its interval is as narrow as was asked."""
     for n in range(protocol.replicates, protocol.most_replicates):
-        if is_precise(speedup(case[:n], spread), protocol.target):
+        if is_precise(speedup(case[:n], between_sd), protocol.target):
             return case[:n]
     return case[: protocol.most_replicates]
 
 
-def judged(cases: Iterable[Case], spread: Spread, protocol: Protocol = USUAL) -> list[Ratio]:
-    """Give the speedups a run would report."""
-    return [speedup(taken(case, spread, protocol), spread) for case in cases]
+def judged(
+    cases: Iterable[Case], between_sd: BetweenProcessSd, protocol: Protocol = USUAL
+) -> list[Ratio]:
+    """Return the speedups a run would report."""
+    return [speedup(taken(case, between_sd, protocol), between_sd) for case in cases]
 
 
 def scatter(case: Case) -> Scatter:
-    """Say how far the replicates of a case differ."""
+    """Return how far the replicates of a case differ."""
     return Scatter(
         variance=statistics.variance(each.value for each in case),
         within=statistics.fmean(each.error**2 for each in case),
@@ -101,11 +103,11 @@ def scatter(case: Case) -> Scatter:
 
 
 def alarms(found: Sequence[Ratio]) -> float:
-    """Give the share that is called different at the usual 5 %."""
+    """Return the share that is called different at the usual 5 %."""
     return statistics.fmean(each.p_value <= SIGNIFICANT_P for each in found)
 
 
 def called(found: Sequence[Ratio]) -> float:
-    """Give the share that is called faster or slower, each the only case of its run."""
+    """Return the share that is called faster or slower, each the only case of its run."""
     verdicts = [verdict(each, each.p_value) for each in found]
     return statistics.fmean(each in {Verdict.FASTER, Verdict.SLOWER} for each in verdicts)

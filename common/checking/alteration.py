@@ -99,7 +99,7 @@ def _own(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _written(tensor: torch.Tensor) -> torch.Tensor:
-    """Give a view of the values of a tensor, each of them once."""
+    """Return a view of the values of a tensor, each of them once."""
     if tensor.layout is torch.sparse_coo:
         return tensor.detach()._values()  # noqa: SLF001  `values` refuses what isn't coalesced
     if tensor.layout is torch.sparse_csr:
@@ -117,7 +117,7 @@ def _change_numbers(value: torch.Tensor, alteration: Alteration) -> None:
 
 
 def _is_added_mask(value: torch.Tensor) -> bool:
-    """Tell whether numbers are zero or so far below it that they leave something out."""
+    """Return whether numbers are zero or so far below it that they leave something out."""
     if value.is_complex():
         return False
     is_out = value <= _LEFT_OUT
@@ -142,7 +142,7 @@ def _move(value: torch.Tensor, *, constant: bool) -> None:
 
 
 def _signed(value: torch.Tensor) -> tuple[float, float]:
-    """Give factors that also change signs, where a tensor has both."""
+    """Return factors that also change signs, where a tensor has both."""
     if value.is_complex() or not value.numel():
         return _FACTORS
     has_both = bool((value < 0).any()) and bool((value > 0).any())

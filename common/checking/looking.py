@@ -89,7 +89,7 @@ class Look:
     aliases: frozenset[tuple[str, str]] = frozenset()
 
     def is_like(self, other: Look) -> bool:
-        """Tell whether another call came to the same, bit for bit."""
+        """Return whether another call came to the same, bit for bit."""
         one, two = ((each.draws, each.rewritten, each.aliases) for each in (self, other))
         return one == two and are_identical(self.found, other.found)
 
@@ -166,7 +166,7 @@ def _inputs_with_gradients(step: Step) -> dict[str, torch.Tensor]:
 def _own_gradients(
     weights: Mapping[str, torch.Tensor], most_elements: int | None
 ) -> dict[str, torch.Tensor]:
-    """Give gradients memory of their own, and what is kept of them.
+    """Return gradients memory of their own, and what is kept of them.
 
     What is there may be an output of a CUDA graph, which the next call overwrites.
     """
@@ -179,12 +179,12 @@ def _own_gradients(
 
 
 def _gradient(tensor: torch.Tensor) -> torch.Tensor:
-    """Give a gradient; where there is none it is zero, as autograd and AOTAutograd may choose."""
+    """Return a gradient; where there is none it is zero, as autograd and AOTAutograd may choose."""
     return torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
 
 
 def _added(gradient: torch.Tensor, before: torch.Tensor | None) -> Leaf:
-    """Give what was added to a gradient, for the loss once; the whole of it without a before."""
+    """Return what was added to a gradient, for the loss once; the whole of it without a before."""
     if before is None:
         return leaves.keep(gradient)
     added = difference(before, gradient)
@@ -249,7 +249,7 @@ def _wrong_update(before: object, weight: nn.Parameter) -> str | None:
 
 
 def _updated(before: torch.Tensor, gradient: torch.Tensor | None) -> torch.Tensor:
-    """Give what the optimizer makes of a weight, in the weight's own precision."""
+    """Return what the optimizer makes of a weight, in the weight's own precision."""
     weight = before.clone().requires_grad_()
     weight.grad = None if gradient is None else gradient.detach().to(before.dtype)
     make_optimizer([weight]).step()

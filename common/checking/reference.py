@@ -275,7 +275,7 @@ class Reference:
 
 
 def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:
-    """Say what no call of an arm can show to be wrong."""
+    """Return what no call of an arm can show to be wrong."""
     # In training gradients say whether a weight is used.
     undecided = undecided_weights(step.loaded) if step.mode is Mode.INFERENCE else []
     found = {
@@ -290,7 +290,7 @@ def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _without_numbers(found: Leaves) -> set[str]:
-    """Give the paths of results that are NaN throughout."""
+    """Return the paths of results that are NaN throughout."""
     return {
         path
         for path, leaf in found.items()

@@ -21,7 +21,7 @@ _STEP_SHARE = 8
 
 
 def sizes_from(published: int, multiple: int = 1) -> tuple[int, ...]:
-    """Give the sizes of one dimension, the published one first.
+    """Return the sizes of one dimension, the published one first.
 
     The others are smaller, each by an eighth of it, so that they need no more memory and stay
     within what tables of positions reach. Small ones grow instead.
@@ -35,7 +35,7 @@ def sizes_from(published: int, multiple: int = 1) -> tuple[int, ...]:
 
 
 def variants(spec: ModelSpec, case: Case) -> tuple[tuple[ModelSpec, Case], ...]:
-    """Give the case at every size of a step, as it is first.
+    """Return the case at every size of a step, as it is first.
 
     What varies is what the model's table says, otherwise the batch size.
     """
@@ -99,5 +99,5 @@ def _inputs(loaded: LoadedModel) -> Inputs:
 
 
 def _with_options(spec: ModelSpec, options: dict[str, object]) -> ModelSpec:
-    """Give a spec whose options are the same at every scale and on every device type."""
+    """Return a spec whose options are the same at every scale and on every device type."""
     return msgspec.structs.replace(spec, options=options, cpu={}, small={}, tiny={})

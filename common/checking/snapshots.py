@@ -45,7 +45,7 @@ class Snapshot:
         return cls(loaded, {path: _copy(each) for path, each in state_of(loaded).items()})
 
     def changes(self, but: Collection[str] = ()) -> dict[str, Leaf]:
-        """Give what has changed since, by path: the difference, or what is there now.
+        """Return what has changed since, by path: the difference, or what is there now.
 
         Args:
             but: paths that are left out.
@@ -88,7 +88,7 @@ class Snapshot:
 
 
 def state_of(loaded: LoadedModel) -> dict[str, object]:
-    """Give parameters, buffers and the leaves of inputs themselves, by path."""
+    """Return parameters, buffers and the leaves of inputs themselves, by path."""
     module = own_module(loaded.module)
     return {
         **{f"parameters.{name}": each for name, each in module.named_parameters()},
@@ -98,7 +98,7 @@ def state_of(loaded: LoadedModel) -> dict[str, object]:
 
 
 def aliases_of(output: Mapping[str, object], loaded: LoadedModel) -> set[tuple[str, str]]:
-    """Say which results lie in the storage of what: pairs of their paths.
+    """Return which results lie in the storage of what: pairs of their paths.
 
     Args:
         output: its leaves themselves, by path.
@@ -112,7 +112,7 @@ def aliases_of(output: Mapping[str, object], loaded: LoadedModel) -> set[tuple[s
 
 
 def _address(value: object) -> int:
-    """Give where a tensor's memory begins; 0 of what has none, or several."""
+    """Return where a tensor's memory begins; 0 of what has none, or several."""
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.is_nested:
         return 0
     with suppress(RuntimeError):  # of a tensor that wraps others
@@ -125,7 +125,7 @@ Attributes = dict[str, list[tuple[torch.Tensor, int]]]
 
 
 def attributes_of(loaded: LoadedModel) -> Attributes:
-    """Give what a model keeps beside its parameters and buffers, be it in a list or by name."""
+    """Return what a model keeps beside its parameters and buffers, be it in a list or by name."""
     own = vars(nn.Module())
     return {
         f"attributes.{prefix}.{name}".replace("..", "."): tensors
@@ -172,7 +172,7 @@ def _is_undecided(weight: torch.Tensor) -> bool:
 
 
 def inputs_of(loaded: LoadedModel) -> dict[str, object]:
-    """Give the leaves of a model's inputs themselves, by path; of several sizes with an index."""
+    """Return the leaves of a model's inputs themselves, by path; of several sizes with an index."""
     calls = [{"args": each.args, "kwargs": dict(each.kwargs)} for each in loaded.calls]
     return leaves.by_path(calls if len(calls) > 1 else calls[0], "inputs")
 
@@ -193,7 +193,7 @@ def _change(before: object, now: object) -> Leaf | None:
 
 
 def difference(before: torch.Tensor, now: torch.Tensor) -> Leaf:
-    """Give the difference of two stored tensors of one kind, and how well it is known."""
+    """Return the difference of two stored tensors of one kind, and how well it is known."""
     was, found = (_dense(each.detach()) for each in (before, now))
     if found.dtype is torch.bool:
         return leaves.keep(found ^ was)
@@ -207,13 +207,13 @@ def difference(before: torch.Tensor, now: torch.Tensor) -> Leaf:
 
 
 def has_arithmetic(tensor: torch.Tensor) -> bool:
-    """Tell whether torch can add to a tensor in place: not to sparse, quantized, 8-bit floats."""
+    """Return whether torch can add to a tensor in place: not to sparse, quantized, 8-bit floats."""
     has_eight_bits = tensor.is_floating_point() and tensor.itemsize == 1
     return tensor.layout is torch.strided and not tensor.is_quantized and not has_eight_bits
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:
-    """Give real values that torch can subtract."""
+    """Return real values that torch can subtract."""
     if has_arithmetic(tensor) and not tensor.is_complex():
         return tensor
     kept: torch.Tensor = leaves.keep(tensor).value
@@ -221,7 +221,7 @@ def _dense(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def is_like(one: object, other: torch.Tensor) -> bool:
-    """Tell whether something is a tensor of one kind with another, and equal to it.
+    """Return whether something is a tensor of one kind with another, and equal to it.
 
     A nested tensor's size is its own, and those of inputs don't change in place.
     """
@@ -231,7 +231,7 @@ def is_like(one: object, other: torch.Tensor) -> bool:
 
 
 def _are_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Tell whether two tensors of one kind are equal; sparse ones aren't made dense for that."""
+    """Return whether two tensors of one kind are equal; sparse ones aren't made dense for that."""
     return all(map(torch.equal, _parts(one), _parts(other)))
 
 
@@ -260,7 +260,7 @@ def _kind(tensor: torch.Tensor) -> object:
 
 
 def distinct(tensor: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
-    """Give a view without the elements that share memory with others in a tensor of the same shape.
+    """Return a view without elements that share memory with others of a tensor of the same shape.
 
     Some models expand a weight; each of its elements can be written only once.
     """

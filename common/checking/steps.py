@@ -93,7 +93,7 @@ def _make_lazy_parameters(loaded: LoadedModel) -> None:
 
 
 def _dtype_for(tensor: torch.Tensor, dtype: torch.dtype) -> torch.dtype:
-    """Give the dtype a tensor is to have where `dtype` is asked for.
+    """Return the dtype a tensor is to have where `dtype` is asked for.
 
     A model that is published in float64 stays in it where float32 is asked for: it is so for a
     reason, as rounding in sums that cancel would be all that is left.
@@ -118,7 +118,7 @@ class WithLoss(nn.Module):
         self.module = module
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Give the loss the model computes itself, else a weighted mean square of its outputs.
+        """Return the loss the model computes itself, else a weighted mean square of its outputs.
 
         Weights rise from 0.5 to 1.5: the plain mean square of an output that is normalised is
         constant, and has no gradient. What is negative counts for half, so that signs matter.
@@ -154,7 +154,7 @@ def _mean_square(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    """Give float32 of half precision, in which squares overflow."""
+    """Return float32 of half precision, in which squares overflow."""
     return tensor.float() if tensor.dtype in {torch.float16, torch.bfloat16} else tensor
 
 
@@ -262,7 +262,7 @@ def make_step(
 
 
 def make_optimizer(parameters: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
-    """Give the optimizer of every training step.
+    """Return the optimizer of every training step.
 
     Plain SGD: Adam divides small gradients by their own size, and turns rounding into whole steps.
     """
@@ -281,7 +281,7 @@ def _forward(compiled: Callable[..., Any], inputs: Inputs) -> Callable[[], Any]:
 
 
 def nudged(loaded: LoadedModel, share: float, seed: int) -> LoadedModel:
-    """Give a copy of a configured model whose weights and inputs are off by a share at most.
+    """Return a copy of a configured model whose weights and inputs are off by a share at most.
 
     Whole numbers are left, unless they are all there is.
     """
@@ -306,7 +306,7 @@ def _float_inputs(loaded: LoadedModel) -> list[torch.Tensor]:
 
 
 def in_float64(loaded: LoadedModel) -> LoadedModel:
-    """Give a copy of a configured model that computes in float64, without autocast."""
+    """Return a copy of a configured model that computes in float64, without autocast."""
 
     def widen(tensor: torch.Tensor) -> torch.Tensor:
         if not tensor.is_floating_point() and not tensor.is_complex():

@@ -70,7 +70,7 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
 
 
 def _script_words(script: str) -> str:
-    """Give the words that start a script from anywhere."""
+    """Return the words that start a script from anywhere."""
     return shlex.join([sys.executable, str(Path(script).resolve())])
 
 

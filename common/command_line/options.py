@@ -164,8 +164,8 @@ _WORKLOAD_OPTIONS = (
         )
     ),
     option(
-        "--controls", "model_controls", is_flag=True, group="Workload",
-        help="Also run each model with the controls its table declares.",
+        "--overrides", "model_overrides", is_flag=True, group="Workload",
+        help="Also run each model with the overrides its table declares.",
     ),
     option(
         "--raise-backend-errors", is_flag=True, group="Workload",

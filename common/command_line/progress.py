@@ -70,7 +70,7 @@ class ProgressLine:
         self._update(case.model)
 
     def record_made(self, record: Record) -> None:
-        """Say how a replicate ended where there is no live line."""
+        """Return how a replicate ended where there is no live line."""
         if not self._console.is_terminal:
             spent = sum(record.seconds.values())
             outcome = record.outcome
@@ -98,7 +98,7 @@ class ProgressLine:
         )
 
     def _left(self) -> str:
-        """Say how long the rest takes: by the estimate first, by what was seen later on."""
+        """Return how long the rest takes: by the estimate first, by what was seen later on."""
         share = self._ended / self._total if self._total else 1.0
         elapsed_s = time.monotonic() - self._started
         seen_s = elapsed_s * (1 - share) / share if share else self._estimate_s

@@ -42,7 +42,7 @@ def begin(plan: RunPlan, program: str, command: str, runs: Path) -> tuple[Manife
         store.make_home(runs)
     # Refusals come first: what these import, and a look at the machine, take longer.
     from dynamometer.common.machine.doctor import examine
-    from dynamometer.common.planning.spreads import known_spread
+    from dynamometer.common.planning.between_processes import known_between_sd
 
     environment = read_environment()
     now = datetime.now(UTC)
@@ -54,7 +54,7 @@ def begin(plan: RunPlan, program: str, command: str, runs: Path) -> tuple[Manife
         command=command,
         plan=plan,
         environment=environment,
-        spread=known_spread(plan, environment, runs),
+        between_sd=known_between_sd(plan, environment, runs),
         diagnoses=tuple(each for each in examine() if each.level is not Level.FINE),
     )
     directory = runs / manifest.run_id

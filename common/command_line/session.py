@@ -17,8 +17,8 @@ from dynamometer.common import registry
 from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.execution.executor import Prepared
-from dynamometer.common.execution.runner import Interrupt, Rest, run
-from dynamometer.common.machine.disturber import BUSY_S, REST_S, disturbed
+from dynamometer.common.execution.runner import Interrupt, Remaining, run
+from dynamometer.common.machine.disturber import BUSY_S, IDLE_S, disturbed
 from dynamometer.common.planning.estimate import TimeEstimate, estimate
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import expected, store
@@ -93,7 +93,7 @@ class Session:
             DynamometerError: the run can't be started, or not gone on with.
         """
         with store.RunStore(self._directory) as events:
-            rest = Rest(self._manifest, store.read_records(self._directory))
+            rest = Remaining(self._manifest, store.read_records(self._directory))
             try:
                 done = self._run(rest, events)
             except (DynamometerError, store.StoreError):
@@ -133,7 +133,7 @@ class Session:
     def _updates(self) -> bool:
         return self._reporting.update_expected
 
-    def _run(self, rest: Rest, events: store.RunStore) -> bool:
+    def _run(self, rest: Remaining, events: store.RunStore) -> bool:
         plan = self._manifest.plan
         forecast = estimate(plan, rest.cases, self._directory.parent)
         self._announce(rest.cases, forecast)
@@ -143,7 +143,7 @@ class Session:
         prepared, done = Prepared(), False
         try:
             with (
-                disturbed(plan.seed, BUSY_S, REST_S) if plan.busy else nullcontext(),
+                disturbed(plan.seed, BUSY_S, IDLE_S) if plan.busy else nullcontext(),
                 Interrupt() as interrupt,
                 ProgressLine(
                     len(plan.cases), forecast.seconds, self._study.replicate_name
@@ -181,7 +181,7 @@ class Session:
         )
 
     def _conclude(self, before: int, wall_s: float, prepared: Prepared) -> None:
-        """Say where the time went and where the results are."""
+        """Return where the time went and where the results are."""
         spent = defaultdict(float, prepared.seconds)
         for record in store.read_records(self._directory)[before:]:
             for stage, seconds in record.seconds.items():

@@ -12,7 +12,7 @@ import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
-from dynamometer.common.execution.deaths import arms_at_death, name_death
+from dynamometer.common.execution.abnormal_exits import arms_at_exit, name_exit
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.graph_caches import GraphCaches
 from dynamometer.common.execution.preparation import FILL, TOOLCHAIN, experiment_of
@@ -89,7 +89,7 @@ class LocalExecutor:
         self._directory = directory
         self._logs = directory / "logs"
         self._logs.mkdir(parents=True, exist_ok=True)
-        self._servers = ForkServers(self._plan, self._logs / "template.log")
+        self._servers = ForkServers(self._plan, self._logs / "fork-server.log")
         # Below the run's directory, so that what a killed run left is found and removed.
         self._caches = GraphCaches(directory.resolve() / "cache")
 
@@ -226,8 +226,8 @@ class LocalExecutor:
             found = worker.report.findings
         else:
             machine_bytes = self._manifest.environment.memory_bytes
-            outcome = name_death(worker, self._plan.timeout_s, machine_bytes)
-            found = Findings(outcome=outcome, arms=arms_at_death(worker, case, outcome))
+            outcome = name_exit(worker, self._plan.timeout_s, machine_bytes)
+            found = Findings(outcome=outcome, arms=arms_at_exit(worker, case, outcome))
         if found.outcome.status is not Status.PASS:
             found = self._experiment(experiment).salvage(found, arms)
         return _with_foreign_bytes(found, worker.receiver.foreign_bytes)
@@ -257,10 +257,10 @@ class LocalExecutor:
             found=first.found.copy(),  # and not the whole message with it
             build_order=first.build_order,
             disturbed_blocks=first.disturbed_blocks,
-            disturbed_turns=any(part.disturbed_blocks for part in parts[1:]),
+            disturbed_isolated_runs=any(part.disturbed_blocks for part in parts[1:]),
             repeated_blocks=sum(part.repeated_blocks for part in parts),
-            rested=any(part.rested for part in parts),
-            spread=self._manifest.spread,
+            waited=any(part.waited for part in parts),
+            between_sd=self._manifest.between_sd,
             notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
             varies=tuple(self._plan.spec_of(case).varies),
             device_name=first.device_name,
@@ -279,7 +279,7 @@ def _failed(found: Findings) -> dict[str, Outcome]:
 
 
 def _left_out(experiment: Experiment, process: Process, failed: Mapping[str, Outcome]) -> Findings:
-    """Say what it means that a process is not started for arms that failed before."""
+    """Return what it means that a process is not started for arms that failed before."""
     outcome = worst([failed[arm] for arm in process.arms if arm in failed])
     return experiment.salvage(Findings(outcome=outcome), process.arms)
 

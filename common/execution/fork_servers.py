@@ -6,8 +6,8 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from dynamometer.common.execution.process import Template
-from dynamometer.common.interfaces.messages import Job, Preparation
+from dynamometer.common.execution.process import ForkServer
+from dynamometer.common.interfaces.messages import Job, Preload
 from dynamometer.common.machine.allocator import environment_of
 from dynamometer.results.values.cases import Allocator, StartMethod
 
@@ -34,7 +34,7 @@ class ForkServers:
         """
         self._plan = plan
         self._log = log
-        self._servers: dict[Allocator, Template] = {}
+        self._servers: dict[Allocator, ForkServer] = {}
         self.starting_s = 0.0
 
     def run(self, job: Job, log: Path, limits: Limits) -> Worker:
@@ -50,7 +50,7 @@ class ForkServers:
             del self._servers[_preloaded(job.allocator)]
         return worker
 
-    def ready(self, allocator: Allocator) -> Template:
+    def ready(self, allocator: Allocator) -> ForkServer:
         """Return a server that workers can be forked from, starting one if there is none.
 
         An allocator that is preloaded needs a server of its own; the others are one library.
@@ -63,9 +63,9 @@ class ForkServers:
             return self._servers[key]
         started = time.monotonic()
         environment = environment_of(allocator, os.environ)
-        server = self._servers[key] = Template(self._log, environment)
+        server = self._servers[key] = ForkServer(self._log, environment)
         server.launch(
-            Preparation(
+            Preload(
                 study=self._plan.study,
                 experiments=self._plan.experiments,
                 suite=self._plan.suite,
@@ -92,5 +92,5 @@ class ForkServers:
 
 
 def _preloaded(allocator: Allocator) -> Allocator:
-    """Give what a template must be started with: one library, or glibc whatever its policy."""
+    """Return what a fork server must be started with: one library, or glibc whatever its policy."""
     return allocator if allocator.is_preloaded else Allocator.STOCK

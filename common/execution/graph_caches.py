@@ -21,7 +21,7 @@ class GraphCaches:
         shutil.rmtree(root, ignore_errors=True)
 
     def has(self, case: Case) -> bool:
-        """Tell whether a case has caches already."""
+        """Return whether a case has caches already."""
         return case.id in self._directories
 
     def of(self, case: Case) -> Path:

@@ -1,4 +1,4 @@
-"""The parent's view of templates and workers: start, watch, stop."""
+"""The parent's view of fork servers and workers: start, watch, stop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dynamometer.common.interfaces.messages import (
     Answer,
     Ended,
     Fork,
-    Preparation,
+    Preload,
     Progress,
     Ready,
     Report,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _BOOTSTRAP = (
     "import sys; sys.path.insert(0, sys.argv[1]); import dynamometer; del sys.path[0]; "
-    "from dynamometer.common.execution.template import main; main(int(sys.argv[2]))"
+    "from dynamometer.common.execution.fork_server import main; main(int(sys.argv[2]))"
 )
 """Makes the package importable without leaving its folder on the path, where a model's own
 `import common` or `import results` would find ours."""
@@ -75,7 +75,7 @@ class Worker:
 
     @classmethod
     def unborn(cls) -> Worker:
-        """Stand in for a worker whose template died before it could be started."""
+        """Stand in for a worker whose fork server died before it could be started."""
         return cls(pid=0, results=-1, receiver=Receiver(""), started=time.monotonic())
 
     def read(self) -> bool:
@@ -140,8 +140,8 @@ def resident_bytes(pid: int) -> int:
 
 
 @dataclass
-class Template:
-    """A warm process of which workers are forked (see `dynamometer.common.execution.template`)."""
+class ForkServer:
+    """A warm process of which workers are forked (`dynamometer.common.execution.fork_server`)."""
 
     log: Path
     environment: dict[str, str]
@@ -149,7 +149,7 @@ class Template:
     _process: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
 
-    def launch(self, preparation: Preparation) -> None:
+    def launch(self, preload: Preload) -> None:
         """Start the process, and let it import what workers will need."""
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST_MESSAGE)
@@ -164,7 +164,7 @@ class Template:
                 stderr=log,
                 start_new_session=True,
             )
-        self._control.send(msgspec.json.encode(preparation))
+        self._control.send(msgspec.json.encode(preload))
 
     def await_ready(self) -> None:
         """Wait until it has imported everything.
@@ -174,13 +174,13 @@ class Template:
         """
         ready = self._receive()
         if not isinstance(ready, Ready):
-            msg = f"the worker template did not start; {self.log} ends with:\n{tail(self.log)}"
+            msg = f"the fork server did not start; {self.log} ends with:\n{tail(self.log)}"
             raise DynamometerError(msg)
 
     def run(self, job: Job, log: Path, limits: Limits) -> Worker:
         """Run a job in a worker and return when that has ended.
 
-        Should the template die, its worker dies with it: it comes back without an ending, and
+        Should the fork server die, its worker dies with it: it comes back without an ending, and
         `died` is set.
 
         Args:
@@ -192,13 +192,13 @@ class Template:
         try:
             worker = self._fork(job, log)
             self._wait(worker, limits)
-        except _TemplateDiedError:
+        except _ForkServerDiedError:
             self.died = True
             if worker is None:
                 return Worker.unborn()
             worker.kill()
         except BaseException:
-            # The template, which would bury what the worker leaves behind, is about to be ended.
+            # The fork server, which would reap what the worker leaves behind, is about to be ended.
             if worker is not None:
                 worker.kill()
                 worker.finish()
@@ -208,7 +208,7 @@ class Template:
 
     def _fork(self, job: Job, log: Path) -> Worker:
         if self._control is None:
-            raise _TemplateDiedError
+            raise _ForkServerDiedError
         token = secrets.token_hex(16)
         results, theirs = os.pipe()
         os.set_blocking(results, False)
@@ -219,14 +219,14 @@ class Template:
             except OSError as error:
                 os.close(results)
                 if isinstance(error, BrokenPipeError):
-                    raise _TemplateDiedError from error
+                    raise _ForkServerDiedError from error
                 raise
             finally:
                 os.close(theirs)
         answer = self._receive()
         if not isinstance(answer, Started):
             os.close(results)
-            raise _TemplateDiedError
+            raise _ForkServerDiedError
         return Worker(answer.pid, results, Receiver(token), time.monotonic())
 
     def _wait(self, worker: Worker, limits: Limits) -> None:
@@ -245,11 +245,11 @@ class Template:
     def _ending(self) -> Ended:
         answer = self._receive()
         if not isinstance(answer, Ended):
-            raise _TemplateDiedError
+            raise _ForkServerDiedError
         return answer
 
     def close(self) -> None:
-        """End the template and with it every worker that still runs."""
+        """End the fork server and with it every worker that still runs."""
         if self._control is not None:
             self._control.close()
             self._control = None
@@ -268,8 +268,8 @@ class Template:
         return msgspec.json.decode(data, type=Answer) if data else None
 
 
-class _TemplateDiedError(Exception):
-    """The template process has ended, and its workers with it."""
+class _ForkServerDiedError(Exception):
+    """The fork server process has ended, and its workers with it."""
 
 
 def tail(path: Path, size: int = _LOG_TAIL_BYTES) -> str:

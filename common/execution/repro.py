@@ -12,10 +12,10 @@ from dynamometer.results.values.cases import (
     RIGOROUS_REPLICATES,
     Allocator,
     Caches,
+    DynamicDims,
     Mode,
     Protocol,
     StartMethod,
-    Symbols,
 )
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def single_case_command(manifest: Manifest, case: Case) -> str:
-    """Give the command line that measures one case of a run exactly as the run did."""
+    """Return the command line that measures one case of a run exactly as the run did."""
     plan = manifest.plan
     words = [*shlex.split(manifest.program), "--only", case.model]
     for arm in case.arms:
@@ -38,13 +38,13 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
         "--channels-last": case.channels_last,
         "--compile-optimizer": case.compiled_optimizer,
         "--nopython": case.nopython,
-        "--dynamic-shapes": case.has_symbols(Symbols.ALL),
-        "--dynamic-batch-only": case.has_symbols(Symbols.BATCH),
+        "--dynamic-shapes": case.has_dynamic_dims(DynamicDims.ALL),
+        "--dynamic-batch-only": case.has_dynamic_dims(DynamicDims.BATCH),
     }
     words += [flag for flag, is_set in flags.items() if is_set]
     study = registry.study(plan.study)
     words += study.words(plan)
-    words += case.controls.words
+    words += case.overrides.words
     spec = plan.spec_of(case)
     if case.batch_size is not None and case.batch_size != spec.batch_size_at(
         case.scale, case.device, case.mode, dynamic=case.dynamic
@@ -60,7 +60,7 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
 
 
 def _precision_words(protocol: Protocol) -> list[str]:
-    """Say how often, and until when, a case is measured."""
+    """Return how often, and until when, a case is measured."""
     usual = Protocol()
     words = []
     replicates = (protocol.replicates, protocol.most_replicates)

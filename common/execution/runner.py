@@ -61,7 +61,7 @@ class Interrupt:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give SIGINT back."""
+        """Return SIGINT back."""
         signal.signal(signal.SIGINT, self._previous)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -72,7 +72,7 @@ class Interrupt:
         print("stopping after this replicate; once more stops at once", file=sys.stderr)  # noqa: T201  whoever pressed Ctrl-C must see it
 
 
-class Rest:
+class Remaining:
     """What a run directory doesn't hold yet of its plan."""
 
     def __init__(self, manifest: Manifest, records: Sequence[Record]) -> None:
@@ -89,7 +89,7 @@ class Rest:
         return tuple(case for case in self.manifest.plan.cases if self.replicates(case))
 
     def replicates(self, case: Case) -> list[int]:
-        """Give the replicates a case may still have; none where its records say it needs none."""
+        """Return the replicates a case may still have; none where its records say it needs none."""
         records, protocol = self.finished[case.id], self.manifest.plan.protocol
         if records and self.study.stop_reason(records, protocol):
             return []
@@ -98,7 +98,7 @@ class Rest:
 
 
 def run(
-    rest: Rest,
+    rest: Remaining,
     events: store.RunStore,
     executor: Executor,
     sinks: Sequence[Sink],
@@ -150,7 +150,7 @@ def _shuffled(cases: Sequence[Case], plan: RunPlan, round_: int) -> list[Case]:
     return rng.sample(list(cases), len(cases))
 
 
-def _next_record(rest: Rest, executor: Executor, case: Case) -> Record:
+def _next_record(rest: Remaining, executor: Executor, case: Case) -> Record:
     """Execute a case's next replicate; the record says whether it was the last."""
     plan = rest.manifest.plan
     record = _record(rest, executor, case, rest.replicates(case)[0])
@@ -158,7 +158,7 @@ def _next_record(rest: Rest, executor: Executor, case: Case) -> Record:
     return msgspec.structs.replace(record, stopped=stopped, target=plan.protocol.target)
 
 
-def _record(rest: Rest, executor: Executor, case: Case, replicate: int) -> Record:
+def _record(rest: Remaining, executor: Executor, case: Case, replicate: int) -> Record:
     manifest = rest.manifest
     reason = skip_reason(rest.study, manifest.plan, case)
     if reason is None:
@@ -171,7 +171,7 @@ def _record(rest: Rest, executor: Executor, case: Case, replicate: int) -> Recor
         outcome=outcome,
         experiments=manifest.plan.experiments,
         arms=tuple(ArmResult(arm=arm, outcome=outcome) for arm in case.arms),
-        spread=manifest.spread,
+        between_sd=manifest.between_sd,
         varies=tuple(manifest.plan.spec_of(case).varies),
         environment_id=manifest.environment.id,
         seed=manifest.plan.seed,

@@ -29,7 +29,7 @@ class Toolchain(InOneProcess):
         """Load the backends at stage `load`, make them ready at stage `compile`."""
         # Both import torch, which the parent doesn't.
         from dynamometer.common.measuring.arms import compiler_of_functions, load_backend
-        from dynamometer.dynamo.backends.backends import Preparing
+        from dynamometer.dynamo.backends.backends import PreparesToolchain
 
         with context.stages.at(Stage.LOAD):
             backends = [load_backend(arm) for arm in context.job.arms]
@@ -39,6 +39,6 @@ class Toolchain(InOneProcess):
         device = context.job.case.device
         with context.stages.at(Stage.COMPILE):
             for backend in backends:
-                if isinstance(backend, Preparing) and backend.available(device) is None:
+                if isinstance(backend, PreparesToolchain) and backend.available(device) is None:
                     backend.prepare(device)
         return Findings(outcome=PASSED)

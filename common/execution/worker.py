@@ -21,7 +21,7 @@ from dynamometer.common.interfaces.outcome import attempt
 from dynamometer.common.machine import allocator
 from dynamometer.common.machine.openmp import note_on_runtimes
 from dynamometer.common.studies.experiment import Context, StageClock
-from dynamometer.results.values.cases import Symbols
+from dynamometer.results.values.cases import DynamicDims
 from dynamometer.results.values.records import Outcome
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def run(job: Job, result_descriptor: int, token: str) -> None:
     """
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = job.cache_dir
     _limit(job)
-    _explain_death()
+    _explain_exit()
     channel = Channel(_move_away(result_descriptor), token)
     stages = StageClock(channel.send)
     findings = attempt(stages, lambda: _measure(job, stages))
@@ -62,7 +62,9 @@ def _measure(job: Job, stages: StageClock) -> Findings:
         stages=stages,
     )
     policy_note = allocator.apply(job.allocator)
-    with state.running(job.case.mode, job.threads, dynamic=job.case.has_symbols(Symbols.ALL)):
+    with state.running(
+        job.case.mode, job.threads, dynamic=job.case.has_dynamic_dims(DynamicDims.ALL)
+    ):
         findings = experiment.measure(context)
     notes = [note for note in (policy_note, note_on_runtimes()) if note]
     return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))
@@ -80,7 +82,7 @@ def _limit(job: Job) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def _explain_death() -> None:
+def _explain_exit() -> None:
     """Have a crash, and the SIGTERM of a timeout, leave every thread's stack in the log."""
     faulthandler.enable()
     faulthandler.register(signal.SIGTERM, chain=True)

@@ -1,7 +1,7 @@
-"""What parent, template and workers say to each other.
+"""What parent, fork server and workers say to each other.
 
-parent   -> template   Preparation, then a Fork for each worker
-template -> parent     Ready, then Started and Ended for each worker
+parent   -> fork server   Preload, then a Fork for each worker
+fork server -> parent     Ready, then Started and Ended for each worker
 worker   -> parent     Progress at each stage, then one Report
 """
 
@@ -58,7 +58,7 @@ class Findings(Value, frozen=True, kw_only=True):
     build_order: tuple[str, ...] = ()
     disturbed_blocks: tuple[int, ...] = ()
     repeated_blocks: int = 0
-    rested: bool = False
+    waited: bool = False
     notes: tuple[str, ...] = ()
     device_name: str | None = None
 
@@ -84,8 +84,8 @@ LONGEST_MESSAGE = 16 * 2**20
 """Bytes between parent and template."""
 
 
-class Preparation(Value, tag="preparation", frozen=True, kw_only=True):
-    """What a template imports before it is ready."""
+class Preload(Value, tag="preload", frozen=True, kw_only=True):
+    """What a fork server imports before it is ready."""
 
     study: str
     experiments: tuple[str, ...]
@@ -105,7 +105,7 @@ class Fork(Value, tag="fork", frozen=True, kw_only=True):
 
 
 class Ready(Value, tag="ready", frozen=True, kw_only=True):
-    """The template has imported what it was asked to."""
+    """The fork server has imported what it was asked to."""
 
 
 class Started(Value, tag="started", frozen=True, kw_only=True):
@@ -122,5 +122,5 @@ class Ended(Value, tag="ended", frozen=True, kw_only=True):
     peak_bytes: int
 
 
-Request = Preparation | Fork
+Request = Preload | Fork
 Answer = Ready | Started | Ended

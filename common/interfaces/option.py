@@ -32,10 +32,10 @@ def flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-CONTROL_OPTIONS = frozenset({"allow_in_graph", "disable_frame", "model_controls", "substitute"})
+OVERRIDE_OPTIONS = frozenset({"allow_in_graph", "disable_frame", "model_overrides", "substitute"})
 """Those that tell Dynamo how to treat functions."""
 
-MEASURING_OPTIONS = CONTROL_OPTIONS | {
+MEASURING_OPTIONS = OVERRIDE_OPTIONS | {
     "backends", "batch_size", "caches", "calls", "case_budget_s", "compiled_optimizer", "dynamic",
     "dynamic_batch", "expect", "nopython", "replicates", "rigorous", "speedup_ts",
 }  # fmt: skip

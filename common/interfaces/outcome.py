@@ -42,7 +42,7 @@ class NondeterministicError(Exception):
     """Raised in a worker where eager disagrees with itself."""
 
 
-class VisitError(Exception):
+class BurstError(Exception):
     """Raised in a worker where an arm fails while it is timed; its cause says how."""
 
     def __init__(self, arm: str) -> None:
@@ -61,7 +61,7 @@ def attempt(stages: StageClock, action: Callable[[], T]) -> T | Outcome:
 
 def classify(error: BaseException, stage: Stage) -> Outcome:
     """Name what an exception means for the case it was raised in."""
-    if isinstance(error, VisitError) and error.__cause__ is not None:
+    if isinstance(error, BurstError) and error.__cause__ is not None:
         error = error.__cause__
     kind = type(error).__name__
     detail = _encodable("".join(traceback.format_exception(error)))[-_DETAIL_CHARACTERS:]
@@ -94,13 +94,13 @@ def _place(error: BaseException) -> str:
 
 
 def _hint(error: BaseException) -> str:
-    """Give the first thing Dynamo advises to do about it, if it does."""
+    """Return the first thing Dynamo advises to do about it, if it does."""
     found = _HINT.search(_text(error))
     return f". {found[1]}" if found else ""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Tell whether an exception, or what caused it, is a failed allocation."""
+    """Return whether an exception, or what caused it, is a failed allocation."""
     seen: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in seen:
@@ -115,7 +115,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _text(error: BaseException) -> str:
-    """Give an exception's text, even that of one which fails to say what it is."""
+    """Return an exception's text, even that of one which fails to say what it is."""
     try:
         return _encodable(str(error).strip())
     except Exception as failure:  # noqa: BLE001  a model's exception may do anything
@@ -123,7 +123,7 @@ def _text(error: BaseException) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """Give how an exception's text begins; with the next line where that only announces it."""
+    """Return how an exception's text begins; with the next line where that only announces it."""
     first, *others = _text(error).splitlines() or [""]
     return f"{first} {others[0]}" if first.endswith(":") and others else first
 
@@ -147,5 +147,5 @@ _SEVERITY = (
 
 
 def worst(outcomes: list[Outcome]) -> Outcome:
-    """Give the gravest of some outcomes; the first of equals."""
+    """Return the gravest of some outcomes; the first of equals."""
     return max(outcomes, key=lambda outcome: _SEVERITY.index(outcome.status))

@@ -1,4 +1,4 @@
-"""The seam between the runner and a collection of models."""
+"""The interface between the runner and a collection of models."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LoadedModel:
         return (Inputs(args=self.args, kwargs=self.kwargs), *self.others)
 
     def copy(self) -> LoadedModel:
-        """Give a copy whose weights, buffers and inputs are its own."""
+        """Return a copy whose weights, buffers and inputs are its own."""
         # Tensors that were computed from parameters, as by the old `weight_norm`, refuse to be
         # deep-copied; a forward computes them anew.
         computed = [
@@ -60,7 +60,7 @@ class LoadedModel:
         return replace(self.with_inputs(copy.deepcopy), module=copy.deepcopy(self.module, memo))
 
     def with_inputs(self, change: Callable[[Any], Any]) -> LoadedModel:
-        """Give the same module with inputs made of its own.
+        """Return the same module with inputs made of its own.
 
         Args:
             change: takes a tree of inputs, and gives a tree of the same structure.

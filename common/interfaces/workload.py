@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dynamometer.results.values.cases import NO_CONTROLS, Controls, Dtype, Mode, Scale, Symbols
+from dynamometer.results.values.cases import (
+    NO_OVERRIDES,
+    Dtype,
+    DynamicDims,
+    Mode,
+    Overrides,
+    Scale,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,10 +26,10 @@ class Workload:
     compiled_optimizer: bool = False
     nopython: bool = False
     dynamic: bool = False
-    symbols: Symbols = Symbols.ALL
+    dynamic_dims: DynamicDims = DynamicDims.ALL
     scale: Scale = Scale.FULL
     batch_size: int | None = None
-    controls: Controls = NO_CONTROLS
+    overrides: Overrides = NO_OVERRIDES
     """What every model is run with as well."""
-    model_controls: bool = False
+    model_overrides: bool = False
     """Whether it is also run with what its table says."""

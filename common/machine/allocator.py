@@ -32,7 +32,7 @@ _VARIABLES = {
 
 
 def without_policy(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Give an environment in which glibc's allocator has its stock policy."""
+    """Return an environment in which glibc's allocator has its stock policy."""
     return {name: value for name, value in inherited.items() if name not in _VARIABLES}
 
 
@@ -61,14 +61,14 @@ def require_allocator(allocator: Allocator) -> None:
 
 
 def find_library(allocator: Allocator) -> str | None:
-    """Give the file name of an allocator that is preloaded, as the dynamic linker finds it."""
+    """Return the file name of an allocator that is preloaded, as the dynamic linker finds it."""
     from ctypes.util import find_library as find  # imports subprocess
 
     return next((file for name in _LIBRARIES[allocator] if (file := find(name))), None)
 
 
 def environment_of(allocator: Allocator, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Give the environment of a template: stock policy, and a preloaded library where asked for.
+    """Return a fork server's environment: stock policy, and a preloaded library where asked for.
 
     Raises:
         UnfitEnvironmentError: the library isn't installed.
@@ -110,6 +110,6 @@ def pin_mmap_threshold() -> None:
 
 
 def _is_loaded(allocator: Allocator) -> bool:
-    """Tell whether this process was started with the library; the linker only warns if not."""
+    """Return whether this process was started with the library; the linker only warns if not."""
     maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     return any(f"lib{name}" in maps for name in _LIBRARIES[allocator])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BUSY_S, REST_S = 0.1, 0.9
+BUSY_S, IDLE_S = 0.1, 0.9
 """Seconds for which the process computes and rests in turn, on average, that a machine is kept busy
 by: a tenth of a processor, which is what a run takes for a disturbance."""
 
@@ -25,15 +25,15 @@ _COPIED_BYTES = 2**24
 
 
 @contextmanager
-def disturbed(seed: int, busy_s: float, rest_s: float) -> Iterator[int]:
+def disturbed(seed: int, busy_s: float, idle_s: float) -> Iterator[int]:
     """Have a process come and go for as long as the context lasts, and give its number.
 
     Args:
         seed: what follows is drawn from it.
         busy_s: seconds it computes at a time, on average; exponentially distributed.
-        rest_s: likewise, between these times.
+        idle_s: likewise, between these times.
     """
-    words = [__file__, str(seed), str(busy_s), str(rest_s)]
+    words = [__file__, str(seed), str(busy_s), str(idle_s)]
     with subprocess.Popen(  # noqa: S603  our own interpreter and code
         [sys.executable, "-P", *words],
         stdin=subprocess.DEVNULL,
@@ -45,14 +45,14 @@ def disturbed(seed: int, busy_s: float, rest_s: float) -> Iterator[int]:
             process.kill()
 
 
-def _come_and_go(seed: int, busy_s: float, rest_s: float) -> None:
+def _come_and_go(seed: int, busy_s: float, idle_s: float) -> None:
     """Compute and rest in turn until the parent has ended."""
     rng, parent, data = random.Random(seed), os.getppid(), bytes(_COPIED_BYTES)  # noqa: S311  no secret
     while os.getppid() == parent:
         ends = time.monotonic() + rng.expovariate(1 / busy_s)
         while time.monotonic() < ends:
             bytearray(data)
-        time.sleep(rng.expovariate(1 / rest_s))
+        time.sleep(rng.expovariate(1 / idle_s))
 
 
 if __name__ == "__main__":

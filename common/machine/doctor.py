@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamometer.common.machine.openmp import is_runtime
-from dynamometer.common.machine.surroundings import FOREIGN_CPUS, compare, read_counters
+from dynamometer.common.machine.surroundings import BACKGROUND_CPUS, compare, read_counters
 from dynamometer.results.values.records import Diagnosis, Level
 
 if TYPE_CHECKING:
@@ -162,10 +162,10 @@ def _others(read: Callable[[], Reading | None], pause: Callable[[float], None]) 
     if before is None or after is None:
         return [_note("load", "the kernel has no counters, so disturbances go unnoticed", "")]
     wall_s = after.at_s - before.at_s
-    foreign = compare(before, after).foreign_s / wall_s
+    foreign = compare(before, after).background_s / wall_s
     stolen = (after.stolen_s - before.stolen_s) / wall_s
     found = []
-    if foreign > FOREIGN_CPUS:
+    if foreign > BACKGROUND_CPUS:
         found.append(Diagnosis(
             subject="load", level=Level.UNFIT,
             finding=f"other processes use {foreign:.1f} processors",
@@ -276,6 +276,6 @@ def _read(path: Path) -> str | None:
 
 
 def _chosen(text: str | None) -> str | None:
-    """Give the word in brackets of such as `always [madvise] never`."""
+    """Return the word in brackets of such as `always [madvise] never`."""
     found = re.search(r"\[(\w+)\]", text or "")
     return found[1] if found else None

@@ -88,7 +88,7 @@ def differences(before: Environment, now: Environment) -> list[str]:
 
 
 def memory_bytes() -> int:
-    """Give the memory this process may use: the machine's, or less where a cgroup limits it."""
+    """Return the memory this process may use: the machine's, or less where a cgroup limits it."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with suppress(OSError, ValueError):
         return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
@@ -135,7 +135,7 @@ def _packages() -> dict[str, str]:
 
 
 def _git_commit() -> str | None:
-    """Give the commit of the checkout this code runs from; `None` for an installed package."""
+    """Return the commit of the checkout this code runs from; `None` for an installed package."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-FOREIGN_CPUS = 0.10
+BACKGROUND_CPUS = 0.10
 """Processors' worth of others' work, stolen time included, that count as a disturbance."""
 
 _RESOLUTION_S = 0.02
@@ -39,21 +39,23 @@ class Load:
 
     Attributes:
         wall_s: how long it was.
-        foreign_s: processor seconds others took, or the hypervisor stole.
+        background_s: processor seconds others took, or the hypervisor stole.
         is_slowed: whether heat or a falling clock slowed the processors, or others used the
             accelerator.
         resolution_s: processor seconds that the counters can't tell from none.
     """
 
     wall_s: float
-    foreign_s: float
+    background_s: float
     is_slowed: bool = False
     resolution_s: float = 0.0
 
     @property
     def disturbs(self) -> bool:
         """Whether what is timed meanwhile is worth nothing."""
-        return self.is_slowed or self.foreign_s > FOREIGN_CPUS * self.wall_s + self.resolution_s
+        return (
+            self.is_slowed or self.background_s > BACKGROUND_CPUS * self.wall_s + self.resolution_s
+        )
 
 
 def total(loads: Iterable[Load]) -> Load:
@@ -61,7 +63,7 @@ def total(loads: Iterable[Load]) -> Load:
     found = list(loads)
     return Load(
         wall_s=sum(each.wall_s for each in found),
-        foreign_s=sum(each.foreign_s for each in found),
+        background_s=sum(each.background_s for each in found),
         is_slowed=any(each.is_slowed for each in found),
         resolution_s=max((each.resolution_s for each in found), default=0.0),
     )
@@ -75,7 +77,7 @@ class Surroundings(Protocol):
         ...
 
     def load(self) -> Load:
-        """Say what others did since then."""
+        """Return what others did since then."""
         ...
 
 
@@ -103,7 +105,7 @@ class Reading:
 
 
 def compare(before: Reading, after: Reading) -> Load:
-    """Say what others did between two readings."""
+    """Return what others did between two readings."""
     fell = (
         before.clock_hz is not None
         and after.clock_hz is not None
@@ -111,7 +113,7 @@ def compare(before: Reading, after: Reading) -> Load:
     )
     return Load(
         wall_s=after.at_s - before.at_s,
-        foreign_s=(after.busy_s - before.busy_s) - (after.own_s - before.own_s),
+        background_s=(after.busy_s - before.busy_s) - (after.own_s - before.own_s),
         is_slowed=fell or after.throttles > before.throttles,
         resolution_s=_RESOLUTION_S * math.sqrt(after.processors),
     )

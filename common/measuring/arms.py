@@ -22,7 +22,7 @@ from dynamometer.common.interfaces.outcome import (
     is_out_of_memory,
 )
 from dynamometer.common.measuring.threads import busy_threads
-from dynamometer.common.measuring.timing import Stopwatch, WarmUp, settle
+from dynamometer.common.measuring.timing import Stopwatch, WarmUp, warm_up_to_steady
 from dynamometer.dynamo.accuracy import accuracy
 from dynamometer.dynamo.backends.backends import DynamoBackend, FunctionBackend, as_backend
 from dynamometer.dynamo.capture import capture, internals
@@ -83,7 +83,7 @@ class CompiledArm:
 
 
 @dataclass(frozen=True)
-class SettledArm:
+class WarmArm:
     """An arm that is ready to be timed.
 
     Attributes:
@@ -110,7 +110,7 @@ class SettledArm:
 
 
 def stopwatch(context: Context) -> Stopwatch:
-    """Give the watch every arm of a case is timed with."""
+    """Return the watch every arm of a case is timed with."""
     return Stopwatch(now=time.perf_counter, synchronize=context.device.synchronize)
 
 
@@ -136,7 +136,7 @@ def run_reference(context: Context, loaded: LoadedModel) -> Reference:
 
 
 def tolerance_of(case: Case, spec: ModelSpec) -> float:
-    """Give what share of itself a result of a case may be off by."""
+    """Return what share of itself a result of a case may be off by."""
     if spec.tolerance is not None:
         return spec.tolerance
     return accuracy.tolerance_of(case.device, case.dtype, case.mode)
@@ -244,22 +244,22 @@ def checked_arm(
     return check_again(context, compile_arm(context, loaded, name, reference), reference)
 
 
-def settle_arm(context: Context, arm: CompiledArm) -> SettledArm:
+def warm_up_arm(context: Context, arm: CompiledArm) -> WarmArm:
     """Take steps until the arm's latency has settled, and see which threads they need."""
     with context.stages.at(Stage.RUN, arm.name):
-        warm_up = settle(stopwatch(context), arm.step.call, capture.frames_seen)
-        return SettledArm(arm, warm_up, threads_of(context, arm.step.call))
+        warm_up = warm_up_to_steady(stopwatch(context), arm.step.call, capture.frames_seen)
+        return WarmArm(arm, warm_up, threads_of(context, arm.step.call))
 
 
 def threads_of(context: Context, call: Callable[[], object]) -> frozenset[int]:
-    """Say which threads a step keeps busy; none on an accelerator, where they don't decide."""
+    """Return which threads a step keeps busy; none on an accelerator, where they don't decide."""
     return busy_threads(call) if context.job.case.device == "cpu" else frozenset()
 
 
 def compiled_step(
     context: Context, loaded: LoadedModel, name: str, *, dynamic: bool | None = None
 ) -> Step:
-    """Give an arm's step on the loaded module itself, with nothing compared.
+    """Return an arm's step on the loaded module itself, with nothing compared.
 
     Args:
         context: the job and what it is done with.
@@ -290,7 +290,7 @@ def _step(context: Context, backend: Backend, loaded: LoadedModel) -> Step:
 
 
 def compiler_of_functions(backend: Backend) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give what compiles the optimizer's step.
+    """Return what compiles the optimizer's step.
 
     Raises:
         UsageError: the backend compiles modules alone.
@@ -308,7 +308,7 @@ def _steps_s(calls_s: list[float], calls: int) -> tuple[float, ...]:
 
 
 def load_backend(name: str) -> Backend:
-    """Give the backend of an arm.
+    """Return the backend of an arm.
 
     Raises:
         UsageError: it can't be imported.

@@ -9,13 +9,13 @@ from dynamometer.results.values.metrics import COMPILE_PHASES, COUNTED
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dynamometer.common.measuring.arms import SettledArm
-    from dynamometer.common.measuring.timing import Visit
+    from dynamometer.common.measuring.arms import WarmArm
+    from dynamometer.common.measuring.timing import Burst
     from dynamometer.results.values.metrics import Metric
     from dynamometer.results.values.records import Measurement
 
 
-def compile_times(metric: Metric, settled: Mapping[str, SettledArm]) -> list[Measurement]:
+def compile_times(metric: Metric, settled: Mapping[str, WarmArm]) -> list[Measurement]:
     """Return what compiling each arm took, and the phases of it."""
     return [
         each.measured(name, [seconds])
@@ -28,31 +28,31 @@ def compile_times(metric: Metric, settled: Mapping[str, SettledArm]) -> list[Mea
     ]
 
 
-def latencies(metric: Metric, visits: Sequence[Visit]) -> list[Measurement]:
+def latencies(metric: Metric, bursts: Sequence[Burst]) -> list[Measurement]:
     """Return the samples of each arm, with their blocks."""
     return [
         metric.measured(
             arm,
-            [sample for visit in own for sample in visit.samples_s],
-            [visit.block for visit in own for _ in visit.samples_s],
+            [sample for burst in own for sample in burst.samples_s],
+            [burst.block for burst in own for _ in burst.samples_s],
         )
-        for arm, own in _by_arm(visits).items()
+        for arm, own in _by_arm(bursts).items()
     ]
 
 
-def counted(visits: Sequence[Visit]) -> list[Measurement]:
-    """Return what the operating system counted of each arm, one sample for each visit."""
+def counted(bursts: Sequence[Burst]) -> list[Measurement]:
+    """Return what the operating system counted of each arm, one sample for each burst."""
     return [
         each.measured(
-            arm, [visit.counted[each.name] for visit in own], [visit.block for visit in own]
+            arm, [burst.counted[each.name] for burst in own], [burst.block for burst in own]
         )
-        for arm, own in _by_arm(visits).items()
+        for arm, own in _by_arm(bursts).items()
         for each in COUNTED
     ]
 
 
-def _by_arm(visits: Sequence[Visit]) -> dict[str, list[Visit]]:
-    found: dict[str, list[Visit]] = {}
-    for visit in visits:
-        found.setdefault(visit.arm, []).append(visit)
+def _by_arm(bursts: Sequence[Burst]) -> dict[str, list[Burst]]:
+    found: dict[str, list[Burst]] = {}
+    for burst in bursts:
+        found.setdefault(burst.arm, []).append(burst)
     return found

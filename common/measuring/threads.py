@@ -62,18 +62,18 @@ class ArmThreads:
             for one, other in itertools.combinations(self.of.values(), 2)
         )
 
-    def rest(self, arm: str) -> None:
+    def wait(self, arm: str) -> None:
         """Wait until no thread runs but the calling one and the arm's own."""
-        wait_for_rest(self.of[arm])
+        wait_until_idle(self.of[arm])
 
 
 def busy_threads(call: Callable[[], object]) -> frozenset[int]:
-    """Say which threads calls keep busy; none where the kernel doesn't tell.
+    """Return which threads calls keep busy; none where the kernel doesn't tell.
 
     Args:
         call: one step, made at least once, and for at least 30 ms.
     """
-    wait_for_rest()
+    wait_until_idle()
     before, started = _computed_s(), time.perf_counter()
     spent_s = 0.0
     while spent_s < _WATCHED_S:
@@ -86,7 +86,7 @@ def busy_threads(call: Callable[[], object]) -> frozenset[int]:
     )
 
 
-def wait_for_rest(but: frozenset[int] = frozenset()) -> None:
+def wait_until_idle(but: frozenset[int] = frozenset()) -> None:
     """Wait until no thread runs but the calling one and some others, 0.3 s at most."""
     ends = time.perf_counter() + _LONGEST_REST_S
     while time.perf_counter() < ends and any(_runs(each) for each in _others() if each not in but):

@@ -1,4 +1,4 @@
-"""How calls are timed: settling, visits and blocks. Clocks and devices are passed in."""
+"""How calls are timed: settling, bursts and blocks. Clocks and devices are passed in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.common.interfaces.outcome import VisitError
+from dynamometer.common.interfaces.outcome import BurstError
 from dynamometer.common.machine.surroundings import total
 from dynamometer.results.values.metrics import COUNTED
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dynamometer.common.machine.surroundings import Load, Surroundings
     from dynamometer.results.values.cases import Protocol
 
-SETTLED_WITHIN = 0.01
+STEADY_WITHIN = 0.01
 """Two successive windows whose medians agree this well count as steady (docs/measuring.md, step
 5)."""
 
@@ -44,11 +44,11 @@ _STRETCH_S = 0.25
 
 _ALONE_S, _BLOCKS_ALONE = 0.2, 20
 _MAX_WINDOWS = 12
-_SETTLING_CAP_S = 2.0
+_WARM_UP_CAP_S = 2.0
 
 
 def _at_once(arm: str) -> None:
-    """Let an arm be visited whatever others left behind."""
+    """Let an arm be timed whatever others left behind."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class Stopwatch:
     Attributes:
         now: seconds from any fixed point.
         synchronize: returns when the device has done everything it was given.
-        rest: returns when an arm may be visited: what others left behind has come to rest.
+        wait: returns when an arm may be timed: what others left behind is idle.
     """
 
     now: Callable[[], float]
     synchronize: Callable[[], None]
-    rest: Callable[[str], None] = _at_once
+    wait: Callable[[str], None] = _at_once
 
     def mean_s(self, call: Callable[[], object], calls: int) -> float:
         """Time a number of calls, the wait for the device included, in seconds per call."""
@@ -96,7 +96,9 @@ class WarmUp:
         return max(0.0, self.total_s - self.calls * self.latency_s)
 
 
-def settle(watch: Stopwatch, call: Callable[[], object], compiled: Callable[[], int]) -> WarmUp:
+def warm_up_to_steady(
+    watch: Stopwatch, call: Callable[[], object], compiled: Callable[[], int]
+) -> WarmUp:
     """Call until steady: windows' medians agree within 1 % and nothing new is compiled.
 
     Args:
@@ -114,9 +116,9 @@ def settle(watch: Stopwatch, call: Callable[[], object], compiled: Callable[[], 
         before = compiled()
         times.extend(watch.mean_s(call, 1) for _ in range(window))
         median_s = statistics.median(times[-window:])
-        agrees = previous_s is not None and abs(median_s / previous_s - 1) <= SETTLED_WITHIN
+        agrees = previous_s is not None and abs(median_s / previous_s - 1) <= STEADY_WITHIN
         steady = agrees and compiled() == before
-        if steady or (index > 0 and sum(times[1:]) > _SETTLING_CAP_S):
+        if steady or (index > 0 and sum(times[1:]) > _WARM_UP_CAP_S):
             break
         previous_s = median_s
     return WarmUp(sum(times), len(times), median_s, steady)
@@ -130,7 +132,7 @@ def _window_calls(latency_s: float) -> int:
 
 
 @dataclass(frozen=True)
-class Visit:
+class Burst:
     """One run of calls of one arm.
 
     Attributes:
@@ -148,7 +150,7 @@ class Visit:
     counted: Mapping[str, float]
 
 
-def visit_orders(arms: Sequence[str], rng: random.Random) -> tuple[list[str], list[str]]:
+def burst_orders(arms: Sequence[str], rng: random.Random) -> tuple[list[str], list[str]]:
     """Draw the orders of two blocks: every arm once, then once more in reverse (AB BA or BA AB)."""
     order = list(arms)
     rng.shuffle(order)
@@ -157,33 +159,33 @@ def visit_orders(arms: Sequence[str], rng: random.Random) -> tuple[list[str], li
 
 @dataclass(frozen=True)
 class Blocks:
-    """What was measured block by block; in each, every arm was visited once.
+    """What was measured block by block; in each, every arm was timed once.
 
     Attributes:
-        visits: those of every block's last measuring, in their order.
+        bursts: those of every block's last measuring, in their order.
         disturbed: the blocks that were disturbed whenever they were measured.
         repeats: how often a block was measured again.
-        rested: whether visits began when other arms' threads had come to rest.
+        waited: whether bursts began when other arms' threads had come to rest.
     """
 
-    visits: tuple[Visit, ...] = ()
+    bursts: tuple[Burst, ...] = ()
     disturbed: tuple[int, ...] = ()
     repeats: int = 0
-    rested: bool = False
+    waited: bool = False
 
     @property
-    def calm(self) -> list[Visit]:
-        """The visits of blocks that nothing disturbed."""
-        return [visit for visit in self.visits if visit.block not in self.disturbed]
+    def undisturbed(self) -> list[Burst]:
+        """The bursts of blocks that nothing disturbed."""
+        return [burst for burst in self.bursts if burst.block not in self.disturbed]
 
     def then(self, later: Blocks) -> Blocks:
         """Add blocks that were measured after these, numbered on from them."""
-        first = 1 + max((visit.block for visit in self.visits), default=-1)
+        first = 1 + max((burst.block for burst in self.bursts), default=-1)
         return Blocks(
-            (*self.visits, *(replace(each, block=first + each.block) for each in later.visits)),
+            (*self.bursts, *(replace(each, block=first + each.block) for each in later.bursts)),
             (*self.disturbed, *(first + block for block in later.disturbed)),
             self.repeats + later.repeats,
-            self.rested or later.rested,
+            self.waited or later.waited,
         )
 
 
@@ -195,46 +197,46 @@ def measure_blocks(
     rng: random.Random,
     surroundings: Surroundings,
 ) -> Blocks:
-    """Visit the arms block by block until the budget is spent.
+    """Time the arms block by block until the budget is spent.
 
     Args:
         watch: times the calls.
         calls: one step of each arm.
         latencies_s: a first estimate of each arm's seconds per call; the smallest fixes how many
             calls make a sample, and may be that of an arm that isn't here.
-        protocol: lengths of visits, number of blocks (which come in twos), budget.
-        rng: draws the order of the visits.
+        protocol: lengths of bursts, number of blocks (which come in twos), budget.
+        rng: draws the order of the bursts.
         surroundings: tells what else went on during a stretch of blocks, which is repeated if that
             disturbed.
 
     Raises:
-        VisitError: an arm failed.
+        BurstError: an arm failed.
     """
     fastest_s = min(latencies_s.values())
     paces = {arm: pace(latencies_s[arm], fastest_s, protocol) for arm in calls}
     stretches = _Stretches(watch, calls, paces, protocol, rng)
-    visits: list[Visit] = []
+    bursts: list[Burst] = []
     disturbed: list[int] = []
     calm: list[Load] = []
     repeats = 0
-    while not stretches.enough(visits):
-        first = visits[-1].block + 1 if visits else 0
-        own, load, again = _measure_calmly(stretches, first, surroundings)
+    while not stretches.enough(bursts):
+        first = bursts[-1].block + 1 if bursts else 0
+        own, load, again = _measure_undisturbed(stretches, first, surroundings)
         blocks = range(first, own[-1].block + 1)
         repeats += again * len(blocks)
-        visits += own
+        bursts += own
         if load.disturbs:
             disturbed += blocks
         else:
             calm.append(load)
     if total(calm).disturbs:  # what no single stretch shows, as counters go by ticks
-        disturbed = sorted({visit.block for visit in visits})
-    return Blocks(tuple(visits), tuple(disturbed), repeats)
+        disturbed = sorted({burst.block for burst in bursts})
+    return Blocks(tuple(bursts), tuple(disturbed), repeats)
 
 
-def _measure_calmly(
+def _measure_undisturbed(
     stretches: _Stretches, first: int, surroundings: Surroundings
-) -> tuple[list[Visit], Load, int]:
+) -> tuple[list[Burst], Load, int]:
     """Measure a stretch, again while something disturbs it, and say how often it was again."""
     repeats = 0
     while True:
@@ -263,127 +265,127 @@ class _Stretches:
         self._started = watch.now()
 
     def are_late(self) -> bool:
-        """Tell whether there is no time left to measure any of them again."""
+        """Return whether there is no time left to measure any of them again."""
         counted = self._protocol.calls is not None
         return not counted and self._spent_s() > _LONGEST_REPEATING * self._budget_s
 
     def _spent_s(self) -> float:
         return self._watch.now() - self._started
 
-    def enough(self, visits: Sequence[Visit]) -> bool:
-        """Tell whether nothing more is to be measured after these."""
-        rules, blocks = self._protocol, visits[-1].block + 1 if visits else 0
+    def enough(self, bursts: Sequence[Burst]) -> bool:
+        """Return whether nothing more is to be measured after these."""
+        rules, blocks = self._protocol, bursts[-1].block + 1 if bursts else 0
         if blocks < rules.min_blocks:
             return False
         if rules.calls is None:
             return blocks >= rules.max_blocks or self._spent_s() > self._budget_s
         counted = dict.fromkeys(self._calls, 0)
-        for visit in visits:
-            counted[visit.arm] += visit.calls
+        for burst in bursts:
+            counted[burst.arm] += burst.calls
         return min(counted.values()) >= rules.calls
 
-    def measure(self, first: int) -> list[Visit]:
+    def measure(self, first: int) -> list[Burst]:
         """Measure blocks from one on, until they have taken a quarter of a second."""
-        found: list[Visit] = []
+        found: list[Burst] = []
         most = max(self._protocol.max_blocks, self._protocol.min_blocks)
         gc.collect()
         gc.disable()
         try:
             began_s = self._spent_s()
             for start in itertools.count(first, 2):
-                for block, order in enumerate(visit_orders(list(self._calls), self._rng), start):
-                    found += [self._visit(arm, block) for arm in order]
+                for block, order in enumerate(burst_orders(list(self._calls), self._rng), start):
+                    found += [self._time_burst(arm, block) for arm in order]
                 if self._spent_s() - began_s >= _STRETCH_S or start + 2 >= most:
                     return found
         finally:
             gc.enable()
         return found
 
-    def _visit(self, arm: str, block: int) -> Visit:
+    def _time_burst(self, arm: str, block: int) -> Burst:
         call, pace = self._calls[arm], self._paces[arm]
-        self._watch.rest(arm)
+        self._watch.wait(arm)
         try:
-            return _visit(self._watch, arm, block, call, pace, self._protocol.visit_s)
+            return _time_burst(self._watch, arm, block, call, pace, self._protocol.burst_s)
         except BaseException as error:
-            raise VisitError(arm) from error
+            raise BurstError(arm) from error
 
 
 def alone(latency_s: float, protocol: Protocol) -> Protocol:
     """Shorten a protocol to what shows whether an arm's latency alone is that in blocks.
 
-    Two visits will do of calls that are long.
+    Two bursts will do of calls that are long.
     """
-    visit_s = max(protocol.visit_s, protocol.visit_calls * latency_s)
-    blocks = min(_BLOCKS_ALONE, max(4, round(_ALONE_S / visit_s)))
+    burst_s = max(protocol.burst_s, protocol.burst_calls * latency_s)
+    blocks = min(_BLOCKS_ALONE, max(4, round(_ALONE_S / burst_s)))
     blocks = 2 if latency_s > _LONG_CALL_S else blocks
     return msgspec.structs.replace(protocol, min_blocks=blocks, max_blocks=blocks, calls=None)
 
 
-def after_a_rest(protocol: Protocol) -> Protocol:
-    """Lengthen visits that begin with cold caches and threads asleep.
+def after_waiting(protocol: Protocol) -> Protocol:
+    """Lengthen bursts that begin with cold caches and threads asleep.
 
     Eager beside ONNX Runtime is then within 10 % of what it is in a process of its own; with a
-    lead-in of one call it is up to 1.4 times as slow (docs/decisions/0007-error-bars.md).
+    one discarded call it is up to 1.4 times as slow (docs/decisions/0007-error-bars.md).
     """
-    return msgspec.structs.replace(protocol, lead_in_s=0.030, visit_s=0.030)
+    return msgspec.structs.replace(protocol, discarded_s=0.030, burst_s=0.030)
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How an arm's visits go.
+    """How an arm's bursts go.
 
     Attributes:
-        lead_in: calls that are thrown away.
+        discarded: calls that are thrown away.
         fewest: calls that count, at least.
         per_sample: calls of one sample.
     """
 
-    lead_in: int
+    discarded: int
     fewest: int
     per_sample: int
 
 
 def pace(latency_s: float, fastest_s: float, protocol: Protocol) -> Pace:
-    """Fix how an arm is visited.
+    """Fix how an arm is timed.
 
     Args:
         latency_s: of the arm.
         fastest_s: of the fastest arm, which fixes the calls of a sample for all: a sample ends
             with a wait for the device, and arms that wait less often per call would look faster.
-        protocol: lengths of visits and samples.
+        protocol: lengths of bursts and samples.
     """
     share = math.ceil((protocol.calls or 0) / protocol.min_blocks)
     per_sample = math.ceil(protocol.sample_s / max(fastest_s, 1e-9))
     if latency_s > _LONG_CALL_S:
         # One call is long enough for others' threads to come to rest, and more take minutes.
-        return Pace(lead_in=1, fewest=max(1, share), per_sample=per_sample)
-    lead_in = max(protocol.lead_in_calls, round(protocol.lead_in_s / max(latency_s, 1e-9)))
-    return Pace(lead_in, max(protocol.visit_calls, share), per_sample)
+        return Pace(discarded=1, fewest=max(1, share), per_sample=per_sample)
+    discarded = max(protocol.discarded_calls, round(protocol.discarded_s / max(latency_s, 1e-9)))
+    return Pace(discarded, max(protocol.burst_calls, share), per_sample)
 
 
-def _visit(
+def _time_burst(
     watch: Stopwatch,
     arm: str,
     block: int,
     call: Callable[[], object],
     pace: Pace,
-    visit_s: float,
-) -> Visit:
-    """Make one run: a lead-in that is thrown away, then the calls that count.
+    burst_s: float,
+) -> Burst:
+    """Make one run: discarded warm-up calls, then the calls that count.
 
-    The lead-in is there because the first calls after another arm find its threads spinning and
-    its data in the caches.
+    The first calls after another arm find its threads spinning and its data in the caches, so they
+    are discarded.
     """
-    watch.mean_s(call, pace.lead_in)
+    watch.mean_s(call, pace.discarded)
     before = resource.getrusage(resource.RUSAGE_SELF)
     samples: list[float] = []
     counted_s = 0.0
-    while counted_s < visit_s or len(samples) * pace.per_sample < pace.fewest:
+    while counted_s < burst_s or len(samples) * pace.per_sample < pace.fewest:
         samples.append(watch.mean_s(call, pace.per_sample))
         counted_s += samples[-1] * pace.per_sample
     after = resource.getrusage(resource.RUSAGE_SELF)
     made = len(samples) * pace.per_sample
-    return Visit(
+    return Burst(
         arm=arm,
         block=block,
         samples_s=tuple(samples),

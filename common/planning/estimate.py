@@ -54,7 +54,7 @@ def estimate(plan: RunPlan, left: Sequence[Case], runs: Path) -> TimeEstimate:
 
 
 def _history(runs: Path) -> dict[str, float]:
-    """Give the seconds of first replicates by case id, the newest run's last."""
+    """Return the seconds of first replicates by case id, the newest run's last."""
     found: dict[str, float] = {}
     try:
         directories = sorted(path for path in runs.iterdir() if path.is_dir())[-_RUNS_READ:]

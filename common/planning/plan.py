@@ -11,7 +11,7 @@ import msgspec
 from dynamometer.common.errors import NothingSelectedError, UnknownNameError, UsageError
 from dynamometer.results.values.cases import (
     BASELINE,
-    NO_CONTROLS,
+    NO_OVERRIDES,
     Case,
 )
 
@@ -76,7 +76,7 @@ def select(specs: Iterable[ModelSpec], selection: Selection) -> tuple[ModelSpec,
 
 
 def build_cases(specs: Sequence[ModelSpec], workload: Workload) -> tuple[Case, ...]:
-    """Make one case of each model, and one more with controls where there are any."""
+    """Make one case of each model, and one more with overrides where there are any."""
     return tuple(case for spec in specs for case in _cases(spec, workload))
 
 
@@ -92,7 +92,7 @@ def _cases(spec: ModelSpec, workload: Workload) -> Iterator[Case]:
         compiled_optimizer=workload.compiled_optimizer,
         nopython=workload.nopython,
         dynamic=workload.dynamic,
-        symbols=workload.symbols,
+        dynamic_dims=workload.dynamic_dims,
         scale=workload.scale,
         batch_size=workload.batch_size
         or spec.batch_size_at(
@@ -100,10 +100,10 @@ def _cases(spec: ModelSpec, workload: Workload) -> Iterator[Case]:
         ),
     )
     yield usual
-    own = spec.controls if workload.model_controls else NO_CONTROLS
-    controls = own.and_(workload.controls)
-    if controls != NO_CONTROLS:
-        yield msgspec.structs.replace(usual, controls=controls)
+    own = spec.overrides if workload.model_overrides else NO_OVERRIDES
+    overrides = own.and_(workload.overrides)
+    if overrides != NO_OVERRIDES:
+        yield msgspec.structs.replace(usual, overrides=overrides)
 
 
 def _check(selection: Selection) -> None:

@@ -19,14 +19,14 @@ from dynamometer.results.values.cases import (
     RIGOROUS_REPLICATES,
     Allocator,
     Caches,
-    Controls,
     Dtype,
+    DynamicDims,
     Mode,
+    Overrides,
     Protocol,
     RunPlan,
     Scale,
     StartMethod,
-    Symbols,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _MEMORY_SHARE = 0.85
 
 
 def selection(options: dict[str, Any]) -> Selection:
-    """Give what was asked for of a suite's models."""
+    """Return what was asked for of a suite's models."""
     return Selection(
         include=options["include"],
         exclude=options["exclude"],
@@ -51,7 +51,7 @@ def selection(options: dict[str, Any]) -> Selection:
 
 
 def opening_options(suite: str, options: dict[str, Any]) -> dict[str, str]:
-    """Give what the suite is opened with.
+    """Return what the suite is opened with.
 
     Raises:
         UsageError: an option of one suite was given to another, or can't go with another option.
@@ -171,16 +171,16 @@ def _workload(options: dict[str, Any]) -> Workload:
         compiled_optimizer=options["compiled_optimizer"],
         nopython=options["nopython"],
         dynamic=options["dynamic"] or options["dynamic_batch"],
-        symbols=Symbols.BATCH if options["dynamic_batch"] else Symbols.ALL,
+        dynamic_dims=DynamicDims.BATCH if options["dynamic_batch"] else DynamicDims.ALL,
         scale=Scale(options["scale"]),
         batch_size=options["batch_size"],
-        controls=_controls(options),
-        model_controls=options["model_controls"],
+        overrides=_overrides_of(options),
+        model_overrides=options["model_overrides"],
     )
 
 
 def usual_memory_limit() -> int:
-    """Give the bytes a worker may take where no limit is given."""
+    """Return the bytes a worker may take where no limit is given."""
     from dynamometer.common.machine.environment import memory_bytes
 
     return int(_MEMORY_SHARE * memory_bytes())
@@ -201,7 +201,7 @@ def asked_study(options: dict[str, Any], studies: Sequence[Study]) -> Study:
 
 
 def _arms(options: dict[str, Any]) -> tuple[str, ...]:
-    """Give what is compared with the baseline, unless the study has it otherwise.
+    """Return what is compared with the baseline, unless the study has it otherwise.
 
     Raises:
         UnknownNameError: there is no such backend.
@@ -217,7 +217,7 @@ def _arms(options: dict[str, Any]) -> tuple[str, ...]:
     return arms
 
 
-def _controls(options: dict[str, Any]) -> Controls:
+def _overrides_of(options: dict[str, Any]) -> Overrides:
     """Read how Dynamo is to treat functions.
 
     Raises:
@@ -234,13 +234,13 @@ def _controls(options: dict[str, Any]) -> Controls:
         if not (module and colon and function):
             msg = f"{name!r} names no function: give MODULE:FUNCTION, such as my_package.nets:norm"
             raise UsageError(msg)
-    return Controls(
+    return Overrides(
         allow_in_graph=options["allow_in_graph"], disable=options["disable_frame"], substitute=pairs
     )
 
 
 def _replicates(study: Study, options: dict[str, Any]) -> tuple[int, int]:
-    """Give the least and the most; one where figures are for screening, or there are none.
+    """Return the least and the most; one where figures are for screening, or there are none.
 
     Raises:
         UsageError: how many was said in two ways.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import CONTROL_OPTIONS, Exclusion, flag_of
+from dynamometer.common.interfaces.option import OVERRIDE_OPTIONS, Exclusion, flag_of
 from dynamometer.common.studies.study import skip_reason
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import FIXED_SIZES, Dtype, Mode
@@ -75,7 +75,7 @@ _FLAGS = {
     "compiled_optimizer": "--compile-optimizer",
     "dynamic": "--dynamic-shapes",
     "dynamic_batch": "--dynamic-batch-only",
-    "model_controls": "--controls",
+    "model_overrides": "--overrides",
 }
 """Options whose names differ from how they are typed."""
 
@@ -85,8 +85,8 @@ _EXCLUSIONS = (
     ),
     Exclusion(
         "expect",
-        "--expect compares each model with what it came to without controls",
-        CONTROL_OPTIONS,
+        "--expect compares each model with what it came to without overrides",
+        OVERRIDE_OPTIONS,
     ),
 )
 

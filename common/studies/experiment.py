@@ -1,4 +1,4 @@
-"""The seam between the worker and what is measured in it."""
+"""The interface between the worker and what is measured in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 
 from dynamometer.common.checking.shapes import with_other_sizes
 from dynamometer.common.interfaces.messages import Findings, Progress
-from dynamometer.results.values.cases import Symbols
+from dynamometer.results.values.cases import DynamicDims
 from dynamometer.results.values.records import PASSED, Absence, ArmResult
 
 if TYPE_CHECKING:
@@ -79,17 +79,17 @@ class Context:
         # This module is read by the parent, without torch.
         from dynamometer.common.checking.steps import configure
         from dynamometer.dynamo import state
-        from dynamometer.dynamo.capture.controls import apply_controls
+        from dynamometer.dynamo.capture.overrides import apply_overrides
         from dynamometer.dynamo.capture.sizes import mark_varying
 
         spec, case = self.job.spec, self.job.case
         state.seed_everything(self.job.seed)
         loaded = self.suite.load(spec, case)
-        apply_controls(case.controls)
+        apply_overrides(case.overrides)
         if case.dynamic:
             loaded = with_other_sizes(loaded, self.suite, spec, case)
         loaded = configure(loaded, case, self.device.torch_device)
-        if case.has_symbols(Symbols.BATCH):
+        if case.has_dynamic_dims(DynamicDims.BATCH):
             mark_varying([(each.args, dict(each.kwargs)) for each in loaded.calls])
         return loaded
 
@@ -117,7 +117,7 @@ class Experiment(Protocol):
     def processes(
         self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
     ) -> tuple[Process, ...]:
-        """Say which worker processes it wants; none to sit this replicate out.
+        """Return which worker processes it wants; none to sit this replicate out.
 
         Args:
             case: what is run.

@@ -55,7 +55,7 @@ class Study(Reporter, Protocol):
     cost_factor: float
 
     def is_asked(self, options: Options) -> bool:
-        """Tell whether a command line asks this question."""
+        """Return whether a command line asks this question."""
         ...
 
     def experiments(self, options: Options) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ class Study(Reporter, Protocol):
         ...
 
     def announcement(self, cases: Sequence[Case]) -> str | None:
-        """Say what a run is about to do; `None` where the usual line says it."""
+        """Return what a run is about to do; `None` where the usual line says it."""
         ...
 
     def replicate_name(self, replicate: int) -> str:
@@ -95,7 +95,7 @@ class Study(Reporter, Protocol):
         ...
 
     def stop_reason(self, records: Sequence[Record], protocol: Measuring) -> StopReason | None:
-        """Say why a case needs no further replicate, or `None` if it does.
+        """Return why a case needs no further replicate, or `None` if it does.
 
         What decides is how well something is known, never what it is: to go on until a difference
         is significant would find one in the end.
@@ -137,7 +137,7 @@ class StudyOfCases:
     cost_factor: ClassVar[float] = 1.0
 
     def is_asked(self, options: Options) -> bool:
-        """Tell whether its option is given."""
+        """Return whether its option is given."""
         return self.flag is not None and bool(options.get(self.flag))
 
     def experiments(self, options: Options) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ class StudyOfCases:
 
 
 def skip_reason(study: Study, plan: RunPlan, case: Case) -> str | None:
-    """Say why a case is not run, or `None` if it is."""
+    """Return why a case is not run, or `None` if it is."""
     skipped = plan.skip_reason(case)
     if skipped is None and study.varies_batch and case.batch_size is None:
         return FIXED_SIZES

@@ -99,7 +99,7 @@ class Comparison:
 
 
 def tolerance_of(device: str, dtype: Dtype, mode: Mode) -> float:
-    """Give the share of itself that an element may be off by."""
+    """Return the share of itself that an element may be off by."""
     inference, training = TOLERANCES[device, dtype]
     return training if mode is Mode.TRAINING else inference
 
@@ -169,12 +169,12 @@ def _that_matter(loose: Mapping[str, float], wanted: Leaves) -> dict[str, float]
 
 
 def is_gradient(path: str) -> bool:
-    """Tell whether a leaf of a call is a gradient, at whatever size."""
+    """Return whether a leaf of a call is a gradient, at whatever size."""
     return path.startswith("gradients")
 
 
 def do_coarse_runs_count(path: str, multiples: Multiples) -> bool:
-    """Tell whether coarse runs count for a leaf.
+    """Return whether coarse runs count for a leaf.
 
     In half precision for gradients alone: a gradient jumps where an activation is cut off, the
     activation itself doesn't; of other results such runs would hide errors.
@@ -187,7 +187,7 @@ def do_coarse_runs_count(path: str, multiples: Multiples) -> bool:
 
 
 def _largest_gradient(wanted: Leaves) -> float:
-    """Give the largest finite value of all gradients; 0 if they are all zero."""
+    """Return the largest finite value of all gradients; 0 if they are all zero."""
     values = [leaf.value for path, leaf in wanted.items() if is_gradient(path)]
     return max((float(finite(each).abs().max()) for each in values if each.numel()), default=0.0)
 
@@ -214,7 +214,7 @@ def _why_beyond(leaf: Leaf, actual: Leaf) -> str | None:
 
 
 def differ(one: Leaves, other: Leaves, share: float) -> bool:
-    """Tell whether two results differ in some leaf by more than a share of it."""
+    """Return whether two results differ in some leaf by more than a share of it."""
     return any(
         path not in other
         or leaf.kind != other[path].kind
@@ -235,7 +235,7 @@ it is not rounding."""
 
 
 def wanders(expected: Expected, again: Leaves, tolerance: float) -> str | None:
-    """Say where eager disagrees with itself by more than rounding, if it does.
+    """Return where eager disagrees with itself by more than rounding, if it does.
 
     Args:
         expected: eager's first run, and its result in float64.
@@ -337,7 +337,7 @@ def _deviation(known: Known, centre: Centre, actual: torch.Tensor, allowed: Allo
 def _is_explained_by_coarse_runs(
     known: Known, actual: torch.Tensor, allowed: Allowed, tolerance: float
 ) -> bool:
-    """Tell whether what rounding does now and then explains it; not where these runs are chaos."""
+    """Return whether what rounding does now and then explains it; not where runs are chaos."""
     multiples = allowed.multiples.of_coarse_runs
     if known.centre is None or known.coarse is None or multiples is None:
         return False
@@ -351,7 +351,7 @@ def _is_explained_by_coarse_runs(
 def _nearest(
     truth: Centre, eager: torch.Tensor, actual: torch.Tensor, multiples: Multiples
 ) -> Centre:
-    """Give what an arm's values are compared with where eager's aren't float64's but for rounding.
+    """Return what an arm is compared with where eager's values aren't float64's but for rounding.
 
     In half precision eager may be off by the same again and again, and an arm that rounds more or
     less often by something else: what is no farther from float64's values than eager's is right.

@@ -70,7 +70,7 @@ rounds where eager does, or more rarely (likewise)."""
 
 
 def multiples_of(dtype: torch.dtype) -> Multiples:
-    """Give those of a computation that rounds in a dtype."""
+    """Return those of a computation that rounds in a dtype."""
     return IN_HALF if dtype in {torch.float16, torch.bfloat16} else IN_FLOAT32
 
 
@@ -177,7 +177,7 @@ class Deviation:
         return is_large and self.rounding_share < _LITTLE
 
     def problem(self, tolerance: float) -> str | None:
-        """Say what is wrong with the arm's values, if anything is.
+        """Return what is wrong with the arm's values, if anything is.
 
         Args:
             tolerance: what share of itself an element may be off by.
@@ -219,7 +219,7 @@ class Deviation:
         return None if as_many and not bool(too_far.any()) else self._worst(over, most)
 
     def _least(self) -> float:
-        """Give what a zero may be off by: a rounding of 1, or of the largest value if less.
+        """Return what a zero may be off by: a rounding of 1, or of the largest value if less.
 
         Where all is zero, as what cancels exactly in eager, a few roundings of the terms.
         """

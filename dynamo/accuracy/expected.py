@@ -164,7 +164,7 @@ def _known(eager: Leaf, truth: Leaf | None, runs: Sequence[Leaf | None], toleran
 
 
 def _is_like(known: Known, truth: Leaf, tolerance: float) -> bool:
-    """Tell whether float64 computed what eager did."""
+    """Return whether float64 computed what eager did."""
     if known.centre is None:
         return False
     size = known.centre.size
@@ -176,28 +176,28 @@ def _is_like(known: Known, truth: Leaf, tolerance: float) -> bool:
 
 
 def are_identical(one: Leaves, other: Leaves) -> bool:
-    """Tell whether two results have the same leaves, bit for bit but for the sign of zero."""
+    """Return whether two results have the same leaves, bit for bit but for the sign of zero."""
     return one.keys() == other.keys() and all(
         leaf.kind == other[path].kind and are_equal(leaf, other[path]) for path, leaf in one.items()
     )
 
 
 def are_equal(one: Leaf, other: Leaf) -> bool:
-    """Tell whether two leaves of one kind are equal; two that can't be compared count as equal."""
+    """Return whether two leaves of one kind are equal; what can't be compared counts as equal."""
     if not isinstance(one.value, torch.Tensor):
         return one.value is other.value or not one.is_comparable or one.value == other.value
     return torch.equal(one.value, other.value) or bool(same(one.value, other.value).all())
 
 
 def no_change(path: str, leaf: Leaf) -> Leaf | None:
-    """Give a change of zero beside another; `None` beside what is no change."""
+    """Return a change of zero beside another; `None` beside what is no change."""
     if not path.startswith(CHANGE) or not isinstance(leaf.value, torch.Tensor):
         return None
     return replace(leaf, value=torch.zeros_like(leaf.value))
 
 
 def _are_alike(one: object, other: object) -> bool:
-    """Tell whether two leaves can be subtracted, or compared element by element."""
+    """Return whether two leaves can be subtracted, or compared element by element."""
     return (
         isinstance(one, torch.Tensor)
         and isinstance(other, torch.Tensor)

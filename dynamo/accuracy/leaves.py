@@ -60,7 +60,7 @@ def keep_all(values: Mapping[str, object], *, strides: bool = True) -> dict[str,
 
 
 def by_path(tree: object, path: str) -> dict[str, object]:
-    """Give the leaves of a tree themselves, not copies."""
+    """Return the leaves of a tree themselves, not copies."""
     found: dict[str, object] = {}
     for leaf_path, value in _walk(tree, path, frozenset()):
         unique, count = leaf_path, 1
@@ -87,7 +87,7 @@ _PLAIN = (Number, str, bytes, AbstractSet, np.ndarray, np.generic, torch.nn.Modu
 
 
 def _children(tree: object) -> Iterable[tuple[str, object]] | None:
-    """Give what a tree consists of, each with its step of the path; `None` for a leaf."""
+    """Return what a tree consists of, each with its step of the path; `None` for a leaf."""
     if isinstance(tree, torch.Tensor):
         return _of_nested(tree) if tree.is_nested else None
     if isinstance(tree, _IN_ORDER):
@@ -113,7 +113,7 @@ def _of_nested(tensor: torch.Tensor) -> list[tuple[str, object]]:
 
 
 def _attributes(tree: object) -> list[tuple[str, object]] | None:
-    """Give what an object holds in `__dict__` and `__slots__`; `None` if that is nothing."""
+    """Return what an object holds in `__dict__` and `__slots__`; `None` if that is nothing."""
     if inspect.isroutine(tree):
         return None
     names = [name for each in type(tree).__mro__ for name in _slots(each)]
@@ -169,7 +169,7 @@ def _of_array(array: np.ndarray[Any, Any]) -> Leaf:
 
 
 def _has_equality(value: object) -> bool:
-    """Tell whether `==` says more of two objects than whether they are one and the same."""
+    """Return whether `==` says more of two objects than whether they are one and the same."""
     if isinstance(value, _SINGLE):
         return True
     if isinstance(value, AbstractSet):
@@ -194,7 +194,7 @@ def _kind(tensor: torch.Tensor) -> str:
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Give a dense copy on the CPU: of complex numbers real and imaginary part."""
+    """Return a dense copy on the CPU: of complex numbers real and imaginary part."""
     dense = tensor.detach()
     if dense.is_quantized:
         dense = dense.dequantize()

@@ -11,7 +11,7 @@ _EXPONENT_BITS = 3
 
 
 def distances(centre: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Give what each element deviates by; infinity where only one is finite.
+    """Return what each element deviates by; infinity where only one is finite.
 
     In float32 wherever one of the two is: the difference of two that are close is exact.
     """
@@ -47,12 +47,12 @@ def magnitudes_of(values: torch.Tensor) -> torch.Tensor:
 
 
 def mean_squares(values: torch.Tensor, magnitudes: torch.Tensor) -> torch.Tensor:
-    """Give the root mean square of the finite values of each magnitude."""
+    """Return the root mean square of the finite values of each magnitude."""
     return _means(values.flatten().double().square(), magnitudes).sqrt()
 
 
 def geometric_means(values: torch.Tensor, magnitudes: torch.Tensor) -> torch.Tensor:
-    """Give the geometric mean of the positive finite values of each magnitude; 0 without any.
+    """Return the geometric mean of the positive finite values of each magnitude; 0 without any.
 
     Zeros take that of the smallest magnitude there is, if it is more: what is zero may be so by
     chance.
@@ -76,26 +76,26 @@ def _means(flat: torch.Tensor, magnitudes: torch.Tensor, empty: float = 0.0) -> 
 
 
 def root_mean_square(values: torch.Tensor) -> float:
-    """Give that of the finite elements; 0 of none."""
+    """Return that of the finite elements; 0 of none."""
     return math.sqrt(float(finite(values.double()).square().mean())) if values.numel() else 0.0
 
 
 def finite(values: torch.Tensor) -> torch.Tensor:
-    """Give zero in place of what is not finite."""
+    """Return zero in place of what is not finite."""
     return values if _all_finite(values) else torch.where(values.isfinite(), values, 0.0)
 
 
 def is_all_nan(values: torch.Tensor) -> bool:
-    """Tell whether there are values, and none is a number; the sum is none, and is found faster."""
+    """Return whether there are values, and none is a number; their sum is faster to look at."""
     is_nan = values.is_floating_point() and values.numel() and math.isnan(float(values.sum()))
     return bool(is_nan) and bool(values.isnan().all())
 
 
 def _all_finite(values: torch.Tensor) -> bool:
-    """Tell whether all elements are finite; the sum is, if they are, and is found much faster."""
+    """Return whether all elements are finite; the sum is, if they are, and is found much faster."""
     return math.isfinite(float(values.sum())) or bool(values.isfinite().all())
 
 
 def as_real(tensor: torch.Tensor) -> torch.Tensor:
-    """Give a view of complex numbers as pairs of real ones; what is real as it is."""
+    """Return a view of complex numbers as pairs of real ones; what is real as it is."""
     return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor

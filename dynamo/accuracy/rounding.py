@@ -24,7 +24,7 @@ _FLOAT64_OVER_FLOAT32 = torch.finfo(torch.float64).eps / torch.finfo(torch.float
 
 
 def change_of(dtype: torch.dtype) -> float:
-    """Give what share of itself a weight is changed by at most, for a computation in a dtype."""
+    """Return what share of itself a weight is changed by at most, for a computation in a dtype."""
     is_half = dtype in {torch.bfloat16, torch.float16}
     return torch.finfo(dtype).eps * (_ROUNDINGS_IN_HALF if is_half else _ROUNDINGS_IN_FLOAT32)
 
@@ -112,7 +112,7 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not a
 
 
 def _name_of(func: Any) -> str:
-    """Give an operator's name, in place or not; of one of higher order nothing that is a name."""
+    """Return an operator's name, in place or not; of one of higher order nothing that is a name."""
     packet = getattr(func, "overloadpacket", None)
     return packet.__name__.removesuffix("_") if packet is not None else ""
 

@@ -112,7 +112,7 @@ class Spread:
 
     @classmethod
     def none_of(cls, centre: Centre) -> Spread:
-        """Give that of no run at all."""
+        """Return that of no run at all."""
         nothing = torch.zeros_like(centre.values, dtype=torch.float32)
         return cls(nothing, nothing, torch.zeros_like(centre.sizes), (0.0,), (centre.size,), 0.0)
 
@@ -139,7 +139,7 @@ class Spread:
         )
 
     def usual(self, centre: Centre) -> torch.Tensor:
-        """Give what is usual of each element: the geometric mean of its magnitude.
+        """Return what is usual of each element: the geometric mean of its magnitude.
 
         Few that are far off don't set it: there are results of which some rows are rounding, and
         the others precise.
@@ -147,12 +147,12 @@ class Spread:
         return geometric_means(self.largest, centre.magnitudes)[centre.magnitudes]
 
     def usual_of_all(self) -> float:
-        """Give the geometric mean of all elements, which few that are noisy don't set either."""
+        """Return the geometric mean of all elements, which few that are noisy don't set either."""
         one = torch.zeros_like(self.largest, dtype=torch.int64)
         return float(geometric_means(self.largest, one)[0])
 
     def surprises(self, usual: torch.Tensor) -> torch.Tensor:
-        """Give how many times farther each element was in one run than in all others.
+        """Return how many times farther each element was in one run than in all others.
 
         Where rounding decides which activation is cut off, that is much, and may happen to an arm
         as well.

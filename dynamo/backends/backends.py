@@ -30,13 +30,13 @@ class Backend(Protocol):
         ...
 
     def available(self, device: str) -> str | None:
-        """Say why this backend can't be used on a device type here, or `None` if it can."""
+        """Return why this backend can't be used on a device type here, or `None` if it can."""
         ...
 
     def compile(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Callable[..., Any]:
-        """Give a callable with the module's signature; it may compile at its first call.
+        """Return a callable with the module's signature; it may compile at its first call.
 
         Args:
             module: on the device, in the mode it is run in; this arm's own copy.
@@ -47,7 +47,7 @@ class Backend(Protocol):
 
 
 @runtime_checkable
-class Preparing(Protocol):
+class PreparesToolchain(Protocol):
     """A backend with work to do before anything is compiled that no model should be charged for."""
 
     def preload(self, device: str) -> None:
@@ -67,7 +67,7 @@ class FunctionBackend(Protocol):
     """A backend that compiles functions as well, such as an optimizer's step."""
 
     def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Give a callable with the function's signature; it may compile at its first call."""
+        """Return a callable with the function's signature; it may compile at its first call."""
         ...
 
 
@@ -85,12 +85,12 @@ class Baseline:
     def compile(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Callable[..., Any]:
-        """Give the module back."""
+        """Return the module back."""
         del args, kwargs
         return module
 
     def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Give the function back."""
+        """Return the function back."""
         return function
 
 

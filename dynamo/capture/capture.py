@@ -33,7 +33,7 @@ class Snapshot:
         )
 
     def stats_since(self, first_call: Snapshot) -> CaptureStats:
-        """Give what was captured since this snapshot was taken.
+        """Return what was captured since this snapshot was taken.
 
         Args:
             first_call: taken after the first call; frames that it compiled and that are compiled

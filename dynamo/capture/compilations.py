@@ -144,7 +144,7 @@ class CompileLog:
         )
 
     def read(self, notes: Sequence[BreakNote] = ()) -> Compilations:
-        """Give what was done since.
+        """Return what was done since.
 
         Args:
             notes: taken meanwhile, to name the causes of graphs' ends that don't name their own.
@@ -185,12 +185,12 @@ class CompileLog:
 
 
 def _frame_number(found: utils.CompilationMetrics) -> str:
-    """Give what all compilations of a function have in common: the first part of `3/8`."""
+    """Return what all compilations of a function have in common: the first part of `3/8`."""
     return str(found.compile_id).rpartition("/")[0]
 
 
 def _place(found: utils.CompilationMetrics) -> dict[str, Any]:
-    """Give a frame's name and where it is defined."""
+    """Return a frame's name and where it is defined."""
     return {
         "function": found.co_name or "",
         "file": found.co_filename or "",
@@ -199,7 +199,7 @@ def _place(found: utils.CompilationMetrics) -> dict[str, Any]:
 
 
 def _end_of_graph(reason: GraphCompileReason, noted: Sequence[Break]) -> Break:
-    """Say why a graph had to end: in Dynamo's words then, or in those it found for it before."""
+    """Return why a graph had to end: in Dynamo's words then, or in those it found for it before."""
     if reason.reason == _GAVE_UP and noted:
         return noted[-1]
     return _break(reason.reason, reason.user_stack)
@@ -225,7 +225,7 @@ def _break(text: str, stack: Sequence[FrameSummary]) -> Break:
 
 
 def break_after(graph: fx.GraphModule, notes: Sequence[BreakNote] = ()) -> Break | None:
-    """Say why a graph that a backend is given had to end; `None` where all of a frame is in it.
+    """Return why a graph that a backend is given had to end; `None` where all of a frame is in it.
 
     Args:
         graph: as Dynamo gives it.
@@ -238,7 +238,7 @@ def break_after(graph: fx.GraphModule, notes: Sequence[BreakNote] = ()) -> Break
 
 
 def by_line(breaks: Iterable[Break]) -> dict[tuple[str, int], tuple[Break, int]]:
-    """Give of each file and line what says why graphs end there, and how many do."""
+    """Return of each file and line what says why graphs end there, and how many do."""
     own: dict[tuple[str, int], list[Break]] = {}
     for each in breaks:
         own.setdefault((each.file, each.line), []).append(each)
@@ -250,7 +250,7 @@ def by_line(breaks: Iterable[Break]) -> dict[tuple[str, int], tuple[Break, int]]
 
 
 def _is_foreign(file: str) -> bool:
-    """Tell whether a file is Python's own or torch's."""
+    """Return whether a file is Python's own or torch's."""
     path = PurePath(file)
     return path.is_relative_to(torch.__path__[0]) or (
         path.is_relative_to(sysconfig.get_paths()["stdlib"])

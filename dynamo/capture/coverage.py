@@ -20,7 +20,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import compilations, internals
-from dynamometer.dynamo.capture.losses import Losses, Site, graph_breaks, sites_of, skipped_frames
+from dynamometer.dynamo.capture.not_captured import (
+    Losses,
+    Site,
+    graph_breaks,
+    sites_of,
+    skipped_frames,
+)
 from dynamometer.results.values.coverage import CapturedGraph, Coverage
 
 if TYPE_CHECKING:
@@ -272,8 +278,8 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
         captured_s, total_s, gaps_s = _time(probe, step)
         guards_s = internals.lookup_s(step)
     settled = len(probe.ops) == len(graphs)  # else compiling is among what was timed
-    lost_s = _lost_s(counter, gaps_s, probe.gap_ends) if settled else None
-    losses = Losses(dict(counter.lost), lost_s)
+    not_captured_s = _not_captured_s(counter, gaps_s, probe.gap_ends) if settled else None
+    losses = Losses(dict(counter.lost), not_captured_s)
     return Coverage(
         frames=first.frames,
         frames_ok=first.frames_ok,
@@ -294,7 +300,7 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
 
 
 def _time(probe: Probe, step: Callable[[], object]) -> tuple[float, float, list[float]]:
-    """Give seconds inside graphs, of the forward, and of each gap, as medians over some steps."""
+    """Return seconds inside graphs, of the forward, and of each gap, as medians over some steps."""
     rows: list[tuple[float, float, list[float]]] = []
     for _ in range(_TIMED_STEPS):
         probe.restart()
@@ -308,16 +314,16 @@ def _time(probe: Probe, step: Callable[[], object]) -> tuple[float, float, list[
     )
 
 
-def _lost_s(
+def _not_captured_s(
     counter: OpCounter, gaps_s: Sequence[float], ends: Sequence[Site | None]
 ) -> dict[Site | None, float]:
     """Put the seconds of each gap down to the lines whose operators ran in it.
 
     Where none did, as where a library computes something else, to the line before the gap.
     """
-    lost_s: defaultdict[Site | None, float] = defaultdict(float)
+    not_captured_s: defaultdict[Site | None, float] = defaultdict(float)
     for index, (gap_s, ended) in enumerate(zip(gaps_s, ends, strict=False)):
         sites = counter.gaps[index] or Counter((ended,))
         for site, ops in sites.items():
-            lost_s[site] += gap_s * ops / sites.total()
-    return lost_s
+            not_captured_s[site] += gap_s * ops / sites.total()
+    return not_captured_s

@@ -68,7 +68,7 @@ _PROFILED_FOR_S = 0.3
 
 
 def lookup_s(step: Callable[[], object]) -> float | None:
-    """Give the seconds of a step in which Dynamo looks for what it has compiled: checks guards.
+    """Return the seconds of a step in which Dynamo looks for what it has compiled: checks guards.
 
     Of every frame that is entered, by an event of torch's profiler; `None` if there was none. The
     median over 3 to 20 steps, as the first ones under the profiler are slower.
@@ -92,7 +92,7 @@ def lookup_s(step: Callable[[], object]) -> float | None:
 
 
 def median_step_s(durations_ns: Sequence[int], steps: int) -> float:
-    """Give the median step's seconds, of events in order, of which each step has as many."""
+    """Return the median step's seconds, of events in order, of which each step has as many."""
     ends = [len(durations_ns) * each // steps for each in range(steps + 1)]
     return statistics.median(sum(durations_ns[low:high]) for low, high in pairwise(ends)) / 1e9
 
@@ -105,12 +105,12 @@ def compilations_by_frame() -> Counter[object]:
 def optimize(
     backend: Callable[..., Any] | str, *, nopython: bool = False, dynamic: bool | None = None
 ) -> Any:
-    """Give Dynamo's own decorator, which compiles with a backend what it is applied to."""
+    """Return Dynamo's own decorator, which compiles with a backend what it is applied to."""
     return _dynamo.optimize(backend, nopython=nopython, dynamic=dynamic)
 
 
 def run_only(function: Callable[..., Any] | None = None) -> Any:
-    """Give Dynamo's own decorator, or context, that compiles nothing new."""
+    """Return Dynamo's own decorator, or context, that compiles nothing new."""
     return _dynamo.run(function)
 
 
@@ -129,7 +129,7 @@ def watching(rewritten: Callable[[CodeType, CodeType], None]) -> Iterator[None]:
 
 
 def guards_of(original: CodeType, rewritten: CodeType) -> tuple[tuple[str, str | None], ...]:
-    """Give the guards that are checked before rewritten bytecode runs.
+    """Return the guards that are checked before rewritten bytecode runs.
 
     Returns:
         The text of each, and the line of the user's code it is there for, if it is for one; nothing
@@ -165,7 +165,7 @@ def _guard(text: str) -> tuple[str, str | None]:
 
 
 def specializations() -> dict[tuple[str, int], tuple[str, int, str] | None]:
-    """Say which symbols have become numbers in what is being compiled, for a backend to ask.
+    """Return which symbols have become numbers in what is being compiled, for a backend to ask.
 
     Returns:
         For each expression of an input's size and its number, the file, line and function that
@@ -185,7 +185,7 @@ def specializations() -> dict[tuple[str, int], tuple[str, int, str] | None]:
 
 
 def input_source(node: fx.Node) -> str | None:
-    """Give the expression a graph's input comes from, such as `L['x']`, where Dynamo says."""
+    """Return the expression a graph's input comes from, such as `L['x']`, where Dynamo says."""
     source = getattr(node, "_dynamo_source", None)  # set just before a backend sees the graph
     name = getattr(source, "name", None)
     return name() if callable(name) else name  # before torch 2.13 a method
@@ -208,11 +208,11 @@ def leave_alone(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def autograd_sequence_number() -> int:
-    """Give the number the next autograd node of this thread gets."""
+    """Return the number the next autograd node of this thread gets."""
     return int(torch._C._autograd._get_sequence_nr())  # noqa: SLF001  this module is the place
 
 
 def running_node_number() -> int | None:
-    """Give the number of the autograd node whose backward runs; `None` in a forward."""
+    """Return the number of the autograd node whose backward runs; `None` in a forward."""
     node: Any = torch._C._current_autograd_node()  # noqa: SLF001  this module is the place
     return None if node is None else int(node._sequence_nr())  # noqa: SLF001  this module is the place

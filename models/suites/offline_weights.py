@@ -230,7 +230,7 @@ def _substitutes_for_models(
 
 
 def _with_method(base: Any, name: str) -> Iterator[type[Any]]:
-    """Give a class and those derived from it that define a method themselves."""
+    """Return a class and those derived from it that define a method themselves."""
     if name in vars(base):
         yield base
     for derived in base.__subclasses__():

@@ -52,7 +52,7 @@ class Obstacle(Value, frozen=True, kw_only=True):
     """Holds only where nothing may be downloaded."""
 
     def holds(self, root: Path, *, offline: bool) -> bool:
-        """Tell whether it is still in the way."""
+        """Return whether it is still in the way."""
         removable = {
             "data": self.data is not None and (root / self.data).exists(),
             "package": self.package is not None and _is_installed(self.package),

@@ -35,7 +35,7 @@ _HUB_PREFIX = "hub:"
 
 
 def open_suite(options: Mapping[str, str]) -> Suite:
-    """Give the models of a target.
+    """Return the models of a target.
 
     Args:
         options: `target`: a file, `FILE.py::name`, a program `torch.export.save` wrote, or
@@ -139,7 +139,7 @@ def as_loaded(value: object, name: str) -> LoadedModel:
 
 
 def _calls(given: object) -> list[object]:
-    """Give the inputs of each call: several where they are a list of tuples or dictionaries."""
+    """Return the inputs of each call: several where they are a list of tuples or dictionaries."""
     if isinstance(given, list) and given:
         return given if all(isinstance(each, tuple | Mapping) for each in given) else [given]
     return [given]
@@ -227,7 +227,7 @@ def _spec(name: str, origin: str, kind: str, batch_size: int | None = None) -> M
 
 
 def _builders(file: ModelFile) -> dict[str, int | None]:
-    """Give the models that are wanted, with the default of `batch_size` where they take one."""
+    """Return the models that are wanted, with the default of `batch_size` where they take one."""
     functions, tables = _read(file.path)
     if file.name in functions:
         return {file.name: functions[file.name]}
@@ -254,7 +254,7 @@ def _table_name(file: ModelFile) -> str | None:
 
 
 def _read(path: Path) -> tuple[dict[str, int | None], dict[str, dict[str, int | None]]]:
-    """Give a file's public functions that need no arguments, and its dictionaries.
+    """Return a file's public functions that need no arguments, and its dictionaries.
 
     Both with the default of the functions' argument `batch_size`; `None` where there is none.
     """
@@ -289,7 +289,7 @@ def _entries(table: ast.Dict, sizes: Mapping[str, int | None]) -> dict[str, int 
 
 
 def _batch_size(arguments: ast.arguments) -> int | None:
-    """Give the default of an argument `batch_size`, if that is a number."""
+    """Return the default of an argument `batch_size`, if that is a number."""
     pairs = [
         *zip(arguments.args[::-1], arguments.defaults[::-1], strict=False),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),

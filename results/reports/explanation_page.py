@@ -124,7 +124,7 @@ def _indented(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _listing(code: Sequence[Instruction]) -> list[str]:
-    """Give a line for each instruction: source line, offset, what it does."""
+    """Return a line for each instruction: source line, offset, what it does."""
     return [
         f"{each.line or '':>4} {each.offset:>4} {each.operation} {each.argument}".rstrip()
         for each in code

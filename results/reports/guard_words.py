@@ -47,7 +47,7 @@ _SENTENCES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def in_words(code: str) -> str:
-    """Say what a guard asks for.
+    """Return what a guard asks for.
 
     Args:
         code: such as `check_tensor(L['x'], Tensor, ...)` or `L['n'] == 3`.
@@ -70,7 +70,7 @@ _FAILED = re.compile(r"^\d+/\d+: |  # .*$| \(HINT: .*\)$")
 
 
 def failed_in_words(text: str) -> str:
-    """Say what a guard that failed asked for; torch's own sentences stay as they are."""
+    """Return what a guard that failed asked for; torch's own sentences stay as they are."""
     return in_words(_FAILED.sub("", text))
 
 

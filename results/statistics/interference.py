@@ -2,7 +2,7 @@
 
 Idle threads of one runtime may spin on the cores of another's: call by call, eager beside ONNX
 Runtime took 2.3 times as long as alone (docs/measuring.md). Two runtimes' threads are seen before
-anything is visited (`common.measuring.threads`); this is for whatever else arms do to each other.
+anything is timed (`common.measuring.threads`); this is for whatever else arms do to each other.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import statistics
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from dynamometer.results.statistics.inference import SIGNIFICANT_P, Replicate, moderated, ratio
-from dynamometer.results.values.metrics import LATENCY, LATENCY_ALONE, LATENCY_APART
-from dynamometer.results.values.records import Spread
+from dynamometer.results.statistics.significance import SIGNIFICANT_P, Replicate, moderated, ratio
+from dynamometer.results.values.metrics import LATENCY, LATENCY_ALONE, LATENCY_ISOLATED
+from dynamometer.results.values.records import BetweenProcessSd
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -34,10 +34,10 @@ _WRONGLY = 0.01
 far as what is assumed does; where a machine's speed varies by 5 to 20 % from moment to moment it is
 5 % (tests/unit/results/statistics/test_interference.py)."""
 
-_ASSUMED = Spread(sd_log=0.01, df=3.0)
+_ASSUMED = BetweenProcessSd(sd_log=0.01, df=3.0)
 """How far arms that don't disturb each other seem to, from process to process. A guess."""
 
-_NOTHING = Spread(sd_log=0.0, df=0.0)
+_NOTHING = BetweenProcessSd(sd_log=0.0, df=0.0)
 
 _MOMENTS = 8
 """Into which blocks are divided, to see how far one moment differs from another."""
@@ -63,10 +63,10 @@ def shifts(measurements: Iterable[Measurement], disturbed: Collection[int] = ())
         each.arm: _log_means(each, disturbed) for each in found if each.metric == LATENCY.name
     }
     beside = {arm: values for arm, values in beside.items() if values}
-    alone, turns = (_by_arm(found, each.name) for each in (LATENCY_ALONE, LATENCY_APART))
+    alone, turns = (_by_arm(found, each.name) for each in (LATENCY_ALONE, LATENCY_ISOLATED))
     found_alone = {arm: _shift_alone(beside[arm], alone[arm]) for arm in beside if arm in alone}
     found_in_turns = {
-        arm: _shift_in_turns(beside[arm], turns[arm])
+        arm: _shift_in_isolation(beside[arm], turns[arm])
         for arm in beside
         if beside.keys() <= turns.keys()
     }
@@ -78,9 +78,9 @@ def shifts(measurements: Iterable[Measurement], disturbed: Collection[int] = ())
 
 
 def disturb_each_other(replicates: Sequence[Shifts]) -> bool:
-    """Tell whether arms do, from how they compare in one replicate or in several.
+    """Return whether arms do, from how they compare in one replicate or in several.
 
-    The same test as of speedups (`inference.moderated`), and beyond 2 %. Where the machine's speed
+    The test of speedups (`significance.moderated`), and beyond 2 %. Where the machine's speed
     varies, so do the shifts from replicate to replicate, by up to twenty times what is assumed: so
     several of them must say it by themselves, too, if only at the usual 5 %.
     """
@@ -101,12 +101,12 @@ def _is_certain(found: Sequence[Replicate], level: float) -> bool:
 
 
 def _says_so_itself(found: Sequence[Replicate]) -> bool:
-    """Tell whether several values differ from 0 with nothing assumed of them."""
+    """Return whether several values differ from 0 with nothing assumed of them."""
     return len(found) > 1 and ratio(moderated(found, _NOTHING)).p_value <= SIGNIFICANT_P
 
 
 def was_checked(measurements: Iterable[Measurement]) -> bool:
-    """Tell whether every arm of a process was timed alone as well, with nothing disturbing it."""
+    """Return whether every arm of a process was timed alone as well, with nothing disturbing it."""
     found = list(measurements)
     alone = {each.arm for each in found if each.metric == LATENCY_ALONE.name}
     return all(each.arm in alone for each in found if each.metric == LATENCY.name)
@@ -120,7 +120,7 @@ def _shift_alone(beside: list[float], alone: list[float]) -> Replicate:
     return Replicate(value, _usual_deviation(moments), len(moments) - 1.0)
 
 
-def _shift_in_turns(beside: list[float], turns: list[float]) -> Replicate:
+def _shift_in_isolation(beside: list[float], turns: list[float]) -> Replicate:
     value = statistics.median(beside) - statistics.median(turns)
     if len(turns) == 1:
         return Replicate(value)
@@ -128,7 +128,7 @@ def _shift_in_turns(beside: list[float], turns: list[float]) -> Replicate:
 
 
 def _usual_deviation(values: list[float]) -> float:
-    """Give the standard deviation, but for a few values that are far off."""
+    """Return the standard deviation, but for a few values that are far off."""
     middle = statistics.median(values)
     return _SD_OVER_MAD * statistics.median(abs(each - middle) for each in values)
 
@@ -138,14 +138,14 @@ _SD_OVER_MAD = 1.4826
 
 
 def _difference(one: Replicate, other: Replicate) -> Replicate:
-    """Subtract; degrees of freedom are those of Satterthwaite, as in `inference.moderated`."""
+    """Subtract; degrees of freedom are those of Satterthwaite, as in `significance.moderated`."""
     error = math.hypot(one.error, other.error)
     parts = math.fsum(each.error**4 / each.df for each in (one, other))
     return Replicate(one.value - other.value, error, error**4 / parts if parts else math.inf)
 
 
 def _moments(values: list[float], blocks: int) -> list[float]:
-    """Give medians of blocks in a row: of as many as an arm was alone for, but enough moments."""
+    """Return medians of blocks in a row: of as many as an arm was alone for, but enough moments."""
     size = max(1, min(blocks, len(values) // _MOMENTS))
     return [
         statistics.median(values[start : start + size]) for start in range(0, len(values), size)
@@ -161,7 +161,7 @@ def _by_arm(measurements: Iterable[Measurement], metric: str) -> dict[str, list[
 
 
 def _log_means(measurement: Measurement, left_out: Collection[int] = ()) -> list[float]:
-    """Give the log of the mean latency of each block.
+    """Return the log of the mean latency of each block.
 
     The mean, as it is the same however many calls make a sample, which differs alone and beside a
     faster arm.

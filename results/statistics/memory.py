@@ -104,7 +104,7 @@ def _why_not(name: str, found: ArmMemory) -> str | None:
 
 
 def _in_replicate(arm: str, record: Record) -> tuple[float, float, float] | None:
-    """Give what is loaded, left behind and taken by the largest call; `None` unless all is known.
+    """Return what is loaded, left behind and taken by the largest call; `None` unless all is known.
 
     A record of before these were told apart has the last two in one.
     """

@@ -7,33 +7,33 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.results.statistics.inference import moderated, replicates_needed
 from dynamometer.results.statistics.interference import disturb_each_other, shifts
+from dynamometer.results.statistics.significance import moderated, replicates_needed
 from dynamometer.results.statistics.statistics import log_speedup, speedup
 from dynamometer.results.values import metrics
-from dynamometer.results.values.records import FOREIGN_SPREAD
+from dynamometer.results.values.records import SEPARATE_SD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from dynamometer.results.statistics.inference import Replicate
-    from dynamometer.results.values.records import Measurement, Ratio, Record, Spread
+    from dynamometer.results.statistics.significance import Replicate
+    from dynamometer.results.values.records import BetweenProcessSd, Measurement, Ratio, Record
 
 
 def log_speedups(base: str, arm: str, records: Sequence[Record]) -> list[Replicate]:
-    """Give of each replicate the log speedup of one arm over another, and how well it is known.
+    """Return of each replicate the log speedup of one arm over another, and how well it is known.
 
     Blocks that were disturbed are left out where others are left; arms that shared no block have no
     speedup.
     """
-    if are_apart(records):
-        return log_speedups_apart(base, arm, records)
+    if are_isolated(records):
+        return isolated_log_speedups(base, arm, records)
     return _log_speedups(base, arm, records, latencies_in_blocks)
 
 
-def log_speedups_apart(base: str, arm: str, records: Iterable[Record]) -> list[Replicate]:
-    """Give those of arms that took turns in processes of their own, whether they had to or not."""
-    return _log_speedups(base, arm, records, latencies_apart)
+def isolated_log_speedups(base: str, arm: str, records: Iterable[Record]) -> list[Replicate]:
+    """Return those of isolated runs, whether arms disturbed each other or not."""
+    return _log_speedups(base, arm, records, isolated_latencies)
 
 
 def _log_speedups(
@@ -55,20 +55,20 @@ def _log_speedups(
 def speedup_over(base: str, arm: str, records: Sequence[Record]) -> Ratio | None:
     """Estimate the speedup of one arm over another, measured in the same blocks."""
     replicates = log_speedups(base, arm, records)
-    return speedup(replicates, spread_of(records)) if replicates else None
+    return speedup(replicates, between_sd_of(records)) if replicates else None
 
 
-def speedup_apart(base: str, arm: str, records: Sequence[Record]) -> Ratio:
+def isolated_speedup(base: str, arm: str, records: Sequence[Record]) -> Ratio:
     """Estimate a speedup from turns in processes of their own.
 
     Raises:
         ValueError: of one of the arms there are none.
     """
-    return speedup(log_speedups_apart(base, arm, records), FOREIGN_SPREAD)
+    return speedup(isolated_log_speedups(base, arm, records), SEPARATE_SD)
 
 
 def replicates_needed_over(base: str, arm: str, records: Sequence[Record]) -> int | None:
-    """Say how many replicates would make a speedup's interval as narrow as was asked for.
+    """Return how many replicates would make a speedup's interval as narrow as was asked for.
 
     `None` if it is that narrow, or if nobody asked.
     """
@@ -76,14 +76,14 @@ def replicates_needed_over(base: str, arm: str, records: Sequence[Record]) -> in
     found = log_speedups(base, arm, records) if target is not None else []
     if target is None or not found:
         return None
-    needed = replicates_needed(moderated(found, spread_of(records)), target)
+    needed = replicates_needed(moderated(found, between_sd_of(records)), target)
     return needed if needed > len(found) else None
 
 
-def spread_of(records: Sequence[Record]) -> Spread:
-    """Say what is to be assumed of the spread between replicates of a case."""
-    foreign = any(record.rested for record in records) or are_apart(records)
-    return FOREIGN_SPREAD if foreign else records[0].spread
+def between_sd_of(records: Sequence[Record]) -> BetweenProcessSd:
+    """Return what is to be assumed of the spread between replicates of a case."""
+    foreign = any(record.waited for record in records) or are_isolated(records)
+    return SEPARATE_SD if foreign else records[0].between_sd
 
 
 def of_pair(record: Record, pair: tuple[str, str]) -> Record:
@@ -108,18 +108,18 @@ _BY_BLOCK = frozenset({metrics.LATENCY.name, *(each.name for each in metrics.COU
 
 
 def latencies(records: Sequence[Record], arm: str) -> list[Measurement]:
-    """Give an arm's latencies: those in processes of its own, where arms disturb each other."""
-    own = latencies_apart if are_apart(records) else latencies_in_blocks
+    """Return an arm's latencies: those in processes of its own, where arms disturb each other."""
+    own = isolated_latencies if are_isolated(records) else latencies_in_blocks
     return [each for record in records for each in own(record, arm)]
 
 
-def latencies_apart(record: Record, arm: str) -> list[Measurement]:
-    """Give an arm's latencies in processes of its own."""
-    return find([record], metrics.LATENCY_APART.name, arm)
+def isolated_latencies(record: Record, arm: str) -> list[Measurement]:
+    """Return an arm's latencies in processes of its own."""
+    return find([record], metrics.LATENCY_ISOLATED.name, arm)
 
 
 def latencies_in_blocks(record: Record, arm: str) -> list[Measurement]:
-    """Give an arm's latencies beside others, without blocks that were disturbed."""
+    """Return an arm's latencies beside others, without blocks that were disturbed."""
     found = find([record], metrics.LATENCY.name, arm)
     return [undisturbed(each, frozenset(record.disturbed_blocks)) for each in found]
 
@@ -146,46 +146,51 @@ def _joined(turns: Sequence[Measurement]) -> Measurement:
     )
 
 
-def are_apart(records: Sequence[Record]) -> bool:
-    """Tell whether arms disturb each other, and took turns in processes of their own instead."""
-    return all(map(_has_turns, records)) and interfere(records)
+def are_isolated(records: Sequence[Record]) -> bool:
+    """Return whether arms disturb each other, and took turns in processes of their own instead."""
+    return all(map(_has_isolated_runs, records)) and interfere(records)
 
 
 def interfere(records: Iterable[Record]) -> bool:
-    """Tell whether arms disturb each other, as far as turns tell, or calls alone."""
+    """Return whether arms disturb each other, as far as turns tell, or calls alone."""
     return disturb_each_other(
         [shifts(each.measurements, each.disturbed_blocks) for each in records]
     )
 
 
-def _has_turns(record: Record) -> bool:
-    """Tell whether every arm that was timed took all its turns."""
+def _has_isolated_runs(record: Record) -> bool:
+    """Return whether every arm that was timed took all its turns."""
     timed = {each.arm for each in record.measurements if each.metric == metrics.LATENCY.name}
-    apart = {each.arm for each in record.measurements if each.metric == metrics.LATENCY_APART.name}
-    failed = {each.arm for each in record.absent if each.metric == metrics.LATENCY_APART.name}
+    apart = {
+        each.arm for each in record.measurements if each.metric == metrics.LATENCY_ISOLATED.name
+    }
+    failed = {each.arm for each in record.absent if each.metric == metrics.LATENCY_ISOLATED.name}
     return bool(apart) and timed <= apart and not failed
 
 
 def disturbed_share(records: Sequence[Record]) -> float:
-    """Give the share of what is used of it that something else disturbed, of the worst replicate.
+    """Return the share of what is used of it that something else disturbed, of the worst replicate.
 
     Turns that were disturbed tell nothing, neither for blocks nor against them.
     """
-    turns = max((float(each.disturbed_turns) for each in records if _has_turns(each)), default=0.0)
-    if are_apart(records):
+    turns = max(
+        (float(each.disturbed_isolated_runs) for each in records if _has_isolated_runs(each)),
+        default=0.0,
+    )
+    if are_isolated(records):
         return turns
     return max(turns, *(disturbed_share_of(each, metrics.LATENCY.name) for each in records))
 
 
 def disturbed_share_of(record: Record, metric: str) -> float:
-    """Give the share of the blocks in which one metric was measured that were disturbed."""
+    """Return the share of the blocks in which one metric was measured that were disturbed."""
     found = (each for each in record.measurements if each.metric == metric)
     blocks = {block for each in found for block in each.blocks}
     return len(blocks & set(record.disturbed_blocks)) / len(blocks) if blocks else 0.0
 
 
 def find(records: Iterable[Record], metric: str, arm: str) -> list[Measurement]:
-    """Give what was measured of one arm."""
+    """Return what was measured of one arm."""
     return [
         each
         for record in records

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize, special
 
-from dynamometer.results.values.records import Spread
+from dynamometer.results.values.records import BetweenProcessSd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +43,7 @@ class Scatter:
     df: float
 
 
-def updated(assumed: Spread, series: Iterable[Scatter]) -> Spread:
+def updated(assumed: BetweenProcessSd, series: Iterable[Scatter]) -> BetweenProcessSd:
     """Learn how far processes differ, from however many series, beside what is assumed.
 
     Of each series the variance over what it should be, the learnt part between processes plus its
@@ -67,11 +67,11 @@ def updated(assumed: Spread, series: Iterable[Scatter]) -> Spread:
     found.append(Scatter(assumed.sd_log**2, 0.0, assumed.df))
     sd_log, df = _likeliest(found)
     most = math.fsum(each.df for each in found)
-    return Spread(sd_log=sd_log, df=min(df, most, MOST_DF))
+    return BetweenProcessSd(sd_log=sd_log, df=min(df, most, MOST_DF))
 
 
 def _likeliest(series: list[Scatter]) -> tuple[float, float]:
-    """Give the spread between processes, and its df, at which the series are likeliest."""
+    """Return the spread between processes, and its df, at which the series are likeliest."""
     variance, within, df = np.array([(each.variance, each.within, each.df) for each in series]).T
     scale = float(np.exp(np.average(np.log(variance), weights=df)))
     far = math.log(_WIDEST)
@@ -92,7 +92,7 @@ def _likeliest(series: list[Scatter]) -> tuple[float, float]:
 def _surprise(
     log_sd: float, log_df: float, variance: Array, within: Array, df: Array
 ) -> tuple[float, Array]:
-    """Give the negative logarithm of the likelihood, but for a constant, and its gradient."""
+    """Return the negative logarithm of the likelihood, but for a constant, and its gradient."""
     between, known_df = math.exp(2 * log_sd), math.exp(log_df)
     expected = between + within
     ratio = df * variance / expected / known_df

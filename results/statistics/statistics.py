@@ -8,12 +8,12 @@ import statistics
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from dynamometer.results.statistics.inference import Replicate, moderated, ratio
+from dynamometer.results.statistics.significance import Replicate, moderated, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamometer.results.values.records import Measurement, Ratio, Spread
+    from dynamometer.results.values.records import BetweenProcessSd, Measurement, Ratio
 
 
 def log_speedup(baseline: Measurement, arm: Measurement) -> Replicate:
@@ -88,22 +88,22 @@ _LARGEST_CORRELATION = 0.9
 """Of neighbours, as far as is believed: a few values may all rise."""
 
 
-def speedup(replicates: Sequence[Replicate], spread: Spread) -> Ratio:
+def speedup(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> Ratio:
     """Estimate a speedup from the log speedups of independent processes.
 
     The replicate is the process: two-sided t test and interval on the mean over replicates, whose
-    variance has a part between processes and one within (`inference.moderated`). With one
+    variance has a part between processes and one within (`significance.moderated`). With one
     replicate the part between is what is known of other models, and the result is good for
     screening only.
 
     Args:
         replicates: one of each process.
-        spread: what is known beforehand of how far processes differ.
+        between_sd: what is known beforehand of how far processes differ.
 
     Raises:
         ValueError: there is no replicate.
     """
-    return ratio(moderated(replicates, spread))
+    return ratio(moderated(replicates, between_sd))
 
 
 def _log_medians(measurement: Measurement) -> dict[int, float]:

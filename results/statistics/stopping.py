@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def end_of_measuring(
     records: Sequence[Record], protocol: Protocol, ratios: Iterable[Ratio]
 ) -> StopReason | None:
-    """Say why a case needs no further replicate, or `None` if it does.
+    """Return why a case needs no further replicate, or `None` if it does.
 
     Args:
         records: of the case, one for each replicate it had; at least one.
@@ -40,11 +40,11 @@ def end_of_measuring(
 
 
 def is_precise(ratio: Ratio, target: float) -> bool:
-    """Tell whether half the width of a ratio's interval is at most a share of it."""
+    """Return whether half the width of a ratio's interval is at most a share of it."""
     return math.log(ratio.high / ratio.low) / 2 <= math.log1p(target)
 
 
 def _is_worth_repeating(record: Record) -> bool:
-    """Tell whether the baseline passed and an arm beside it, so that more replicates tell more."""
+    """Return whether the baseline and an arm passed, so that more replicates tell more."""
     passed = {each.arm: each.outcome.status is Status.PASS for each in record.arms}
     return passed.pop(BASELINE, True) and any(passed.values())

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.results.statistics import inference
+from dynamometer.results.statistics import significance
 from dynamometer.results.statistics.breakeven import Breakeven, breakeven
 from dynamometer.results.statistics.interference import LONGEST_DISTURBANCE
 from dynamometer.results.statistics.memory import NOT_MEASURED, ArmMemory, compression, memory_of
 from dynamometer.results.statistics.replicates import (
-    are_apart,
+    are_isolated,
     disturbed_share,
     find,
     interfere,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.metrics import Metric
     from dynamometer.results.values.records import ArmResult, CaptureStats, Estimate, Measurement
 
-KERNEL_SHARE = 0.05
+SYSTEM_TIME_SHARE = 0.05
 """Of an arm's latency: more than this spent in the kernel is worth a mark."""
 
 
@@ -63,7 +63,7 @@ class ArmSummary:
         phases_s: what the first of them was spent in, where torch reports it.
         memory: what it needs, and what compiling leaves behind.
         steady: whether every replicate had settled before it was measured.
-        kernel_share: share of its latency that the kernel took, at most, of all replicates.
+        system_time_share: share of its latency that the kernel took, at most, of all replicates.
         counted: what the operating system counted per call, by name of its metric.
     """
 
@@ -83,7 +83,7 @@ class ArmSummary:
     phases_s: dict[str, float] = field(default_factory=dict)
     memory: ArmMemory = NOT_MEASURED
     steady: bool | None = None
-    kernel_share: float | None = None
+    system_time_share: float | None = None
     counted: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -102,9 +102,9 @@ class ArmSummary:
         return _median(self.warm_compile_times_s)
 
     @property
-    def kernel_shows(self) -> bool:
+    def system_time_shows(self) -> bool:
         """Whether the kernel's work, page faults above all, is a visible share of its latency."""
-        return self.kernel_share is not None and self.kernel_share > KERNEL_SHARE
+        return self.system_time_share is not None and self.system_time_share > SYSTEM_TIME_SHARE
 
 
 @dataclass(frozen=True)
@@ -136,14 +136,14 @@ class CaseSummary:
         return next((record.stopped for record in self.records if record.stopped), None)
 
     @property
-    def is_apart(self) -> bool:
+    def is_isolated(self) -> bool:
         """Whether arms disturbed each other, so that latencies are those in their own processes."""
-        return are_apart(self.records)
+        return are_isolated(self.records)
 
     @property
     def interferes(self) -> bool:
         """Whether arms disturbed each other where that could not be helped."""
-        return interfere(self.records) and not self.is_apart
+        return interfere(self.records) and not self.is_isolated
 
     @property
     def is_disturbed(self) -> bool:
@@ -163,14 +163,14 @@ class CaseSummary:
         return self.doubt is None
 
     def breakeven(self, arm: ArmSummary) -> Breakeven | None:
-        """Say after how many calls compiling an arm has paid.
+        """Return after how many calls compiling an arm has paid.
 
         `None` unless all was measured, and its speedup may be counted on.
         """
         return self._breakeven(arm, arm.compile_s)
 
     def warm_breakeven(self, arm: ArmSummary) -> Breakeven | None:
-        """Say the same of compiling from filled caches, as in a program's later processes."""
+        """Return the same of compiling from filled caches, as in a program's later processes."""
         return self._breakeven(arm, arm.warm_compile_s)
 
     def _breakeven(self, arm: ArmSummary, compile_s: float | None) -> Breakeven | None:
@@ -215,7 +215,7 @@ class SuiteSummary:
     @property
     def geomean(self) -> Estimate | None:
         """Geometric mean of the speedups."""
-        return inference.geometric_mean(self.speedups)
+        return significance.geometric_mean(self.speedups)
 
     @property
     def mean(self) -> float | None:
@@ -326,7 +326,7 @@ def _with_performance(
         phases_s=_values(metrics.COMPILE_PHASES, name, records) if compiled else {},
         memory=memory_of(name, records),
         steady=all(settled) if settled else None,
-        kernel_share=_kernel_share(name, records),
+        system_time_share=_system_time_share(name, records),
         counted=_values({each.name: each for each in metrics.COUNTED}, name, records),
     )
 
@@ -342,10 +342,10 @@ def _timed(capture: CaptureStats, results: Sequence[ArmResult]) -> CaptureStats:
     return msgspec.structs.replace(capture, guards_s=median)
 
 
-def _kernel_share(name: str, records: Sequence[Record]) -> float | None:
-    """Give the largest share of latency in the kernel; of several threads it may be over 1.
+def _system_time_share(name: str, records: Sequence[Record]) -> float | None:
+    """Return the largest share of latency in the kernel; of several threads it may be over 1.
 
-    Of means, as kernel time goes by ticks and most visits may show none.
+    Of means, as kernel time goes by ticks and most bursts may show none.
     """
     shares = [
         statistics.fmean(kernel.samples) / statistics.fmean(latency.samples)

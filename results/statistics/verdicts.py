@@ -6,8 +6,8 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.results.statistics.inference import Verdict, adjusted, verdict
 from dynamometer.results.statistics.replicates import speedup_over
+from dynamometer.results.statistics.significance import Verdict, adjusted, verdict
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import Status
 

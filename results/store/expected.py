@@ -69,7 +69,7 @@ Expectations = dict[tuple[str, str], Expectation]
 
 
 def observed(cases: Iterable[CaseSummary]) -> Expectations:
-    """Give what the cases of a run came to."""
+    """Return what the cases of a run came to."""
     return {
         (case.case.id_without_arms, arm.name): _expectation(arm)
         for case in cases

@@ -14,16 +14,16 @@ def upgraded_record(record: Any) -> Any:
     """Return a record of an earlier format as one of the present."""
     if isinstance(record, dict) and record.get("schema") == OLDEST:
         coverage, sizes = record.pop("coverage", None), record.pop("sizes", None)
-        return {**record, "schema": OLDEST + 1, "found": coverage or sizes}
-    return record
+        record = {**record, "schema": 3, "found": coverage or sizes}
+    return _in_words_of_4(record)
 
 
 def upgraded_manifest(manifest: Any) -> Any:
     """Return a manifest of an earlier format as one of the present."""
     if isinstance(manifest, dict) and manifest.get("schema") == OLDEST:
         _forget_cosine(manifest)
-        return {**manifest, "schema": OLDEST + 1}
-    return manifest
+        manifest = {**manifest, "schema": 3}
+    return _in_words_of_4(manifest)
 
 
 def _forget_cosine(manifest: dict[str, Any]) -> None:
@@ -33,3 +33,54 @@ def _forget_cosine(manifest: dict[str, Any]) -> None:
             for model in models:
                 if isinstance(model, dict):
                     model.pop("cosine", None)
+
+
+_NAMES_IN_4 = {
+    "apart": "isolated",
+    "controls": "overrides",
+    "disturbed_turns": "disturbed_isolated_runs",
+    "in_turns": "in_isolation",
+    "kernel_time": "system_time",
+    "latency_apart": "latency_isolated",
+    "lead_in_calls": "discarded_calls",
+    "lead_in_s": "discarded_s",
+    "lost_ops": "not_captured_ops",
+    "lost_s": "not_captured_s",
+    "rested": "waited",
+    "spread": "between_sd",
+    "symbols": "dynamic_dims",
+    "visit_calls": "burst_calls",
+    "visit_s": "burst_s",
+}
+"""Names of fields, metrics, experiments and stages that format 4 changed."""
+
+_OF_OTHERS = frozenset({"cpu", "options", "packages", "small", "tiny", "variables"})
+"""Fields whose contents are named by others."""
+
+
+def _in_words_of_4(value: Any) -> Any:
+    if isinstance(value, dict) and value.get("schema") == 3:  # noqa: PLR2004  the format before
+        return {**_renamed(value), "schema": 4}
+    return value
+
+
+def _renamed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            _NAMES_IN_4.get(key, key): _named(each) if key == "metric" else _kept(key, each)
+            for key, each in value.items()
+        }
+    if isinstance(value, list):
+        return [_renamed(each) for each in value]
+    return value
+
+
+def _kept(key: str, value: Any) -> Any:
+    """Return the value of a field, as it is where others have named what is in it."""
+    if key == "experiments":
+        return [_named(each) for each in value]
+    return value if key in _OF_OTHERS else _renamed(value)
+
+
+def _named(name: Any) -> Any:
+    return _NAMES_IN_4.get(name, name) if isinstance(name, str) else name

@@ -67,7 +67,7 @@ class RunStore:
             raise StoreError(msg) from error
 
     def __enter__(self) -> Self:
-        """Give the store itself."""
+        """Return the store itself."""
         return self
 
     def __exit__(
@@ -186,5 +186,5 @@ def _check_format(path: Path, schema: int) -> None:
 
 
 def _complete_length(path: Path) -> int:
-    """Give the length of a file up to the end of its last whole line."""
+    """Return the length of a file up to the end of its last whole line."""
     return path.read_bytes().rfind(b"\n") + 1

@@ -49,7 +49,7 @@ class Dtype(StrEnum):
     AMP = "amp"
 
 
-class Symbols(StrEnum):
+class DynamicDims(StrEnum):
     """Which sizes Dynamo takes for symbols from the start, where they differ from call to call."""
 
     ALL = "all"
@@ -69,7 +69,7 @@ class Skip(Value, frozen=True, kw_only=True):
     """Modes it is limited to; empty for both."""
 
 
-class Controls(Value, frozen=True, kw_only=True):
+class Overrides(Value, frozen=True, kw_only=True):
     """How Dynamo is to treat functions, each named `module:function` or `module:Class.name`."""
 
     allow_in_graph: tuple[str, ...] = ()
@@ -94,24 +94,24 @@ class Controls(Value, frozen=True, kw_only=True):
         )
 
     @property
-    def escaped(self) -> Controls:
+    def escaped(self) -> Overrides:
         """The same with names as they stand in a case's id."""
-        return Controls(
+        return Overrides(
             allow_in_graph=tuple(map(_escaped, self.allow_in_graph)),
             disable=tuple(map(_escaped, self.disable)),
             substitute=tuple((_escaped(one), _escaped(other)) for one, other in self.substitute),
         )
 
-    def and_(self, other: Controls) -> Controls:
+    def and_(self, other: Overrides) -> Overrides:
         """Add others to these."""
-        return Controls(
+        return Overrides(
             allow_in_graph=(*self.allow_in_graph, *other.allow_in_graph),
             disable=(*self.disable, *other.disable),
             substitute=(*self.substitute, *other.substitute),
         )
 
 
-NO_CONTROLS = Controls()
+NO_OVERRIDES = Overrides()
 
 
 class ModelSpec(Value, frozen=True, kw_only=True):
@@ -147,8 +147,8 @@ class ModelSpec(Value, frozen=True, kw_only=True):
     skips: tuple[Skip, ...] = ()
     quick: bool = False
     """Belongs to the `--quick` selection."""
-    controls: Controls = NO_CONTROLS
-    """What `--controls` runs it with as well."""
+    overrides: Overrides = NO_OVERRIDES
+    """What `--overrides` runs it with as well."""
 
     def options_at(self, scale: Scale, device: str) -> dict[str, Any]:
         """Merge the builder's arguments for a scale and a device type over the published ones."""
@@ -159,7 +159,7 @@ class ModelSpec(Value, frozen=True, kw_only=True):
     def batch_size_at(
         self, scale: Scale, device: str, mode: Mode = Mode.INFERENCE, *, dynamic: bool = False
     ) -> int | None:
-        """Give the batch size of a case; `None` if the model sets its own.
+        """Return the batch size of a case; `None` if the model sets its own.
 
         In training a batch is not shrunk to one sample: of one, batch normalisation can't take
         statistics. Where one is what is published, it stays one. Nor does a batch that varies
@@ -179,7 +179,7 @@ class ModelSpec(Value, frozen=True, kw_only=True):
         return any(not skip.devices and not skip.modes for skip in self.skips)
 
     def skip_reason(self, device: str, mode: Mode = Mode.INFERENCE) -> str | None:
-        """Say why the model is not run on a device type and in a mode, or `None` if it is."""
+        """Return why the model is not run on a device type and in a mode, or `None` if it is."""
         for skip in self.skips:
             if device in (skip.devices or {device}) and mode in (skip.modes or {mode}):
                 return skip.reason
@@ -210,46 +210,48 @@ class Case(Value, frozen=True, kw_only=True):
     """Whether in training the optimizer's step is compiled too."""
     dynamic: bool = False
     """Whether a step is a sequence of calls with inputs of different sizes."""
-    symbols: Symbols = Symbols.ALL
+    dynamic_dims: DynamicDims = DynamicDims.ALL
     """Which of them are symbols from the start, where they are different."""
     nopython: bool = False
     """Whether Dynamo must capture the whole model in one graph, or fail."""
     scale: Scale = Scale.FULL
     batch_size: int | None = None
     """`None` where the model sets its own."""
-    controls: Controls = NO_CONTROLS
+    overrides: Overrides = NO_OVERRIDES
 
     @property
     def label(self) -> str:
         """The model's name, marked where Dynamo is told how to treat parts of it."""
-        return self.model if self.controls == NO_CONTROLS else f"{self.model} +controls"
+        return self.model if self.overrides == NO_OVERRIDES else f"{self.model} +overrides"
 
-    def has_symbols(self, symbols: Symbols) -> bool:
-        """Tell whether sizes vary, and these are symbols from the start."""
-        return self.dynamic and self.symbols is symbols
+    def has_dynamic_dims(self, symbols: DynamicDims) -> bool:
+        """Return whether sizes vary, and these are symbols from the start."""
+        return self.dynamic and self.dynamic_dims is symbols
 
     @property
     def shapes(self) -> str:
-        """Say in a word how sizes vary, and what Dynamo is told of it."""
+        """Return in a word how sizes vary, and what Dynamo is told of it."""
         if not self.dynamic:
             return "static"
-        return {Symbols.ALL: "dynamic", Symbols.BATCH: "dynamic_batch"}.get(self.symbols, "varying")
+        return {DynamicDims.ALL: "dynamic", DynamicDims.BATCH: "dynamic_batch"}.get(
+            self.dynamic_dims, "varying"
+        )
 
     @property
     def id(self) -> str:
         """Stable text that is equal exactly when two cases are."""
         arms = "+".join(_escaped(arm) for arm in self.arms)
-        return "/".join((*self._settings, arms, *self._control_words))
+        return "/".join((*self._settings, arms, *self._override_argv))
 
     @property
     def id_without_arms(self) -> str:
         """Stable text that is equal exactly when two cases differ in nothing but their arms."""
-        return "/".join((*self._settings, *self._control_words))
+        return "/".join((*self._settings, *self._override_argv))
 
     @property
     def _settings(self) -> tuple[str, ...]:
         """The parts of the id before the arms; what may be any text has no `/` left in it."""
-        symbols = "" if self.symbols is Symbols.ALL else f"-{self.symbols}"
+        symbols = "" if self.dynamic_dims is DynamicDims.ALL else f"-{self.dynamic_dims}"
         batch = "own" if self.batch_size is None else str(self.batch_size)
         return (
             *map(_escaped, (self.suite, self.model)),
@@ -265,9 +267,9 @@ class Case(Value, frozen=True, kw_only=True):
         )
 
     @property
-    def _control_words(self) -> tuple[str, ...]:
+    def _override_argv(self) -> tuple[str, ...]:
         """The parts after them: each option and its functions, as on a command line."""
-        return self.controls.escaped.words
+        return self.overrides.escaped.words
 
 
 _ESCAPES = str.maketrans({sign: f"%{ord(sign):02X}" for sign in "%/+="})
@@ -294,7 +296,7 @@ class Allocator(StrEnum):
 
 
 class StartMethod(StrEnum):
-    """How a worker process comes to be: forked from a warm template, or started fresh."""
+    """How a worker process comes to be: forked from a fork server, or started fresh."""
 
     FORK = "fork"
     SPAWN = "spawn"
@@ -327,17 +329,17 @@ class Protocol(Value, frozen=True, kw_only=True):
     case_budget_s: float | None = None
     """Seconds after which a case is given no further replicate."""
     arm_budget_s: float = 1.0
-    """Seconds of timed visits per arm and replicate; exceeded only to reach `min_blocks`."""
+    """Seconds of timed bursts per arm and replicate; exceeded only to reach `min_blocks`."""
     min_blocks: int = 8
     max_blocks: int = 400
     calls: int | None = None
     """Counted calls of each arm and replicate that are enough, in place of the time budget."""
-    lead_in_s: float = 0.003
-    lead_in_calls: int = 1
-    visit_s: float = 0.008
-    """Counted seconds of one visit, at least."""
-    visit_calls: int = 1
-    """Counted calls of one visit, at least."""
+    discarded_s: float = 0.003
+    discarded_calls: int = 1
+    burst_s: float = 0.008
+    """Counted seconds of one burst, at least."""
+    burst_calls: int = 1
+    """Counted calls of one burst, at least."""
     sample_s: float = 0.001
     """A sample is the mean over as many calls as last this long."""
     allocator: Allocator = Allocator.KEEP
@@ -352,7 +354,7 @@ class RunPlan(Value, frozen=True, kw_only=True):
     suite_options: dict[str, str] = {}
     models: tuple[ModelSpec, ...]
     cases: tuple[Case, ...]
-    experiments: tuple[str, ...] = ("speedup", "apart", "memory")
+    experiments: tuple[str, ...] = ("speedup", "isolated", "memory")
     protocol: Protocol = Protocol()
     timeout_s: float = 1200.0
     """Wall seconds after which a worker process is killed."""
@@ -379,7 +381,7 @@ class RunPlan(Value, frozen=True, kw_only=True):
         return next(spec for spec in self.models if spec.name == case.model)
 
     def skip_reason(self, case: Case) -> str | None:
-        """Say why a case is not run, or `None` if it is."""
+        """Return why a case is not run, or `None` if it is."""
         spec = self.spec_of(case)
         skipped = None if self.no_skip else spec.skip_reason(case.device, case.mode)
         if skipped or case.batch_size is not None:

@@ -28,9 +28,9 @@ class GraphBreak(Value, frozen=True, kw_only=True):
     """The line itself."""
     times: int
     """How often Dynamo ended a graph there as it compiled."""
-    lost_ops: int
+    not_captured_ops: int
     """Operators one step runs outside graphs because of it."""
-    lost_s: float | None = None
+    not_captured_s: float | None = None
     """Seconds one step spends outside graphs because of it; `None` where time tells nothing."""
 
 
@@ -43,9 +43,9 @@ class SkippedFrame(Value, frozen=True, kw_only=True):
     reason: str
     hint: str | None = None
     """What Dynamo advises to do about it."""
-    lost_ops: int = 0
+    not_captured_ops: int = 0
     """Operators one step runs in it, beyond those lost at a line."""
-    lost_s: float | None = None
+    not_captured_s: float | None = None
     """Seconds one step spends outside graphs because of it; `None` where time tells nothing."""
     stopped_file: str | None = None
     stopped_line: int | None = None
@@ -127,7 +127,9 @@ class Coverage(Value, frozen=True, kw_only=True):
     @property
     def unexplained_ops(self) -> int:
         """Operators outside graphs that are put down to no line and to no function."""
-        return self.total_ops - self.captured_ops - sum(each.lost_ops for each in self.losses)
+        return (
+            self.total_ops - self.captured_ops - sum(each.not_captured_ops for each in self.losses)
+        )
 
     @property
     def losses(self) -> tuple[GraphBreak | SkippedFrame, ...]:

@@ -98,8 +98,8 @@ LATENCY = Metric(
     "latency", "s", "Latency of one call.", column="abs_latency", column_unit="ms", factor=1e3
 )
 LATENCY_ALONE = Metric("latency_alone", "s", "Latency, before any later arm was built.")
-LATENCY_APART = Metric(
-    "latency_apart", "s", "Latency in a process of the arm's own; a block is a turn of each arm."
+LATENCY_ISOLATED = Metric(
+    "latency_isolated", "s", "Latency in a process of the arm's own; a block is a turn of each arm."
 )
 
 COMPILE_TIME = Metric(
@@ -138,7 +138,7 @@ CALLS_MEMORY = Metric(
 """Before these two were told apart their sum was recorded, as `peak_memory`."""
 
 SYSTEM_TIME = Counted(
-    "kernel_time", "s/call", "Processor time in the operating system.",
+    "system_time", "s/call", "Processor time in the operating system.",
     total=lambda usage: usage.ru_stime,
 )  # fmt: skip
 MINOR_FAULTS = Counted(

@@ -10,8 +10,9 @@ import msgspec
 from dynamometer.results.values.cases import Case, RunPlan, Value
 
 # Format history: 1 first published layout of records and manifests; 2 replicates until a target,
-# latencies alone and apart; 3 what a study found as one value, which only the study reads.
-SCHEMA_VERSION = 3
+# latencies alone and apart; 3 what a study found as one value, which only the study reads; 4 the
+# field's names (formats.py lists them).
+SCHEMA_VERSION = 4
 
 
 class Status(StrEnum):
@@ -166,7 +167,7 @@ class StopReason(StrEnum):
     """It was a search, and that has found its end."""
 
 
-class Spread(Value, frozen=True, kw_only=True):
+class BetweenProcessSd(Value, frozen=True, kw_only=True):
     """What is known beforehand of how far processes differ that measure the same."""
 
     sd_log: float
@@ -176,14 +177,14 @@ class Spread(Value, frozen=True, kw_only=True):
     """How many degrees of freedom that knowledge is worth."""
 
 
-ASSUMED_SPREAD = Spread(sd_log=0.008, df=3.0)
+ASSUMED_SD = BetweenProcessSd(sd_log=0.008, df=3.0)
 """Of a machine on which nothing was measured. A guess: those we know lie between 0.3 and 1.2 %, and
 over all of these it calls 3 % of identical arms different (docs/simulated-error-bars.md)."""
 
-FORMERLY_ASSUMED = Spread(sd_log=0.006, df=8.0)
+FORMERLY_ASSUMED = BetweenProcessSd(sd_log=0.006, df=8.0)
 """Likewise, in records from before the part within processes was counted."""
 
-FOREIGN_SPREAD = Spread(sd_log=0.02, df=3.0)
+SEPARATE_SD = BetweenProcessSd(sd_log=0.02, df=3.0)
 """Of arms with threads of their own, or in processes of their own: they share less, so they scatter
 more, and too few cases are measured so to learn by how much. A guess that is soon outweighed."""
 
@@ -223,7 +224,7 @@ class Record(Value, frozen=True, kw_only=True):
     replicate: int
     outcome: Outcome
     """The worst of the arms', or of what happened before any arm was built."""
-    experiments: tuple[str, ...] = ("speedup", "apart", "memory")
+    experiments: tuple[str, ...] = ("speedup", "isolated", "memory")
     """What was asked for."""
     arms: tuple[ArmResult, ...] = ()
     measurements: tuple[Measurement, ...] = ()
@@ -234,17 +235,17 @@ class Record(Value, frozen=True, kw_only=True):
     """The order in which the arms were built, drawn at random."""
     disturbed_blocks: tuple[int, ...] = ()
     """Blocks that were disturbed whenever they were measured."""
-    disturbed_turns: bool = False
+    disturbed_isolated_runs: bool = False
     """Whether something disturbed most of an arm's turn apart to the last."""
     repeated_blocks: int = 0
     """How often a block was measured again because something had disturbed it."""
-    rested: bool = False
+    waited: bool = False
     """Whether arms' threads don't fit on the processors together, so that others' had to be asleep
-    before an arm was visited."""
+    before an arm was timed."""
     notes: tuple[str, ...] = ()
     stopped: StopReason | None = None
     """Why this is the case's last replicate; `None` if it isn't."""
-    spread: Spread = ASSUMED_SPREAD
+    between_sd: BetweenProcessSd = ASSUMED_SD
     """What is known beforehand when its speedups are judged."""
     target: float | None = None
     """Half-width of the intervals that was asked for, relative; earlier records don't say."""
@@ -281,7 +282,7 @@ class Manifest(Value, frozen=True, kw_only=True):
     """The whole command line."""
     plan: RunPlan
     environment: Environment
-    spread: Spread = ASSUMED_SPREAD
+    between_sd: BetweenProcessSd = ASSUMED_SD
     """As learnt from earlier runs on this machine, or else assumed."""
     diagnoses: tuple[Diagnosis, ...] = ()
     """What of the machine is not as it should be."""

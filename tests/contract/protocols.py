@@ -1,4 +1,4 @@
-"""Comparing an implementation with the Protocol of its seam."""
+"""Comparing an implementation with the Protocol of its interface."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 
 
 def members(kind: type) -> dict[str, object]:
-    """Give the public members a Protocol declares."""
+    """Return the public members a Protocol declares."""
     return {name: value for name, value in vars(kind).items() if not name.startswith("_")}
 
 
@@ -14,7 +14,7 @@ def deviations(protocol: type, implementation: object) -> list[str]:
     """Say in which members an implementation is not what its Protocol asks for.
 
     Args:
-        protocol: the seam.
+        protocol: the interface.
         implementation: an instance, or a class.
     """
     found = []

@@ -38,7 +38,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 def test_it_has_the_protocols_members(backend: Backend) -> None:
-    """Methods and their arguments are those of the seam, and `captures` says yes or no."""
+    """Methods and their arguments are those of the interface, and `captures` says yes or no."""
     assert deviations(Backend, backend) == []
     assert isinstance(backend.captures, bool)
 

@@ -28,7 +28,7 @@ def make(request: pytest.FixtureRequest) -> Make:
 
 
 def test_it_has_the_protocols_methods(make: Make, tmp_path: Path) -> None:
-    """Methods and their arguments are those of the seam."""
+    """Methods and their arguments are those of the interface."""
     executor = make(factories.manifest(), tmp_path)
     assert deviations(Executor, executor) == []
     executor.close()
@@ -39,7 +39,7 @@ def test_nothing_is_prepared_where_nothing_is_run(make: Make, tmp_path: Path) ->
     plan = factories.plan(factories.model_spec("a", skipped="broken"))
     executor = make(factories.manifest(plan), tmp_path)
     assert executor.prepare(plan.cases) == Prepared()
-    assert not (tmp_path / "logs" / "template.log").exists()
+    assert not (tmp_path / "logs" / "fork-server.log").exists()
     executor.close()
 
 

@@ -56,7 +56,7 @@ def plan() -> RunPlan:
 
 
 def test_it_has_the_protocols_methods(experiment: Experiment) -> None:
-    """Methods and their arguments are those of the seam."""
+    """Methods and their arguments are those of the interface."""
     assert deviations(Experiment, experiment) == []
 
 
@@ -79,7 +79,7 @@ def test_the_first_replicate_is_never_sat_out(experiment: Experiment, plan: RunP
 
 def test_arms_take_turns_apart_only_if_they_disturb_each_other(plan: RunPlan) -> None:
     """Each has two turns then, the second time in reverse."""
-    experiment = experiment_of("speedup", "apart")
+    experiment = experiment_of("speedup", "isolated")
     (case,) = plan.cases
     calm = msgspec.structs.replace(DISTURBING, measurements=DISTURBING.measurements[::2])
     assert experiment.processes(case, plan, 0, []) == ()

@@ -30,7 +30,7 @@ MAKE: dict[str, Callable[[Callable[..., Sink], Path], Sink]] = {
 
 
 def written(folder: Path) -> str:
-    """Give everything below a folder."""
+    """Return everything below a folder."""
     return "".join(path.read_text() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
@@ -104,7 +104,7 @@ def closed(sink: Any) -> Any:
 
 
 def test_it_has_the_protocols_methods(sink: Sink) -> None:
-    """Methods and their arguments are those of the seam."""
+    """Methods and their arguments are those of the interface."""
     assert deviations(Sink, sink) == []
 
 

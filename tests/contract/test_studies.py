@@ -43,7 +43,7 @@ def study(name: str) -> Study:
 def options() -> dict[str, Any]:
     """What an empty command line is parsed to."""
     command = run_options(None)(click.Command("run"))
-    return {**command.make_context("run", []).params, "apart": False}
+    return {**command.make_context("run", []).params, "isolated": False}
 
 
 def failed(name: str) -> list[Record]:

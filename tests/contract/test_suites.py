@@ -61,7 +61,7 @@ def suite(name: str, tmp_path: Path) -> Suite:
 
 
 def test_it_has_the_protocols_methods(suite: Suite) -> None:
-    """Methods and their arguments are those of the seam."""
+    """Methods and their arguments are those of the interface."""
     assert deviations(Suite, suite) == []
 
 

@@ -109,5 +109,5 @@ def counts_on(device: Device, *, training: bool) -> tuple[int, int, int, list[in
 
     found = coverage.measure(capture, step)
     by_line = sorted(found.breaks, key=lambda each: each.line)
-    lost = [each.lost_ops for each in by_line]
+    lost = [each.not_captured_ops for each in by_line]
     return found.captured_ops, found.total_ops, found.unexplained_ops, lost

@@ -10,7 +10,7 @@ import pytest
 
 from dynamometer.common.execution import runner
 from dynamometer.common.execution.executor import LocalExecutor
-from dynamometer.common.execution.runner import Interrupt, Rest
+from dynamometer.common.execution.runner import Interrupt, Remaining
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.machine.environment import read_environment
 from dynamometer.common.planning.plan import Selection, build_cases, select
@@ -103,7 +103,7 @@ def run_replicates(manifest: Manifest, directory: Path) -> list[Record]:
     executor = LocalExecutor(manifest, directory)
     try:
         with store.RunStore(directory) as events:
-            rest = Rest(manifest, store.read_records(directory))
+            rest = Remaining(manifest, store.read_records(directory))
             assert runner.run(rest, events, executor, [], Unobserved(), Interrupt())
     finally:
         executor.close()

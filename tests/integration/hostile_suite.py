@@ -253,5 +253,5 @@ class HostileSuite:
 
 
 def open_suite(options: Mapping[str, str]) -> HostileSuite:
-    """Give the suite."""
+    """Return the suite."""
     return HostileSuite()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from dynamometer.common.machine.surroundings import Reading
-from dynamometer.common.measuring import visiting
+from dynamometer.common.measuring import timed_arms
 
 _READING_S = 1e-6
 """Each reading takes some time, so that whoever waits for a moment gets there."""
@@ -39,5 +39,5 @@ def install() -> Clock:
     """Put a clock in place of this process's."""
     clock = Clock()
     time.sleep, time.perf_counter = clock.sleep, clock.perf_counter
-    visiting.read_counters = clock.counters
+    timed_arms.read_counters = clock.counters
     return clock

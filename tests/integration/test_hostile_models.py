@@ -46,7 +46,7 @@ LOG_LIMIT_BYTES = 2 * 2**20 + 100
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the run directory of the sweep below."""
+    """Return the run directory of the sweep below."""
     return tmp_path_factory.mktemp("hostile") / "run"
 
 
@@ -132,7 +132,7 @@ def test_spawned_workers_do_as_forked_ones(tmp_path: Path) -> None:
 
 
 def _is_ours(pid: int) -> bool:
-    """Tell whether a process still runs the sleeper that was left behind."""
+    """Return whether a process still runs the sleeper that was left behind."""
     try:
         return b"time.sleep(600)" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

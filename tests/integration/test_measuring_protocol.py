@@ -12,7 +12,7 @@ from dynamometer.common.studies.calibration.evaluation import ARMS, IN_TURNS, PA
 from dynamometer.results.statistics.replicates import log_speedups, of_pair
 from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.values.cases import BASELINE, Caches
-from dynamometer.results.values.metrics import LATENCY_APART
+from dynamometer.results.values.metrics import LATENCY_ISOLATED
 from dynamometer.results.values.records import Status, StopReason
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ def test_arms_that_disturb_each_other_are_timed_apart(tmp_path: Path) -> None:
     (record,) = run_replicates(with_protocol(manifest, min_blocks=6), tmp_path / "run")
     case = summarize_case([record])
     (arm,) = case.arms
-    assert case.is_apart
+    assert case.is_isolated
     assert arm.speedup is not None
     assert arm.speedup.value == pytest.approx(2, rel=0.01)
     for name in record.case.arms:
-        assert {"latency", "latency_alone", "latency_apart"} <= metrics(record, name)
+        assert {"latency", "latency_alone", "latency_isolated"} <= metrics(record, name)
 
 
 def test_arms_that_do_not_are_timed_together(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_arms_that_do_not_are_timed_together(tmp_path: Path) -> None:
     manifest = hostile_manifest(["slowed"], ["eager"])
     (record,) = run_replicates(with_protocol(manifest, min_blocks=6), tmp_path / "run")
     assert {"latency", "latency_alone"} <= metrics(record, BASELINE)
-    assert not summarize_case([record]).is_apart
+    assert not summarize_case([record]).is_isolated
     assert record.stopped is StopReason.REPLICATES
 
 
@@ -101,14 +101,16 @@ def test_replicates_go_on_until_the_target(tmp_path: Path) -> None:
 def test_a_calibration_measures_every_pair_both_ways(tmp_path: Path) -> None:
     """Each pair in blocks of its own and, under stock malloc, call by call; some arms in turns."""
     manifest = hostile_manifest(
-        ["behaves"], ARMS[1:], experiments=("in_pairs", "naive", "in_turns")
+        ["behaves"], ARMS[1:], experiments=("in_pairs", "naive", "in_isolation")
     )
     (record,) = run_replicates(manifest, tmp_path / "run")
     assert record.outcome.status is Status.PASS, record.outcome
     assert {(each.model, each.pair) for each in naive_tests([record])} == {
         ("behaves", pair) for pair in PAIRS
     }
-    turns = Counter(each.arm for each in record.measurements if each.metric == LATENCY_APART.name)
+    turns = Counter(
+        each.arm for each in record.measurements if each.metric == LATENCY_ISOLATED.name
+    )
     assert turns == Counter({arm: 2 for group in IN_TURNS for arm in group})
     blocks: set[int] = set()
     for pair in PAIRS:

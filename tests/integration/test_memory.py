@@ -32,19 +32,19 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> CaseSummary:
 
 
 def memory(measured: CaseSummary, name: str) -> ArmMemory:
-    """Give an arm's memory in MiB."""
+    """Return an arm's memory in MiB."""
     (arm,) = [arm for arm in measured.arms if arm.name.endswith(name)]
     return arm.memory
 
 
 def calls_mib(found: ArmMemory) -> float:
-    """Give what calls take."""
+    """Return what calls take."""
     assert found.calls_bytes is not None
     return found.calls_bytes / factories.MIB
 
 
 def residue_mib(found: ArmMemory) -> float:
-    """Give what was left behind."""
+    """Return what was left behind."""
     assert found.residue_bytes is not None
     return found.residue_bytes / factories.MIB
 

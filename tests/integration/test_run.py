@@ -190,7 +190,7 @@ def wait_for_record(runs: Path) -> Path:
 
 
 def descendants(pid: int) -> list[int]:
-    """Give the processes below a process."""
+    """Return the processes below a process."""
     below = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in (task / "children").read_text().split():
@@ -208,7 +208,7 @@ def wait_until_gone(pids: list[int]) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether a process is there and no zombie."""
+    """Return whether a process is there and no zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -148,7 +148,7 @@ def tires_together(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compil
 
 def _tiring(graph: torch.fx.GraphModule, *, together: bool) -> Compiled:
     def call(*args: Any) -> Any:
-        if not gc.isenabled() and together == _is_called_by("visit_together"):
+        if not gc.isenabled() and together == _is_called_by("time_together"):
             msg = "tired"
             raise RuntimeError(msg)
         return graph(*args)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from dynamometer.common.command_line.options import ByteSize
 from dynamometer.common.errors import NothingSelectedError
-from dynamometer.common.execution.runner import Interrupt, Rest, run
-from dynamometer.common.measuring.timing import visit_orders
+from dynamometer.common.execution.runner import Interrupt, Remaining, run
+from dynamometer.common.measuring.timing import burst_orders
 from dynamometer.common.planning.plan import Selection, select
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Status
@@ -35,7 +35,7 @@ UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 @given(st.lists(names, min_size=1, max_size=8, unique=True), st.integers(0, 2**32))
 def test_a_block_visits_every_arm_once(arms: list[str], seed: int) -> None:
     """Every arm comes once in a block, whose order the next reverses."""
-    first, second = visit_orders(arms, random.Random(seed))
+    first, second = burst_orders(arms, random.Random(seed))
     assert sorted(first) == sorted(arms)
     assert second == first[::-1]
 
@@ -44,7 +44,7 @@ def test_a_block_visits_every_arm_once(arms: list[str], seed: int) -> None:
 def test_the_order_is_drawn_from_the_seed(arms: list[str], seed: int) -> None:
     """The same seed repeats a run's order, and the arms given are left as they are."""
     given_arms = list(arms)
-    orders = [visit_orders(given_arms, random.Random(seed)) for _ in range(2)]
+    orders = [burst_orders(given_arms, random.Random(seed)) for _ in range(2)]
     assert orders[0] == orders[1]
     assert given_arms == arms
 
@@ -139,7 +139,7 @@ def test_planned_cases_are_recorded_whatever_happens(
             executor.before = count
             sink = RecordingSink()
             with store.RunStore(directory) as events:
-                rest = Rest(manifest, store.read_records(directory))
+                rest = Remaining(manifest, store.read_records(directory))
                 done = run(rest, events, executor, [sink], RecordingObserver(), interrupt)
         records = store.read_records(directory)
     assert done

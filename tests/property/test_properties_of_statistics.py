@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dynamometer.results.statistics.inference import (
+from dynamometer.results.statistics.scatter import Scatter, updated
+from dynamometer.results.statistics.significance import (
     Replicate,
     adjusted,
     geometric_mean,
@@ -17,9 +18,8 @@ from dynamometer.results.statistics.inference import (
     replicates_needed,
     wilson,
 )
-from dynamometer.results.statistics.scatter import Scatter, updated
 from dynamometer.results.statistics.statistics import log_speedup, speedup
-from dynamometer.results.values.records import Measurement, Ratio, Spread
+from dynamometer.results.values.records import BetweenProcessSd, Measurement, Ratio
 
 if TYPE_CHECKING:
     from random import Random
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 latencies = st.floats(1e-7, 1e3)
 logs = st.floats(-5, 5)
 errors = st.floats(0, 0.5)
-spreads = st.builds(Spread, sd_log=st.floats(1e-4, 0.1), df=st.floats(0.5, 30))
+between_sds = st.builds(BetweenProcessSd, sd_log=st.floats(1e-4, 0.1), df=st.floats(0.5, 30))
 replicates = st.lists(
     st.builds(Replicate, logs, errors, st.floats(0.5, 100)), min_size=1, max_size=8
 )
@@ -111,87 +111,93 @@ def test_an_arm_compared_with_itself_is_even(pair: tuple[Measurement, Measuremen
     assert log_speedup(pair[0], pair[0])[:2] == (0.0, 0.0)
 
 
-@given(replicates, spreads)
-def test_swapping_arms_inverts_the_ratio(values: list[Replicate], spread: Spread) -> None:
+@given(replicates, between_sds)
+def test_swapping_arms_inverts_the_ratio(
+    values: list[Replicate], between_sd: BetweenProcessSd
+) -> None:
     """The other way round, value and interval are inverted and the p-value is the same."""
-    one = speedup(values, spread)
-    other = speedup([each._replace(value=-each.value) for each in values], spread)
+    one = speedup(values, between_sd)
+    other = speedup([each._replace(value=-each.value) for each in values], between_sd)
     assert other.value == pytest.approx(1 / one.value)
     assert other.low == pytest.approx(1 / one.high)
     assert other.high == pytest.approx(1 / one.low)
     assert other.p_value == pytest.approx(one.p_value)
 
 
-@given(replicates, spreads, st.randoms(use_true_random=False))
+@given(replicates, between_sds, st.randoms(use_true_random=False))
 def test_the_order_of_replicates_does_not_matter(
-    values: list[Replicate], spread: Spread, rng: Random
+    values: list[Replicate], between_sd: BetweenProcessSd, rng: Random
 ) -> None:
     """Replicates are exchangeable."""
     shuffled = list(values)
     rng.shuffle(shuffled)
-    assert speedup(shuffled, spread) == speedup(values, spread)
+    assert speedup(shuffled, between_sd) == speedup(values, between_sd)
 
 
-@given(st.integers(1, 20), errors, spreads)
-def test_identical_arms_are_the_same(n: int, error: float, spread: Spread) -> None:
+@given(st.integers(1, 20), errors, between_sds)
+def test_identical_arms_are_the_same(n: int, error: float, between_sd: BetweenProcessSd) -> None:
     """Where no replicate shows a difference, the ratio is 1 and nothing speaks against that."""
-    found = speedup([Replicate(0.0, error)] * n, spread)
+    found = speedup([Replicate(0.0, error)] * n, between_sd)
     assert found.value == 1.0
     assert found.p_value == 1.0
     assert found.low < 1.0 < found.high
 
 
-@given(replicates, spreads)
-def test_the_interval_contains_the_value(values: list[Replicate], spread: Spread) -> None:
+@given(replicates, between_sds)
+def test_the_interval_contains_the_value(
+    values: list[Replicate], between_sd: BetweenProcessSd
+) -> None:
     """An estimate lies within its interval, which is never empty or inside out."""
-    found = speedup(values, spread)
+    found = speedup(values, between_sd)
     assert 0 < found.low < found.value < found.high
     assert 0 <= found.p_value <= 1
     assert found.n == len(values)
 
 
-@given(replicates, spreads)
-def test_interval_and_p_value_agree(values: list[Replicate], spread: Spread) -> None:
+@given(replicates, between_sds)
+def test_interval_and_p_value_agree(values: list[Replicate], between_sd: BetweenProcessSd) -> None:
     """The 95 % interval leaves 1 out exactly when p is below 5 %."""
-    found = speedup(values, spread)
+    found = speedup(values, between_sd)
     assume(abs(found.p_value - 0.05) > 1e-6)
     assert (found.p_value < 0.05) == (not found.low <= 1.0 <= found.high)
 
 
-@given(logs, st.floats(0, 1), st.integers(1, 6), spreads)
+@given(logs, st.floats(0, 1), st.integers(1, 6), between_sds)
 def test_more_replicates_of_the_same_spread_narrow_the_interval(
-    center: float, distance: float, pairs: int, spread: Spread
+    center: float, distance: float, pairs: int, between_sd: BetweenProcessSd
 ) -> None:
     """Measuring more pays."""
 
     def width(n: int) -> float:
-        found = speedup([Replicate(center + distance), Replicate(center - distance)] * n, spread)
+        found = speedup(
+            [Replicate(center + distance), Replicate(center - distance)] * n, between_sd
+        )
         return math.log(found.high / found.low)
 
     assert width(pairs + 1) < width(pairs)
 
 
-@given(replicates, st.floats(0.01, 2), spreads)
+@given(replicates, st.floats(0.01, 2), between_sds)
 def test_replicates_that_disagree_more_widen_the_interval(
-    values: list[Replicate], more: float, spread: Spread
+    values: list[Replicate], more: float, between_sd: BetweenProcessSd
 ) -> None:
     """Replicates that disagree more leave more open."""
     assume(len(values) > 1)
     center = sum(each.value for each in values) / len(values)
     assume(max(abs(each.value - center) for each in values) > 1e-2)
     wider = [each._replace(value=center + (each.value - center) * (1 + more)) for each in values]
-    one, other = speedup(values, spread), speedup(wider, spread)
+    one, other = speedup(values, between_sd), speedup(wider, between_sd)
     assert math.log(other.high / other.low) > math.log(one.high / one.low)
 
 
-@given(replicates, spreads, st.floats(1.1, 10))
+@given(replicates, between_sds, st.floats(1.1, 10))
 def test_a_noisier_machine_widens_the_interval(
-    values: list[Replicate], spread: Spread, factor: float
+    values: list[Replicate], between_sd: BetweenProcessSd, factor: float
 ) -> None:
     """What is known of other models counts for this one."""
-    noisier = Spread(sd_log=spread.sd_log * factor, df=spread.df)
+    noisier = BetweenProcessSd(sd_log=between_sd.sd_log * factor, df=between_sd.df)
     values = [each._replace(df=math.inf) for each in values]  # else it is known better, too
-    one, other = speedup(values, spread), speedup(values, noisier)
+    one, other = speedup(values, between_sd), speedup(values, noisier)
     assert math.log(other.high / other.low) >= math.log(one.high / one.low)
 
 
@@ -259,28 +265,28 @@ series = st.lists(
 @given(series, st.floats(1e-2, 1e2))
 def test_learning_scales_with_what_is_learnt_from(found: list[Scatter], by: float) -> None:
     """Noise that is larger by a factor gives a spread larger by it, worth as much."""
-    assumed = Spread(sd_log=0.006, df=3.0)
+    assumed = BetweenProcessSd(sd_log=0.006, df=3.0)
     one = updated(assumed, found)
     larger = [Scatter(each.variance * by**2, each.within * by**2, each.df) for each in found]
-    other = updated(Spread(sd_log=0.006 * by, df=3.0), larger)
+    other = updated(BetweenProcessSd(sd_log=0.006 * by, df=3.0), larger)
     assert other.sd_log == pytest.approx(one.sd_log * by, rel=1e-2)
     assert other.df == pytest.approx(one.df, rel=5e-2)
 
 
 @given(series)
 def test_what_is_learnt_is_bounded(found: list[Scatter]) -> None:
-    """Whatever was seen, a spread is a positive number, and worth no more than its series."""
-    one = updated(Spread(sd_log=0.006, df=3.0), found)
+    """Whatever was seen, a between_sd is a positive number, and worth no more than its series."""
+    one = updated(BetweenProcessSd(sd_log=0.006, df=3.0), found)
     assert 0 < one.sd_log < 100
     assert 1 <= one.df <= min(30.0, 3.0 + sum(each.df for each in found)) + 1e-9
 
 
-@given(replicates, spreads, st.floats(1e-4, 0.5))
+@given(replicates, between_sds, st.floats(1e-4, 0.5))
 def test_as_many_replicates_as_needed_are_enough(
-    values: list[Replicate], spread: Spread, target: float
+    values: list[Replicate], between_sd: BetweenProcessSd, target: float
 ) -> None:
     """As many as there are where the interval is narrow enough, and more where it is not."""
-    mean, found = moderated(values, spread), speedup(values, spread)
+    mean, found = moderated(values, between_sd), speedup(values, between_sd)
     needed = replicates_needed(mean, target)
     precise = math.log(found.high / found.low) / 2 <= math.log1p(target) * (1 + 1e-9)
     assert (needed == len(values)) == precise

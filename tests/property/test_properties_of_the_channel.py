@@ -26,7 +26,7 @@ streams = st.lists(foreign | progresses | reports, max_size=8)
 
 
 def on_the_wire(written: list[bytes | Message]) -> bytes:
-    """Give the bytes that a pipe would carry."""
+    """Return the bytes that a pipe would carry."""
     reading, writing = os.pipe()
     try:
         channel = Channel(writing, TOKEN)

@@ -12,16 +12,16 @@ from dynamometer.results.values.cases import (
     Allocator,
     Caches,
     Case,
-    Controls,
     Dtype,
+    DynamicDims,
     Mode,
     ModelSpec,
+    Overrides,
     Protocol,
     RunPlan,
     Scale,
     Skip,
     StartMethod,
-    Symbols,
     Value,
 )
 from dynamometer.results.values.coverage import (
@@ -35,6 +35,7 @@ from dynamometer.results.values.records import (
     NOTHING,
     Absence,
     ArmResult,
+    BetweenProcessSd,
     CaptureStats,
     Diagnosis,
     Environment,
@@ -45,7 +46,6 @@ from dynamometer.results.values.records import (
     Outcome,
     Ratio,
     Record,
-    Spread,
     Stage,
     Status,
     StopReason,
@@ -68,8 +68,8 @@ skips = st.builds(
     modes=st.lists(st.sampled_from(Mode), max_size=2).map(tuple),
 )  # fmt: skip
 functions = st.lists(names, max_size=2).map(tuple)
-controls = st.builds(
-    Controls, allow_in_graph=functions, disable=functions,
+overrides = st.builds(
+    Overrides, allow_in_graph=functions, disable=functions,
     substitute=st.lists(st.tuples(names, names), max_size=2).map(tuple),
 )  # fmt: skip
 specs = st.builds(
@@ -83,7 +83,7 @@ specs = st.builds(
     tolerance=st.none() | finite,
     tolerance_reason=st.none() | texts,
     skips=st.lists(skips, max_size=2).map(tuple),
-    quick=st.booleans(), controls=controls,
+    quick=st.booleans(), overrides=overrides,
 )  # fmt: skip
 cases = st.builds(
     Case,
@@ -92,7 +92,7 @@ cases = st.builds(
     mode=st.sampled_from(Mode), device=st.sampled_from(["cpu", "cuda"]),
     dtype=st.sampled_from(Dtype), channels_last=st.booleans(),
     compiled_optimizer=st.booleans(), dynamic=st.booleans(), nopython=st.booleans(),
-    symbols=st.sampled_from(Symbols), controls=controls,
+    dynamic_dims=st.sampled_from(DynamicDims), overrides=overrides,
     scale=st.sampled_from(Scale), batch_size=st.none() | st.integers(1, 4096),
 )  # fmt: skip
 outcomes = st.builds(
@@ -133,8 +133,8 @@ protocols = st.builds(
     replicates=counts, most_replicates=counts, target=finite,
     case_budget_s=st.none() | finite, caches=st.sampled_from(Caches),
     arm_budget_s=finite, min_blocks=counts, max_blocks=counts,
-    calls=st.none() | counts, lead_in_s=finite, lead_in_calls=counts, visit_s=finite,
-    visit_calls=counts, sample_s=finite,
+    calls=st.none() | counts, discarded_s=finite, discarded_calls=counts, burst_s=finite,
+    burst_calls=counts, sample_s=finite,
     allocator=st.sampled_from(Allocator), start_method=st.sampled_from(StartMethod),
 )  # fmt: skip
 environments = st.builds(
@@ -152,7 +152,7 @@ plans = st.builds(
     memory_limit_bytes=st.none() | counts, seed=counts, threads=st.none() | counts,
     no_skip=st.booleans(), busy=st.booleans(), raise_backend_errors=st.booleans(),
 )  # fmt: skip
-spreads = st.builds(Spread, sd_log=finite, df=finite)
+between_sds = st.builds(BetweenProcessSd, sd_log=finite, df=finite)
 diagnoses = st.builds(
     Diagnosis,
     subject=texts, level=st.sampled_from(Level), finding=texts, remedy=st.none() | texts,
@@ -161,7 +161,8 @@ graphs = st.builds(CapturedGraph, ops=counts, calls=counts)
 graph_breaks = st.builds(
     GraphBreak,
     reason=texts, hint=st.none() | texts, file=texts, line=counts, function=texts,
-    code=st.none() | texts, times=counts, lost_ops=counts, lost_s=st.none() | finite,
+    code=st.none() | texts, times=counts, not_captured_ops=counts,
+    not_captured_s=st.none() | finite,
 )  # fmt: skip
 skipped_frames = st.builds(
     SkippedFrame,
@@ -170,8 +171,8 @@ skipped_frames = st.builds(
     line=counts,
     reason=texts,
     hint=st.none() | texts,
-    lost_ops=counts,
-    lost_s=st.none() | finite,
+    not_captured_ops=counts,
+    not_captured_s=st.none() | finite,
     stopped_file=st.none() | texts,
     stopped_line=st.none() | counts,
 )
@@ -208,9 +209,10 @@ records = st.builds(
     absent=st.lists(absences, max_size=2).map(tuple), found=founds,
     build_order=st.lists(texts, max_size=2).map(tuple),
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
-    rested=st.booleans(),
-    disturbed_turns=st.booleans(),
-    stopped=st.none() | st.sampled_from(StopReason), spread=spreads, target=st.none() | finite,
+    waited=st.booleans(),
+    disturbed_isolated_runs=st.booleans(),
+    stopped=st.none() | st.sampled_from(StopReason), between_sd=between_sds,
+    target=st.none() | finite,
     notes=st.lists(texts, max_size=2).map(tuple), varies=st.lists(texts, max_size=2).map(tuple),
     device_name=st.none() | texts, environment_id=texts, seed=counts, started_at=texts,
     seconds=st.dictionaries(texts, finite, max_size=2), command=texts, log=st.none() | texts,
@@ -218,7 +220,7 @@ records = st.builds(
 manifests = st.builds(
     Manifest,
     schema=st.just(1), run_id=texts, created_at=texts, version=texts, program=texts,
-    command=texts, plan=plans, environment=environments, spread=spreads,
+    command=texts, plan=plans, environment=environments, between_sd=between_sds,
     diagnoses=st.lists(diagnoses, max_size=2).map(tuple),
 )  # fmt: skip
 estimates = st.builds(Estimate, value=finite, low=finite, high=finite, n=counts)
@@ -240,14 +242,14 @@ findings = st.builds(
     absent=st.lists(absences, max_size=2).map(tuple), found=founds,
     build_order=st.lists(texts, max_size=2).map(tuple),
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
-    rested=st.booleans(),
+    waited=st.booleans(),
     notes=st.lists(texts, max_size=2).map(tuple), device_name=st.none() | texts,
 )  # fmt: skip
 reports = st.builds(
     messages.Report, findings=findings, seconds=st.dictionaries(texts, finite, max_size=2)
 )
 preparations = st.builds(
-    messages.Preparation,
+    messages.Preload,
     study=texts, experiments=st.lists(texts, max_size=2).map(tuple),
     suite=texts, suite_options=st.dictionaries(texts, texts, max_size=2),
     specs=st.lists(specs, max_size=2).map(tuple), arms=st.lists(texts, max_size=2).map(tuple),
@@ -264,9 +266,9 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     Recompile: recompiles,
     SkippedFrame: skipped_frames,
     Diagnosis: diagnoses,
-    Spread: spreads,
+    BetweenProcessSd: between_sds,
     Case: cases,
-    Controls: controls,
+    Overrides: overrides,
     Environment: environments,
     Estimate: estimates,
     Manifest: manifests,
@@ -284,7 +286,7 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     messages.Findings: findings,
     messages.Fork: st.builds(messages.Fork, job=jobs, token=texts),
     messages.Job: jobs,
-    messages.Preparation: preparations,
+    messages.Preload: preparations,
     messages.Progress: progresses,
     messages.Ready: st.builds(messages.Ready),
     messages.Report: reports,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.interfaces.outcome import attempt
 from dynamometer.common.measuring import arms
-from dynamometer.common.measuring.visiting import arm_result
+from dynamometer.common.measuring.timed_arms import arm_result
 from dynamometer.common.studies.arms_beside_eager import findings_of, load
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ class BatchSizes(StudyOfCases):
         return replace(asked, arms=())
 
     def announcement(self, cases: Sequence[Case]) -> str | None:
-        """Say how far the search goes."""
+        """Return how far the search goes."""
         return f"{len(cases)} models, up to {MOST_SIZES} batch sizes each"
 
     def replicate_name(self, replicate: int) -> str:

@@ -57,7 +57,7 @@ class BatchSizeSummary:
 
 
 def is_over(records: Sequence[Record]) -> bool:
-    """Tell whether a search has found its end.
+    """Return whether a search has found its end.
 
     It has at the first size that doesn't pass after one that did, and at the first that is slow.
     Before that, only what a larger batch can't mend ends it, or failing for long: some models

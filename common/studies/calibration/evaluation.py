@@ -12,32 +12,32 @@ from typing import TYPE_CHECKING
 import msgspec
 from scipy import stats
 
-from dynamometer.results.statistics.inference import SIGNIFICANT_P, wilson
-from dynamometer.results.statistics.replicates import (
-    log_speedups,
-    log_speedups_apart,
-    of_pair,
-    speedup_apart,
-    speedup_over,
-)
-from dynamometer.results.statistics.spreads import (
+from dynamometer.results.statistics.between_processes import (
     by_others,
     learnt,
     pair_scatter,
     scatters,
-    with_spread,
+    with_between_sd,
 )
+from dynamometer.results.statistics.replicates import (
+    isolated_log_speedups,
+    isolated_speedup,
+    log_speedups,
+    of_pair,
+    speedup_over,
+)
+from dynamometer.results.statistics.significance import SIGNIFICANT_P, wilson
 from dynamometer.results.statistics.stopping import is_precise
 from dynamometer.results.statistics.summary import summarize_case, summarize_cases
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.metrics import LATENCY_APART
+from dynamometer.results.values.metrics import LATENCY_ISOLATED
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from dynamometer.results.values.cases import Protocol
-    from dynamometer.results.values.records import Estimate, Ratio, Record, Spread
+    from dynamometer.results.values.records import BetweenProcessSd, Estimate, Ratio, Record
 
 _KNOWN = "dynamometer.dynamo.known"
 _EAGER_AGAIN = f"{_KNOWN}:eager_again"
@@ -69,18 +69,18 @@ def naive_metric(pair: tuple[str, str]) -> str:
     return f"{NAIVE_LATENCY}/{pair[1]}"
 
 
-def without_turns(record: Record) -> Record:
+def without_isolated_runs(record: Record) -> Record:
     """Leave out what arms took in turns, which a run of identical arms would not have."""
-    kept = tuple(each for each in record.measurements if each.metric != LATENCY_APART.name)
-    return msgspec.structs.replace(record, measurements=kept, disturbed_turns=False)
+    kept = tuple(each for each in record.measurements if each.metric != LATENCY_ISOLATED.name)
+    return msgspec.structs.replace(record, measurements=kept, disturbed_isolated_runs=False)
 
 
 def as_if_unseen(record: Record) -> Record:
-    """Give a record as it would be had the kernel's counters shown nothing of a disturbance.
+    """Return a record as it would be had the kernel's counters shown nothing of a disturbance.
 
     As they show nothing of what other guests of a virtual machine's host do.
     """
-    return msgspec.structs.replace(record, disturbed_blocks=(), disturbed_turns=False)
+    return msgspec.structs.replace(record, disturbed_blocks=(), disturbed_isolated_runs=False)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Series:
         return PAIRS[self.pair]
 
     def seconds_to(self, target: float) -> float:
-        """Say how much timing would make half its interval this share: that goes by the square."""
+        """Return how much timing would make half its interval this share: it goes by the square."""
         half_width = math.log(self.ratio.high / self.ratio.low) / 2
         return self.measured_s * (half_width / math.log1p(target)) ** 2
 
@@ -202,14 +202,18 @@ class Drift:
     n: int
 
 
-def learnt_without(records: Iterable[Record], model: str) -> Spread:
+def learnt_without(records: Iterable[Record], model: str) -> BetweenProcessSd:
     """Learn how far processes differ from all models but one."""
     others = [record for record in records if record.case.model != model]
     return learnt(list(scatters(others)))
 
 
 def series(
-    records: Sequence[Record], protocol: Protocol, spread: Spread | None, *, alone: bool = False
+    records: Sequence[Record],
+    protocol: Protocol,
+    between_sd: BetweenProcessSd | None,
+    *,
+    alone: bool = False,
 ) -> list[Series]:
     """Cut the replicates of a calibration into results as a run would have got them.
 
@@ -218,16 +222,16 @@ def series(
     Args:
         records: of the run; whatever didn't pass is left out.
         protocol: how often a run would measure.
-        spread: assumed of every model when a run begins, to which its models add when it ends
-            (`spreads.shared`): the n-th results of all models are one run's. `None` for what all
-            other models teach: a machine that is known.
+        between_sd: assumed of every model when a run begins, to which its models add when it ends
+            (`between_processes.shared`): the n-th results of all models are one run's. `None` for
+            what all other models teach: a machine that is known.
         alone: whether each model is the only one of its run, so that nothing is added.
     """
     passed = _passed(records)
     runs: defaultdict[tuple[tuple[str, str], int], list[Sequence[Record]]] = defaultdict(list)
     for case in summarize_cases(passed):
-        known = spread or learnt_without(passed, case.case.model)
-        own = [with_spread(record, known) for record in case.records]
+        known = between_sd or learnt_without(passed, case.case.model)
+        own = [with_between_sd(record, known) for record in case.records]
         for pair in PAIRS:
             of_two = [of_pair(record, pair) for record in own]
             ratio_of = partial(speedup_over, *pair)
@@ -236,23 +240,23 @@ def series(
     return [
         one
         for (pair, _), run in runs.items()
-        for taken in (run if spread is None or alone else _at_the_end(run, pair, spread))
+        for taken in (run if between_sd is None or alone else _at_the_end(run, pair, between_sd))
         if (one := _series(taken, pair, protocol))
     ]
 
 
 def _at_the_end(
-    run: Sequence[Sequence[Record]], pair: tuple[str, str], assumed: Spread
+    run: Sequence[Sequence[Record]], pair: tuple[str, str], assumed: BetweenProcessSd
 ) -> list[Sequence[Record]]:
     """Have each case of a run judged by what the others have taught by then."""
-    spreads = by_others(assumed, [pair_scatter(taken, pair) for taken in run])
+    between_sds = by_others(assumed, [pair_scatter(taken, pair) for taken in run])
     return [
-        [with_spread(record, spread) for record in taken]
-        for taken, spread in zip(run, spreads, strict=True)
+        [with_between_sd(record, between_sd) for record in taken]
+        for taken, between_sd in zip(run, between_sds, strict=True)
     ]
 
 
-def series_in_turns(records: Iterable[Record], protocol: Protocol) -> list[Series]:
+def series_in_isolation(records: Iterable[Record], protocol: Protocol) -> list[Series]:
     """Cut likewise what arms took in turns, each in processes of its own; nothing if none did."""
     passed = _passed(records)
     return [
@@ -260,21 +264,24 @@ def series_in_turns(records: Iterable[Record], protocol: Protocol) -> list[Serie
         for case in summarize_cases(passed)
         for pair in PAIRS
         for taken in _cut(
-            [each for each in case.records if log_speedups_apart(*pair, [each])],
-            partial(speedup_apart, *pair),
+            [each for each in case.records if isolated_log_speedups(*pair, [each])],
+            partial(isolated_speedup, *pair),
             protocol,
         )
     ]
 
 
 def _series_in_turns(taken: Sequence[Record], pair: tuple[str, str], protocol: Protocol) -> Series:
-    ratio, disturbed = speedup_apart(*pair, taken), any(each.disturbed_turns for each in taken)
+    ratio, disturbed = (
+        isolated_speedup(*pair, taken),
+        any(each.disturbed_isolated_runs for each in taken),
+    )
     return Series(
         model=taken[0].case.model,
         pair=pair,
         ratio=ratio,
         replicates=len(taken),
-        measured_s=math.fsum(record.seconds.get("in_turns", 0.0) for record in taken),
+        measured_s=math.fsum(record.seconds.get("in_isolation", 0.0) for record in taken),
         within_target=is_precise(ratio, protocol.target),
         is_disturbed=disturbed,
         is_conclusive=not disturbed,
@@ -348,7 +355,7 @@ def rates(found: Sequence[Series]) -> Rates:
 
 
 def accused(found: Sequence[Series]) -> Estimate | None:
-    """Give the share whose arms were said to disturb each other; none of them do."""
+    """Return the share whose arms were said to disturb each other; none of them do."""
     return _share([not each.is_conclusive for each in found if not each.is_disturbed])
 
 
@@ -364,7 +371,7 @@ def naive_rates(found: Sequence[NaiveTest]) -> Rates:
 
 
 def drifts(records: Iterable[Record]) -> list[Drift]:
-    """Say of each model how far its identical arms differ from process to process."""
+    """Return of each model how far its identical arms differ from process to process."""
     passed = _passed(records)
     found = []
     for case in summarize_cases(passed):

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 class InPairs(Speedup):
     """Latencies in blocks of two arms, of each pair one after the other.
 
-    Were all arms in the same blocks, the two of a pair would be visited farther from each other
+    Were all arms in the same blocks, the two of a pair would be timed farther from each other
     than they are in a run of one backend, and differ by more where the machine's speed varies.
     """
 
     def measure(self, context: Context) -> Findings:
-        """Build all arms in random order, then visit those of each pair in turn."""
+        """Build all arms in random order, then time those of each pair in turn."""
         from dynamometer.common.studies.speedup.worker import (
             measure,  # imports torch, which the parent doesn't
         )

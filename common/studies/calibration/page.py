@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tabulate import tabulate
 
-from dynamometer.common.machine.disturber import BUSY_S, REST_S
+from dynamometer.common.machine.disturber import BUSY_S, IDLE_S
 from dynamometer.common.studies.calibration import evaluation as calibration
 from dynamometer.common.studies.calibration.evaluation import PAIRS, NaiveTest, Series
-from dynamometer.results.statistics.spreads import learnt, scatters
+from dynamometer.results.statistics.between_processes import learnt, scatters
 from dynamometer.results.values.cases import Protocol, StartMethod
-from dynamometer.results.values.records import ASSUMED_SPREAD, Manifest, Record, Spread, Status
+from dynamometer.results.values.records import (
+    ASSUMED_SD,
+    BetweenProcessSd,
+    Manifest,
+    Record,
+    Status,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +40,7 @@ class Calibration:
     @property
     def in_blocks(self) -> list[Record]:
         """The records as they would be had no arm taken turns."""
-        return [calibration.without_turns(each) for each in self.records]
+        return [calibration.without_isolated_runs(each) for each in self.records]
 
 
 class _Kind(NamedTuple):
@@ -62,12 +68,12 @@ and 5 %.
 
 _LEGEND = f"""
 *Ours* is the default protocol: 3 to 5 processes until the interval is within 1 %, its variance
-moderated by what all other models teach. *In a first run* {ASSUMED_SPREAD.sd_log:.1%} is assumed as
+moderated by what all other models teach. *In a first run* {ASSUMED_SD.sd_log:.1%} is assumed as
 long as it goes on; when it ends its own other models have taught as well, unless it is *of a single
 model*. Results that something disturbed conclude nothing, in a run as here, and are left out of the
 rates. So are those whose arms are said to interfere with each other, as none of these do; a run may
 time such arms in processes of their own, which has a table of its own. Seconds are those of
-visits, without building and settling the arms; to +-1 % is the median of what each result would
+bursts, without building and settling the arms; to +-1 % is the median of what each result would
 take. For identical arms coverage is what false alarms leave of 100 %;
 that of slowed arms is a figure of its own. *Had it not been seen*: as where the kernel's counters
 show nothing of what keeps the machine busy. *Usual* is one process, 30 pairs of calls that
@@ -75,8 +81,8 @@ alternate, and an unpaired t test, on the same models, in the same run. In brack
 intervals (Wilson 1927).
 """
 
-_RHYTHM = f"computes for {BUSY_S} s and rests for {REST_S} s, on average"
-_APART = "Arms that take turns in processes of their own, as those do that interfere:"
+_RHYTHM = f"computes for {BUSY_S} s and rests for {IDLE_S} s, on average"
+_ISOLATED = "Arms that take turns in processes of their own, as those do that interfere:"
 
 
 def write_page(path: Path, runs: Sequence[Calibration]) -> None:
@@ -102,7 +108,7 @@ class _Results:
         assumed: judged as in a first run of all models.
         alone: judged as in a first run of each model alone.
         unseen: judged as if nothing had been seen of what kept the machine busy; else nothing.
-        in_turns: those of arms in processes of their own.
+        in_isolation: those of arms in processes of their own.
         naive: judged the usual way.
     """
 
@@ -111,7 +117,7 @@ class _Results:
     assumed: list[Series]
     alone: list[Series]
     unseen: list[Series]
-    in_turns: list[Series]
+    in_isolation: list[Series]
     naive: list[NaiveTest]
 
 
@@ -131,7 +137,10 @@ def _results(kind: _Kind, runs: Sequence[Calibration]) -> _Results:
     unseen = [[calibration.as_if_unseen(each) for each in run] for run in in_blocks if kind.busy]
 
     def cut(
-        records: Sequence[Sequence[Record]], assumed: Spread | None, *, alone: bool = False
+        records: Sequence[Sequence[Record]],
+        assumed: BetweenProcessSd | None,
+        *,
+        alone: bool = False,
     ) -> list[Series]:
         return [
             one for run in records for one in calibration.series(run, usual, assumed, alone=alone)
@@ -140,10 +149,12 @@ def _results(kind: _Kind, runs: Sequence[Calibration]) -> _Results:
     return _Results(
         kind=kind,
         found=cut(in_blocks, None),
-        assumed=cut(in_blocks, ASSUMED_SPREAD),
-        alone=cut(in_blocks, ASSUMED_SPREAD, alone=True),
+        assumed=cut(in_blocks, ASSUMED_SD),
+        alone=cut(in_blocks, ASSUMED_SD, alone=True),
         unseen=cut(unseen, None),
-        in_turns=[one for run in runs for one in calibration.series_in_turns(run.records, usual)],
+        in_isolation=[
+            one for run in runs for one in calibration.series_in_isolation(run.records, usual)
+        ],
         naive=[one for run in runs for one in calibration.naive_tests(run.records)],
     )
 
@@ -185,12 +196,18 @@ def _tables(group: _Results) -> list[str]:
     if group.unseen:
         ours["ours, had it not been seen"] = group.unseen
     lines = _table(_rate_rows(list(ours.values()), group.naive), ["", *ours, "usual"])
-    if not group.in_turns:
+    if not group.in_isolation:
         return lines
-    return [*lines, "", _APART, "", *_table(_rows_in_turns(group.in_turns), ["", "arms apart"])]
+    return [
+        *lines,
+        "",
+        _ISOLATED,
+        "",
+        *_table(_rows_in_isolation(group.in_isolation), ["", "arms apart"]),
+    ]
 
 
-def _rows_in_turns(found: list[Series]) -> list[list[str]]:
+def _rows_in_isolation(found: list[Series]) -> list[list[str]]:
     rates = calibration.rates(found)
     return [
         ["identical arms called different", _share(rates.false_alarms)],
@@ -246,11 +263,11 @@ def _drift_lines(runs: Sequence[Calibration]) -> list[str]:
 def _learnt_lines(runs: Sequence[Calibration]) -> list[str]:
     lines = []
     for kind, alike in _by_kind(runs).items():
-        spread = learnt([each for run in alike for each in scatters(run.in_blocks)])
-        if spread != ASSUMED_SPREAD:
+        between_sd = learnt([each for run in alike for each in scatters(run.in_blocks)])
+        if between_sd != ASSUMED_SD:
             lines.append(
                 f"Learnt of processes by {kind}: beyond what each leaves open of its own they"
-                f" differ by {spread.sd_log:.2%}, worth {spread.df:.1f} degrees of freedom."
+                f" differ by {between_sd.sd_log:.2%}, worth {between_sd.df:.1f} degrees of freedom."
             )
     return lines
 

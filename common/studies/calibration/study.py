@@ -18,13 +18,13 @@ class Calibration(StudyOfArms):
     modules: ClassVar = {
         "in_pairs": "dynamometer.common.studies.calibration.in_pairs:InPairs",
         "naive": "dynamometer.common.studies.calibration.naive:Naive",
-        "in_turns": "dynamometer.common.studies.calibration.in_turns:InTurns",
+        "in_isolation": "dynamometer.common.studies.calibration.in_isolation:InIsolation",
     }
     is_timed = True
 
     def experiments(self, options: Options) -> tuple[str, ...]:
         """Time arms in turns as well, where that is asked for."""
-        return tuple(name for name in self.modules if name != "in_turns" or options["apart"])
+        return tuple(name for name in self.modules if name != "in_isolation" or options["isolated"])
 
     def words(self, plan: RunPlan) -> list[str]:
         """Return nothing: one of its cases alone is repeated as any other run."""
@@ -33,9 +33,9 @@ class Calibration(StudyOfArms):
 
     def comparable(self, record: Record) -> Record:
         """Leave out turns, which its arms take whether they disturb each other or not."""
-        from dynamometer.common.studies.calibration.evaluation import without_turns
+        from dynamometer.common.studies.calibration.evaluation import without_isolated_runs
 
-        return without_turns(record)
+        return without_isolated_runs(record)
 
 
 STUDY = Calibration()

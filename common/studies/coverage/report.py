@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from dynamometer.results.reports import controls_report
+from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.texts import in_source, name_columns, place
 from dynamometer.results.values.cases import Mode
 from dynamometer.results.values.coverage import GraphBreak
@@ -33,15 +33,15 @@ class Reason:
         text: Dynamo's words.
         models: that have it.
         times: graphs that end for it.
-        lost_ops: operators lost for it, of one step of every model.
-        lost_s: seconds, likewise; `None` where time tells nothing of any model.
+        not_captured_ops: operators lost for it, of one step of every model.
+        not_captured_s: seconds, likewise; `None` where time tells nothing of any model.
     """
 
     text: str
     models: int
     times: int
-    lost_ops: int
-    lost_s: float | None
+    not_captured_ops: int
+    not_captured_s: float | None
 
 
 def line(found: CoverageSummary) -> str:
@@ -59,8 +59,8 @@ def line(found: CoverageSummary) -> str:
 
 
 def closing_lines(found: Sequence[CoverageSummary]) -> list[str]:
-    """Render what the models come to, and what controls changed of it."""
-    return [*lines(controls_report.without_controls(found)), *_controls_lines(found)]
+    """Render what the models come to, and what overrides changed of it."""
+    return [*lines(overrides_report.without_overrides(found)), *_overrides_lines(found)]
 
 
 def lines(found: Sequence[CoverageSummary]) -> list[str]:
@@ -81,14 +81,14 @@ def lines(found: Sequence[CoverageSummary]) -> list[str]:
     ]
 
 
-def _controls_lines(found: Sequence[CoverageSummary]) -> list[str]:
+def _overrides_lines(found: Sequence[CoverageSummary]) -> list[str]:
     """Render each model with and without: graphs, breaks, and the shares that are captured."""
     table = [
-        [before.case.model, *controls_report.changes(_cells(before), _cells(after))]
-        for before, after in controls_report.pairs(found)
+        [before.case.model, *overrides_report.changes(_cells(before), _cells(after))]
+        for before, after in overrides_report.pairs(found)
     ]
     headers = ["model", "graphs", "breaks", "ops captured", "of time", "outcome"]
-    return controls_report.table([each.case for each in found], table, headers)
+    return overrides_report.table([each.case for each in found], table, headers)
 
 
 def _cells(found: CoverageSummary) -> list[str]:
@@ -124,13 +124,19 @@ def reasons(seen: Iterable[Coverage]) -> list[Reason]:
             text=text,
             models=len({index for index, _ in group}),
             times=sum(each.times if isinstance(each, GraphBreak) else 1 for _, each in group),
-            lost_ops=sum(each.lost_ops for _, each in group),
-            lost_s=_sum(each.lost_s for _, each in group),
+            not_captured_ops=sum(each.not_captured_ops for _, each in group),
+            not_captured_s=_sum(each.not_captured_s for _, each in group),
         )
         for text, group in groups.items()
     ]
     return sorted(
-        found, key=lambda each: (-each.lost_ops, -(each.lost_s or 0.0), -each.times, each.text)
+        found,
+        key=lambda each: (
+            -each.not_captured_ops,
+            -(each.not_captured_s or 0.0),
+            -each.times,
+            each.text,
+        ),
     )
 
 
@@ -144,8 +150,8 @@ def _most_graphs(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
 
 def _reasons(seen: Sequence[Coverage]) -> list[str]:
     rows = [
-        [each.text, str(each.models), str(each.times), str(each.lost_ops),
-         _milliseconds(each.lost_s)]
+        [each.text, str(each.models), str(each.times), str(each.not_captured_ops),
+         _milliseconds(each.not_captured_s)]
         for each in reasons(seen)[:_SHOWN]
     ]  # fmt: skip
     headers = ["reason", "models", "breaks", "ops lost", "time lost"]
@@ -155,7 +161,7 @@ def _reasons(seen: Sequence[Coverage]) -> list[str]:
 def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
     """List what costs most: the share of its model's operators, then of its time."""
     rows = [
-        (each.lost_ops / (seen.total_ops or 1), _share_of_time(each, seen), name, each)
+        (each.not_captured_ops / (seen.total_ops or 1), _share_of_time(each, seen), name, each)
         for name, seen in counted
         for each in seen.losses
     ]
@@ -179,14 +185,18 @@ def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
 
 
 def _unexplained(seen: Sequence[Coverage]) -> list[str]:
-    """Say how much of what is lost is in no table."""
+    """Return how much of what is lost is in no table."""
     ops = sum(each.unexplained_ops for each in seen)
     text = f"operators outside graphs that are put down to no line and no function: {ops}"
     return ["", text] if ops else []
 
 
 def _share_of_time(lost: GraphBreak | SkippedFrame, seen: Coverage) -> float | None:
-    return lost.lost_s / seen.total_s if lost.lost_s is not None and seen.total_s else None
+    return (
+        lost.not_captured_s / seen.total_s
+        if lost.not_captured_s is not None and seen.total_s
+        else None
+    )
 
 
 _VISIBLE = 0.01
@@ -194,7 +204,7 @@ _VISIBLE = 0.01
 
 
 def _place(lost: GraphBreak | SkippedFrame) -> tuple[str, str]:
-    """Say where something is lost: the file and line, and what is there."""
+    """Return where something is lost: the file and line, and what is there."""
     if isinstance(lost, GraphBreak):
         return place(lost.file, lost.line), lost.code or ""
     function = f"{in_source(lost.function)} ({place(lost.file, lost.line)})"

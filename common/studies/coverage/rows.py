@@ -120,8 +120,8 @@ def _where_known(name: str) -> Callable[[Loss], object]:
     return lambda loss: getattr(loss.found, name, None)
 
 
-LOSSES = Table[Loss](
-    "coverage_losses",
+NOT_CAPTURED = Table[Loss](
+    "coverage_not_captured",
     "A row for each graph break, each function that was left to Python, and each recompile. A"
     " function is at its first line.",
     (
@@ -138,12 +138,12 @@ LOSSES = Table[Loss](
         Column("stopped_line", "Line of that file.", _where_known("stopped_line")),
         Column("times", "How often a graph ended there.", _where_known("times")),
         Column(
-            "lost_ops", "Operators that one step runs outside graphs because of it.",
-            _where_known("lost_ops"), better=Better.LOWER,
+            "not_captured_ops", "Operators that one step runs outside graphs because of it.",
+            _where_known("not_captured_ops"), better=Better.LOWER,
         ),
         Column(
-            "lost_s", "Time that one step spends outside graphs because of it.",
-            _where_known("lost_s"), "s", Better.LOWER,
+            "not_captured_s", "Time that one step spends outside graphs because of it.",
+            _where_known("not_captured_s"), "s", Better.LOWER,
         ),
         Column("reason", "Dynamo's words; of a recompile the guard.", lambda loss: loss.reason),
         Column("hint", "What Dynamo advises to do about it.", _where_known("hint")),
@@ -158,7 +158,7 @@ def rows(found: CoverageSummary, *, compatible: bool) -> list[Rows]:
     losses = _losses(found)
     return [
         COVERAGE.rows(found.case, "dynamo", [found]),
-        *([LOSSES.rows(found.case, "dynamo", losses)] if losses else []),
+        *([NOT_CAPTURED.rows(found.case, "dynamo", losses)] if losses else []),
     ]
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamometer.common.interfaces.option import (
-    CONTROL_OPTIONS,
     MEASURING_OPTIONS,
+    OVERRIDE_OPTIONS,
     Exclusion,
     option,
 )
@@ -41,7 +41,7 @@ class Coverage(StudyOfCases):
         Exclusion(
             "coverage",
             "--coverage counts what Dynamo captures, once, whatever the backend",
-            MEASURING_OPTIONS - CONTROL_OPTIONS - {"batch_size", "dynamic", "dynamic_batch"},
+            MEASURING_OPTIONS - OVERRIDE_OPTIONS - {"batch_size", "dynamic", "dynamic_batch"},
         ),
     )
     is_repeated = False
@@ -59,7 +59,7 @@ class Coverage(StudyOfCases):
         """Return those of its rows."""
         from dynamometer.common.studies.coverage import rows
 
-        return [rows.COVERAGE, rows.LOSSES]
+        return [rows.COVERAGE, rows.NOT_CAPTURED]
 
     def lines(self, records: Sequence[Record]) -> list[str]:
         """Render graphs, and the shares of operators and time inside them."""
@@ -68,7 +68,7 @@ class Coverage(StudyOfCases):
         return [report.line(summary.summarize(records))]
 
     def closing_lines(self, cases: Sequence[Sequence[Record]]) -> list[str]:
-        """Render means, reasons, what to fix first, and what controls changed."""
+        """Render means, reasons, what to fix first, and what overrides changed."""
         from dynamometer.common.studies.coverage import report, summary
 
         return report.closing_lines([summary.summarize(records) for records in cases])

@@ -12,7 +12,7 @@ from dynamometer.results.reports.columns import Column, Table, ending, identity,
 from dynamometer.results.reports.guard_words import failed_in_words
 from dynamometer.results.reports.texts import in_source, name_columns, place, speedup_text
 from dynamometer.results.statistics.interference import LONGEST_DISTURBANCE
-from dynamometer.results.statistics.replicates import disturbed_share_of, spread_of, undisturbed
+from dynamometer.results.statistics.replicates import between_sd_of, disturbed_share_of, undisturbed
 from dynamometer.results.statistics.statistics import log_speedup, speedup
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.metrics import LATENCY, Better
@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
     from dynamometer.results.reports.columns import Rows
     from dynamometer.results.values.cases import Case
-    from dynamometer.results.values.records import Measurement, Outcome, Ratio, Record, Spread
+    from dynamometer.results.values.records import (
+        BetweenProcessSd,
+        Measurement,
+        Outcome,
+        Ratio,
+        Record,
+    )
     from dynamometer.results.values.sizes import Specialization
 
 
@@ -119,8 +125,8 @@ def _one_size(records: Sequence[Record], index: int, label: str, arm: str) -> On
         eager_s=_median_s(replicates, BASELINE),
         compiled_s=_median_s(replicates, arm),
         static_s=_median_s(replicates, STATIC) if alone else None,
-        over_eager=_ratio(replicates, BASELINE, arm, spread_of(records)),
-        over_static=_ratio(replicates, STATIC, arm, spread_of(records)) if alone else None,
+        over_eager=_ratio(replicates, BASELINE, arm, between_sd_of(records)),
+        over_static=_ratio(replicates, STATIC, arm, between_sd_of(records)) if alone else None,
         disturbed=any(
             disturbed_share_of(record, latency_at(index).name) > LONGEST_DISTURBANCE
             for record in records
@@ -133,9 +139,9 @@ def _median_s(replicates: Sequence[dict[str, Measurement]], arm: str) -> float:
 
 
 def _ratio(
-    replicates: Sequence[dict[str, Measurement]], base: str, arm: str, spread: Spread
+    replicates: Sequence[dict[str, Measurement]], base: str, arm: str, between_sd: BetweenProcessSd
 ) -> Ratio:
-    return speedup([log_speedup(found[base], found[arm]) for found in replicates], spread)
+    return speedup([log_speedup(found[base], found[arm]) for found in replicates], between_sd)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import CONTROL_OPTIONS, Exclusion, option
+from dynamometer.common.interfaces.option import OVERRIDE_OPTIONS, Exclusion, option
 from dynamometer.common.studies.study import StudyOfCases
 from dynamometer.results.statistics.stopping import end_of_measuring
-from dynamometer.results.values.cases import Symbols
+from dynamometer.results.values.cases import DynamicDims
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ class Sizes(StudyOfCases):
         Exclusion(
             "sweep_sizes",
             "--sweep-sizes times one backend at each size by itself",
-            CONTROL_OPTIONS
+            OVERRIDE_OPTIONS
             | {"caches", "compiled_optimizer", "expect", "nopython", "rigorous", "speedup_ts"},
         ),
     )
@@ -50,7 +50,9 @@ class Sizes(StudyOfCases):
             msg = f"--sweep-sizes times one backend; choose one of {', '.join(asked.arms)}"
             raise UsageError(msg)
         told = options["dynamic"] or options["dynamic_batch"]
-        return replace(asked, dynamic=True, symbols=asked.symbols if told else Symbols.NONE)
+        return replace(
+            asked, dynamic=True, dynamic_dims=asked.dynamic_dims if told else DynamicDims.NONE
+        )
 
     def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
         """Stop when the speedup at every size is known well enough."""

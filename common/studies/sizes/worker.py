@@ -19,8 +19,8 @@ from dynamometer.common.interfaces.outcome import attempt
 from dynamometer.common.measuring import arms
 from dynamometer.common.measuring.measurements import latencies
 from dynamometer.common.measuring.threads import ArmThreads
-from dynamometer.common.measuring.timing import Blocks, settle
-from dynamometer.common.measuring.visiting import arm_result, pad_heap, visit_in_turn
+from dynamometer.common.measuring.timed_arms import arm_result, pad_heap, time_in_blocks
+from dynamometer.common.measuring.timing import Blocks, warm_up_to_steady
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.studies.arms_beside_eager import load
 from dynamometer.dynamo.capture import capture, sizes
@@ -74,9 +74,9 @@ def sweep(context: Context) -> Findings:
         if isinstance(blocks, Outcome):
             absent += [_absence(index, each, blocks.reason) for each in at_size]
             continue
-        before = len(timed.visits)
+        before = len(timed.bursts)
         timed = timed.then(blocks)
-        found += latencies(latency_at(index), timed.visits[before:])
+        found += latencies(latency_at(index), timed.bursts[before:])
     del padding
     return Findings(
         outcome=PASSED,
@@ -85,7 +85,7 @@ def sweep(context: Context) -> Findings:
         absent=tuple(absent),
         disturbed_blocks=timed.disturbed,
         repeated_blocks=timed.repeats,
-        rested=timed.rested,
+        waited=timed.waited,
         found=packed(seen),
         notes=loaded.notes,
         device_name=context.device.name,
@@ -123,10 +123,11 @@ def _static(context: Context, loaded: LoadedModel, index: int, arm: str) -> Call
 def _measure(context: Context, calls: Calls, rng: random.Random) -> Blocks:
     watch = arms.stopwatch(context)
     with context.stages.at(Stage.MEASURE):
-        settled_s = {
-            name: settle(watch, call, capture.frames_seen).latency_s for name, call in calls.items()
+        steady_s = {
+            name: warm_up_to_steady(watch, call, capture.frames_seen).latency_s
+            for name, call in calls.items()
         }
         threads = {name: arms.threads_of(context, call) for name, call in calls.items()}
-        return visit_in_turn(
-            context, calls, settled_s, ArmThreads.now(threads), context.job.protocol, rng
+        return time_in_blocks(
+            context, calls, steady_s, ArmThreads.now(threads), context.job.protocol, rng
         )

@@ -26,7 +26,7 @@ class Speedup(InOneProcess):
         return msgspec.structs.replace(salvaged, absent=absent)
 
     def measure(self, context: Context) -> Findings:
-        """Build the arms in random order on a randomly padded heap, then visit them in blocks."""
+        """Build the arms in random order on a randomly padded heap, then time them in blocks."""
         from dynamometer.common.studies.speedup.worker import (
             measure,  # imports torch, which the parent doesn't
         )

@@ -72,28 +72,28 @@ class Memory:
                 step.call()
             device.synchronize()
         with stages.at(Stage.MEASURE, arm):
-            settled_bytes = _settled_bytes(context, step)
+            steady_bytes = _steady_bytes(context, step)
             calls_bytes = [_call_bytes(context, step) for _ in range(_CALLS)]
         return Findings(
             outcome=PASSED,
             measurements=(
                 _bytes(LOADED_MEMORY, arm, loaded_bytes - empty_bytes),
-                _bytes(RESIDUE_MEMORY, arm, settled_bytes - loaded_bytes),
+                _bytes(RESIDUE_MEMORY, arm, steady_bytes - loaded_bytes),
                 _bytes(CALLS_MEMORY, arm, *calls_bytes),
             ),
             device_name=device.name,
         )
 
 
-def _settled_bytes(context: Context, step: Step) -> int:
-    """Give the memory in use between calls, with nothing held that a call makes anew."""
+def _steady_bytes(context: Context, step: Step) -> int:
+    """Return the memory in use between calls, with nothing held that a call makes anew."""
     step.loaded.module.zero_grad(set_to_none=True)  # as a training step begins
     context.device.release_cached()
     return context.device.used_bytes()
 
 
 def _call_bytes(context: Context, step: Step) -> int:
-    """Give the most memory in use during a call, beyond what was before.
+    """Return the most memory in use during a call, beyond what was before.
 
     Before each the heap is trimmed: holes that earlier calls left in it are of the allocator's
     making, and differ between processes that run the same kernels.
@@ -101,11 +101,11 @@ def _call_bytes(context: Context, step: Step) -> int:
     from dynamometer.dynamo import state
 
     state.seed_everything(context.job.seed)
-    settled_bytes = _settled_bytes(context, step)
+    steady_bytes = _steady_bytes(context, step)
     context.device.reset_peak()
     step.call()
     context.device.synchronize()
-    return context.device.peak_bytes() - settled_bytes
+    return context.device.peak_bytes() - steady_bytes
 
 
 def _bytes(metric: Metric, arm: str, *counts: int) -> Measurement:

@@ -20,7 +20,7 @@ class Speedup(StudyOfArms):
 
     modules: ClassVar = {
         "speedup": "dynamometer.common.studies.speedup.in_blocks:Speedup",
-        "apart": "dynamometer.common.studies.speedup.apart:Apart",
+        "isolated": "dynamometer.common.studies.speedup.isolated:Isolated",
         "memory": "dynamometer.common.studies.speedup.memory:Memory",
     }
     flag = "overhead"

@@ -249,9 +249,9 @@ PERFORMANCE = Table[ArmRow](
         ),
         *doubts(_timed_case),
         Column(
-            "kernel_share", "Processor time in the operating system over latency, the largest"
+            "system_time_share", "Processor time in the operating system over latency, the largest"
             " of all replicates; over 0.05 a line is marked SYS_TIME.",
-            lambda row: row.arm.kernel_share, better=Better.LOWER,
+            lambda row: row.arm.system_time_share, better=Better.LOWER,
         ),
         *(
             column_of(metric, _counted(metric))

@@ -26,7 +26,7 @@ _BY_STATUS = {
 
 
 def accuracy_string(outcome: Outcome) -> str:
-    """Give what `benchmarks/dynamo` writes for an outcome."""
+    """Return what `benchmarks/dynamo` writes for an outcome."""
     broken = outcome.status in {Status.FAIL, Status.CRASH, Status.OOM}
     if broken and outcome.stage is Stage.LOAD:
         return "model_fail_to_load"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from dynamometer.results.reports import controls_report
+from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.arms import overhead
 from dynamometer.results.reports.texts import name_columns, speedup_text
-from dynamometer.results.statistics.inference import SIGNIFICANT_P, Verdict, geometric_mean
-from dynamometer.results.statistics.spreads import shared
+from dynamometer.results.statistics.between_processes import shared
+from dynamometer.results.statistics.significance import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.statistics.summary import CaseSummary, summarize_suite
 from dynamometer.results.statistics.verdicts import judge
 from dynamometer.results.values.cases import BASELINE
@@ -42,29 +42,29 @@ def case_line(case: CaseSummary) -> str:
 def _marks(case: CaseSummary) -> list[str]:
     """Name what a reader of the line must know of how it was measured."""
     found = {
-        "APART": case.is_apart,
+        "ISOLATED": case.is_isolated,
         "INTERFERENCE": case.interferes,
         "DISTURBED": case.is_disturbed,
-        "KERNEL": any(arm.kernel_shows for arm in (case.baseline, *case.arms)),
+        "SYS_TIME": any(arm.system_time_shows for arm in (case.baseline, *case.arms)),
         "PARTIAL": any(arm.passed and arm.unchecked for arm in case.arms),
     }
     return [mark for mark, holds in found.items() if holds]
 
 
 _MEANINGS = {
-    "APART": "its arms disturbed each other, and were timed in processes of their own",
+    "ISOLATED": "its arms disturbed each other, and were timed in processes of their own",
     "INTERFERENCE": "its arms disturbed each other; left out of means and verdicts",
     "DISTURBED": "something else kept the machine busy; left out of means and verdicts",
-    "KERNEL": "the kernel took over 5 % of an arm's time, mostly for page faults",
+    "SYS_TIME": "the kernel took over 5 % of an arm's time, mostly for page faults",
     "PARTIAL": "some results could not be compared, or not closely; the CSV says which and why",
 }
 
 
 def closing_lines(cases: Sequence[CaseSummary]) -> list[str]:
-    """Render what a run's cases come to, and what controls changed of it."""
+    """Render what a run's cases come to, and what overrides changed of it."""
     known, cases = cases, shared(cases)
-    usual = controls_report.without_controls(cases)
-    return [*suite_lines(usual), *_spread_lines(known, cases), *controls_report.lines(cases)]
+    usual = overrides_report.without_overrides(cases)
+    return [*suite_lines(usual), *_between_sd_lines(known, cases), *overrides_report.lines(cases)]
 
 
 def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
@@ -109,10 +109,10 @@ _MOST_WIDE = 8
 """Named on the terminal; the CSV has them all."""
 
 
-def _spread_lines(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> list[str]:
-    """Say what the cases have taught of the machine, if nothing was known of it."""
+def _between_sd_lines(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> list[str]:
+    """Return what the cases have taught of the machine, if nothing was known of it."""
     assumed, found = (
-        f"{statistics.median(case.records[0].spread.sd_log for case in cases):.1%}"
+        f"{statistics.median(case.records[0].between_sd.sd_log for case in cases):.1%}"
         for cases in (before, after)
     )
     if assumed == found:
@@ -185,13 +185,13 @@ def _arm_text(case: CaseSummary, arm: ArmSummary) -> str:
 
 
 def _fallbacks(arm: ArmSummary) -> str:
-    """Say how many graphs run in eager, as the backend failed on them."""
+    """Return how many graphs run in eager, as the backend failed on them."""
     seen = arm.capture
     return f", {seen.fallbacks} of {seen.graphs} graphs in eager" if seen and seen.fallbacks else ""
 
 
 def _pays(case: CaseSummary, arm: ArmSummary) -> str:
-    """Say after how many calls compiling has paid, where it surely does."""
+    """Return after how many calls compiling has paid, where it surely does."""
     found = _calls(case.breakeven(arm), "{} calls {}")
     warm = _calls(case.warm_breakeven(arm), "{} {}") if arm.compiled_cold else ""
     return (found and f", pays after {found}") + (warm and f" (caches filled: {warm})")

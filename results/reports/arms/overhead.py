@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from dynamometer.results.statistics.inference import geometric_mean
+from dynamometer.results.statistics.significance import geometric_mean
 from dynamometer.results.values.cases import NO_BACKEND
 from dynamometer.results.values.records import Status
 
@@ -57,7 +57,7 @@ class Overhead:
 
 
 def overheads(cases: Sequence[CaseSummary]) -> list[Overhead]:
-    """Give what Dynamo adds to each model that was timed without a backend; the most first."""
+    """Return what Dynamo adds to each model that was timed without a backend; the most first."""
     found = [
         Overhead(
             name=case.case.label,
@@ -75,7 +75,7 @@ def overheads(cases: Sequence[CaseSummary]) -> list[Overhead]:
 
 
 def lines(cases: Sequence[CaseSummary]) -> list[str]:
-    """Say what Dynamo costs on average, and on the models where it costs most."""
+    """Return what Dynamo costs on average, and on the models where it costs most."""
     found = overheads(cases)
     asked = sum(
         arm.name == NO_BACKEND and case.outcome.status is not Status.SKIP
@@ -103,7 +103,7 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
 
 
 def _guards(found: Sequence[Overhead]) -> list[str]:
-    """Say what looking for compiled code takes of a step, whether or not Dynamo adds to it."""
+    """Return what looking for compiled code takes of a step, whether or not Dynamo adds to it."""
     shares = [each.guards_s / each.eager_s for each in found if each.guards_s is not None]
     if not shares:
         return []

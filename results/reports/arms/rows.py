@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dynamometer.results.reports import controls_report
+from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.arms.columns import ACCURACY, PERFORMANCE, ArmRow
 from dynamometer.results.reports.arms.speedup_columns import PAIRS
-from dynamometer.results.statistics.spreads import shared
+from dynamometer.results.statistics.between_processes import shared
 from dynamometer.results.statistics.verdicts import judge
 from dynamometer.results.values.cases import BASELINE
 
@@ -43,7 +43,7 @@ def closing_rows(cases: Sequence[CaseSummary]) -> list[Rows]:
     Backends against each other stand in `backends_..._pairs.csv`.
     """
     timed = shared([case for case in cases if case.is_timed])
-    judged = judge(controls_report.without_controls(timed))
+    judged = judge(overrides_report.without_overrides(timed))
     over_eager = {(each.case.case.id, each.arm): each for each in judged if each.base == BASELINE}
     arms = [
         ArmRow(case, arm, over_eager.get((case.case.id, arm.name)))

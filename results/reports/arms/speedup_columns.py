@@ -61,8 +61,8 @@ def doubts(case: Callable[[T], CaseSummary | None]) -> tuple[Column[T], ...]:
 
     return (
         Column(
-            "apart", "Whether arms disturbed each other, and were timed in isolated runs.",
-            of(lambda each: each.is_apart),
+            "isolated", "Whether arms disturbed each other, and were timed in isolated runs.",
+            of(lambda each: each.is_isolated),
         ),
         Column(
             "interference", "Whether arms disturbed each other, so that nothing is concluded.",

@@ -118,7 +118,7 @@ def test_a_name_registered_twice_is_refused(plugin: Path) -> None:
 
 @pytest.mark.parametrize("kind", get_args(registry.Kind))
 def test_every_kind_has_something(kind: registry.Kind) -> None:
-    """Each seam comes with at least one implementation, given as `module:attribute`."""
+    """Each interface comes with at least one implementation, given as `module:attribute`."""
     found = registry.targets(kind)
     assert found
     for target in found.values():

@@ -50,7 +50,7 @@ def branches(x: torch.Tensor) -> torch.Tensor:
 
 
 def words(found: Explanation) -> list[str]:
-    """Give the guards of all frames."""
+    """Return the guards of all frames."""
     return [guard.words for frame in found.frames for guard in frame.guards]
 
 

@@ -32,7 +32,7 @@ class Scores(nn.Module):
 
 
 def padding(value: float) -> torch.Tensor:
-    """Give a mask that is added, which leaves out the last tokens of each row."""
+    """Return a mask that is added, which leaves out the last tokens of each row."""
     return torch.zeros(2, 6).index_fill(1, torch.tensor([4, 5]), value)
 
 

@@ -41,12 +41,12 @@ def seeded() -> None:
 
 
 def layers() -> nn.Module:
-    """Give a small network."""
+    """Return a small network."""
     return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8))
 
 
 def convolutions() -> nn.Module:
-    """Give a small network with normalisations, whose bias has no gradient but rounding."""
+    """Return a small network with normalisations, whose bias has no gradient but rounding."""
     return nn.Sequential(
         nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8)
     )
@@ -56,7 +56,7 @@ IMAGE, ROW = (4, 3, 12, 12), (4, 16)
 
 
 def changing(change: Change) -> Arm:
-    """Give an arm that changes its outputs."""
+    """Return an arm that changes its outputs."""
 
     def arm(module: nn.Module) -> Callable[..., Any]:
         return lambda *args: change(module(*args))
@@ -65,7 +65,7 @@ def changing(change: Change) -> Arm:
 
 
 def at_calls(change: Change, *, is_meant: Callable[[int], bool]) -> Arm:
-    """Give an arm that changes the outputs of some calls, counted from 0."""
+    """Return an arm that changes the outputs of some calls, counted from 0."""
 
     def arm(module: nn.Module) -> Callable[..., Any]:
         count = -1
@@ -175,7 +175,7 @@ class CountsInPython(nn.Module):
     count = 0
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Give another result at every call."""
+        """Return another result at every call."""
         self.count += 1
         return x * self.count
 
@@ -308,7 +308,7 @@ class Remembers(nn.Module):
     """Computes its positions once, and returns them."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Give a buffer from the second call on."""
+        """Return a buffer from the second call on."""
         if hasattr(self, "positions"):
             return self.positions
         positions = torch.arange(len(x)).float()
@@ -595,7 +595,7 @@ def test_other_inputs_make_a_difference_behind_a_normalisation(form: Change) -> 
 
     class Formed(Normalises):
         def forward(self, x: torch.Tensor) -> Any:
-            """Give the result in its form."""
+            """Return the result in its form."""
             return form(super().forward(x))
 
     model = Formed()
@@ -619,7 +619,7 @@ def test_whole_numbers_are_rounded_too_where_there_are_no_others() -> None:
 
 
 def deep() -> nn.Module:
-    """Give a network of some depth, as bfloat16 rounds at each of its operators."""
+    """Return a network of some depth, as bfloat16 rounds at each of its operators."""
     blocks = [(nn.Linear(64, 64), nn.ReLU(), nn.LayerNorm(64)) for _ in range(6)]
     return nn.Sequential(*(each for block in blocks for each in block))
 
@@ -703,7 +703,7 @@ class Ones(torch.autograd.Function):
 
     @staticmethod
     def forward(_: Any, loss: torch.Tensor) -> torch.Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return loss.clone()
 
     @staticmethod
@@ -744,7 +744,7 @@ class HardlyUsed(nn.Module):
         self.layer, self.unused = nn.Linear(16, 8), nn.Linear(16, 8)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Give small outputs, whose gradients are some 1e-6."""
+        """Return small outputs, whose gradients are some 1e-6."""
         out: torch.Tensor = self.layer(x) * 1e-3 + self.unused(x) * 0
         return out
 

@@ -29,7 +29,7 @@ class Counting(nn.Module):
 
 
 def loaded(**kwargs: Any) -> LoadedModel:
-    """Give a model with a tensor, indices and a list for inputs."""
+    """Return a model with a tensor, indices and a list for inputs."""
     torch.manual_seed(0)
     return LoadedModel(
         module=Counting(),

@@ -45,7 +45,7 @@ class Counting(nn.Module):
 
 
 def loaded() -> LoadedModel:
-    """Give a model with an image, and a scale given by name."""
+    """Return a model with an image, and a scale given by name."""
     torch.manual_seed(0)
     scale = torch.tensor(2.0)
     return LoadedModel(module=Counting(), args=(torch.rand(2, 3, 8, 8),), kwargs={"scale": scale})
@@ -173,7 +173,7 @@ class Keeps(nn.Module):
 
 
 def of_two_sizes() -> LoadedModel:
-    """Give a model with inputs of two sizes."""
+    """Return a model with inputs of two sizes."""
     first, second = (Inputs(args=(torch.ones(size),)) for size in (2, 3))
     return LoadedModel(module=Keeps(), args=first.args, others=(second,))
 

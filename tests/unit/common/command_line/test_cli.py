@@ -67,7 +67,7 @@ def test_defaults(program: Program) -> None:
     assert plan.protocol == Protocol()
     assert (plan.timeout_s, plan.seed, plan.threads) == (1200.0, 0, None)
     assert plan.memory_limit_bytes is not None
-    assert plan.experiments == ("speedup", "apart", "memory")
+    assert plan.experiments == ("speedup", "isolated", "memory")
     assert not plan.no_skip
 
 

@@ -8,7 +8,7 @@ import factories
 import pytest
 from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
-from dynamometer.common.execution.runner import Interrupt, Rest, run
+from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE, Protocol
 from dynamometer.results.values.records import Status, StopReason
@@ -42,7 +42,7 @@ def go(
     sinks = [sink] if sink else []
     observer = observer or RecordingObserver()
     with store.RunStore(directory) as events:
-        rest = Rest(manifest, store.read_records(directory))
+        rest = Remaining(manifest, store.read_records(directory))
         return run(rest, events, executor, sinks, observer, interrupt or Interrupt())
 
 
@@ -200,15 +200,15 @@ def test_resume_fills_a_gap(manifest: Manifest) -> None:
     """Pending replicates go by number, not by count."""
     case = manifest.plan.cases[0]
     records = [factories.record(case, replicate=each) for each in (0, 2)]
-    assert Rest(manifest, records).replicates(case) == [1]
-    assert Rest(manifest, []).replicates(case) == [0, 1, 2]
-    assert Rest(manifest, []).cases == manifest.plan.cases
+    assert Remaining(manifest, records).replicates(case) == [1]
+    assert Remaining(manifest, []).replicates(case) == [0, 1, 2]
+    assert Remaining(manifest, []).cases == manifest.plan.cases
 
 
 def test_nothing_is_pending_after_a_failure(manifest: Manifest) -> None:
     """A failure is an outcome, not something to try again."""
     case, *others = manifest.plan.cases
-    rest = Rest(manifest, [factories.record(case, outcome=factories.failure())])
+    rest = Remaining(manifest, [factories.record(case, outcome=factories.failure())])
     assert rest.replicates(case) == []
     assert rest.cases == tuple(others)
 

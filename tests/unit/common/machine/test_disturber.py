@@ -21,7 +21,7 @@ def _fields(number: int) -> list[str]:
 
 
 def _leave_early() -> int:
-    with disturbed(0, busy_s=0.01, rest_s=1e-6) as number:
+    with disturbed(0, busy_s=0.01, idle_s=1e-6) as number:
         while int(_fields(number)[11]) < _ENOUGH_TICKS:
             assert _fields(number)[0] != "Z"
             time.sleep(0.01)

@@ -56,7 +56,7 @@ def test_what_counts_as_a_disturbance(after: Reading, *, disturbs: bool) -> None
 
 def test_many_ticks_add_up() -> None:
     """What no block shows all of them do together."""
-    each = Load(wall_s=0.1, foreign_s=0.03, resolution_s=0.028)
+    each = Load(wall_s=0.1, background_s=0.03, resolution_s=0.028)
     assert not each.disturbs
     assert total([each] * 5).disturbs
     assert not total([]).disturbs
@@ -91,7 +91,7 @@ def test_this_process_is_no_disturbance_to_itself() -> None:
     assert before is not None
     assert after is not None
     assert after.own_s - before.own_s > 0.09
-    assert compare(before, after).foreign_s < after.busy_s - before.busy_s - 0.09
+    assert compare(before, after).background_s < after.busy_s - before.busy_s - 0.09
 
 
 def test_processors_that_are_numbered_otherwise_tell_nothing(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dynamometer.common.measuring import threads
-from dynamometer.common.measuring.threads import ArmThreads, busy_threads, wait_for_rest
+from dynamometer.common.measuring.threads import ArmThreads, busy_threads, wait_until_idle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,7 @@ def test_a_rest_ends_when_others_sleep(spinner: Spinner, monkeypatch: pytest.Mon
 def test_what_never_sleeps_is_not_waited_for_for_ever(spinner: Spinner) -> None:
     """Nor does an arm wait for itself."""
     spinner.spins.set()
-    wait_for_rest()
+    wait_until_idle()
     assert spinner.spins.is_set()
 
 

@@ -10,16 +10,16 @@ import msgspec
 import pytest
 from fakes import FakeClock, FakeSurroundings
 
-from dynamometer.common.interfaces.outcome import VisitError
+from dynamometer.common.interfaces.outcome import BurstError
 from dynamometer.common.machine.surroundings import Load
 from dynamometer.common.measuring.timing import (
     Blocks,
+    Burst,
     Stopwatch,
-    Visit,
     alone,
+    burst_orders,
     measure_blocks,
-    settle,
-    visit_orders,
+    warm_up_to_steady,
 )
 from dynamometer.results.values.cases import Protocol
 from dynamometer.results.values.metrics import MINOR_FAULTS, SYSTEM_TIME
@@ -76,7 +76,7 @@ def test_the_wait_for_the_device_is_timed() -> None:
 
 def test_settling_stops_when_two_windows_agree(clock: FakeClock, watch: Stopwatch) -> None:
     """A call of constant latency is steady after two first calls and two windows of three."""
-    found = settle(watch, clock.step(lambda index: FAST_S), nothing_compiled)
+    found = warm_up_to_steady(watch, clock.step(lambda index: FAST_S), nothing_compiled)
     assert found.steady
     assert (found.calls, clock.calls) == (8, 8)
     assert found.latency_s == FAST_S
@@ -86,7 +86,7 @@ def test_settling_stops_when_two_windows_agree(clock: FakeClock, watch: Stopwatc
 def test_excess_is_the_known_compile_time(clock: FakeClock, watch: Stopwatch) -> None:
     """What the first calls took beyond steady ones is what compiling took."""
     compile_s = {0: 5.0, 1: 0.25}
-    found = settle(
+    found = warm_up_to_steady(
         watch, clock.step(lambda index: FAST_S + compile_s.get(index, 0.0)), nothing_compiled
     )
     assert found.steady
@@ -96,7 +96,9 @@ def test_excess_is_the_known_compile_time(clock: FakeClock, watch: Stopwatch) ->
 
 def test_settling_waits_for_a_warm_up(clock: FakeClock, watch: Stopwatch) -> None:
     """As long as calls get faster they aren't steady; afterwards they are, at the late value."""
-    found = settle(watch, clock.step(lambda index: FAST_S * max(1, 12 - index)), nothing_compiled)
+    found = warm_up_to_steady(
+        watch, clock.step(lambda index: FAST_S * max(1, 12 - index)), nothing_compiled
+    )
     assert found.steady
     assert found.latency_s == FAST_S
     assert found.calls > 12
@@ -112,14 +114,14 @@ def test_windows_agree_within_one_percent(
     def seconds(index: int) -> float:
         return FAST_S if index < first_window_ends else FAST_S * ratio
 
-    found = settle(watch, clock.step(seconds), nothing_compiled)
+    found = warm_up_to_steady(watch, clock.step(seconds), nothing_compiled)
     assert found.steady
     assert (found.calls == 8) == steady
 
 
 def test_compiling_is_not_steady(clock: FakeClock, watch: Stopwatch) -> None:
     """Equal latencies don't count while every window compiles; the windows are capped."""
-    found = settle(watch, clock.step(lambda index: FAST_S), lambda: clock.calls)
+    found = warm_up_to_steady(watch, clock.step(lambda index: FAST_S), lambda: clock.calls)
     assert not found.steady
     assert found.calls == 2 + 12 * 3
 
@@ -129,14 +131,16 @@ def test_steady_after_the_last_compile(
     clock: FakeClock, watch: Stopwatch, compiled_in: int, calls: int
 ) -> None:
     """A recompile in the first window costs nothing, one in the second another window."""
-    found = settle(watch, clock.step(lambda index: FAST_S), lambda: int(clock.calls >= compiled_in))
+    found = warm_up_to_steady(
+        watch, clock.step(lambda index: FAST_S), lambda: int(clock.calls >= compiled_in)
+    )
     assert found.steady
     assert found.calls == calls
 
 
 def test_alternating_latencies_are_not_steady(clock: FakeClock, watch: Stopwatch) -> None:
     """Windows that never agree end at the cap and say so."""
-    found = settle(
+    found = warm_up_to_steady(
         watch, clock.step(lambda index: FAST_S * (1 + (index // 3) % 2)), nothing_compiled
     )
     assert not found.steady
@@ -145,7 +149,9 @@ def test_alternating_latencies_are_not_steady(clock: FakeClock, watch: Stopwatch
 
 def test_settling_of_slow_calls_is_capped(clock: FakeClock, watch: Stopwatch) -> None:
     """Seconds run out after two windows of two calls, even if these don't agree."""
-    found = settle(watch, clock.step(lambda index: SLOW_S * 1.5**index), nothing_compiled)
+    found = warm_up_to_steady(
+        watch, clock.step(lambda index: SLOW_S * 1.5**index), nothing_compiled
+    )
     assert not found.steady
     assert found.calls == 2 + 2 * 2
 
@@ -153,7 +159,7 @@ def test_settling_of_slow_calls_is_capped(clock: FakeClock, watch: Stopwatch) ->
 def test_settling_takes_two_seconds_at_most(clock: FakeClock, watch: Stopwatch) -> None:
     """What isn't steady 2 s after the first call ends with the window that goes beyond them."""
     eighth_s = 2.0**-3
-    found = settle(watch, clock.step(lambda index: eighth_s), lambda: clock.calls)
+    found = warm_up_to_steady(watch, clock.step(lambda index: eighth_s), lambda: clock.calls)
     assert not found.steady
     # The second call and five windows of three take 2 s exactly, which is not beyond.
     assert found.calls == 2 + 6 * 3
@@ -162,26 +168,28 @@ def test_settling_takes_two_seconds_at_most(clock: FakeClock, watch: Stopwatch) 
 def test_a_long_compile_leaves_time_to_settle(clock: FakeClock, watch: Stopwatch) -> None:
     """The first call doesn't count towards the cap."""
     latencies = {0: 100.0, 3: 2 * FAST_S, 4: 2 * FAST_S}
-    found = settle(watch, clock.step(lambda index: latencies.get(index, FAST_S)), nothing_compiled)
+    found = warm_up_to_steady(
+        watch, clock.step(lambda index: latencies.get(index, FAST_S)), nothing_compiled
+    )
     assert found.steady
     assert found.calls == 2 + 3 * 3
 
 
 def test_visit_orders_are_balanced() -> None:
-    """Two arms are visited AB BA or BA AB, and both orders are drawn."""
+    """Two arms are timed AB BA or BA AB, and both orders are drawn."""
     rng = random.Random(0)
-    drawn = {" ".join(map("".join, visit_orders("AB", rng))) for _ in range(50)}
+    drawn = {" ".join(map("".join, burst_orders("AB", rng))) for _ in range(50)}
     assert drawn == {"AB BA", "BA AB"}
 
 
 def protocol(**fields: float) -> Protocol:
-    """Two blocks of visits of at least eight calls of `FAST_S`, each a sample of two calls."""
+    """Two blocks of bursts of at least eight calls of `FAST_S`, each a sample of two calls."""
     defaults: dict[str, float] = {
         "arm_budget_s": 0.0,
         "min_blocks": 2,
         "max_blocks": 40,
-        "lead_in_s": 3 * FAST_S,
-        "visit_s": 8 * FAST_S,
+        "discarded_s": 3 * FAST_S,
+        "burst_s": 8 * FAST_S,
         "sample_s": 2 * FAST_S,
     }
     return Protocol(**{**defaults, **fields})  # type: ignore[arg-type]  # untyped
@@ -192,15 +200,15 @@ def measure(
     calls: dict[str, Callable[[], object]],
     latencies_s: dict[str, float],
     rules: Protocol,
-) -> list[Visit]:
-    """Visit arms on a machine that nothing disturbs."""
+) -> list[Burst]:
+    """Time arms on a machine that nothing disturbs."""
     blocks = measure_blocks(watch, calls, latencies_s, rules, random.Random(0), FakeSurroundings())
     assert (blocks.disturbed, blocks.repeats) == ((), 0)
-    return list(blocks.visits)
+    return list(blocks.bursts)
 
 
-def visit(watch: Stopwatch, calls: dict[str, Callable[[], object]], rules: Protocol) -> list[Visit]:
-    """Visit arms whose calls take `FAST_S`."""
+def burst(watch: Stopwatch, calls: dict[str, Callable[[], object]], rules: Protocol) -> list[Burst]:
+    """Time arms whose calls take `FAST_S`."""
     return measure(watch, calls, dict.fromkeys(calls, FAST_S), rules)
 
 
@@ -218,22 +226,23 @@ def test_the_lead_in_is_thrown_away(clock: FakeClock, watch: Stopwatch) -> None:
 
         return call
 
-    visits = visit(watch, {"A": step("A"), "B": step("B")}, protocol(min_blocks=6))
-    # Of AB BA the second block begins with the arm that ended the first: a quick lead-in as well.
-    assert {sample for each in visits for sample in each.samples_s} == {FAST_S}
+    bursts = burst(watch, {"A": step("A"), "B": step("B")}, protocol(min_blocks=6))
+    # Of AB BA the second block begins with the arm that ended the first: its first calls
+    # are discarded as well.
+    assert {sample for each in bursts for sample in each.samples_s} == {FAST_S}
     assert clock.time_s > 3 * 3.0
 
 
 def test_the_lead_in_has_a_smallest_number_of_calls(clock: FakeClock, watch: Stopwatch) -> None:
-    """However short the lead-in's time, that many calls are thrown away."""
-    rules = protocol(lead_in_s=0.0, lead_in_calls=5)
-    visits = visit(watch, {"A": clock.step(lambda index: FAST_S)}, rules)
-    assert clock.calls == sum(5 + each.calls for each in visits)
+    """However short the discarded warm-up calls's time, that many calls are thrown away."""
+    rules = protocol(discarded_s=0.0, discarded_calls=5)
+    bursts = burst(watch, {"A": clock.step(lambda index: FAST_S)}, rules)
+    assert clock.calls == sum(5 + each.calls for each in bursts)
 
 
 def test_a_visit_lasts_as_long_as_asked(clock: FakeClock, watch: Stopwatch) -> None:
-    """Calls are counted until they add up to `visit_s`, and no further."""
-    (first, _) = visit(watch, {"A": clock.step(lambda index: FAST_S)}, protocol())
+    """Calls are counted until they add up to `burst_s`, and no further."""
+    (first, _) = burst(watch, {"A": clock.step(lambda index: FAST_S)}, protocol())
     assert first.calls * FAST_S == 8 * FAST_S
     assert sum(first.samples_s) * 2 == 8 * FAST_S
 
@@ -241,48 +250,48 @@ def test_a_visit_lasts_as_long_as_asked(clock: FakeClock, watch: Stopwatch) -> N
 def test_a_sample_is_the_mean_of_several_calls(clock: FakeClock, watch: Stopwatch) -> None:
     """Calls that are short are timed together, so that a sample lasts `sample_s`."""
     alternating = clock.step(lambda index: FAST_S * (0.5 + index % 2))
-    rules = protocol(sample_s=4 * FAST_S, lead_in_s=4 * FAST_S)
-    visits = visit(watch, {"A": alternating}, rules)
-    assert {len(each.samples_s) for each in visits} == {2}
-    assert {each.calls for each in visits} == {8}
-    assert {sample for each in visits for sample in each.samples_s} == {FAST_S}
+    rules = protocol(sample_s=4 * FAST_S, discarded_s=4 * FAST_S)
+    bursts = burst(watch, {"A": alternating}, rules)
+    assert {len(each.samples_s) for each in bursts} == {2}
+    assert {each.calls for each in bursts} == {8}
+    assert {sample for each in bursts for sample in each.samples_s} == {FAST_S}
 
 
 @pytest.mark.parametrize(
-    ("fields", "counted"), [({}, 1), ({"visit_calls": 3}, 3), ({"visit_calls": 5}, 5)], ids=str
+    ("fields", "counted"), [({}, 1), ({"burst_calls": 3}, 3), ({"burst_calls": 5}, 5)], ids=str
 )
 def test_slow_calls_are_counted_a_few_times_a_visit(
     clock: FakeClock, watch: Stopwatch, fields: dict[str, int], counted: int
 ) -> None:
-    """Calls longer than the visit are counted `visit_calls` times, once unless told."""
-    rules = protocol(visit_s=0.125, sample_s=0.25, **fields)
+    """Calls longer than the burst are counted `burst_calls` times, once unless told."""
+    rules = protocol(burst_s=0.125, sample_s=0.25, **fields)
     calls = {"A": clock.step(lambda index: 0.25)}
-    visits = measure(watch, calls, {"A": 0.25}, rules)
-    assert [each.samples_s for each in visits] == [(0.25,) * counted] * 2
-    assert [each.calls for each in visits] == [counted] * 2
+    bursts = measure(watch, calls, {"A": 0.25}, rules)
+    assert [each.samples_s for each in bursts] == [(0.25,) * counted] * 2
+    assert [each.calls for each in bursts] == [counted] * 2
 
 
 def test_long_calls_are_led_in_and_counted_once(clock: FakeClock, watch: Stopwatch) -> None:
-    """Of calls that last seconds a visit throws away one and counts one, or it takes minutes."""
+    """Of calls that last seconds a burst throws away one and counts one, or it takes minutes."""
     durations = iter([9.0, SLOW_S] * 2)
     calls = {"A": clock.step(lambda index: next(durations))}
-    visits = measure(watch, calls, {"A": SLOW_S}, protocol())
-    assert [each.samples_s for each in visits] == [(SLOW_S,)] * 2
+    bursts = measure(watch, calls, {"A": SLOW_S}, protocol())
+    assert [each.samples_s for each in bursts] == [(SLOW_S,)] * 2
 
 
 def test_samples_of_several_calls_count_as_that_many(clock: FakeClock, watch: Stopwatch) -> None:
-    """The smallest number of a visit is one of calls, and a sample is never cut short."""
-    rules = protocol(visit_s=0.0, visit_calls=3, max_blocks=1)
-    visits = visit(watch, {"A": clock.step(lambda index: FAST_S)}, rules)
-    assert [(len(each.samples_s), each.calls) for each in visits] == [(2, 4), (2, 4)]
+    """The smallest number of a burst is one of calls, and a sample is never cut short."""
+    rules = protocol(burst_s=0.0, burst_calls=3, max_blocks=1)
+    bursts = burst(watch, {"A": clock.step(lambda index: FAST_S)}, rules)
+    assert [(len(each.samples_s), each.calls) for each in bursts] == [(2, 4), (2, 4)]
 
 
 def test_every_block_visits_every_arm_once(clock: FakeClock, watch: Stopwatch) -> None:
     """Blocks are numbered, and balanced two by two."""
     calls = {arm: clock.step(lambda index: FAST_S) for arm in "ABC"}
-    visits = visit(watch, calls, protocol(min_blocks=4))
-    by_block = [[each.arm for each in visits if each.block == block] for block in range(4)]
-    assert len(visits) == 4 * 3
+    bursts = burst(watch, calls, protocol(min_blocks=4))
+    by_block = [[each.arm for each in bursts if each.block == block] for block in range(4)]
+    assert len(bursts) == 4 * 3
     assert all(sorted(block) == list("ABC") for block in by_block)
     assert (by_block[1], by_block[3]) == (by_block[0][::-1], by_block[2][::-1])
 
@@ -291,21 +300,21 @@ def test_blocks_end_with_the_budget(clock: FakeClock, watch: Stopwatch) -> None:
     """Blocks go on until the arms' budgets together are spent, and no two are cut short."""
     two_s = 2 * 2 * (3 + 8) * FAST_S
     calls = {arm: clock.step(lambda index: FAST_S) for arm in "AB"}
-    visits = visit(watch, calls, protocol(arm_budget_s=2.5 * two_s / 2))
-    assert visits[-1].block == 5
-    assert len(visits) == 3 * 4
+    bursts = burst(watch, calls, protocol(arm_budget_s=2.5 * two_s / 2))
+    assert bursts[-1].block == 5
+    assert len(bursts) == 3 * 4
 
 
 def test_blocks_are_capped(clock: FakeClock, watch: Stopwatch) -> None:
     """A budget that is never spent ends with `max_blocks`."""
     calls = {"A": clock.step(lambda index: FAST_S)}
-    visits = visit(watch, calls, protocol(arm_budget_s=1e9, max_blocks=6))
-    assert len(visits) == 6
+    bursts = burst(watch, calls, protocol(arm_budget_s=1e9, max_blocks=6))
+    assert len(bursts) == 6
 
 
-def counted(visits: list[Visit], arm: str) -> int:
+def counted(bursts: list[Burst], arm: str) -> int:
     """Add up the calls of an arm."""
-    return sum(each.calls for each in visits if each.arm == arm)
+    return sum(each.calls for each in bursts if each.arm == arm)
 
 
 @pytest.mark.parametrize("budget_s", [0.0, 1e9])
@@ -315,10 +324,10 @@ def test_calls_take_the_place_of_budget_and_cap(
     """`-n` is kept, and is enough, whatever budget and cap say."""
     calls = {"A": clock.step(lambda index: FAST_S)}
     rules = protocol(calls=100, arm_budget_s=budget_s, min_blocks=6, max_blocks=2)
-    visits = visit(watch, calls, rules)
-    # Six visits of the 17 calls that add up to 100, each rounded up to samples of two.
-    assert [each.calls for each in visits] == [18] * 6
-    assert 100 <= counted(visits, "A") < 100 + 6 * 2
+    bursts = burst(watch, calls, rules)
+    # Six bursts of the 17 calls that add up to 100, each rounded up to samples of two.
+    assert [each.calls for each in bursts] == [18] * 6
+    assert 100 <= counted(bursts, "A") < 100 + 6 * 2
 
 
 def test_every_arm_has_the_calls(clock: FakeClock, watch: Stopwatch) -> None:
@@ -329,16 +338,16 @@ def test_every_arm_has_the_calls(clock: FakeClock, watch: Stopwatch) -> None:
     }
     latencies = {"quick": FAST_S, "slow": SLOW_S}
     rules = protocol(calls=10, max_blocks=1)
-    visits = measure(watch, calls, latencies, rules)
-    assert (counted(visits, "quick"), counted(visits, "slow")) == (2 * 8, 2 * 6)
+    bursts = measure(watch, calls, latencies, rules)
+    assert (counted(bursts, "quick"), counted(bursts, "slow")) == (2 * 8, 2 * 6)
 
 
 def test_few_calls_cut_neither_blocks_nor_visits_short(clock: FakeClock, watch: Stopwatch) -> None:
-    """However few calls are asked for, there are `min_blocks` blocks of whole visits."""
+    """However few calls are asked for, there are `min_blocks` blocks of whole bursts."""
     calls = {arm: clock.step(lambda index: FAST_S) for arm in "AB"}
-    visits = visit(watch, calls, protocol(calls=1, arm_budget_s=1e9, min_blocks=6))
-    assert visits[-1].block == 5
-    assert [each.calls for each in visits] == [8] * 3 * 4
+    bursts = burst(watch, calls, protocol(calls=1, arm_budget_s=1e9, min_blocks=6))
+    assert bursts[-1].block == 5
+    assert [each.calls for each in bursts] == [8] * 3 * 4
 
 
 def test_no_collection_within_a_block(clock: FakeClock, watch: Stopwatch) -> None:
@@ -349,7 +358,7 @@ def test_no_collection_within_a_block(clock: FakeClock, watch: Stopwatch) -> Non
         enabled.append(gc.isenabled())
         clock.time_s += FAST_S
 
-    visit(watch, {"A": call}, protocol())
+    burst(watch, {"A": call}, protocol())
     assert set(enabled) == {False}
     assert gc.isenabled()
 
@@ -363,9 +372,9 @@ def test_visits_carry_what_the_kernel_counted(clock: FakeClock, watch: Stopwatch
         kept[-1].write(b"x" * 64 * mmap.PAGESIZE)
         clock.time_s += FAST_S
 
-    visits = visit(watch, {"A": call}, protocol())
-    assert max(each.counted[MINOR_FAULTS.name] for each in visits) > 1
-    assert all(each.counted[SYSTEM_TIME.name] >= 0 for each in visits)
+    bursts = burst(watch, {"A": call}, protocol())
+    assert max(each.counted[MINOR_FAULTS.name] for each in bursts) > 1
+    assert all(each.counted[SYSTEM_TIME.name] >= 0 for each in bursts)
 
 
 CALM, BUSY = Load(1.0, 0.0), Load(1.0, 1.0)
@@ -402,7 +411,7 @@ def test_disturbed_blocks_are_measured_again(
     found = measure_blocks(watch, calls, latencies, rules, random.Random(0), surroundings)
     assert (found.disturbed, found.repeats) == (disturbed, repeats)
     assert surroundings.begun == 3 + repeats // 2
-    assert [visit.block for visit in found.visits] == [block for block in range(6) for _ in "AB"]
+    assert [burst.block for burst in found.bursts] == [block for block in range(6) for _ in "AB"]
 
 
 def test_repeating_ends_with_the_time(clock: FakeClock, watch: Stopwatch) -> None:
@@ -435,22 +444,22 @@ def test_an_arm_that_fails_is_named(
         raise error
 
     calls = {"A": clock.step(lambda index: FAST_S), "B": fails}
-    with pytest.raises(VisitError) as raised:
+    with pytest.raises(BurstError) as raised:
         measure(watch, calls, dict.fromkeys(calls, FAST_S), protocol())
     assert (raised.value.arm, raised.value.__cause__) == ("B", error)
     assert gc.isenabled()
 
 
 def test_every_visit_begins_with_a_rest(clock: FakeClock, watch: Stopwatch) -> None:
-    """Of the arm that is visited next."""
+    """Of the arm that is timed next."""
     calls = {arm: clock.step(lambda index: FAST_S) for arm in "AB"}
-    rested: list[tuple[str, int]] = []
-    watch = replace(watch, rest=lambda arm: rested.append((arm, clock.calls)))
+    waited: list[tuple[str, int]] = []
+    watch = replace(watch, rest=lambda arm: waited.append((arm, clock.calls)))
     rules = protocol(min_blocks=6, arm_budget_s=0.1)
     latencies = dict.fromkeys(calls, FAST_S)
     found = measure_blocks(watch, calls, latencies, rules, random.Random(0), FakeSurroundings())
-    assert [arm for arm, _ in rested] == [visit.arm for visit in found.visits]
-    assert len({made for _, made in rested}) == len(rested)
+    assert [arm for arm, _ in waited] == [burst.arm for burst in found.bursts]
+    assert len({made for _, made in waited}) == len(waited)
 
 
 @pytest.mark.parametrize(("latency_s", "blocks"), [(FAST_S, 4), (SLOW_S, 2)])
@@ -460,27 +469,27 @@ def test_alone_is_a_few_visits(
     """Whatever a case's own budget, and fewer of calls that are long."""
     calls = {"A": clock.step(lambda index: latency_s)}
     rules = alone(latency_s, protocol(arm_budget_s=1e6, calls=10_000))
-    visits = measure(watch, calls, {"A": latency_s}, rules)
-    assert [visit.block for visit in visits] == list(range(blocks))
+    bursts = measure(watch, calls, {"A": latency_s}, rules)
+    assert [burst.block for burst in bursts] == list(range(blocks))
 
 
 def test_a_sample_is_fixed_by_an_arm_elsewhere(clock: FakeClock, watch: Stopwatch) -> None:
     """An arm that is timed apart has as many calls to a sample as it had beside the others."""
     calls = {"A": clock.step(lambda index: FAST_S)}
-    visits = measure(watch, calls, {"A": FAST_S, "": FAST_S / 4}, protocol())
-    assert all(visit.calls == 8 * len(visit.samples_s) for visit in visits)
+    bursts = measure(watch, calls, {"A": FAST_S, "": FAST_S / 4}, protocol())
+    assert all(burst.calls == 8 * len(burst.samples_s) for burst in bursts)
 
 
 def test_blocks_are_numbered_on_from_others() -> None:
     """Those of two groups of arms are told apart, the disturbed among them too."""
 
     def blocks(arm: str, *disturbed: int) -> Blocks:
-        visits = (Visit(arm, block, (1.0,), 1, 0.0, 0.0) for block in (0, 1))
-        return Blocks(tuple(visits), disturbed, len(disturbed))
+        bursts = (Burst(arm, block, (1.0,), 1, 0.0, 0.0) for block in (0, 1))
+        return Blocks(tuple(bursts), disturbed, len(disturbed))
 
     found = Blocks().then(blocks("A", 1)).then(blocks("B", 0))
-    assert [(each.arm, each.block) for each in found.visits] == [
+    assert [(each.arm, each.block) for each in found.bursts] == [
         ("A", 0), ("A", 1), ("B", 2), ("B", 3),
     ]  # fmt: skip
     assert (found.disturbed, found.repeats) == ((1, 2), 2)
-    assert [each.block for each in found.calm] == [0, 3]
+    assert [each.block for each in found.undisturbed] == [0, 3]

@@ -20,7 +20,7 @@ TOO_MUCH = Outcome(status=Status.OOM, stage=Stage.EAGER, reason="MemoryError: 9 
 
 
 def search() -> list[Record]:
-    """Give a search that ends at four, where two was faster per sample."""
+    """Return a search that ends at four, where two was faster per sample."""
     ran = [
         factories.record(
             CASE,

@@ -18,11 +18,17 @@ from dynamometer.common.studies.calibration import evaluation as calibration
 from dynamometer.common.studies.calibration.evaluation import ARMS, IN_TURNS, PAIRS
 from dynamometer.common.studies.calibration.page import Calibration, write_page
 from dynamometer.results.statistics import replicates, summary
-from dynamometer.results.statistics.spreads import scatters
+from dynamometer.results.statistics.between_processes import scatters
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE, Protocol, StartMethod
-from dynamometer.results.values.metrics import LATENCY, LATENCY_APART, SYSTEM_TIME
-from dynamometer.results.values.records import ASSUMED_SPREAD, Measurement, Ratio, Record, Spread
+from dynamometer.results.values.metrics import LATENCY, LATENCY_ISOLATED, SYSTEM_TIME
+from dynamometer.results.values.records import (
+    ASSUMED_SD,
+    BetweenProcessSd,
+    Measurement,
+    Ratio,
+    Record,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,11 +40,11 @@ IDENTICAL = sum(truth == 1.0 for truth in PAIRS.values())
 SLOWDOWNS = {arm: 1 / truth for (_, arm), truth in PAIRS.items()}
 
 
-def made_up(spread: float, replicates: int = 60, naive_bias: float = 0.0) -> list[Record]:
+def made_up(between_sd: float, replicates: int = 60, naive_bias: float = 0.0) -> list[Record]:
     """Make processes in which every arm is off by a share drawn anew, the same in all blocks.
 
     Args:
-        spread: standard deviation of a log speedup between processes.
+        between_sd: standard deviation of a log speedup between processes.
         replicates: processes of each model.
         naive_bias: by how much the second arm of a pair seems slower, the usual way.
     """
@@ -50,7 +56,7 @@ def made_up(spread: float, replicates: int = 60, naive_bias: float = 0.0) -> lis
             measurements: list[Measurement] = []
             for arm in ARMS:
                 seconds = 0.01 * SLOWDOWNS.get(arm, 1.0) * math.exp(
-                    rng.gauss(0.0, spread / math.sqrt(2))
+                    rng.gauss(0.0, between_sd / math.sqrt(2))
                 )  # fmt: skip
                 measurements.append(factories.latency(arm, seconds))
             for pair in PAIRS:
@@ -65,26 +71,26 @@ def made_up(spread: float, replicates: int = 60, naive_bias: float = 0.0) -> lis
 
 
 def share(found: Estimate | None) -> float:
-    """Give a share that is there."""
+    """Return a share that is there."""
     assert found is not None
     return found.value
 
 
-@pytest.mark.parametrize("spread", [0.003, 0.01])
-def test_rates_are_those_of_the_noise(spread: float) -> None:
+@pytest.mark.parametrize("between_sd", [0.003, 0.01])
+def test_rates_are_those_of_the_noise(between_sd: float) -> None:
     """Where variances are alike, a twentieth are false alarms; large slowdowns are noticed."""
-    found = calibration.rates(calibration.series(made_up(spread), Protocol(), None))
+    found = calibration.rates(calibration.series(made_up(between_sd), Protocol(), None))
     assert 0.01 <= share(found.false_alarms) <= 0.10
     assert 0.91 <= share(found.coverage) <= 0.99
     assert share(found.coverage_slowed) >= 0.91
     assert share(found.detection[5]) > 0.99
-    assert (share(found.detection[1]) > 0.7) == (spread == 0.003)
+    assert (share(found.detection[1]) > 0.7) == (between_sd == 0.003)
 
 
 def test_what_is_assumed_too_small_gives_false_alarms() -> None:
-    """The spread makes the difference, so a calibration can fail."""
+    """The between_sd makes the difference, so a calibration can fail."""
     records = made_up(0.02)
-    tiny = calibration.series(records, Protocol(), Spread(sd_log=0.002, df=30.0))
+    tiny = calibration.series(records, Protocol(), BetweenProcessSd(sd_log=0.002, df=30.0))
     assert share(calibration.rates(tiny).false_alarms) > 0.1
     assert share(calibration.rates(tiny).coverage) < 0.9
 
@@ -92,10 +98,10 @@ def test_what_is_assumed_too_small_gives_false_alarms() -> None:
 def test_series_take_what_the_protocol_would() -> None:
     """Replicates are used once, in order, three to five for each result."""
     protocol = Protocol(replicates=3, most_replicates=5, target=0.01)
-    calm = calibration.series(made_up(0.0001), protocol, Spread(sd_log=0.001, df=8.0))
+    calm = calibration.series(made_up(0.0001), protocol, BetweenProcessSd(sd_log=0.001, df=8.0))
     assert {each.replicates for each in calm} == {3}
     assert len(calm) == len(MODELS) * len(PAIRS) * 19  # a twentieth might have needed more
-    noisy = calibration.series(made_up(0.05), protocol, ASSUMED_SPREAD)
+    noisy = calibration.series(made_up(0.05), protocol, ASSUMED_SD)
     wide = [each for each in noisy if not each.within_target]
     assert len(wide) > 0.9 * len(noisy)
     assert sum(each.replicates == 5 for each in wide) > 0.9 * len(wide)
@@ -109,8 +115,8 @@ def test_results_that_were_disturbed_conclude_nothing() -> None:
         else record
         for record in made_up(0.0001)
     ]
-    spread = Spread(sd_log=0.001, df=8.0)
-    found = calibration.series(records, Protocol(), spread)
+    between_sd = BetweenProcessSd(sd_log=0.001, df=8.0)
+    found = calibration.series(records, Protocol(), between_sd)
     left_out = [each for each in found if not each.is_conclusive]
     assert len(left_out) == len(MODELS) * len(PAIRS)
     false_alarms = calibration.rates(found).false_alarms
@@ -173,7 +179,7 @@ def test_the_usual_way_is_judged_by_its_own_test() -> None:
 
 
 def test_drift_is_that_of_identical_arms() -> None:
-    """Its mean is near 0, its spread that of the processes."""
+    """Its mean is near 0, its between_sd that of the processes."""
     found = calibration.drifts(made_up(0.01, replicates=200))
     assert len(found) == IDENTICAL * len(MODELS)
     for drift in found:
@@ -296,7 +302,7 @@ def test_runs_of_another_kind_are_not_evaluated_together(
 def test_first_runs_of_a_single_model_learn_from_nobody() -> None:
     """Each result stands on what is assumed alone, which others would have outweighed."""
     records = made_up(0.003, replicates=20)
-    wide = Spread(sd_log=0.05, df=8.0)
+    wide = BetweenProcessSd(sd_log=0.05, df=8.0)
     together, alone = (
         calibration.series(records, Protocol(), wide, alone=alone) for alone in (False, True)
     )
@@ -330,7 +336,7 @@ def test_how_often_identical_arms_are_accused() -> None:
     assert share(calibration.accused(found)) == pytest.approx(1 / len(PAIRS))
 
 
-def in_turns(records: list[Record], spread: float) -> list[Record]:
+def in_isolation(records: list[Record], between_sd: float) -> list[Record]:
     """Have the arms that may take turns of their own take them, off by a share drawn anew."""
     rng = random.Random(1)
     return [
@@ -340,9 +346,9 @@ def in_turns(records: list[Record], spread: float) -> list[Record]:
                 *record.measurements,
                 *(
                     factories.measurement(
-                        LATENCY_APART.name,
+                        LATENCY_ISOLATED.name,
                         arm,
-                        (0.01 * SLOWDOWNS.get(arm, 1.0) * math.exp(rng.gauss(0.0, spread)),),
+                        (0.01 * SLOWDOWNS.get(arm, 1.0) * math.exp(rng.gauss(0.0, between_sd)),),
                         (turn,),
                     )
                     for group in IN_TURNS
@@ -358,10 +364,10 @@ def in_turns(records: list[Record], spread: float) -> list[Record]:
 def test_arms_in_turns_are_evaluated_apart(tmp_path: Path) -> None:
     """They change nothing of what is said of blocks, and have a table of their own."""
     without = made_up(0.003, replicates=10)
-    records = in_turns(without, 0.01)
+    records = in_isolation(without, 0.01)
     usual = Protocol()
-    assert not calibration.series_in_turns(without, usual)
-    found = calibration.series_in_turns(records, usual)
+    assert not calibration.series_in_isolation(without, usual)
+    found = calibration.series_in_isolation(records, usual)
     pairs = {pair for group in IN_TURNS for pair in PAIRS if set(pair) <= set(group)}
     assert {each.pair for each in found} == pairs
     assert {each.truth for each in found} == {1.0, 1 / 1.05}
@@ -378,10 +384,10 @@ def test_arms_in_turns_are_evaluated_apart(tmp_path: Path) -> None:
 def test_turns_that_something_disturbed_are_left_out() -> None:
     """As blocks are."""
     records = [
-        msgspec.structs.replace(record, disturbed_turns=record.replicate < 5)
-        for record in in_turns(made_up(0.003, replicates=10), 0.01)
+        msgspec.structs.replace(record, disturbed_isolated_runs=record.replicate < 5)
+        for record in in_isolation(made_up(0.003, replicates=10), 0.01)
     ]
-    found = calibration.series_in_turns(records, Protocol())
+    found = calibration.series_in_isolation(records, Protocol())
     assert {each.is_disturbed for each in found} == {True, False}
     alarms = calibration.rates(found).false_alarms
     assert alarms is not None

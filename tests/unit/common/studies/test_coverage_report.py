@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def graph_break(reason: str, line: int, lost_ops: int, lost_s: float = 0.001) -> GraphBreak:
+def graph_break(
+    reason: str, line: int, not_captured_ops: int, not_captured_s: float = 0.001
+) -> GraphBreak:
     """Make a break at a line of a file."""
     return GraphBreak(
         reason=reason, file="/x/model.py", line=line, function="forward", code="x.item()",
-        times=1, lost_ops=lost_ops, lost_s=lost_s,
+        times=1, not_captured_ops=not_captured_ops, not_captured_s=not_captured_s,
     )  # fmt: skip
 
 
@@ -72,10 +74,10 @@ def test_a_model_without_operators_has_no_share() -> None:
 def test_reasons_are_ranked_by_what_they_cost() -> None:
     """Over all models; one that costs nothing comes last, however often it happens."""
     ranked = coverage_report.reasons([each.coverage for each in ALL if each.coverage])
-    assert [(each.text, each.models, each.times, each.lost_ops) for each in ranked] == [
+    assert [(each.text, each.models, each.times, each.not_captured_ops) for each in ranked] == [
         ("item", 2, 2, 40), ("jump", 1, 1, 40), ("print", 1, 1, 0),
     ]  # fmt: skip
-    assert ranked[0].lost_s == pytest.approx(0.002)
+    assert ranked[0].not_captured_s == pytest.approx(0.002)
 
 
 def test_what_to_fix_first_is_the_largest_share() -> None:

@@ -14,7 +14,7 @@ from dynamometer.common.command_line import cli
 from dynamometer.common.studies.sizes import report as sizes_report
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import sizes
-from dynamometer.results.values.cases import BASELINE, Mode, Symbols
+from dynamometer.results.values.cases import BASELINE, DynamicDims, Mode
 from dynamometer.results.values.records import (
     NOTHING,
     PASSED,
@@ -115,7 +115,9 @@ def test_marked_sizes_are_those_that_differ() -> None:
 def sweep_records(replicates: int = 3) -> list[Record]:
     """Make a sweep of two sizes: 2x over eager at both, and 0.8x over what is for it alone."""
     case = msgspec.structs.replace(
-        factories.case("resnet18", (BASELINE, "inductor")), dynamic=True, symbols=Symbols.NONE
+        factories.case("resnet18", (BASELINE, "inductor")),
+        dynamic=True,
+        dynamic_dims=DynamicDims.NONE,
     )
     found = SizeSweep(
         sizes=("batch size 8", "batch size 7"), frames=2, recompiles=(), guards=(),

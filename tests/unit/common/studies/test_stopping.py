@@ -9,14 +9,14 @@ import pytest
 from dynamometer.common import registry
 from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.values.cases import BASELINE, Protocol
-from dynamometer.results.values.records import Record, Spread, Status, StopReason, packed
+from dynamometer.results.values.records import BetweenProcessSd, Record, Status, StopReason, packed
 from dynamometer.results.values.sizes import SizeSweep, latency_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-CALM = Spread(sd_log=0.001, df=8.0)
-NOISY = Spread(sd_log=0.2, df=8.0)
+CALM = BetweenProcessSd(sd_log=0.001, df=8.0)
+NOISY = BetweenProcessSd(sd_log=0.2, df=8.0)
 
 
 def stop_reason(records: Sequence[Record], protocol: Protocol) -> StopReason | None:
@@ -24,11 +24,13 @@ def stop_reason(records: Sequence[Record], protocol: Protocol) -> StopReason | N
     return registry.study(records[0].experiments[0]).stop_reason(records, protocol)
 
 
-def replicates(count: int, spread: Spread, seconds: float = 1.0) -> list[Record]:
-    """Make replicates of a machine with a spread, each of which took as long."""
+def replicates(count: int, between_sd: BetweenProcessSd, seconds: float = 1.0) -> list[Record]:
+    """Make replicates of a machine with a between_sd, each of which took as long."""
     return [
         msgspec.structs.replace(
-            factories.measured_record(replicate=each), spread=spread, seconds={"measure": seconds}
+            factories.measured_record(replicate=each),
+            between_sd=between_sd,
+            seconds={"measure": seconds},
         )
         for each in range(count)
     ]
@@ -61,7 +63,7 @@ def test_what_was_found_does_not_decide(seconds: float) -> None:
             factories.measured_record(
                 replicate=each, seconds={BASELINE: 0.010, "inductor": seconds}
             ),
-            spread=NOISY,
+            between_sd=NOISY,
         )
         for each in range(4)
     ]
@@ -105,12 +107,12 @@ def test_a_search_ends_by_itself() -> None:
     assert found is StopReason.FOUND
 
 
-def noisy_record(replicate: int, spread: Spread, within: float) -> Record:
+def noisy_record(replicate: int, between_sd: BetweenProcessSd, within: float) -> Record:
     """Make a replicate whose blocks differ."""
     samples = tuple(0.010 * (1 + within * sign) for sign in (-1, 1, 1, -1, 1, -1, -1, 1))
     blocks = tuple(range(len(samples)))
     return factories.record(
-        replicate=replicate, spread=spread,
+        replicate=replicate, between_sd=between_sd,
         measurements=(
             factories.measurement("latency", BASELINE, samples, blocks),
             factories.measurement("latency", "inductor", (0.010,) * len(samples), blocks),
@@ -146,12 +148,14 @@ def test_how_many_replicates_it_would_take_is_said(target: float | None) -> None
 @pytest.mark.parametrize(
     ("spread", "wanted"), [(CALM, StopReason.TARGET), (NOISY, None)], ids=["calm", "noisy"]
 )
-def test_sizes_are_known_as_well_as_was_asked(spread: Spread, wanted: StopReason | None) -> None:
+def test_sizes_are_known_as_well_as_was_asked(
+    between_sd: BetweenProcessSd, wanted: StopReason | None
+) -> None:
     """A sweep over sizes has an interval for each of them."""
     sweep = SizeSweep(sizes=("1", "2"), frames=1, guards=(), specializations=(), recompiles=())
     records = [
         factories.record(
-            replicate=each, experiments=("sizes",), found=packed(sweep), spread=spread,
+            replicate=each, experiments=("sizes",), found=packed(sweep), between_sd=between_sd,
             measurements=tuple(
                 factories.measurement(latency_at(size).name, arm, (0.010,) * 4, (0, 1, 2, 3))
                 for size in (0, 1)

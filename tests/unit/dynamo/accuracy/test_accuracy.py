@@ -58,7 +58,7 @@ def normal(count: int, seed: int = 0) -> torch.Tensor:
 
 
 def rounded(values: torch.Tensor, share: float, seed: int) -> torch.Tensor:
-    """Give the values off by a share of the largest, as sums that cancel are."""
+    """Return the values off by a share of the largest, as sums that cancel are."""
     return values + share * values.abs().max() * normal(values.numel(), seed).view_as(values)
 
 
@@ -341,7 +341,7 @@ def test_every_case_has_a_tolerance() -> None:
 
 
 def leaf(value: Any) -> Any:
-    """Give the only leaf of a value."""
+    """Return the only leaf of a value."""
     return collect(value)["output"].value
 
 

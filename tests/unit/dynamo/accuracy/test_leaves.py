@@ -63,7 +63,7 @@ class Posterior:
         self.mean = mean
 
     def __call__(self) -> torch.Tensor:
-        """Give it."""
+        """Return it."""
         return self.mean
 
 

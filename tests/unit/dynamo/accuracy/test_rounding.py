@@ -24,7 +24,7 @@ DRAWS: dict[str, Draw] = {
 
 
 def generator() -> torch.Generator:
-    """Give a generator that always draws the same."""
+    """Return a generator that always draws the same."""
     return torch.Generator().manual_seed(0)
 
 

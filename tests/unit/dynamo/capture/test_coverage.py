@@ -131,8 +131,10 @@ def test_counts_are_exact(known: Known, *, training: bool) -> None:
         known.total[training],
     )
     by_line = sorted(found.breaks, key=lambda each: each.line)
-    assert [each.lost_ops for each in by_line] == known.lost[training]
-    assert found.total_ops - found.captured_ops == sum(each.lost_ops for each in found.breaks)
+    assert [each.not_captured_ops for each in by_line] == known.lost[training]
+    assert found.total_ops - found.captured_ops == sum(
+        each.not_captured_ops for each in found.breaks
+    )
     assert found.frames_ok >= len(known.graphs)  # printing has frames of its own
     assert found.frames_again == 0
 
@@ -208,8 +210,8 @@ def test_what_a_break_loses_around_a_call_is_its_own(
     assert found.total_ops == eager_ops(model(), training=training)
     (one,) = found.breaks
     assert "print(" in (one.code or "")
-    assert one.lost_ops == found.total_ops - found.captured_ops
-    assert one.lost_s
+    assert one.not_captured_ops == found.total_ops - found.captured_ops
+    assert one.not_captured_s
     assert found.unexplained_ops == 0
 
 
@@ -240,21 +242,21 @@ def test_time_is_lost_where_no_operator_is() -> None:
     """At the line at which the graph before it ends."""
     found = count(Waits(), training=False)
     (line,) = found.breaks
-    assert (line.lost_ops, line.code) == (0, "nap()")
-    assert line.lost_s is not None
+    assert (line.not_captured_ops, line.code) == (0, "nap()")
+    assert line.not_captured_s is not None
     assert found.total_s is not None
-    assert 0.02 <= line.lost_s < found.total_s
+    assert 0.02 <= line.not_captured_s < found.total_s
 
 
 def test_a_function_that_is_left_as_it_is_says_what_it_loses() -> None:
     """No line ends a graph where there is none."""
     found = count(models.LoopBreaks(), training=False)
     assert (found.captured_ops, found.total_ops, found.breaks) == (0, 3, ())
-    (frame, *_) = [each for each in found.skipped if each.lost_ops]
-    assert (frame.function, frame.file, frame.lost_ops) == ("forward", models.__file__, 3)
+    (frame, *_) = [each for each in found.skipped if each.not_captured_ops]
+    assert (frame.function, frame.file, frame.not_captured_ops) == ("forward", models.__file__, 3)
     assert frame.stopped_file == models.__file__
     assert frame.stopped_line == line_of(models.LoopBreaks, "print(end")
-    assert frame.lost_s
+    assert frame.not_captured_s
     assert found.unexplained_ops == 0
 
 
@@ -270,7 +272,9 @@ def test_what_is_lost_in_one_line_is_lost_once() -> None:
     """By whichever function that begins there; a break may be in the same line."""
     found = count(Comprehends(), training=False)
     assert found.unexplained_ops == 0
-    assert sum(each.lost_ops for each in found.losses) == found.total_ops - found.captured_ops
+    assert (
+        sum(each.not_captured_ops for each in found.losses) == found.total_ops - found.captured_ops
+    )
 
 
 class Comprehends(nn.Module):
@@ -291,16 +295,16 @@ def test_a_backward_in_the_forward_is_part_of_it() -> None:
     found = count(model, training=False)
     (line,) = found.breaks
     assert (found.captured_ops, found.total_ops) == (2, eager.total)
-    assert line.lost_ops == eager.total - 2
+    assert line.not_captured_ops == eager.total - 2
 
 
 def test_what_is_computed_again_is_lost_where_it_belongs() -> None:
     """The second forward and its backward too, at the line that made the first."""
     found = count(models.Checkpoints(), training=True)
     (line,) = found.breaks
-    assert found.total_ops - found.captured_ops == line.lost_ops
+    assert found.total_ops - found.captured_ops == line.not_captured_ops
     assert found.captured_ops == 2 + 2 * 3  # two cosines, with a backward of sin, neg, mul each
-    assert line.lost_ops >= 2 * 1 + 2  # sin, sin again, and its backward cos, mul
+    assert line.not_captured_ops >= 2 * 1 + 2  # sin, sin again, and its backward cos, mul
 
 
 def test_one_graph_that_python_follows_is_not_the_whole() -> None:
@@ -409,7 +413,7 @@ def test_a_model_that_never_rests_is_not_timed() -> None:
     assert (found.captured_s, found.total_s, found.share_of_time) == (None, None, None)
     assert found.guards_s is None
     (line,) = found.breaks
-    assert line.lost_s is None
+    assert line.not_captured_s is None
 
 
 class Refused(nn.Module):
@@ -433,7 +437,7 @@ def test_a_function_that_was_compiled_too_often_is_named() -> None:
     found = count(Refused(), training=False)
     assert found.recompile_limit_hits == 1
     assert found.unexplained_ops == 0
-    assert any("worded" in each.function for each in found.skipped if each.lost_ops)
+    assert any("worded" in each.function for each in found.skipped if each.not_captured_ops)
     assert found.captured_ops < found.total_ops
 
 
@@ -443,9 +447,9 @@ def test_times_add_up() -> None:
     assert found.captured_s is not None
     assert found.total_s is not None
     assert 0 < found.captured_s < found.total_s
-    assert all(each.lost_s for each in found.breaks)
-    lost_s = sum(each.lost_s or 0.0 for each in found.breaks)
-    assert lost_s < found.total_s - found.captured_s
+    assert all(each.not_captured_s for each in found.breaks)
+    not_captured_s = sum(each.not_captured_s or 0.0 for each in found.breaks)
+    assert not_captured_s < found.total_s - found.captured_s
     assert found.share_of_time is not None
     assert 0 < found.share_of_time < 1
 

@@ -13,7 +13,7 @@ import pytest
 from dynamometer.common.errors import DynamometerError
 from dynamometer.models.suites import tables
 from dynamometer.models.suites.tables import TableSuite
-from dynamometer.results.values.cases import Controls, Scale
+from dynamometer.results.values.cases import Overrides, Scale
 
 if TYPE_CHECKING:
     from dynamometer.results.values.cases import ModelSpec
@@ -81,13 +81,13 @@ def test_a_table_says_how_dynamo_is_to_treat_functions(
 ) -> None:
     """In the words docs/capture.md has."""
     page = (ROOT / "docs" / "capture.md").read_text()
-    example = page[page.index("    [some_model.controls]") :].partition("\n\n")[0]
+    example = page[page.index("    [some_model.overrides]") :].partition("\n\n")[0]
     fields = 'task = "a"\norigin = "b"\nbuild = "c:d"\nbatch_size = { cpu = 1 }'
     (tmp_path / "suite").mkdir()
     (tmp_path / "suite" / "some.toml").write_text(f"[some_model]\n{fields}\n{example}\n")
     monkeypatch.setattr(tables, "_HERE", tmp_path)
     (spec,) = TableSuite("suite").specs()
-    assert spec.controls == Controls(
+    assert spec.overrides == Overrides(
         allow_in_graph=("my_package.ops:fused",),
         substitute=(("my_package.layers:noisy", "my_package.layers:quiet"),),
     )

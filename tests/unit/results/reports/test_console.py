@@ -9,7 +9,7 @@ import pytest
 
 from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.reports.console import Console
-from dynamometer.results.values.records import Spread, Status
+from dynamometer.results.values.records import BetweenProcessSd, Status
 
 
 @pytest.mark.parametrize("reason", ["one", "two\nlines", "three\r\nof\nthem", None])
@@ -43,9 +43,9 @@ def test_speedups_that_are_not_known_well_enough_are_named() -> None:
     stream = io.StringIO()
     console = Console(STUDY, stream)
     for index in range(10):
-        spread = Spread(sd_log=0.02 + 0.001 * index, df=8.0)
+        between_sd = BetweenProcessSd(sd_log=0.02 + 0.001 * index, df=8.0)
         record = factories.measured_record(factories.case(f"m{index}"))
-        console.write([msgspec.structs.replace(record, spread=spread, target=0.01)])
+        console.write([msgspec.structs.replace(record, between_sd=between_sd, target=0.01)])
     console.close()
     assert "not known as well as asked (--target): 10 of 10 speedups; " in stream.getvalue()
     assert re.search(
@@ -58,7 +58,9 @@ def test_nothing_is_said_of_speedups_that_are_known() -> None:
     stream = io.StringIO()
     console = Console(STUDY, stream)
     record = factories.measured_record()
-    known = msgspec.structs.replace(record, spread=Spread(sd_log=0.001, df=8.0), target=0.01)
+    known = msgspec.structs.replace(
+        record, between_sd=BetweenProcessSd(sd_log=0.001, df=8.0), target=0.01
+    )
     console.write([known])
     console.close()
     assert "not known" not in stream.getvalue()

@@ -46,7 +46,7 @@ def written(folder: Path, records: Iterable[Record], *, compatible: bool = False
 
 
 def printed(records: Iterable[Record]) -> str:
-    """Give the line of a case."""
+    """Return the line of a case."""
     stream = io.StringIO()
     Console(STUDY, stream).write(list(records))
     return stream.getvalue()

@@ -9,16 +9,16 @@ import factories
 import msgspec
 import pytest
 
+from dynamometer.results.statistics.between_processes import scatters
 from dynamometer.results.statistics.interference import disturb_each_other, shifts
-from dynamometer.results.statistics.spreads import scatters
 from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import Absence, Measurement, Record
 
-ALONE, BESIDE, APART = "latency_alone", "latency", "latency_apart"
+ALONE, BESIDE, ISOLATED = "latency_alone", "latency", "latency_isolated"
 
 
-def visits(metric: str, *seconds: float, arm: str = BASELINE) -> Measurement:
+def bursts(metric: str, *seconds: float, arm: str = BASELINE) -> Measurement:
     """Make latencies of as many blocks, a sample each."""
     return factories.measurement(metric, arm, seconds, tuple(range(len(seconds))))
 
@@ -28,14 +28,14 @@ def two_arms(
 ) -> list[Measurement]:
     """Make latencies of the baseline, and of an arm that is steady but for a factor alone."""
     return [
-        visits(ALONE, *alone), visits(BESIDE, *beside),
-        visits(ALONE, *[0.5 * other] * len(alone), arm="inductor"),
-        visits(BESIDE, *[0.5] * len(beside), arm="inductor"),
+        bursts(ALONE, *alone), bursts(BESIDE, *beside),
+        bursts(ALONE, *[0.5 * other] * len(alone), arm="inductor"),
+        bursts(BESIDE, *[0.5] * len(beside), arm="inductor"),
     ]  # fmt: skip
 
 
 def disturbed(*replicates: list[Measurement], blocks: tuple[int, ...] = ()) -> bool:
-    """Tell whether arms disturb each other in these replicates."""
+    """Return whether arms disturb each other in these replicates."""
     return disturb_each_other([shifts(each, blocks) for each in replicates])
 
 
@@ -57,7 +57,7 @@ def test_a_shift_is_told_from_scatter(
 ) -> None:
     """More than 2 %, and more than moments differ, of one arm against another."""
     assert disturbed(two_arms(alone, beside)) is wanted
-    assert not disturbed([visits(ALONE, *alone), visits(BESIDE, *beside)])
+    assert not disturbed([bursts(ALONE, *alone), bursts(BESIDE, *beside)])
 
 
 def test_small_shifts_are_seen_in_several_replicates() -> None:
@@ -81,7 +81,7 @@ def test_what_slows_all_arms_alike_is_the_machine() -> None:
 
 def test_an_arm_that_was_not_timed_alone_is_passed_over() -> None:
     """There is nothing to compare it with."""
-    found = [visits(BESIDE, 1.0), visits(BESIDE, 1.0, arm="ts"), visits(ALONE, 9.0, arm="ts")]
+    found = [bursts(BESIDE, 1.0), bursts(BESIDE, 1.0, arm="ts"), bursts(ALONE, 9.0, arm="ts")]
     assert not disturbed(found)
     assert not disturbed([])
 
@@ -111,9 +111,9 @@ def on_a_machine(
 
     first, second, both = (rng.gauss(0.0, slow) for _ in range(3))
     return [
-        visits(ALONE, *seconds(first, 10)), visits(ALONE, *seconds(second, 10), arm="inductor"),
-        visits(BESIDE, *seconds(both, 40, 1 + shift)),
-        visits(BESIDE, *seconds(both, 40), arm="inductor"),
+        bursts(ALONE, *seconds(first, 10)), bursts(ALONE, *seconds(second, 10), arm="inductor"),
+        bursts(BESIDE, *seconds(both, 40, 1 + shift)),
+        bursts(BESIDE, *seconds(both, 40), arm="inductor"),
     ]  # fmt: skip
 
 
@@ -142,16 +142,16 @@ def test_how_often_arms_that_do_are_noticed(slow: float, shift: float, least: fl
 def apart_record(*apart: Measurement, lost: tuple[str, ...] = ()) -> Record:
     """Make a record whose arms took twice as long, or thrice, beside each other."""
     measurements = [
-        visits(ALONE, 1.0, 1.0), visits(ALONE, 0.5, 0.5, arm="inductor"),
-        visits(BESIDE, 2.0, 2.0), visits(BESIDE, 1.5, 1.5, arm="inductor"),
+        bursts(ALONE, 1.0, 1.0), bursts(ALONE, 0.5, 0.5, arm="inductor"),
+        bursts(BESIDE, 2.0, 2.0), bursts(BESIDE, 1.5, 1.5, arm="inductor"),
     ]  # fmt: skip
-    absent = tuple(Absence(metric=APART, arm=arm, reason="gone") for arm in lost)
+    absent = tuple(Absence(metric=ISOLATED, arm=arm, reason="gone") for arm in lost)
     return factories.record(measurements=(*measurements, *apart), absent=absent)
 
 
 def turn(arm: str, block: int, *seconds: float) -> Measurement:
     """Make the latencies of one turn."""
-    return factories.measurement(APART, arm, seconds, (block,) * len(seconds))
+    return factories.measurement(ISOLATED, arm, seconds, (block,) * len(seconds))
 
 
 def test_turns_apart_take_the_place_of_blocks() -> None:
@@ -162,7 +162,7 @@ def test_turns_apart_take_the_place_of_blocks() -> None:
     )  # fmt: skip
     case = summarize_case([record])
     (arm,) = case.arms
-    assert (case.is_apart, case.interferes) == (True, False)
+    assert (case.is_isolated, case.interferes) == (True, False)
     assert arm.speedup is not None
     assert arm.speedup.value == pytest.approx((0.5 * 0.51) ** -0.5)
     assert case.baseline.latency_s == 1.0
@@ -173,7 +173,7 @@ def test_interference_that_was_not_helped_is_said() -> None:
     one = turn(BASELINE, 0, 1.0), turn("inductor", 0, 0.5)
     for record in (apart_record(), apart_record(*one, lost=("inductor",))):
         case = summarize_case([record])
-        assert (case.is_apart, case.interferes) == (False, True)
+        assert (case.is_isolated, case.interferes) == (False, True)
         assert case.arms[0].speedup is not None
         assert case.arms[0].speedup.value == pytest.approx(2.0 / 1.5)
 
@@ -185,10 +185,10 @@ def test_turns_that_say_the_same_leave_it_to_the_blocks() -> None:
         turn("inductor", 1, 1.5), turn(BASELINE, 1, 2.0),
     )  # fmt: skip
     case = summarize_case([record])
-    assert (case.is_apart, case.interferes, case.is_conclusive) == (False, False, True)
+    assert (case.is_isolated, case.interferes, case.is_conclusive) == (False, False, True)
     assert case.arms[0].speedup is not None
     assert case.arms[0].speedup.value == pytest.approx(2.0 / 1.5)
-    disturbed = summarize_case([msgspec.structs.replace(record, disturbed_turns=True)])
+    disturbed = summarize_case([msgspec.structs.replace(record, disturbed_isolated_runs=True)])
     assert not disturbed.is_conclusive
 
 
@@ -199,7 +199,7 @@ def test_turns_that_vary_too_much_say_nothing() -> None:
         turn("inductor", 1, 1.4), turn(BASELINE, 1, 3.6),
     )  # fmt: skip
     case = summarize_case([record])
-    assert (case.is_apart, case.interferes, case.is_conclusive) == (False, False, True)
+    assert (case.is_isolated, case.interferes, case.is_conclusive) == (False, False, True)
 
 
 def test_arms_apart_start_from_a_wider_assumption() -> None:
@@ -211,7 +211,9 @@ def test_arms_apart_start_from_a_wider_assumption() -> None:
     (arm,) = summarize_case([record]).arms
     assert arm.speedup is not None
     assert arm.speedup.high / arm.speedup.low > 1.1
-    assert summarize_case([msgspec.structs.replace(record, disturbed_turns=True)]).is_disturbed
+    assert summarize_case(
+        [msgspec.structs.replace(record, disturbed_isolated_runs=True)]
+    ).is_disturbed
 
 
 def test_turns_that_were_lost_in_every_replicate_leave_it_open() -> None:
@@ -236,7 +238,7 @@ def test_disturbed_blocks_are_left_out() -> None:
     """As long as others are left; a replicate with too many is marked."""
     record = factories.record(
         measurements=(
-            visits(BESIDE, 1.0, 1.0, 1.0, 9.0), visits(BESIDE, 0.5, 0.5, 0.5, 0.5, arm="inductor"),
+            bursts(BESIDE, 1.0, 1.0, 1.0, 9.0), bursts(BESIDE, 0.5, 0.5, 0.5, 0.5, arm="inductor"),
         ),
         disturbed_blocks=(3,),
     )  # fmt: skip
@@ -251,11 +253,11 @@ def test_disturbed_blocks_are_left_out() -> None:
 
 
 def test_arms_that_rested_start_from_a_wider_assumption() -> None:
-    """One that rested is enough, as they are of one case; and they teach nothing about others."""
+    """One that waited is enough, as they are of one case; and they teach nothing about others."""
     usual = [factories.measured_record(replicate=each) for each in range(3)]
-    rested = [msgspec.structs.replace(record, rested=record.replicate == 1) for record in usual]
+    waited = [msgspec.structs.replace(record, waited=record.replicate == 1) for record in usual]
     widths = []
-    for records in (usual, rested):
+    for records in (usual, waited):
         speedup = summarize_case(records).arms[0].speedup
         assert speedup is not None
         widths.append(math.log(speedup.high / speedup.low))
@@ -263,18 +265,18 @@ def test_arms_that_rested_start_from_a_wider_assumption() -> None:
     cases = [
         msgspec.structs.replace(record, case=factories.case(name))
         for name in ("a", "b", "c", "d")
-        for record in rested
+        for record in waited
     ]
-    assert not list(scatters([each for each in cases if each.rested]))
+    assert not list(scatters([each for each in cases if each.waited]))
 
 
 def test_arms_that_were_looked_at_tell_though_one_was_not() -> None:
     """That another arm's calls alone were disturbed takes nothing from what two others say."""
     arms = (BASELINE, "onnxrt", "inductor")
     found = [
-        visits(ALONE, 1.0, 1.0), visits(ALONE, 0.5, 0.5, arm="onnxrt"),
-        visits(BESIDE, 1.5, 1.5), visits(BESIDE, 0.5, 0.5, arm="onnxrt"),
-        visits(BESIDE, 0.5, 0.5, arm="inductor"),
+        bursts(ALONE, 1.0, 1.0), bursts(ALONE, 0.5, 0.5, arm="onnxrt"),
+        bursts(BESIDE, 1.5, 1.5), bursts(BESIDE, 0.5, 0.5, arm="onnxrt"),
+        bursts(BESIDE, 0.5, 0.5, arm="inductor"),
     ]  # fmt: skip
     record = factories.record(factories.case(arms=arms), measurements=tuple(found))
     assert summarize_case([record]).interferes

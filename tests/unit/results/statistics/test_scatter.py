@@ -9,7 +9,7 @@ import pytest
 
 from dynamometer.results.statistics import scatter
 from dynamometer.results.statistics.scatter import Scatter, updated
-from dynamometer.results.values.records import ASSUMED_SPREAD, Spread
+from dynamometer.results.values.records import ASSUMED_SD, BetweenProcessSd
 
 
 def drawn(
@@ -25,7 +25,7 @@ def drawn(
 @pytest.mark.parametrize("df", [2.0, 4.0, 10.0])
 def test_learning_recovers_what_variances_were_drawn_from(df: float) -> None:
     """Variances whose own variances are scaled inverse chi-square give that distribution back."""
-    found = updated(ASSUMED_SPREAD, drawn(40_000, 0.006, df=df))
+    found = updated(ASSUMED_SD, drawn(40_000, 0.006, df=df))
     assert found.df == pytest.approx(df, rel=0.1)
     assert found.sd_log == pytest.approx(0.006, rel=0.03)
 
@@ -33,25 +33,25 @@ def test_learning_recovers_what_variances_were_drawn_from(df: float) -> None:
 @pytest.mark.parametrize("within", [0.003, 0.006, 0.012])
 def test_the_part_within_is_not_learnt(within: float) -> None:
     """What each process leaves open of its own is no difference between processes."""
-    found = updated(ASSUMED_SPREAD, drawn(20_000, 0.006, df=6.0, within=within))
+    found = updated(ASSUMED_SD, drawn(20_000, 0.006, df=6.0, within=within))
     assert found.sd_log == pytest.approx(0.006, rel=0.1)
     total = [
         Scatter(each.variance, 0.0, each.df) for each in drawn(20_000, 0.006, df=6.0, within=within)
     ]
-    assert updated(ASSUMED_SPREAD, total).sd_log > 1.1 * found.sd_log
+    assert updated(ASSUMED_SD, total).sd_log > 1.1 * found.sd_log
 
 
 def test_processes_that_differ_by_chance_alone_teach_a_small_spread() -> None:
     """It is never negative, nor without end: what is assumed counts as one series."""
-    found = updated(ASSUMED_SPREAD, drawn(10_000, 0.0, within=0.01))
+    found = updated(ASSUMED_SD, drawn(10_000, 0.0, within=0.01))
     assert 0 < found.sd_log < 0.002
-    few = updated(ASSUMED_SPREAD, drawn(5, 0.0, within=0.03))
-    assert 0.3 * ASSUMED_SPREAD.sd_log < few.sd_log < 3 * ASSUMED_SPREAD.sd_log
+    few = updated(ASSUMED_SD, drawn(5, 0.0, within=0.03))
+    assert 0.3 * ASSUMED_SD.sd_log < few.sd_log < 3 * ASSUMED_SD.sd_log
 
 
 def test_equal_variances_count_for_the_most() -> None:
     """Where series differ by chance alone, the next one's variance is known, but not for ever."""
-    found = updated(ASSUMED_SPREAD, drawn(4_000, 0.004, own_df=4))
+    found = updated(ASSUMED_SD, drawn(4_000, 0.004, own_df=4))
     assert found.df == pytest.approx(scatter.MOST_DF)
     assert found.sd_log == pytest.approx(0.004, rel=0.03)
 
@@ -59,14 +59,14 @@ def test_equal_variances_count_for_the_most() -> None:
 def test_nothing_teaches_nothing() -> None:
     """Nor do series without scatter, or of one replicate."""
     nothing = [Scatter(0.0, 1e-6, 2.0), Scatter(1.0, 1e-6, 0.0)]
-    assert updated(ASSUMED_SPREAD, []) == updated(ASSUMED_SPREAD, nothing) == ASSUMED_SPREAD
+    assert updated(ASSUMED_SD, []) == updated(ASSUMED_SD, nothing) == ASSUMED_SD
 
 
 def test_an_assumption_is_one_series_among_others() -> None:
     """It is outweighed by and by; few series count for few degrees of freedom."""
-    assumed = Spread(sd_log=0.006, df=3.0)
+    assumed = BetweenProcessSd(sd_log=0.006, df=3.0)
     many = drawn(2_000, 0.012)
-    spreads = [updated(assumed, many[:n]) for n in (4, 40, 2_000)]
-    assert 0.003 < spreads[0].sd_log < spreads[1].sd_log
-    assert spreads[2].sd_log == pytest.approx(0.012, rel=0.03)
-    assert spreads[0].df <= 3.0 + 4 * 2.0
+    between_sds = [updated(assumed, many[:n]) for n in (4, 40, 2_000)]
+    assert 0.003 < between_sds[0].sd_log < between_sds[1].sd_log
+    assert between_sds[2].sd_log == pytest.approx(0.012, rel=0.03)
+    assert between_sds[0].df <= 3.0 + 4 * 2.0

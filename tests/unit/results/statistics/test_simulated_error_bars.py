@@ -13,13 +13,13 @@ import pytest
 import simulated
 from simulated import Machine, alarms, called, judged, measured, without_errors
 
-from dynamometer.results.statistics.inference import replicates_needed
 from dynamometer.results.statistics.scatter import updated
+from dynamometer.results.statistics.significance import replicates_needed
 from dynamometer.results.statistics.statistics import moderated, trimmed_mean
 from dynamometer.results.values.cases import Protocol
-from dynamometer.results.values.records import ASSUMED_SPREAD, FORMERLY_ASSUMED, Spread
+from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, BetweenProcessSd
 
-KNOWN = Spread(sd_log=0.006, df=30.0)
+KNOWN = BetweenProcessSd(sd_log=0.006, df=30.0)
 PLAUSIBLE = (0.003, 0.006, 0.009, 0.012)
 """Spreads between processes of machines we know."""
 
@@ -38,7 +38,7 @@ def test_identical_arms_in_a_first_run_of_one_model(within: float) -> None:
     """A guess can't be right of every machine: it is so over all that are plausible."""
     rates = []
     for between in PLAUSIBLE:
-        found = judged(measured(Machine(between, within), 500), ASSUMED_SPREAD)
+        found = judged(measured(Machine(between, within), 500), ASSUMED_SD)
         rates.append(alarms(found))
         assert called(found) <= 0.01
     assert 0.02 <= statistics.fmean(rates) <= 0.06
@@ -84,13 +84,13 @@ def test_a_first_run_of_many_models_learns(between: float, within: float) -> Non
     found = []
     for seed in range(20):
         cases = [
-            simulated.taken(case, ASSUMED_SPREAD)
+            simulated.taken(case, ASSUMED_SD)
             for case in measured(Machine(between, within), 12, seed)
         ]
         scatters = [simulated.scatter(case) for case in cases]
         for index, case in enumerate(cases):
-            spread = updated(ASSUMED_SPREAD, scatters[:index] + scatters[index + 1 :])
-            found += judged([case], spread, Protocol(replicates=len(case)))
+            between_sd = updated(ASSUMED_SD, scatters[:index] + scatters[index + 1 :])
+            found += judged([case], between_sd, Protocol(replicates=len(case)))
     assert 0.01 <= alarms(found) <= 0.075
 
 

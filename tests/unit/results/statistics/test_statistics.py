@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dynamometer.results.statistics.inference import Replicate
 from dynamometer.results.statistics.replicates import speedup_over
+from dynamometer.results.statistics.significance import Replicate
 from dynamometer.results.statistics.statistics import log_speedup, speedup, trimmed_mean
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import ASSUMED_SPREAD, Measurement, Ratio, Spread
+from dynamometer.results.values.records import ASSUMED_SD, BetweenProcessSd, Measurement, Ratio
 
-SPREAD = Spread(sd_log=0.004, df=11.0)
+SPREAD = BetweenProcessSd(sd_log=0.004, df=11.0)
 
 
 def independent_speedup(values: list[float], within: float) -> Ratio:
@@ -54,7 +54,7 @@ def test_speedup_against_an_independent_computation(values: list[float]) -> None
 
 def test_speedup_of_one_replicate_by_hand() -> None:
     """One replicate stands on what is assumed: half width t(0.975, 3) = 3.182 times 0.8 %."""
-    found = speedup([Replicate(math.log(2.0))], ASSUMED_SPREAD)
+    found = speedup([Replicate(math.log(2.0))], ASSUMED_SD)
     assert found.value == pytest.approx(2.0)
     assert math.log(found.high / found.value) == pytest.approx(3.182446 * 0.008, rel=1e-6)
     assert math.log(found.value / found.low) == pytest.approx(3.182446 * 0.008, rel=1e-6)
@@ -70,7 +70,7 @@ def test_the_error_within_counts_however_many_replicates(n: int) -> None:
 
 def test_the_case_that_was_found() -> None:
     """Two replicates of 0.04, each known to 3 %, say less than one that is known so, not more."""
-    one, two = (speedup([Replicate(0.04, 0.03)] * n, ASSUMED_SPREAD) for n in (1, 2))
+    one, two = (speedup([Replicate(0.04, 0.03)] * n, ASSUMED_SD) for n in (1, 2))
     assert one.low < 1.0 < one.high
     assert two.low < 1.0 < two.high
     assert two.p_value > 0.05
@@ -149,7 +149,7 @@ def test_log_speedup_by_hand() -> None:
 
 
 def test_log_speedup_uses_common_blocks_only() -> None:
-    """A block one arm wasn't visited in is no comparison."""
+    """A block one arm wasn't timed in is no comparison."""
     before = factories.measurement(samples=(2.0, 100.0), blocks=(0, 1))
     after = factories.measurement(arm="inductor", samples=(1.0, 0.001), blocks=(0, 2))
     found = log_speedup(before, after)

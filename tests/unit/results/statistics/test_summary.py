@@ -177,7 +177,7 @@ WRONG = factories.failure(Status.FAIL_ACCURACY, factories.Stage.COMPARE, "output
 
 
 def with_outcomes(record: Record, **outcomes: Outcome) -> Record:
-    """Give a record everything of which was measured, but some of whose arms did not pass."""
+    """Return a record everything of which was measured, but some of whose arms did not pass."""
     arms = tuple(
         msgspec.structs.replace(each, outcome=outcomes.get(each.arm, each.outcome))
         for each in record.arms

@@ -4,12 +4,12 @@ import factories
 import msgspec
 import pytest
 
-from dynamometer.results.statistics.inference import Verdict
-from dynamometer.results.statistics.spreads import learnt, scatters
+from dynamometer.results.statistics.between_processes import learnt, scatters
+from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.statistics.summary import CaseSummary, summarize_case
 from dynamometer.results.statistics.verdicts import judge
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import ASSUMED_SPREAD, Spread
+from dynamometer.results.values.records import ASSUMED_SD, BetweenProcessSd
 
 ARMS = (BASELINE, "inductor", "ts")
 
@@ -29,7 +29,7 @@ def test_every_pair_of_arms_is_judged() -> None:
     judged = judge([measured("a", 0.005, 0.010)])
     assert {(each.base, each.arm): each.verdict for each in judged} == {
         (BASELINE, "inductor"): Verdict.FASTER,
-        (BASELINE, "ts"): Verdict.SAME,
+        (BASELINE, "ts"): Verdict.EQUIVALENT,
         ("inductor", "ts"): Verdict.SLOWER,
     }
     assert judged[-1].ratio.value == pytest.approx(0.5)
@@ -98,11 +98,11 @@ def test_a_spread_is_learnt_from_replicates() -> None:
         runs.append(records)
     found = learnt([each for records in runs for each in scatters(records)])
     assert 0.009 < found.sd_log < 0.011
-    assert found.df <= ASSUMED_SPREAD.df + 4 * 2.0  # worth no more than what it was learnt from
+    assert found.df <= ASSUMED_SD.df + 4 * 2.0  # worth no more than what it was learnt from
 
 
 def test_nothing_is_learnt_from_single_replicates_or_disturbed_ones() -> None:
-    """They have no spread, or not that of the processes."""
+    """They have no between_sd, or not that of the processes."""
     single = [factories.measured_record(factories.case(name, ARMS)) for name in "abc"]
     disturbed = [
         record
@@ -111,7 +111,7 @@ def test_nothing_is_learnt_from_single_replicates_or_disturbed_ones() -> None:
     ]
     assert not list(scatters(single))
     assert not list(scatters(disturbed))
-    assert learnt([]) == ASSUMED_SPREAD
+    assert learnt([]) == ASSUMED_SD
 
 
 def test_a_disturbed_replicate_takes_nothing_from_the_others() -> None:
@@ -139,7 +139,7 @@ def test_a_disturbed_replicate_takes_nothing_from_the_others() -> None:
 def test_the_spread_of_a_record_is_what_its_speedup_is_judged_by() -> None:
     """Records carry it, so that their intervals are the same wherever they are read."""
     narrow, wide = (
-        measured("a", 0.008, 0.009, spread=Spread(sd_log=sd, df=8.0)).arms[0].speedup
+        measured("a", 0.008, 0.009, between_sd=BetweenProcessSd(sd_log=sd, df=8.0)).arms[0].speedup
         for sd in (0.001, 0.05)
     )
     assert narrow is not None

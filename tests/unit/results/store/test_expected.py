@@ -21,13 +21,13 @@ from dynamometer.results.store.expected import (
 from dynamometer.results.store.store import StoreError
 from dynamometer.results.values.cases import (
     BASELINE,
-    NO_CONTROLS,
+    NO_OVERRIDES,
     Case,
-    Controls,
     Dtype,
+    DynamicDims,
     Mode,
+    Overrides,
     Scale,
-    Symbols,
 )
 from dynamometer.results.values.records import Status
 
@@ -90,10 +90,10 @@ CASES = st.builds(
     suite=WORDS, model=WORDS, arms=SOME, device=WORDS,
     mode=st.sampled_from(Mode), dtype=st.sampled_from(Dtype), scale=st.sampled_from(Scale),
     channels_last=st.booleans(), compiled_optimizer=st.booleans(), nopython=st.booleans(),
-    dynamic=st.booleans(), symbols=st.sampled_from(Symbols),
+    dynamic=st.booleans(), dynamic_dims=st.sampled_from(DynamicDims),
     batch_size=st.none() | st.integers(1, 9),
-    controls=st.builds(
-        Controls, allow_in_graph=SOME, disable=SOME,
+    overrides=st.builds(
+        Overrides, allow_in_graph=SOME, disable=SOME,
         substitute=st.lists(st.tuples(WORDS, WORDS), max_size=2).map(tuple),
     ),
 )  # fmt: skip
@@ -114,9 +114,9 @@ def test_only_cases_that_differ_in_their_arms_alone_share_a_row(
 
 @given(case=CASES, name=st.from_regex(r"[A-Za-z0-9_.:-]+", fullmatch=True))
 def test_tables_of_ordinary_cases_are_read_as_they_were(case: Case, name: str) -> None:
-    """Without controls a key is what stood before the arms in the id, letter by letter."""
+    """Without overrides a key is what stood before the arms in the id, letter by letter."""
     ordinary = msgspec.structs.replace(
-        case, suite=name, model=name, device="cpu", arms=(BASELINE, name), controls=NO_CONTROLS
+        case, suite=name, model=name, device="cpu", arms=(BASELINE, name), overrides=NO_OVERRIDES
     )
     batch = "own" if case.batch_size is None else case.batch_size
     assert ordinary.id == f"{ordinary.id_without_arms}/{BASELINE}+{name}"
@@ -127,8 +127,8 @@ def test_tables_of_ordinary_cases_are_read_as_they_were(case: Case, name: str) -
 @pytest.mark.parametrize("arm", ["inductor", "my/backends.py:fast"])
 def test_what_dynamo_is_told_of_functions_is_part_of_the_case(tmp_path: Path, arm: str) -> None:
     """Each function that is left out has rows of its own, which are found again."""
-    told = [NO_CONTROLS, *(Controls(disable=(each,)) for each in ("mine:one", "mine:other/two"))]
-    cases = [factories.case(arms=(BASELINE, arm), controls=each) for each in told]
+    told = [NO_OVERRIDES, *(Overrides(disable=(each,)) for each in ("mine:one", "mine:other/two"))]
+    cases = [factories.case(arms=(BASELINE, arm), overrides=each) for each in told]
     found = observed(summarize_cases([factories.measured_record(each) for each in cases]))
     assert [key[0].removeprefix(KEY[0]) for key in found] == [
         "",

@@ -85,7 +85,8 @@ def test_case_ids_are_tried_in_every_field() -> None:
     """The test above misses no field that is added later."""
     assert set(Case.__struct_fields__) == {
         "suite", "model", "arms", "mode", "device", "dtype", "channels_last",
-        "compiled_optimizer", "dynamic", "nopython", "scale", "batch_size", "symbols", "controls",
+        "compiled_optimizer", "dynamic", "nopython", "scale", "batch_size", "dynamic_dims",
+        "overrides",
     }  # fmt: skip
 
 

@@ -7,8 +7,8 @@ from typing import Literal
 import factories
 import pytest
 
+from dynamometer.common.execution.abnormal_exits import arms_at_exit, name_exit
 from dynamometer.common.execution.channel import Receiver
-from dynamometer.common.execution.deaths import arms_at_death, name_death
 from dynamometer.common.execution.process import Worker
 from dynamometer.common.interfaces.messages import Ended, Progress
 from dynamometer.results.values.cases import BASELINE
@@ -40,7 +40,7 @@ def dead_worker(
 
 def name(worker: Worker) -> Outcome:
     """Name a death under a timeout of 90 s."""
-    return name_death(worker, 90.0, MACHINE_BYTES)
+    return name_exit(worker, 90.0, MACHINE_BYTES)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def name(worker: Worker) -> Outcome:
     [
         (dead_worker(signal.SIGTERM, killed="timeout"), Status.TIMEOUT, "killed after 90 s"),
         (dead_worker(signal.SIGKILL, killed="memory"), Status.OOM, "over its memory limit"),
-        (dead_worker(None), Status.INFRA, "the worker template died"),
+        (dead_worker(None), Status.INFRA, "the fork server died"),
         (dead_worker(3 << 8), Status.CRASH, "exited with code 3 and no result"),
         (dead_worker(0), Status.CRASH, "exited with code 0 and no result"),
         (dead_worker(signal.SIGSEGV), Status.CRASH, "killed by SIGSEGV"),
@@ -87,7 +87,7 @@ def test_the_arm_at_work_is_blamed() -> None:
     case = factories.case(arms=(BASELINE, "inductor", "ts"))
     worker = dead_worker(signal.SIGSEGV, progress=Progress(stage=Stage.COMPILE, arm="ts"))
     outcome = name(worker)
-    results = {each.arm: each.outcome for each in arms_at_death(worker, case, outcome)}
+    results = {each.arm: each.outcome for each in arms_at_exit(worker, case, outcome)}
     assert list(results) == list(case.arms)
     assert results["ts"] == outcome
     for spared in (BASELINE, "inductor"):
@@ -99,5 +99,5 @@ def test_all_arms_are_blamed_where_none_was_at_work() -> None:
     """A death while loading or measuring is every arm's."""
     worker = dead_worker(signal.SIGSEGV, progress=Progress(stage=Stage.LOAD, arm=None))
     outcome = name(worker)
-    results = arms_at_death(worker, factories.case(), outcome)
+    results = arms_at_exit(worker, factories.case(), outcome)
     assert {each.outcome for each in results} == {outcome}

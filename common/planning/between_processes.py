@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
-from dynamometer.results.statistics.spreads import learnt, scatters
+from dynamometer.results.statistics.between_processes import learnt, scatters
 from dynamometer.results.store import store
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dynamometer.results.statistics.scatter import Scatter
     from dynamometer.results.values.cases import RunPlan
-    from dynamometer.results.values.records import Environment, Record, Spread
+    from dynamometer.results.values.records import BetweenProcessSd, Environment, Record
 
 _RUNS_LOOKED_AT = 100
 _ENOUGH_DF = 100.0
@@ -25,7 +25,7 @@ _ENOUGH_DF = 100.0
 calibration or a suite teaches; runs that teach little don't take the place of one that does."""
 
 
-def known_spread(plan: RunPlan, environment: Environment, runs: Path) -> Spread:
+def known_between_sd(plan: RunPlan, environment: Environment, runs: Path) -> BetweenProcessSd:
     """Learn from the newest comparable runs below a directory; without any, what is assumed.
 
     Comparable are runs of several replicates of the same suite and mode, on the same kind of

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.studies.experiment import Process, only_missing
-from dynamometer.common.studies.speedup.turns import latencies_of, turns_of
+from dynamometer.common.studies.speedup.isolated_runs import isolated_runs_of, latencies_of
 from dynamometer.results.statistics.interference import (
     LONGEST_DISTURBANCE,
     disturb_each_other,
     shifts,
 )
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.metrics import LATENCY_APART
+from dynamometer.results.values.metrics import LATENCY_ISOLATED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Apart:
+class Isolated:
     """The speedup experiment again, for arms that compare otherwise in blocks than alone."""
 
     def processes(
@@ -39,21 +39,21 @@ class Apart:
         latencies = latencies_of(found)
         if BASELINE not in latencies or not _disturb_each_other(found):
             return ()
-        return turns_of(latencies, plan, drawn_from(plan.seed, replicate, case.id, "turns"))
+        return isolated_runs_of(latencies, plan, drawn_from(plan.seed, replicate, case.id, "turns"))
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave the case as it is: only this turn of the arm is missing."""
-        return only_missing(LATENCY_APART.name, findings, arms)
+        return only_missing(LATENCY_ISOLATED.name, findings, arms)
 
     def measure(self, context: Context) -> Findings:
         """Load, compile, settle, and time one arm."""
-        from dynamometer.common.studies.speedup.worker import measure_apart  # imports torch
+        from dynamometer.common.studies.speedup.worker import measure_isolated  # imports torch
 
-        return measure_apart(context)
+        return measure_isolated(context)
 
 
 def _disturb_each_other(found: Sequence[Findings]) -> bool:
-    """Tell whether arms do, of blocks most of which nothing else disturbed."""
+    """Return whether arms do, of blocks most of which nothing else disturbed."""
     for part in found:
         blocks = {block for each in part.measurements for block in each.blocks}
         too_many = len(part.disturbed_blocks) > LONGEST_DISTURBANCE * len(blocks)

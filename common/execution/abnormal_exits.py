@@ -15,8 +15,8 @@ _KERNEL_KILL_SHARE = 0.5
 """A worker that SIGKILL ended while it held this share of memory was killed by the kernel."""
 
 
-def name_death(worker: Worker, timeout_s: float, machine_bytes: int) -> Outcome:
-    """Say how a worker ended, and where it was.
+def name_exit(worker: Worker, timeout_s: float, machine_bytes: int) -> Outcome:
+    """Return how a worker ended, and where it was.
 
     Args:
         worker: sent no report.
@@ -30,7 +30,7 @@ def name_death(worker: Worker, timeout_s: float, machine_bytes: int) -> Outcome:
     return Outcome(status=status, stage=stage, reason=f"{reason} {where}")
 
 
-def arms_at_death(worker: Worker, case: Case, outcome: Outcome) -> tuple[ArmResult, ...]:
+def arms_at_exit(worker: Worker, case: Case, outcome: Outcome) -> tuple[ArmResult, ...]:
     """Blame the arm that was at work; if it was none in particular, all of them."""
     culprit = worker.progress.arm if worker.progress else None
     if culprit is None:
@@ -51,7 +51,7 @@ def _cause(worker: Worker, timeout_s: float, machine_bytes: int) -> tuple[Status
     if worker.killed == "memory":
         return Status.OOM, "killed over its memory limit"
     if worker.ending is None:
-        return Status.INFRA, "the worker template died, and the worker with it"
+        return Status.INFRA, "the fork server died, and the worker with it"
     number = worker.ending.wait_status & 0x7F
     if not number:
         code = worker.ending.wait_status >> 8

@@ -58,16 +58,19 @@ class Losses:
     seconds: dict[Site | None, float] | None
 
     def take(self, sites: Iterable[Site]) -> dict[str, Any]:
-        """Give what is lost at some places, as fields."""
+        """Return what is lost at some places, as fields."""
         ops, seconds = 0, 0.0
         for site in sites:
             ops += self.ops.pop(site, 0)
             seconds += self.seconds.pop(site, 0.0) if self.seconds is not None else 0.0
-        return {"lost_ops": ops, "lost_s": None if self.seconds is None else seconds}
+        return {
+            "not_captured_ops": ops,
+            "not_captured_s": None if self.seconds is None else seconds,
+        }
 
 
 def skipped_frames(found: Iterable[SkippedFrame], losses: Losses) -> tuple[SkippedFrame, ...]:
-    """Give each function once, however often Dynamo gave it up."""
+    """Return each function once, however often Dynamo gave it up."""
     functions = {Site(each.file, each.line, each.function): each for each in found}
     return tuple(
         msgspec.structs.replace(each, **losses.take((site,))) for site, each in functions.items()
@@ -94,4 +97,4 @@ def graph_breaks(found: Sequence[compilations.Break], losses: Losses) -> tuple[G
                 **losses.take((Site(file, line), *sorted(left), *sorted(callers))),
             )
         )
-    return tuple(sorted(breaks, key=lambda each: (-each.lost_ops, each.file, each.line)))
+    return tuple(sorted(breaks, key=lambda each: (-each.not_captured_ops, each.file, each.line)))

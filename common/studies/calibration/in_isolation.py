@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.studies.calibration.evaluation import IN_TURNS
-from dynamometer.common.studies.speedup.apart import Apart
-from dynamometer.common.studies.speedup.turns import latencies_of, turns_of
+from dynamometer.common.studies.speedup.isolated import Isolated
+from dynamometer.common.studies.speedup.isolated_runs import isolated_runs_of, latencies_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class InTurns(Apart):
+class InIsolation(Isolated):
     """The same of a calibration's arms, though they don't disturb each other."""
 
     def processes(
@@ -29,4 +29,4 @@ class InTurns(Apart):
         latencies = latencies_of(found)
         rng = drawn_from(plan.seed, replicate, case.id, "turns")
         groups = [{arm: latencies[arm] for arm in group if arm in latencies} for group in IN_TURNS]
-        return tuple(process for group in groups for process in turns_of(group, plan, rng))
+        return tuple(process for group in groups for process in isolated_runs_of(group, plan, rng))

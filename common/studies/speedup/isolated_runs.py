@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import RunPlan
     from dynamometer.results.values.records import Measurement
 
-TURNS = 2
+ISOLATED_RUNS = 2
 """Processes each arm is timed in, in every replicate."""
 
 
@@ -30,7 +30,7 @@ def latencies_of(found: Sequence[Findings]) -> dict[str, Measurement]:
     }
 
 
-def turns_of(
+def isolated_runs_of(
     latencies: Mapping[str, Measurement], plan: RunPlan, rng: random.Random
 ) -> tuple[Process, ...]:
     """Draw an order of arms that were timed, and have them take turns in it, back and forth."""
@@ -38,7 +38,7 @@ def turns_of(
         return ()
     fastest_s = min(statistics.median(each.samples) for each in latencies.values())
     order = rng.sample(sorted(latencies), len(latencies))
-    turns = [order if turn % 2 == 0 else order[::-1] for turn in range(TURNS)]
+    turns = [order if turn % 2 == 0 else order[::-1] for turn in range(ISOLATED_RUNS)]
     return tuple(
         Process((arm,), plan.protocol.allocator, turn, fastest_s)
         for turn, arms in enumerate(turns)

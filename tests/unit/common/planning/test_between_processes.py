@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import factories
 import pytest
 
-from dynamometer.common.planning.spreads import known_spread
-from dynamometer.results.statistics.spreads import shared, with_spread
+from dynamometer.common.planning.between_processes import known_between_sd
+from dynamometer.results.statistics.between_processes import shared, with_between_sd
 from dynamometer.results.statistics.summary import CaseSummary, summarize_case
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import ASSUMED_SPREAD, Spread
+from dynamometer.results.values.records import ASSUMED_SD, BetweenProcessSd
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,16 +35,16 @@ def add_run(runs: Path, name: str, models: int, shift: float, **environment: obj
                 events.append(factories.measured_record(case, replicate=replicate, seconds=seconds))
 
 
-def known(runs: Path) -> Spread:
-    """Give what is assumed of a run that is about to begin."""
-    return known_spread(PLAN, factories.environment(), runs)
+def known(runs: Path) -> BetweenProcessSd:
+    """Return what is assumed of a run that is about to begin."""
+    return known_between_sd(PLAN, factories.environment(), runs)
 
 
 def test_nothing_is_known_at_first(tmp_path: Path) -> None:
     """Nor from runs on another machine."""
-    assert known(tmp_path) == ASSUMED_SPREAD
+    assert known(tmp_path) == ASSUMED_SD
     add_run(tmp_path, "1", 60, 0.05, cpu="Another CPU")
-    assert known(tmp_path) == ASSUMED_SPREAD
+    assert known(tmp_path) == ASSUMED_SD
 
 
 def test_runs_that_teach_little_take_no_place(tmp_path: Path) -> None:
@@ -65,18 +65,20 @@ def test_the_newest_come_first(tmp_path: Path) -> None:
     assert known(tmp_path).sd_log == pytest.approx(0.01, rel=0.5)
 
 
-def run_of(models: int, sd: float, rng: random.Random, spread: Spread) -> list[CaseSummary]:
+def run_of(
+    models: int, sd: float, rng: random.Random, between_sd: BetweenProcessSd
+) -> list[CaseSummary]:
     """Make a run of identical arms, three processes each, whose log speedups differ so much."""
     return [
         summarize_case(
             [
-                with_spread(
+                with_between_sd(
                     factories.measured_record(
                         factories.case(f"m{model}"),
                         replicate=replicate,
                         seconds={BASELINE: 0.010, "inductor": 0.010 * math.exp(rng.gauss(0.0, sd))},
                     ),
-                    spread,
+                    between_sd,
                 )
                 for replicate in range(3)
             ]
@@ -86,7 +88,7 @@ def run_of(models: int, sd: float, rng: random.Random, spread: Spread) -> list[C
 
 
 def alarms(cases: list[CaseSummary]) -> list[bool]:
-    """Say of each case whether its arms are called different."""
+    """Return of each case whether its arms are called different."""
     return [arm.speedup is not None and arm.speedup.p_value < 0.05
             for case in cases for arm in case.arms]  # fmt: skip
 
@@ -94,7 +96,7 @@ def alarms(cases: list[CaseSummary]) -> list[bool]:
 def test_a_first_run_learns_from_itself() -> None:
     """Where processes differ by twice what is assumed, few identical arms are called different."""
     rng = random.Random(0)
-    runs = [run_of(12, 2 * ASSUMED_SPREAD.sd_log, rng, ASSUMED_SPREAD) for _ in range(30)]
+    runs = [run_of(12, 2 * ASSUMED_SD.sd_log, rng, ASSUMED_SD) for _ in range(30)]
     before = [each for run in runs for each in alarms(run)]
     after = [each for run in runs for each in alarms(shared(run))]
     assert statistics.fmean(before) > 0.08
@@ -104,9 +106,9 @@ def test_a_first_run_learns_from_itself() -> None:
 def test_what_is_known_or_alone_stays() -> None:
     """Where earlier runs have taught, or there is no other case, nothing changes."""
     rng = random.Random(0)
-    known = run_of(3, 0.05, rng, Spread(sd_log=0.004, df=11.0))
+    known = run_of(3, 0.05, rng, BetweenProcessSd(sd_log=0.004, df=11.0))
     assert shared(known) == known
-    alone = run_of(1, 0.05, rng, ASSUMED_SPREAD)
+    alone = run_of(1, 0.05, rng, ASSUMED_SD)
     assert shared(alone) == alone
     assert shared([]) == []
 
@@ -114,7 +116,7 @@ def test_what_is_known_or_alone_stays() -> None:
 def test_a_case_is_not_its_own_teacher() -> None:
     """One that varies more than all others makes theirs count for less, not its own."""
     rng = random.Random(0)
-    wild, *calm = [*run_of(1, 0.3, rng, ASSUMED_SPREAD), *run_of(5, 0.006, rng, ASSUMED_SPREAD)]
-    own, *others = [case.records[0].spread for case in shared([wild, *calm])]
+    wild, *calm = [*run_of(1, 0.3, rng, ASSUMED_SD), *run_of(5, 0.006, rng, ASSUMED_SD)]
+    own, *others = [case.records[0].between_sd for case in shared([wild, *calm])]
     assert own.df > 2 * max(each.df for each in others)
     assert own.sd_log < 0.012

@@ -15,7 +15,7 @@ from dynamometer.results.values.records import Estimate, Ratio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamometer.results.values.records import Spread
+    from dynamometer.results.values.records import BetweenProcessSd
 
 CONFIDENCE = 0.95
 SIGNIFICANT_P = 0.05
@@ -29,7 +29,7 @@ class Verdict(StrEnum):
 
     FASTER = "FASTER"
     SLOWER = "SLOWER"
-    SAME = "SAME"
+    EQUIVALENT = "EQUIVALENT"
     UNCLEAR = "UNCLEAR"
 
 
@@ -63,7 +63,7 @@ class Mean(NamedTuple):
     n: int
 
 
-def moderated(replicates: Sequence[Replicate], spread: Spread) -> Mean:
+def moderated(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> Mean:
     """Estimate a mean whose variance is shrunk towards what is known beforehand.
 
     A replicate varies for two reasons: processes differ, by as much as the spread says, and the
@@ -74,7 +74,7 @@ def moderated(replicates: Sequence[Replicate], spread: Spread) -> Mean:
 
     Args:
         replicates: of independent processes.
-        spread: what is known of how far processes differ.
+        between_sd: what is known of how far processes differ.
 
     Source:
         G. K. Smyth, Linear models and empirical Bayes methods for assessing differential
@@ -90,15 +90,15 @@ def moderated(replicates: Sequence[Replicate], spread: Spread) -> Mean:
     values = [each.value for each in replicates]
     own = statistics.variance(values) if n > 1 else 0.0
     within = math.fsum(each.error**2 for each in replicates) / n
-    known = spread.sd_log**2 + within
-    known_df = _df_of_both(replicates, spread)
+    known = between_sd.sd_log**2 + within
+    known_df = _df_of_both(replicates, between_sd)
     df = known_df + n - 1
     variance = (known_df * known + (n - 1) * own) / df
     return Mean(statistics.fmean(values), math.sqrt(variance / n), df, n)
 
 
-def _df_of_both(replicates: Sequence[Replicate], spread: Spread) -> float:
-    """Give the degrees of freedom of a variance with two parts, each of which is estimated.
+def _df_of_both(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> float:
+    """Return the degrees of freedom of a variance with two parts, each of which is estimated.
 
     They are never more than the spread's: what is known beforehand is no better for noise.
 
@@ -107,11 +107,11 @@ def _df_of_both(replicates: Sequence[Replicate], spread: Spread) -> float:
         Biometrics Bulletin 2(6), 1946.
     """
     squares = [each.error**2 / len(replicates) for each in replicates]
-    both = spread.sd_log**2 + math.fsum(squares)
-    uncertain = [(spread.sd_log**2, spread.df)]
+    both = between_sd.sd_log**2 + math.fsum(squares)
+    uncertain = [(between_sd.sd_log**2, between_sd.df)]
     uncertain += [(square, each.df) for square, each in zip(squares, replicates, strict=True)]
     variance = math.fsum(part**2 / df for part, df in uncertain if part)
-    return min(spread.df, max(_LEAST_DF, both**2 / variance)) if variance else spread.df
+    return min(between_sd.df, max(_LEAST_DF, both**2 / variance)) if variance else between_sd.df
 
 
 _LEAST_DF = 3.0
@@ -121,7 +121,7 @@ tenth of their intervals is a quarter as wide (docs/decisions/0007-error-bars.md
 
 
 def replicates_needed(mean: Mean, target: float) -> int:
-    """Say how many replicates would bring half the width of an interval within a target.
+    """Return how many replicates would bring half the width of an interval within a target.
 
     If further ones vary as those there are.
 
@@ -154,7 +154,7 @@ def ratio(mean: Mean) -> Ratio:
 
 
 def half_width_log(standard_error: float, df: float) -> float:
-    """Give half the width of a 95 % t interval."""
+    """Return half the width of a 95 % t interval."""
     return float(special.stdtrit(df, 0.5 + CONFIDENCE / 2)) * standard_error
 
 
@@ -178,7 +178,7 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
 
 
 def wilson(hits: int, trials: int) -> Estimate:
-    """Give a share with its 95 % interval.
+    """Return a share with its 95 % interval.
 
     Source:
         E. B. Wilson, Probable inference, the law of succession, and statistical inference,
@@ -221,7 +221,7 @@ def verdict(found: Ratio, adjusted_p: float) -> Verdict:
     if adjusted_p <= SIGNIFICANT_P and (low > least or high < -least):
         return Verdict.FASTER if found.value > 1 else Verdict.SLOWER
     if -least < low and high < least:
-        return Verdict.SAME
+        return Verdict.EQUIVALENT
     return Verdict.UNCLEAR
 
 

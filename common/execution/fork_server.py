@@ -5,7 +5,7 @@ worker's result pipe and log as descriptors, and answers with the worker's proce
 has ended, its wait status. No thread that runs Python, no device context, no operator run: a fork
 of it is as good as a fresh process, seconds sooner.
 
-Spawning goes the same way: a template that is asked for one worker and then closed.
+Spawning goes the same way: a fork server that is asked for one worker and then closed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dynamometer.common.interfaces.messages import (
     Answer,
     Ended,
     Fork,
-    Preparation,
+    Preload,
     Ready,
     Request,
     Started,
@@ -47,7 +47,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _WORKER_MODULES = (
     "dynamometer.common.execution.fill",
     "dynamometer.common.execution.toolchain",
-    "dynamometer.common.measuring.visiting",
+    "dynamometer.common.measuring.timed_arms",
     "dynamometer.dynamo.backends.backends",
     "dynamometer.dynamo.state",
 )
@@ -60,10 +60,10 @@ def main(descriptor: int) -> None:
     _adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=descriptor)
-    preparation = _receive(control)[0]
-    if not isinstance(preparation, Preparation):
-        sys.exit("the first message must be a preparation")
-    prepare(preparation)
+    preload = _receive(control)[0]
+    if not isinstance(preload, Preload):
+        sys.exit("the first message must be a preload")
+    prepare(preload)
     _send(control, Ready())
     _serve(control)
 
@@ -79,27 +79,27 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def prepare(preparation: Preparation) -> None:
+def prepare(preload: Preload) -> None:
     """Import torch, what the registered backends need and the model packages.
 
     A backend of the user's own is first imported by a worker: its module may do anything.
     """
     for name in _WORKER_MODULES:
         importlib.import_module(name)
-    study = registry.study(preparation.study)
-    for name in preparation.experiments:
+    study = registry.study(preload.study)
+    for name in preload.experiments:
         _import_worker(study.experiment(name))
     from dynamometer.common.measuring.arms import load_backend
-    from dynamometer.dynamo.backends.backends import DynamoBackend, Preparing
+    from dynamometer.dynamo.backends.backends import DynamoBackend, PreparesToolchain
 
-    device = preparation.device
-    for arm in preparation.arms:
+    device = preload.device
+    for arm in preload.arms:
         known = registry.is_built_in("backends", arm)
         backend = load_backend(arm) if known else DynamoBackend(arm)
-        if isinstance(backend, Preparing) and backend.available(device) is None:
+        if isinstance(backend, PreparesToolchain) and backend.available(device) is None:
             backend.preload(device)
-    open_suite = registry.resolve("suites", preparation.suite)
-    open_suite(preparation.suite_options).preload(preparation.specs)
+    open_suite = registry.resolve("suites", preload.suite)
+    open_suite(preload.suite_options).preload(preload.specs)
     # What was imported is here to stay: collections in workers, of which there is one before
     # each stretch of blocks, need not look through it, nor copy its pages by touching them.
     gc.collect()
@@ -130,10 +130,10 @@ def _serve(control: socket.socket) -> None:
             else:
                 selector.unregister(key.fileobj)
                 os.close(key.fd)
-                _send(control, _bury(key.data))
+                _send(control, _reap(key.data))
 
 
-def _bury(pid: int) -> Ended:
+def _reap(pid: int) -> Ended:
     """Kill what an ended worker left running, then collect it.
 
     In this order: its process group can't be reused as long as it has not been waited for.
@@ -161,7 +161,7 @@ def _kill_orphans() -> None:
 
 
 def _children() -> set[int]:
-    """Give the processes whose parent this one is; none where the kernel doesn't tell (proc(5))."""
+    """Return the processes whose parent this one is; none where proc(5) doesn't tell."""
     with suppress(OSError):
         return {int(word) for word in Path("/proc/thread-self/children").read_text().split()}
     return set()
@@ -188,10 +188,10 @@ def _fork(request: Fork, descriptors: list[int], control: socket.socket) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
         status = 0
-    except BaseException:  # noqa: BLE001  a worker must never go on as a second template
+    except BaseException:  # noqa: BLE001  a worker must never go on as a second fork server
         traceback.print_exc()
     finally:
-        # Skips exit handlers: those of the template are not the worker's to run.
+        # Skips exit handlers: those of the fork server are not the worker's to run.
         os._exit(status)
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from dynamometer.common.measuring.threads import ArmThreads
-from dynamometer.common.measuring.visiting import pad_heap, visit_in_turn
+from dynamometer.common.measuring.timed_arms import pad_heap, time_in_blocks
 from dynamometer.results.values.cases import Protocol
 
 NO_SUCH_THREADS = frozenset({2**30}), frozenset({2**30 + 1})
@@ -22,7 +22,7 @@ def test_arms_whose_threads_do_not_fit_have_longer_visits(processors: int) -> No
     device = SimpleNamespace(synchronize=lambda: None, is_disturbed=lambda: False)
     context = cast("Any", SimpleNamespace(device=device))
     calls = {arm: lambda: time.sleep(0.001) for arm in "ab"}
-    blocks = visit_in_turn(
+    blocks = time_in_blocks(
         context,
         calls,
         dict.fromkeys(calls, 0.001),
@@ -30,10 +30,10 @@ def test_arms_whose_threads_do_not_fit_have_longer_visits(processors: int) -> No
         Protocol(min_blocks=2, max_blocks=2),
         random.Random(0),
     )
-    assert blocks.rested is (processors == 2)
-    for visit in blocks.visits:
-        counted_s = visit.calls * sum(visit.samples_s) / len(visit.samples_s)
-        assert counted_s >= (0.030 if blocks.rested else 0.008)
+    assert blocks.waited is (processors == 2)
+    for burst in blocks.bursts:
+        counted_s = burst.calls * sum(burst.samples_s) / len(burst.samples_s)
+        assert counted_s >= (0.030 if blocks.waited else 0.008)
 
 
 def test_no_two_replicates_have_the_same_heap() -> None:

@@ -11,25 +11,25 @@ from dynamometer.results.statistics.replicates import interfere, log_speedups, o
 from dynamometer.results.statistics.scatter import Scatter, updated
 from dynamometer.results.statistics.summary import summarize_case, summarize_cases
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import ASSUMED_SPREAD, FORMERLY_ASSUMED, Status
+from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, Status
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from dynamometer.results.statistics.summary import CaseSummary
-    from dynamometer.results.values.records import Record, Spread
+    from dynamometer.results.values.records import BetweenProcessSd, Record
 
 
-def learnt(series: Collection[Scatter]) -> Spread:
+def learnt(series: Collection[Scatter]) -> BetweenProcessSd:
     """Learn from the cases of earlier runs, if they are enough; else that is what is assumed."""
-    return updated(ASSUMED_SPREAD, series) if len(series) >= _FEWEST_SERIES else ASSUMED_SPREAD
+    return updated(ASSUMED_SD, series) if len(series) >= _FEWEST_SERIES else ASSUMED_SD
 
 
 _FEWEST_SERIES = 3
 
 
 def scatters(records: Iterable[Record]) -> Iterator[Scatter]:
-    """Say of each case that was timed twice or more how far its replicates differ."""
+    """Return of each case that was timed twice or more how far its replicates differ."""
     passed = [each for each in records if each.outcome.status is Status.PASS]
     return filter(None, map(_scatter, summarize_cases(passed)))
 
@@ -39,22 +39,24 @@ def shared(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
 
     That is for when the run is over, and for a machine of which nothing was known when it began;
     where earlier runs have taught something, and where there are no others, nothing changes. A
-    case's own replicates count besides (`inference.moderated`), so they are not among the others.
+    case's own replicates count besides (`significance.moderated`): they are not among the others.
     """
-    assumed = {record.spread for case in cases for record in case.records}
-    if not assumed <= {ASSUMED_SPREAD, FORMERLY_ASSUMED}:
+    assumed = {record.between_sd for case in cases for record in case.records}
+    if not assumed <= {ASSUMED_SD, FORMERLY_ASSUMED}:
         return list(cases)  # what was known holds for a whole run, and all samples need not be read
-    spreads = by_others(ASSUMED_SPREAD, [_scatter(case) for case in cases])
+    between_sds = by_others(ASSUMED_SD, [_scatter(case) for case in cases])
     return [
         summarize_case(
-            [with_spread(record, spread) for record in case.records], timed=case.is_timed
+            [with_between_sd(record, between_sd) for record in case.records], timed=case.is_timed
         )
-        for case, spread in zip(cases, spreads, strict=True)
+        for case, between_sd in zip(cases, between_sds, strict=True)
     ]
 
 
-def by_others(assumed: Spread, taught: Sequence[Scatter | None]) -> list[Spread]:
-    """Give for each of some series what all others teach, beside what is assumed.
+def by_others(
+    assumed: BetweenProcessSd, taught: Sequence[Scatter | None]
+) -> list[BetweenProcessSd]:
+    """Return for each of some series what all others teach, beside what is assumed.
 
     Args:
         assumed: where there are no others.
@@ -66,13 +68,13 @@ def by_others(assumed: Spread, taught: Sequence[Scatter | None]) -> list[Spread]
     ]
 
 
-def with_spread(record: Record, spread: Spread) -> Record:
-    """Give a record as it would be had this been known before."""
-    return msgspec.structs.replace(record, spread=spread)
+def with_between_sd(record: Record, between_sd: BetweenProcessSd) -> Record:
+    """Return a record as it would be had this been known before."""
+    return msgspec.structs.replace(record, between_sd=between_sd)
 
 
 def pair_scatter(records: Iterable[Record], pair: tuple[str, str]) -> Scatter | None:
-    """Say how far the log speedups of two arms differ between replicates.
+    """Return how far the log speedups of two arms differ between replicates.
 
     Of replicates that nothing disturbed, whose arms shared their blocks; `None` of less than two.
     """
@@ -104,4 +106,4 @@ def _scatter(case: CaseSummary) -> Scatter | None:
 
 
 def _tells(record: Record) -> bool:
-    return not (summarize_case([record]).is_disturbed or record.rested)
+    return not (summarize_case([record]).is_disturbed or record.waited)

@@ -1,4 +1,4 @@
-"""The arms of one worker: built one after the other, then visited together."""
+"""The arms of one worker: built one after the other, then timed together."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from dynamometer.common.interfaces.outcome import VisitError, attempt, classify
+from dynamometer.common.interfaces.outcome import BurstError, attempt, classify
 from dynamometer.common.machine.surroundings import Machine, read_counters
 from dynamometer.common.measuring import arms
-from dynamometer.common.measuring.arms import CompiledArm, SettledArm
+from dynamometer.common.measuring.arms import CompiledArm, WarmArm
 from dynamometer.common.measuring.measurements import compile_times
 from dynamometer.common.measuring.threads import ArmThreads
-from dynamometer.common.measuring.timing import Blocks, after_a_rest, alone, measure_blocks
+from dynamometer.common.measuring.timing import Blocks, after_waiting, alone, measure_blocks
 from dynamometer.common.orders import drawn_from
 from dynamometer.dynamo.capture import capture, internals
 from dynamometer.results.values.cases import BASELINE
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.checking.reference import Reference
     from dynamometer.common.interfaces.suite import LoadedModel
-    from dynamometer.common.measuring.timing import Visit
+    from dynamometer.common.measuring.timing import Burst
     from dynamometer.common.studies.experiment import Context
     from dynamometer.results.values.cases import Protocol
     from dynamometer.results.values.records import Measurement
@@ -39,13 +39,13 @@ _PADDING_BLOCKS = 64
 _PADDING_BYTES = (16, 65_536)
 
 
-class Bench:
-    """The arms of one process: built one after the other, then visited together.
+class TimedArms:
+    """The arms of one process: built one after the other, then timed together.
 
     Attributes:
         rng: what is random here is drawn from.
         results: how building each arm ended, and timing it.
-        alone: visits to each arm before the next was built.
+        alone: bursts of each arm before the next was built.
         compiled_late: whether something was compiled while an arm was being timed.
     """
 
@@ -53,11 +53,11 @@ class Bench:
         """Take note of what is in the compilers' caches before the first arm is built."""
         self.rng = drawn_from(context.job.seed, context.job.replicate, context.job.case.id)
         self.results: dict[str, ArmResult] = {}
-        self.alone: list[Visit] = []
+        self.alone: list[Burst] = []
         self.compiled_late = False
         self._context = context
         self._caches = self._cached()
-        self._settled: dict[str, SettledArm] = {}
+        self._warm: dict[str, WarmArm] = {}
         self._found_cached: set[str] = set()
         self._padding: list[bytearray] = []
 
@@ -68,18 +68,18 @@ class Bench:
         action = partial(_build, self._context, loaded, name, reference)
         arm = attempt(self._context.stages, action)
         self.results[name] = arm_result(name, arm)
-        if not isinstance(arm, SettledArm) or self.results[name].outcome != PASSED:
+        if not isinstance(arm, WarmArm) or self.results[name].outcome != PASSED:
             return
-        self._settled[name] = arm
+        self._warm[name] = arm
         if arm.compiled.cached_graphs and not untouched:
             self._found_cached.add(name)
         with self._context.stages.at(Stage.MEASURE, name):
             frames = capture.frames_seen()
-            visits = self._time(partial(_visit_alone, self._context, arm, self.rng))
-            self.alone += visits if visits and capture.frames_seen() == frames else ()
+            bursts = self._time(partial(_time_alone, self._context, arm, self.rng))
+            self.alone += bursts if bursts and capture.frames_seen() == frames else ()
 
-    def visit_together(self, groups: Sequence[Sequence[str]]) -> Blocks:
-        """Visit the arms of each group in blocks; without one that fails, if others are left."""
+    def time_together(self, groups: Sequence[Sequence[str]]) -> Blocks:
+        """Time the arms of each group in blocks; without one that fails, if others are left."""
         blocks = Blocks()
         with self._context.stages.at(Stage.MEASURE):
             for group in groups:
@@ -93,7 +93,7 @@ class Bench:
 
     def time_guards(self) -> None:
         """Add to what was captured of an arm how long its steps take to check guards."""
-        for name, arm in self._settled.items():
+        for name, arm in self._warm.items():
             seen = self.results[name].capture
             if seen is None:
                 continue
@@ -105,21 +105,21 @@ class Bench:
                 self.results[name] = msgspec.structs.replace(self.results[name], capture=timed)
 
     def compile_times(self) -> list[Measurement]:
-        """Give compile times, but for arms that found in the caches what another had compiled."""
+        """Return compile times, but for arms that found in the caches what another had compiled."""
         metric = COMPILE_TIME_WARM if self._caches else COMPILE_TIME
         left_out = set() if self._caches else self._found_cached
         return compile_times(
-            metric, {name: arm for name, arm in self._settled.items() if name not in left_out}
+            metric, {name: arm for name, arm in self._warm.items() if name not in left_out}
         )
 
     def _cached(self) -> frozenset[str]:
         """Name what is in the compilers' caches."""
         return frozenset(path.name for path in Path(self._context.job.cache_dir).iterdir())
 
-    def _present(self, group: Sequence[str]) -> dict[str, SettledArm]:
-        """Give the arms of a group that can be timed together, if there are two."""
-        present = {name: self._settled[name] for name in group if name in self._settled}
-        return present if BASELINE in self._settled and len(present) > 1 else {}
+    def _present(self, group: Sequence[str]) -> dict[str, WarmArm]:
+        """Return the arms of a group that can be timed together, if there are two."""
+        present = {name: self._warm[name] for name in group if name in self._warm}
+        return present if BASELINE in self._warm and len(present) > 1 else {}
 
     def _time(self, action: Callable[[], T]) -> T | None:
         """Time arms; one that fails is out."""
@@ -127,18 +127,18 @@ class Bench:
         found: T | None = None
         try:
             found = action()
-        except VisitError as failure:
+        except BurstError as failure:
             outcome = classify(failure, Stage.MEASURE)
-            self._settled.pop(failure.arm)
-            self.alone = [visit for visit in self.alone if visit.arm != failure.arm]
+            self._warm.pop(failure.arm)
+            self.alone = [burst for burst in self.alone if burst.arm != failure.arm]
             result = self.results[failure.arm]
             self.results[failure.arm] = msgspec.structs.replace(result, outcome=outcome)
         self.compiled_late |= capture.frames_seen() > frames
         return found
 
 
-def _build(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> SettledArm:
-    settled = arms.settle_arm(context, arms.compile_arm(context, loaded, name, reference))
+def _build(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> WarmArm:
+    settled = arms.warm_up_arm(context, arms.compile_arm(context, loaded, name, reference))
     return replace(settled, compiled=arms.check_again(context, settled.compiled, reference))
 
 
@@ -152,11 +152,11 @@ def pad_heap(rng: random.Random) -> list[bytearray]:
     return [bytearray(rng.randint(low, high)) for _ in range(rng.randrange(_PADDING_BLOCKS))]
 
 
-def arm_result(name: str, arm: SettledArm | CompiledArm | Outcome) -> ArmResult:
-    """Say how building an arm ended, and what was captured of it."""
+def arm_result(name: str, arm: WarmArm | CompiledArm | Outcome) -> ArmResult:
+    """Return how building an arm ended, and what was captured of it."""
     if isinstance(arm, Outcome):
         return ArmResult(arm=name, outcome=arm)
-    compiled = arm.compiled if isinstance(arm, SettledArm) else arm
+    compiled = arm.compiled if isinstance(arm, WarmArm) else arm
     return ArmResult(
         arm=name,
         outcome=compiled.outcome,
@@ -164,12 +164,12 @@ def arm_result(name: str, arm: SettledArm | CompiledArm | Outcome) -> ArmResult:
         max_error=compiled.checks.max_error,
         checked_calls=compiled.checks.calls,
         unchecked=compiled.checks.reservations,
-        steady=arm.warm_up.steady if isinstance(arm, SettledArm) else None,
+        steady=arm.warm_up.steady if isinstance(arm, WarmArm) else None,
     )
 
 
-def _visit_alone(context: Context, arm: SettledArm, rng: random.Random) -> tuple[Visit, ...]:
-    """Time an arm before any later one is built, to be compared with its visits in blocks.
+def _time_alone(context: Context, arm: WarmArm, rng: random.Random) -> tuple[Burst, ...]:
+    """Time an arm before any later one is built, to be compared with its bursts in blocks.
 
     Nothing if something else disturbed that, nor on an accelerator: there a sample ends with a
     wait for the device, and how many calls share one depends on arms that are not built yet.
@@ -185,20 +185,18 @@ def _visit_alone(context: Context, arm: SettledArm, rng: random.Random) -> tuple
         rng,
         machine(context),
     )
-    return () if blocks.disturbed else blocks.visits
+    return () if blocks.disturbed else blocks.bursts
 
 
-def _measure_together(
-    context: Context, settled: dict[str, SettledArm], rng: random.Random
-) -> Blocks:
-    """Visit the arms for short times: what else goes on during those of two is then alike."""
+def _measure_together(context: Context, settled: dict[str, WarmArm], rng: random.Random) -> Blocks:
+    """Time the arms for short times: what else goes on during those of two is then alike."""
     calls = {name: settled[name].compiled.step.call for name in context.job.arms if name in settled}
     latencies_s = {name: settled[name].warm_up.latency_s for name in calls}
     threads = ArmThreads.now({name: settled[name].threads for name in calls})
-    return visit_in_turn(context, calls, latencies_s, threads, context.job.protocol, rng)
+    return time_in_blocks(context, calls, latencies_s, threads, context.job.protocol, rng)
 
 
-def visit_in_turn(
+def time_in_blocks(
     context: Context,
     calls: Mapping[str, Callable[[], object]],
     latencies_s: Mapping[str, float],
@@ -206,12 +204,12 @@ def visit_in_turn(
     protocol: Protocol,
     rng: random.Random,
 ) -> Blocks:
-    """Visit arms in blocks, with rests in between where their threads don't fit together."""
+    """Time arms in blocks, with rests in between where their threads don't fit together."""
     watch = arms.stopwatch(context)
     if threads.clash:
-        watch, protocol = replace(watch, rest=threads.rest), after_a_rest(protocol)
+        watch, protocol = replace(watch, wait=threads.wait), after_waiting(protocol)
     blocks = measure_blocks(watch, calls, latencies_s, protocol, rng, machine(context))
-    return replace(blocks, rested=threads.clash)
+    return replace(blocks, waited=threads.clash)
 
 
 def machine(context: Context) -> Machine:

@@ -8,7 +8,7 @@ import msgspec
 from tabulate import tabulate
 
 from dynamometer.results.reports.texts import speedup_text
-from dynamometer.results.values.cases import NO_CONTROLS
+from dynamometer.results.values.cases import NO_OVERRIDES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,9 +29,9 @@ class OfCase(Protocol):
 Found = TypeVar("Found", bound=OfCase)
 
 
-def without_controls(found: Sequence[Found]) -> list[Found]:
+def without_overrides(found: Sequence[Found]) -> list[Found]:
     """Leave the cases in which Dynamo does as it would."""
-    return [each for each in found if each.case.controls == NO_CONTROLS]
+    return [each for each in found if each.case.overrides == NO_OVERRIDES]
 
 
 def lines(cases: Sequence[CaseSummary]) -> list[str]:
@@ -46,16 +46,16 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
 
 
 def pairs(found: Sequence[Found]) -> Iterator[tuple[Found, Found]]:
-    """Yield each case with controls beside the same without."""
-    usual = {each.case.id: each for each in without_controls(found)}
+    """Yield each case with overrides beside the same without."""
+    usual = {each.case.id: each for each in without_overrides(found)}
     for each in found:
-        before = usual.get(msgspec.structs.replace(each.case, controls=NO_CONTROLS).id)
+        before = usual.get(msgspec.structs.replace(each.case, overrides=NO_OVERRIDES).id)
         if before is not None and before is not each:
             yield before, each
 
 
 def changes(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Say what was and what is; once where that is the same."""
+    """Return what was and what is; once where that is the same."""
     return [
         one if one == other else f"{one} -> {other}"
         for one, other in zip(before, after, strict=True)
@@ -65,11 +65,11 @@ def changes(before: Sequence[str], after: Sequence[str]) -> list[str]:
 def table(
     cases: Sequence[Case], rows: Sequence[Sequence[str]], headers: Sequence[str]
 ) -> list[str]:
-    """Render rows, if there are any, below the controls that were asked for."""
+    """Render rows, if there are any, below the overrides that were asked for."""
     if not rows:
         return []
     kinds = dict.fromkeys(
-        " ".join(case.controls.words) for case in cases if case.controls != NO_CONTROLS
+        " ".join(case.overrides.words) for case in cases if case.overrides != NO_OVERRIDES
     )
     text = tabulate(rows, headers=headers, disable_numparse=True).splitlines()
     return ["", f"changed by {'; '.join(kinds)}:", *text]

@@ -14,12 +14,12 @@ from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.planning.plan import build_cases
 from dynamometer.dynamo import state
-from dynamometer.dynamo.capture.controls import apply_controls
+from dynamometer.dynamo.capture.overrides import apply_overrides
 from dynamometer.dynamo.explain import explain
-from dynamometer.results.reports import controls_report
+from dynamometer.results.reports import overrides_report
 from dynamometer.results.statistics.summary import summarize_cases
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import BASELINE, NO_CONTROLS, Controls
+from dynamometer.results.values.cases import BASELINE, NO_OVERRIDES, Overrides
 from dynamometer.results.values.records import CaptureStats, Status
 
 if TYPE_CHECKING:
@@ -75,21 +75,21 @@ def graphs(module: str) -> tuple[int, int]:
 def test_a_substitute_is_captured_in_place(module: str) -> None:
     """And the break is gone."""
     before = graphs(module)
-    apply_controls(Controls(substitute=((f"{module}:noisy", f"{module}:quiet"),)))
+    apply_overrides(Overrides(substitute=((f"{module}:noisy", f"{module}:quiet"),)))
     assert before[1] == 1
     assert graphs(module) == (1, 0)
 
 
 def test_a_function_that_is_allowed_is_one_operator(module: str) -> None:
     """Dynamo doesn't look inside."""
-    apply_controls(Controls(allow_in_graph=(f"{module}:noisy",)))
+    apply_overrides(Overrides(allow_in_graph=(f"{module}:noisy",)))
     assert graphs(module) == (1, 0)
 
 
 def test_a_disabled_method_ends_a_graph(module: str) -> None:
     """It is left to Python."""
     before = graphs(module)
-    apply_controls(Controls(disable=(f"{module}:Layer.norm",)))
+    apply_overrides(Overrides(disable=(f"{module}:Layer.norm",)))
     assert graphs(module)[1] == before[1] + 1
 
 
@@ -98,31 +98,31 @@ def test_a_name_that_is_none_is_named(module: str, name: str) -> None:
     """Before anything is compiled."""
     name = name.format(module)
     with pytest.raises(LookupError, match=f"there is no function {name}"):
-        apply_controls(Controls(disable=(name,)))
+        apply_overrides(Overrides(disable=(name,)))
 
 
 def test_each_model_is_run_with_and_without() -> None:
     """With what its table says where that is asked for, and with what the command line says."""
-    own = Controls(disable=("a:b",))
-    specs = [factories.model_spec("plain"), factories.model_spec("told", controls=own)]
-    asked = Controls(allow_in_graph=("c:d",))
+    own = Overrides(disable=("a:b",))
+    specs = [factories.model_spec("plain"), factories.model_spec("told", overrides=own)]
+    asked = Overrides(allow_in_graph=("c:d",))
     plain = build_cases(specs, Workload(arms=("eager",)))
-    assert [case.controls for case in plain] == [NO_CONTROLS] * 2
-    told = build_cases(specs, Workload(arms=("eager",), model_controls=True))
-    assert [(case.label, case.controls) for case in told] == [
-        ("plain", NO_CONTROLS), ("told", NO_CONTROLS), ("told +controls", own),
+    assert [case.overrides for case in plain] == [NO_OVERRIDES] * 2
+    told = build_cases(specs, Workload(arms=("eager",), model_overrides=True))
+    assert [(case.label, case.overrides) for case in told] == [
+        ("plain", NO_OVERRIDES), ("told", NO_OVERRIDES), ("told +overrides", own),
     ]  # fmt: skip
-    both = build_cases(specs, Workload(arms=("eager",), controls=asked, model_controls=True))
-    assert [case.controls for case in both] == [NO_CONTROLS, asked, NO_CONTROLS, own.and_(asked)]
+    both = build_cases(specs, Workload(arms=("eager",), overrides=asked, model_overrides=True))
+    assert [case.overrides for case in both] == [NO_OVERRIDES, asked, NO_OVERRIDES, own.and_(asked)]
     assert len({case.id for case in both}) == len(both)
 
 
 def test_the_command_of_a_case_repeats_its_controls() -> None:
     """In full."""
-    controls = Controls(allow_in_graph=("a:b",), disable=("c:D.e",), substitute=(("f:g", "h:i"),))
+    overrides = Overrides(allow_in_graph=("a:b",), disable=("c:D.e",), substitute=(("f:g", "h:i"),))
     manifest = factories.manifest(factories.plan(factories.model_spec("a")))
     (case,) = manifest.plan.cases
-    command = single_case_command(manifest, msgspec.structs.replace(case, controls=controls))
+    command = single_case_command(manifest, msgspec.structs.replace(case, overrides=overrides))
     assert "--allow-in-graph a:b --disable-frame c:D.e --substitute f:g=h:i" in command
 
 
@@ -132,7 +132,7 @@ def test_the_command_of_a_case_repeats_its_controls() -> None:
         (["--allow-in-graph", "torch.add"], "'torch.add' names no function"),
         (["--substitute", "a:b"], "--substitute a:b: give MODULE:FUNCTION=MODULE:FUNCTION"),
         (["--disable-frame", ":f"], "':f' names no function"),
-        (["--controls", "--find-batch-sizes"], "leave out --controls"),
+        (["--overrides", "--find-batch-sizes"], "leave out --overrides"),
     ],
 )
 def test_what_names_no_function_is_refused(
@@ -146,7 +146,7 @@ def test_what_names_no_function_is_refused(
 def test_what_changed_is_said_beside_what_was() -> None:
     """For each arm; once where nothing did."""
     usual = factories.case("resnet18", (BASELINE, "inductor"))
-    told = msgspec.structs.replace(usual, controls=Controls(disable=("a:b",)))
+    told = msgspec.structs.replace(usual, overrides=Overrides(disable=("a:b",)))
     records = []
     for case, seconds, breaks in ((usual, 0.005, 2), (told, 0.004, 0)):
         seen = CaptureStats(frames=1, frames_ok=1, graphs=1 + breaks, ops=9, breaks={"x": breaks})
@@ -154,20 +154,20 @@ def test_what_changed_is_said_beside_what_was() -> None:
         arms = tuple(msgspec.structs.replace(arm, capture=seen) for arm in record.arms)
         records.append(msgspec.structs.replace(record, arms=arms))
     cases = summarize_cases(records)
-    assert controls_report.without_controls(cases) == cases[:1]
-    _, title, _, _, row = controls_report.lines(cases)
+    assert overrides_report.without_overrides(cases) == cases[:1]
+    _, title, _, _, row = overrides_report.lines(cases)
     assert title == "changed by --disable-frame a:b:"
     assert row.split()[:9] == ["resnet18", "inductor", "3", "->", "1", "2", "->", "0", "9"]
     assert "2.000x" in row
     assert "2.500x" in row
-    assert controls_report.lines(cases[:1]) == []
+    assert overrides_report.lines(cases[:1]) == []
 
 
 @pytest.mark.parametrize("status", [Status.PASS, Status.FAIL_ACCURACY])
 def test_no_speedup_stands_beside_another_that_is_none(status: Status) -> None:
     """Neither of a case that was disturbed nor of an arm that did not pass; both are said."""
     usual = factories.case("resnet18", (BASELINE, "inductor"))
-    told = msgspec.structs.replace(usual, controls=Controls(disable=("a:b",)))
+    told = msgspec.structs.replace(usual, overrides=Overrides(disable=("a:b",)))
     before, after = (factories.measured_record(each) for each in (usual, told))
     arms = tuple(
         msgspec.structs.replace(each, outcome=factories.failure(status))
@@ -176,7 +176,7 @@ def test_no_speedup_stands_beside_another_that_is_none(status: Status) -> None:
         for each in after.arms
     )
     after = msgspec.structs.replace(after, arms=arms, disturbed_blocks=(0, 1, 2))
-    row = controls_report.lines(summarize_cases([before, after]))[-1]
+    row = overrides_report.lines(summarize_cases([before, after]))[-1]
     assert row.count("x [") == 1
     if status is Status.PASS:
         assert "1.250x [1.219, 1.282] -> disturbed" in row
@@ -193,7 +193,7 @@ def test_coverage_with_and_without(
     words = ["run", target, "--coverage", "--substitute", f"{module}:noisy={module}:quiet"]
     assert cli.main(None, [*words, "--output-dir", str(tmp_path / "runs")]) == 0
     printed = capsys.readouterr().out
-    assert "model +controls" in printed
+    assert "model +overrides" in printed
     (row,) = [line for line in printed.splitlines() if "->" in line]
     assert "2 -> 1" in row
     assert "3 -> 0" in row  # one of each frame the call is in

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any
 from torch.compiler import allow_in_graph, disable, substitute_in_graph
 
 if TYPE_CHECKING:
-    from dynamometer.results.values.cases import Controls
+    from dynamometer.results.values.cases import Overrides
 
 
-def apply_controls(controls: Controls) -> None:
+def apply_overrides(overrides: Overrides) -> None:
     """Apply what a case asks for, once its model has imported what it needs.
 
     Args:
-        controls: functions by name; what is disabled is replaced where it is defined, so a module
+        overrides: functions by name; what is disabled is replaced where it is defined, so a module
             that has imported it by its own name keeps the original.
 
     Raises:
         LookupError: there is no such function; names it.
     """
-    for name in controls.allow_in_graph:
+    for name in overrides.allow_in_graph:
         allow_in_graph(_find(name))  # type: ignore[no-untyped-call]  # torch's
-    for name in controls.disable:
+    for name in overrides.disable:
         _disable(*_owner(name))
-    for original, replacement in controls.substitute:
+    for original, replacement in overrides.substitute:
         substitute_in_graph(_find(original))(_find(replacement))
 
 
@@ -46,7 +46,7 @@ def _find(name: str) -> Any:
 
 
 def _owner(name: str) -> tuple[Any, str]:
-    """Give what has a function as an attribute, and that attribute."""
+    """Return what has a function as an attribute, and that attribute."""
     module_name, _, path = name.partition(":")
     *owners, attribute = path.split(".")
     try:

@@ -8,8 +8,8 @@ import statistics
 import pytest
 from scipy import stats
 
-from dynamometer.results.statistics import inference
-from dynamometer.results.statistics.inference import (
+from dynamometer.results.statistics import significance
+from dynamometer.results.statistics.significance import (
     Mean,
     Replicate,
     Verdict,
@@ -20,7 +20,7 @@ from dynamometer.results.statistics.inference import (
     verdict,
     wilson,
 )
-from dynamometer.results.values.records import Ratio, Spread
+from dynamometer.results.values.records import BetweenProcessSd, Ratio
 
 # Benjamini and Hochberg 1995, section 4: fifteen p-values, of which four are significant at 5 %.
 PUBLISHED = (
@@ -75,8 +75,8 @@ def ratio(value: float, half_width: float, p_value: float) -> Ratio:
     [
         (ratio(1.30, 0.01, 0.0), 0.0, Verdict.FASTER),
         (ratio(0.80, 0.01, 0.0), 0.0, Verdict.SLOWER),
-        (ratio(1.01, 0.003, 0.001), 0.01, Verdict.SAME),
-        (ratio(1.00, 0.005, 0.9), 0.9, Verdict.SAME),
+        (ratio(1.01, 0.003, 0.001), 0.01, Verdict.EQUIVALENT),
+        (ratio(1.00, 0.005, 0.9), 0.9, Verdict.EQUIVALENT),
         (ratio(1.30, 0.40, 0.2), 0.4, Verdict.UNCLEAR),
         (ratio(1.00, 0.05, 0.9), 0.9, Verdict.UNCLEAR),
         (ratio(1.03, 0.02, 0.01), 0.20, Verdict.UNCLEAR),
@@ -104,11 +104,11 @@ def test_verdicts(found: Ratio, adjusted_p: float, wanted: Verdict) -> None:
 
 def test_averaging_ratios() -> None:
     """A doubling and a halving cancel, errors average out, and nothing has no average."""
-    average = inference.geometric_mean([ratio(2.0, 0.01, 0.0), ratio(0.5, 0.01, 0.0)])
+    average = significance.geometric_mean([ratio(2.0, 0.01, 0.0), ratio(0.5, 0.01, 0.0)])
     assert average is not None
     assert average.value == pytest.approx(1.0)
     assert math.log(average.high) == pytest.approx(0.01 / math.sqrt(2))
-    assert inference.geometric_mean([]) is None
+    assert significance.geometric_mean([]) is None
 
 
 def test_replicates_needed_by_hand() -> None:
@@ -132,20 +132,22 @@ def test_no_more_replicates_than_there_are() -> None:
 
 def test_replicates_needed_bring_the_interval_there() -> None:
     """Measured so often, by processes that differ as much, it is as narrow as was asked."""
-    spread = Spread(sd_log=0.006, df=8.0)
+    between_sd = BetweenProcessSd(sd_log=0.006, df=8.0)
     three = [Replicate(value, 0.01, 11.0) for value in (-0.012, 0.0, 0.012)]
-    needed = replicates_needed(moderated(three, spread), 0.01)
+    needed = replicates_needed(moderated(three, between_sd), 0.01)
     assert 3 < needed < 30
     sd = statistics.stdev(each.value for each in three)
     more = [Replicate(sd * math.sqrt((needed - 1) / needed) * sign, 0.01, 11.0)
             for sign in [-1.0, 1.0] * (needed // 2) + [0.0] * (needed % 2)]  # fmt: skip
-    assert half_width_log(*moderated(more, spread)[1:3]) == pytest.approx(math.log1p(0.01), rel=0.1)
+    assert half_width_log(*moderated(more, between_sd)[1:3]) == pytest.approx(
+        math.log1p(0.01), rel=0.1
+    )
 
 
 def test_both_parts_of_the_variance_by_hand() -> None:
     """Between processes as is known, within them as their blocks say, and what is seen besides."""
-    spread = Spread(sd_log=0.006, df=8.0)
-    found = moderated([Replicate(0.01, 0.03), Replicate(0.03, 0.04)], spread)
+    between_sd = BetweenProcessSd(sd_log=0.006, df=8.0)
+    found = moderated([Replicate(0.01, 0.03), Replicate(0.03, 0.04)], between_sd)
     known, own = 0.006**2 + (0.03**2 + 0.04**2) / 2, 0.02**2 / 2
     assert found.value == pytest.approx(0.02)
     assert found.error == pytest.approx(math.sqrt((8 * known + own) / 9 / 2))
@@ -154,9 +156,9 @@ def test_both_parts_of_the_variance_by_hand() -> None:
 
 def test_few_blocks_are_known_less() -> None:
     """Where the part within is most of a variance, it counts for what its blocks are worth."""
-    spread = Spread(sd_log=0.006, df=30.0)
-    found = moderated([Replicate(0.0, 0.05, 3.0)] * 2, spread)
+    between_sd = BetweenProcessSd(sd_log=0.006, df=30.0)
+    found = moderated([Replicate(0.0, 0.05, 3.0)] * 2, between_sd)
     assert found.df == pytest.approx(2 * 3.0 + 1, rel=0.05)
-    assert moderated([Replicate(0.0, 0.0001, 3.0)] * 2, spread).df == 31.0
-    assert moderated([Replicate(0.0, 0.05, 1000.0)] * 2, spread).df == 31.0
-    assert moderated([Replicate(0.0, 0.05, 0.1)], spread).df == 3.0
+    assert moderated([Replicate(0.0, 0.0001, 3.0)] * 2, between_sd).df == 31.0
+    assert moderated([Replicate(0.0, 0.05, 1000.0)] * 2, between_sd).df == 31.0
+    assert moderated([Replicate(0.0, 0.05, 0.1)], between_sd).df == 3.0
