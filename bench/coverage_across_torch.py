@@ -88,8 +88,8 @@ def _losses(seen: Coverage | None) -> dict[str, str]:
     """Return of each place that loses something how many operators, and why."""
     return {
         f"{place(each.file, each.line)} {in_source(each.function)}":
-            f"{each.not_captured_ops} lost, {in_source(each.reason)}"
-        for each in (seen.losses if seen else ())
+            f"{each.not_captured_ops} not captured, {in_source(each.reason)}"
+        for each in (seen.not_captured if seen else ())
     }  # fmt: skip
 
 

@@ -79,15 +79,15 @@ class Cpu:
         return _status_bytes("VmRSS")
 
     def reset_peak(self) -> None:
-        """Reset the kernel's high-water mark of the resident set."""
+        """Reset Linux's high-water mark of the resident set."""
         Path("/proc/self/clear_refs").write_text(_RESET_PEAK)
 
     def peak_bytes(self) -> int:
-        """The kernel's high-water mark of the resident set."""
+        """Linux's high-water mark of the resident set."""
         return _status_bytes("VmHWM")
 
     def is_disturbed(self) -> bool:
-        """Leave that to the kernel's counters (`common.machine.surroundings`)."""
+        """Leave that to Linux's counters (`common.machine.surroundings`)."""
         return False
 
 

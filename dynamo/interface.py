@@ -136,7 +136,7 @@ class Optimize(_Context):
         Args:
             backend: a name PyTorch knows, or a callable.
             nopython: raise where what is called can't be captured in one graph.
-            dynamic: whether sizes are symbols from the start; `None` for once they vary.
+            dynamic: whether sizes are dynamic dimensions from the start; `None` for once they vary.
             raise_backend_errors: whether a user's backend's failures are raised, as those of
                 PyTorch's own always are.
 

@@ -208,7 +208,7 @@ class LocalExecutor:
             cache_dir=str(self._caches.of(case)),
             arms=process.arms,
             allocator=process.allocator,
-            turn=process.turn,
+            isolated_run=process.isolated_run,
             fastest_s=process.fastest_s,
             threads=self._plan.threads,
             memory_limit_bytes=self._plan.memory_limit_bytes,

@@ -69,10 +69,10 @@ def main(descriptor: int) -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask the kernel to kill this process when the one that started it dies.
+    """Ask Linux to kill this process when the one that started it dies.
 
     Args:
-        parent: its process id, to notice that it died before the kernel was asked.
+        parent: its process id, to notice that it died before Linux was asked.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:

@@ -98,7 +98,7 @@ class Remaining:
 
 
 def run(
-    rest: Remaining,
+    remaining: Remaining,
     events: store.RunStore,
     executor: Executor,
     sinks: Sequence[Sink],
@@ -115,25 +115,25 @@ def run(
         StoreError: a record can't be written.
         DynamometerError: workers can't be started.
     """
-    plan = rest.manifest.plan
-    size = _GROUP if rest.study.takes_turns else 1
+    plan = remaining.manifest.plan
+    size = _GROUP if remaining.study.takes_turns else 1
     for first in range(0, len(plan.cases), size):
         group = list(plan.cases[first : first + size])
         for round_ in range(plan.protocol.most_replicates + 1):
             for case in _shuffled(group, plan, round_):
                 if interrupt.requested:
                     return False
-                if rest.replicates(case):
+                if remaining.replicates(case):
                     observer.case_started(case)
-                    record = _next_record(rest, executor, case)
+                    record = _next_record(remaining, executor, case)
                     events.append(record)
-                    rest.finished[case.id].append(record)
+                    remaining.finished[case.id].append(record)
                     observer.record_made(record)
-                if not rest.replicates(case):
+                if not remaining.replicates(case):
                     executor.forget(case)
                     observer.case_ended(case)
                     for sink in sinks:
-                        sink.write(rest.finished[case.id])
+                        sink.write(remaining.finished[case.id])
                     group.remove(case)
     return True
 
@@ -150,17 +150,17 @@ def _shuffled(cases: Sequence[Case], plan: RunPlan, round_: int) -> list[Case]:
     return rng.sample(list(cases), len(cases))
 
 
-def _next_record(rest: Remaining, executor: Executor, case: Case) -> Record:
+def _next_record(remaining: Remaining, executor: Executor, case: Case) -> Record:
     """Execute a case's next replicate; the record says whether it was the last."""
-    plan = rest.manifest.plan
-    record = _record(rest, executor, case, rest.replicates(case)[0])
-    stopped = rest.study.stop_reason([*rest.finished[case.id], record], plan.protocol)
+    plan = remaining.manifest.plan
+    record = _record(remaining, executor, case, remaining.replicates(case)[0])
+    stopped = remaining.study.stop_reason([*remaining.finished[case.id], record], plan.protocol)
     return msgspec.structs.replace(record, stopped=stopped, target=plan.protocol.target)
 
 
-def _record(rest: Remaining, executor: Executor, case: Case, replicate: int) -> Record:
-    manifest = rest.manifest
-    reason = skip_reason(rest.study, manifest.plan, case)
+def _record(remaining: Remaining, executor: Executor, case: Case, replicate: int) -> Record:
+    manifest = remaining.manifest
+    reason = skip_reason(remaining.study, manifest.plan, case)
     if reason is None:
         return executor.execute(case, replicate)
     outcome = Outcome(status=Status.SKIP, stage=Stage.LOAD, reason=reason)

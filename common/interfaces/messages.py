@@ -37,8 +37,8 @@ class Job(Value, frozen=True, kw_only=True):
     arms: tuple[str, ...]
     """The arms of the case this process deals with."""
     allocator: Allocator
-    turn: int = 0
-    """Which turn of its arm this process is, where arms take turns."""
+    isolated_run: int = 0
+    """Which isolated run of its arm this is, where there are several."""
     fastest_s: float | None = None
     """Seconds per call of the case's fastest arm, where that is known and may not be here."""
     threads: int | None = None

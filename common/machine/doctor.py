@@ -1,6 +1,6 @@
 """What on this machine makes figures worse, and what its owner can do; nothing is changed.
 
-Everything is read from the kernel's files below `root`, environment variables, and the folders
+Everything is read from Linux's files below `root`, environment variables, and the folders
 packages are installed in.
 """
 
@@ -66,7 +66,7 @@ def examine(
 
 
 def _settings(root: Path) -> list[Diagnosis]:
-    """Judge what the kernel was told about frequencies, pages and clocks."""
+    """Judge what Linux was told about frequencies, pages and clocks."""
     found = []
     governor = _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     if governor is not None:
@@ -84,7 +84,7 @@ def _settings(root: Path) -> list[Diagnosis]:
     pages = _chosen(_read(root / "sys/kernel/mm/transparent_hugepage/enabled"))
     if pages == "always":
         found.append(_note(
-            "huge pages", "always: the kernel merges pages in the background",
+            "huge pages", "always: Linux merges pages in the background",
             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         ))  # fmt: skip
     elif pages:
@@ -160,7 +160,7 @@ def _others(read: Callable[[], Reading | None], pause: Callable[[float], None]) 
     pause(_WATCHED_S)
     after = read()
     if before is None or after is None:
-        return [_note("load", "the kernel has no counters, so disturbances go unnoticed", "")]
+        return [_note("load", "Linux has no counters, so disturbances go unnoticed", "")]
     wall_s = after.at_s - before.at_s
     foreign = compare(before, after).background_s / wall_s
     stolen = (after.stolen_s - before.stolen_s) / wall_s
@@ -190,7 +190,7 @@ def _others(read: Callable[[], Reading | None], pause: Callable[[float], None]) 
 def _steadiness(piece_s: Callable[[], float]) -> Diagnosis:
     """See whether the same work takes the same time, which no counter tells a guest.
 
-    Other guests on the same cores and a varying clock slow it without a trace in the kernel's
+    Other guests on the same cores and a varying clock slow it without a trace in Linux's
     counters. The slowest twentieth and the fastest are left out.
     """
     found = statistics.quantiles((piece_s() for _ in range(_PIECES)), n=20)

@@ -1,6 +1,6 @@
 """What else goes on on the machine while something is timed.
 
-Read from the kernel's counters before and after each stretch of blocks, never during one.
+Read from Linux's counters before and after each stretch of blocks, never during one.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Reading:
         own_s: those of this process and of its children that have ended.
         processors: how many there are.
         throttles: how often the processors were slowed for heat.
-        clock_hz: their mean clock; `None` where the kernel doesn't tell.
+        clock_hz: their mean clock; `None` where Linux doesn't tell.
     """
 
     at_s: float
@@ -124,7 +124,7 @@ class Machine:
     """This machine; a `Surroundings`.
 
     Attributes:
-        read: takes a reading; `None` where the kernel has no counters, when nothing is seen.
+        read: takes a reading; `None` where Linux has no counters, when nothing is seen.
         accelerator: tells whether others use the device, or heat slows it.
     """
 
@@ -144,7 +144,7 @@ class Machine:
 
 
 def read_counters() -> Reading | None:
-    """Read the kernel's counters, or `None` where it has none."""
+    """Read Linux's counters, or `None` where it has none."""
     usable = usable_processors()
     try:
         lines = [line.split() for line in _STAT.read_text(encoding="ascii").splitlines()]

@@ -1,4 +1,4 @@
-"""Building an arm of a case inside a worker: its own weights, compiled, checked and settled."""
+"""Building an arm of a case inside a worker: its own weights, compiled, checked and warmed up."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class WarmArm:
 
     Attributes:
         compiled: the arm.
-        warm_up: the steps that were taken until its latency had settled.
+        warm_up: the steps that were taken until it was steady.
         threads: that its steps keep busy besides the calling one, on a CPU.
     """
 
@@ -245,7 +245,7 @@ def checked_arm(
 
 
 def warm_up_arm(context: Context, arm: CompiledArm) -> WarmArm:
-    """Take steps until the arm's latency has settled, and see which threads they need."""
+    """Take steps until the arm is steady, and see which threads they need."""
     with context.stages.at(Stage.RUN, arm.name):
         warm_up = warm_up_to_steady(stopwatch(context), arm.step.call, capture.frames_seen)
         return WarmArm(arm, warm_up, threads_of(context, arm.step.call))
@@ -265,7 +265,7 @@ def compiled_step(
         context: the job and what it is done with.
         loaded: the arm's own copy.
         name: of the arm.
-        dynamic: whether sizes are symbols; `None` for as Dynamo is set.
+        dynamic: whether sizes are dynamic dimensions; `None` for as Dynamo is set.
 
     Raises:
         SkippedError: the backend is not available here.

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Measurement
 
 
-def compile_times(metric: Metric, settled: Mapping[str, WarmArm]) -> list[Measurement]:
+def compile_times(metric: Metric, warm: Mapping[str, WarmArm]) -> list[Measurement]:
     """Return what compiling each arm took, and the phases of it."""
     return [
         each.measured(name, [seconds])
-        for name, arm in settled.items()
+        for name, arm in warm.items()
         if arm.compile_s is not None
         for each, seconds in (
             (metric, arm.compile_s),

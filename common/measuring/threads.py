@@ -1,4 +1,4 @@
-"""Which threads an arm keeps busy besides the one that calls it, and when others' come to rest.
+"""Which threads an arm keeps busy besides the one that calls it, and when others' are idle.
 
 A runtime's idle threads go on spinning for a while after a call, on the cores another's need:
 libgomp's for 5 ms, ONNX Runtime's for 35 ms (docs/decisions/0007-error-bars.md).
@@ -68,7 +68,7 @@ class ArmThreads:
 
 
 def busy_threads(call: Callable[[], object]) -> frozenset[int]:
-    """Return which threads calls keep busy; none where the kernel doesn't tell.
+    """Return which threads calls keep busy; none where Linux doesn't tell.
 
     Args:
         call: one step, made at least once, and for at least 30 ms.

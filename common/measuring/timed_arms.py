@@ -138,8 +138,8 @@ class TimedArms:
 
 
 def _build(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> WarmArm:
-    settled = arms.warm_up_arm(context, arms.compile_arm(context, loaded, name, reference))
-    return replace(settled, compiled=arms.check_again(context, settled.compiled, reference))
+    warm = arms.warm_up_arm(context, arms.compile_arm(context, loaded, name, reference))
+    return replace(warm, compiled=arms.check_again(context, warm.compiled, reference))
 
 
 def pad_heap(rng: random.Random) -> list[bytearray]:
@@ -188,11 +188,11 @@ def _time_alone(context: Context, arm: WarmArm, rng: random.Random) -> tuple[Bur
     return () if blocks.disturbed else blocks.bursts
 
 
-def _measure_together(context: Context, settled: dict[str, WarmArm], rng: random.Random) -> Blocks:
+def _measure_together(context: Context, warm: dict[str, WarmArm], rng: random.Random) -> Blocks:
     """Time the arms for short times: what else goes on during those of two is then alike."""
-    calls = {name: settled[name].compiled.step.call for name in context.job.arms if name in settled}
-    latencies_s = {name: settled[name].warm_up.latency_s for name in calls}
-    threads = ArmThreads.now({name: settled[name].threads for name in calls})
+    calls = {name: warm[name].compiled.step.call for name in context.job.arms if name in warm}
+    latencies_s = {name: warm[name].warm_up.latency_s for name in calls}
+    threads = ArmThreads.now({name: warm[name].threads for name in calls})
     return time_in_blocks(context, calls, latencies_s, threads, context.job.protocol, rng)
 
 
@@ -204,7 +204,7 @@ def time_in_blocks(
     protocol: Protocol,
     rng: random.Random,
 ) -> Blocks:
-    """Time arms in blocks, with rests in between where their threads don't fit together."""
+    """Time arms in blocks; where their threads don't fit together, wait until others are idle."""
     watch = arms.stopwatch(context)
     if threads.clash:
         watch, protocol = replace(watch, wait=threads.wait), after_waiting(protocol)

@@ -1,4 +1,4 @@
-"""How calls are timed: settling, bursts and blocks. Clocks and devices are passed in."""
+"""How calls are timed: warm-up, bursts and blocks. Clocks and devices are passed in."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class WarmUp:
-    """The calls of an arm from its first until its latency has settled.
+    """The calls of an arm from its first until it is steady.
 
     Attributes:
         total_s: seconds of all of them.
@@ -165,7 +165,7 @@ class Blocks:
         bursts: those of every block's last measuring, in their order.
         disturbed: the blocks that were disturbed whenever they were measured.
         repeats: how often a block was measured again.
-        waited: whether bursts began when other arms' threads had come to rest.
+        waited: whether bursts began when other arms' threads were idle.
     """
 
     bursts: tuple[Burst, ...] = ()
@@ -217,7 +217,7 @@ def measure_blocks(
     stretches = _Stretches(watch, calls, paces, protocol, rng)
     bursts: list[Burst] = []
     disturbed: list[int] = []
-    calm: list[Load] = []
+    undisturbed: list[Load] = []
     repeats = 0
     while not stretches.enough(bursts):
         first = bursts[-1].block + 1 if bursts else 0
@@ -228,8 +228,8 @@ def measure_blocks(
         if load.disturbs:
             disturbed += blocks
         else:
-            calm.append(load)
-    if total(calm).disturbs:  # what no single stretch shows, as counters go by ticks
+            undisturbed.append(load)
+    if total(undisturbed).disturbs:  # what no single stretch shows, as counters go by ticks
         disturbed = sorted({burst.block for burst in bursts})
     return Blocks(tuple(bursts), tuple(disturbed), repeats)
 
@@ -249,7 +249,7 @@ def _measure_undisturbed(
 
 
 class _Stretches:
-    """Blocks one after the other, for as long as the kernel's counters need to tell anything."""
+    """Blocks one after the other, for as long as Linux's counters need to tell anything."""
 
     def __init__(
         self,
@@ -357,7 +357,7 @@ def pace(latency_s: float, fastest_s: float, protocol: Protocol) -> Pace:
     share = math.ceil((protocol.calls or 0) / protocol.min_blocks)
     per_sample = math.ceil(protocol.sample_s / max(fastest_s, 1e-9))
     if latency_s > _LONG_CALL_S:
-        # One call is long enough for others' threads to come to rest, and more take minutes.
+        # One call is long enough for others' threads to be idle, and more take minutes.
         return Pace(discarded=1, fewest=max(1, share), per_sample=per_sample)
     discarded = max(protocol.discarded_calls, round(protocol.discarded_s / max(latency_s, 1e-9)))
     return Pace(discarded, max(protocol.burst_calls, share), per_sample)

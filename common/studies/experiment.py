@@ -101,13 +101,13 @@ class Process:
     Attributes:
         arms: those of the case it deals with.
         allocator: the policy its `malloc` is to follow.
-        turn: which turn of its arm it is, where arms take turns.
+        isolated_run: which of its arm it is, where there are several.
         fastest_s: seconds per call of the case's fastest arm, if that is known.
     """
 
     arms: tuple[str, ...]
     allocator: Allocator
-    turn: int = 0
+    isolated_run: int = 0
     fastest_s: float | None = None
 
 

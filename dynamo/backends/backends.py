@@ -104,7 +104,7 @@ class DynamoBackend:
         devices: device types it works on; empty for all.
         package: an importable package it needs.
         full_graph: whether Dynamo must capture all in one graph, or raise.
-        dynamic: whether sizes are symbols; `None` for as Dynamo is set, `False` for never.
+        dynamic: whether sizes are dynamic; `None` for as Dynamo is set, `False` for never.
     """
 
     compiler: str | Callable[..., Any]

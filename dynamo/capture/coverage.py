@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import compilations, internals
 from dynamometer.dynamo.capture.not_captured import (
-    Losses,
+    NotCaptured,
     Site,
     graph_breaks,
     sites_of,
@@ -163,7 +163,7 @@ class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
 
     Attributes:
         captured: inside.
-        lost: outside, by where they are lost; `None` where nothing that is known explains it.
+        not_captured: outside, by where; `None` where nothing that is known explains it.
         gaps: between which graph calls they ran, by index of `Probe.gaps_s`; of forwards alone.
     """
 
@@ -174,7 +174,7 @@ class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         """Count for a probe, operators outside graphs by these places."""
         super().__init__()  # type: ignore[no-untyped-call]  # torch's
         self.captured = 0
-        self.lost: Counter[Site | None] = Counter()
+        self.not_captured: Counter[Site | None] = Counter()
         self.gaps: defaultdict[int, Counter[Site | None]] = defaultdict(Counter)
         self._probe, self._sites = probe, sites
         self._owners: dict[int, _Owner] = {}
@@ -194,7 +194,7 @@ class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         if owner is not None and owner.captured:
             self.captured += 1
         elif owner is not None:
-            self.lost[owner.site] += 1
+            self.not_captured[owner.site] += 1
         # An operator's autograd node is made just before the operator is dispatched.
         next_node = internals.autograd_sequence_number()
         if owner is not None and next_node > self._next_node:
@@ -279,7 +279,7 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
         guards_s = internals.lookup_s(step)
     settled = len(probe.ops) == len(graphs)  # else compiling is among what was timed
     not_captured_s = _not_captured_s(counter, gaps_s, probe.gap_ends) if settled else None
-    losses = Losses(dict(counter.lost), not_captured_s)
+    not_captured = NotCaptured(dict(counter.not_captured), not_captured_s)
     return Coverage(
         frames=first.frames,
         frames_ok=first.frames_ok,
@@ -287,11 +287,11 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
         model_calls=model_calls,
         graphs=tuple(graphs),
         captured_ops=counter.captured,
-        total_ops=counter.captured + counter.lost.total(),
+        total_ops=counter.captured + counter.not_captured.total(),
         captured_s=captured_s if settled else None,
         total_s=total_s if settled else None,
-        breaks=graph_breaks(seen.breaks, losses),
-        skipped=skipped_frames(seen.skipped, losses),
+        breaks=graph_breaks(seen.breaks, not_captured),
+        skipped=skipped_frames(seen.skipped, not_captured),
         recompiles=seen.recompiles,
         guards=seen.guards,
         guards_s=guards_s if settled else None,

@@ -1,4 +1,4 @@
-"""Where operators are lost, and how much is lost at each place."""
+"""Where operators are not captured, and how many at each place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Site(NamedTuple):
-    """Where something is lost: a line at which a graph ends, or a function Dynamo left as it is.
+    """Where something is not captured: a line at which a graph ends, or a function left to Python.
 
     Attributes:
         file: of the source.
@@ -46,8 +46,8 @@ def sites_of(seen: compilations.Compilations) -> frozenset[Site]:
 
 
 @dataclass
-class Losses:
-    """What is lost at each place; whoever takes it first has it.
+class NotCaptured:
+    """What is not captured at each place; whoever takes it first has it.
 
     Attributes:
         ops: operators.
@@ -58,7 +58,7 @@ class Losses:
     seconds: dict[Site | None, float] | None
 
     def take(self, sites: Iterable[Site]) -> dict[str, Any]:
-        """Return what is lost at some places, as fields."""
+        """Return what is not captured at some places, as fields."""
         ops, seconds = 0, 0.0
         for site in sites:
             ops += self.ops.pop(site, 0)
@@ -69,16 +69,21 @@ class Losses:
         }
 
 
-def skipped_frames(found: Iterable[SkippedFrame], losses: Losses) -> tuple[SkippedFrame, ...]:
+def skipped_frames(
+    found: Iterable[SkippedFrame], not_captured: NotCaptured
+) -> tuple[SkippedFrame, ...]:
     """Return each function once, however often Dynamo gave it up."""
     functions = {Site(each.file, each.line, each.function): each for each in found}
     return tuple(
-        msgspec.structs.replace(each, **losses.take((site,))) for site, each in functions.items()
+        msgspec.structs.replace(each, **not_captured.take((site,)))
+        for site, each in functions.items()
     )
 
 
-def graph_breaks(found: Sequence[compilations.Break], losses: Losses) -> tuple[GraphBreak, ...]:
-    """Return each line at which graphs had to end, with what that lost; the most first."""
+def graph_breaks(
+    found: Sequence[compilations.Break], not_captured: NotCaptured
+) -> tuple[GraphBreak, ...]:
+    """Return each line at which graphs had to end, with what that cost; the most first."""
     breaks = []
     places = {(each.file, each.line) for each in found}
     for (file, line), (first, times) in compilations.by_line(found).items():
@@ -94,7 +99,7 @@ def graph_breaks(found: Sequence[compilations.Break], losses: Losses) -> tuple[G
                 function=first.function,
                 code=linecache.getline(file, line).strip() or None,
                 times=times,
-                **losses.take((Site(file, line), *sorted(left), *sorted(callers))),
+                **not_captured.take((Site(file, line), *sorted(left), *sorted(callers))),
             )
         )
     return tuple(sorted(breaks, key=lambda each: (-each.not_captured_ops, each.file, each.line)))

@@ -78,9 +78,9 @@ def pair_scatter(records: Iterable[Record], pair: tuple[str, str]) -> Scatter | 
 
     Of replicates that nothing disturbed, whose arms shared their blocks; `None` of less than two.
     """
-    calm = [each for each in (of_pair(record, pair) for record in records) if _tells(each)]
-    found = log_speedups(*pair, calm)
-    if len(found) < _FEWEST_REPLICATES or interfere(calm):
+    undisturbed = [each for each in (of_pair(record, pair) for record in records) if _tells(each)]
+    found = log_speedups(*pair, undisturbed)
+    if len(found) < _FEWEST_REPLICATES or interfere(undisturbed):
         return None
     return Scatter(
         variance=statistics.variance(each.value for each in found),

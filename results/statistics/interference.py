@@ -39,7 +39,7 @@ _ASSUMED = BetweenProcessSd(sd_log=0.01, df=3.0)
 
 _NOTHING = BetweenProcessSd(sd_log=0.0, df=0.0)
 
-_MOMENTS = 8
+_WINDOWS = 8
 """Into which blocks are divided, to see how far one moment differs from another."""
 
 Shifts = list[tuple[tuple[str, str], Replicate]]
@@ -49,10 +49,10 @@ Shifts = list[tuple[tuple[str, str], Replicate]]
 def shifts(measurements: Iterable[Measurement], disturbed: Collection[int] = ()) -> Shifts:
     """Compare arms' ratios in the blocks of a process with those elsewhere.
 
-    That is alone, before the next arm was built, and, where every arm took some, in turns in
-    processes of their own. What slows all arms alike is the machine's doing and changes no ratio.
-    But each was elsewhere at a moment of its own, so a ratio there is known no better than moments
-    are alike: those of the blocks, or the turns.
+    That is alone, before the next arm was built, and, where every arm has some, in isolated runs.
+    What slows all arms alike is the machine's doing and changes no ratio. But each was elsewhere at
+    a moment of its own, so a ratio there is known no better than windows are alike: those of the
+    blocks, or the isolated runs.
 
     Args:
         measurements: of one replicate; those of other metrics are passed over.
@@ -63,12 +63,12 @@ def shifts(measurements: Iterable[Measurement], disturbed: Collection[int] = ())
         each.arm: _log_means(each, disturbed) for each in found if each.metric == LATENCY.name
     }
     beside = {arm: values for arm, values in beside.items() if values}
-    alone, turns = (_by_arm(found, each.name) for each in (LATENCY_ALONE, LATENCY_ISOLATED))
+    alone, isolated = (_by_arm(found, each.name) for each in (LATENCY_ALONE, LATENCY_ISOLATED))
     found_alone = {arm: _shift_alone(beside[arm], alone[arm]) for arm in beside if arm in alone}
     found_in_turns = {
-        arm: _shift_in_isolation(beside[arm], turns[arm])
+        arm: _shift_in_isolation(beside[arm], isolated[arm])
         for arm in beside
-        if beside.keys() <= turns.keys()
+        if beside.keys() <= isolated.keys()
     }
     return [
         ((one, other), _difference(shift[one], shift[other]))
@@ -114,17 +114,19 @@ def was_checked(measurements: Iterable[Measurement]) -> bool:
 
 def _shift_alone(beside: list[float], alone: list[float]) -> Replicate:
     value = statistics.median(beside) - statistics.median(alone)
-    moments = _moments(beside, len(alone))
-    if len(moments) == 1:
+    windows = _windows(beside, len(alone))
+    if len(windows) == 1:
         return Replicate(value)
-    return Replicate(value, _usual_deviation(moments), len(moments) - 1.0)
+    return Replicate(value, _usual_deviation(windows), len(windows) - 1.0)
 
 
-def _shift_in_isolation(beside: list[float], turns: list[float]) -> Replicate:
-    value = statistics.median(beside) - statistics.median(turns)
-    if len(turns) == 1:
+def _shift_in_isolation(beside: list[float], isolated: list[float]) -> Replicate:
+    value = statistics.median(beside) - statistics.median(isolated)
+    if len(isolated) == 1:
         return Replicate(value)
-    return Replicate(value, statistics.stdev(turns) / math.sqrt(len(turns)), len(turns) - 1.0)
+    return Replicate(
+        value, statistics.stdev(isolated) / math.sqrt(len(isolated)), len(isolated) - 1.0
+    )
 
 
 def _usual_deviation(values: list[float]) -> float:
@@ -144,9 +146,9 @@ def _difference(one: Replicate, other: Replicate) -> Replicate:
     return Replicate(one.value - other.value, error, error**4 / parts if parts else math.inf)
 
 
-def _moments(values: list[float], blocks: int) -> list[float]:
-    """Return medians of blocks in a row: of as many as an arm was alone for, but enough moments."""
-    size = max(1, min(blocks, len(values) // _MOMENTS))
+def _windows(values: list[float], blocks: int) -> list[float]:
+    """Return medians of blocks in a row: of as many as an arm was alone for, but enough windows."""
+    size = max(1, min(blocks, len(values) // _WINDOWS))
     return [
         statistics.median(values[start : start + size]) for start in range(0, len(values), size)
     ]
@@ -156,7 +158,7 @@ def _by_arm(measurements: Iterable[Measurement], metric: str) -> dict[str, list[
     found: defaultdict[str, list[float]] = defaultdict(list)
     for each in measurements:
         if each.metric == metric:
-            found[each.arm] += _log_means(each)  # turns come one by one
+            found[each.arm] += _log_means(each)  # isolated runs come one by one
     return found
 
 

@@ -83,7 +83,7 @@ def compression(baseline: ArmMemory, arm: ArmMemory) -> Compression:
 
     What compiling leaves behind is no part of either: it is the same for a small model and a large
     one. Nor is there a ratio where it is more than what is compared: of a small model's memory in a
-    process that is mostly torch's own, the kernel's count of pages is too coarse to tell.
+    process that is mostly torch's own, Linux's count of pages is too coarse to tell.
     """
     reason = _why_not("eager", baseline) or _why_not("the arm", arm)
     before, after = baseline.needed_bytes, arm.needed_bytes

@@ -59,7 +59,7 @@ def speedup_over(base: str, arm: str, records: Sequence[Record]) -> Ratio | None
 
 
 def isolated_speedup(base: str, arm: str, records: Sequence[Record]) -> Ratio:
-    """Estimate a speedup from turns in processes of their own.
+    """Estimate a speedup from isolated runs.
 
     Raises:
         ValueError: of one of the arms there are none.
@@ -81,9 +81,9 @@ def replicates_needed_over(base: str, arm: str, records: Sequence[Record]) -> in
 
 
 def between_sd_of(records: Sequence[Record]) -> BetweenProcessSd:
-    """Return what is to be assumed of the spread between replicates of a case."""
-    foreign = any(record.waited for record in records) or are_isolated(records)
-    return SEPARATE_SD if foreign else records[0].between_sd
+    """Return what is to be assumed of how far replicates differ of a case."""
+    separate = any(record.waited for record in records) or are_isolated(records)
+    return SEPARATE_SD if separate else records[0].between_sd
 
 
 def of_pair(record: Record, pair: tuple[str, str]) -> Record:
@@ -138,48 +138,48 @@ def _keep(measurement: Measurement, kept: Sequence[bool]) -> Measurement:
     )
 
 
-def _joined(turns: Sequence[Measurement]) -> Measurement:
+def _joined(runs: Sequence[Measurement]) -> Measurement:
     return msgspec.structs.replace(
-        turns[0],
-        samples=tuple(sample for each in turns for sample in each.samples),
-        blocks=tuple(block for each in turns for block in each.blocks),
+        runs[0],
+        samples=tuple(sample for each in runs for sample in each.samples),
+        blocks=tuple(block for each in runs for block in each.blocks),
     )
 
 
 def are_isolated(records: Sequence[Record]) -> bool:
-    """Return whether arms disturb each other, and took turns in processes of their own instead."""
+    """Return whether arms disturb each other, and were timed in isolated runs instead."""
     return all(map(_has_isolated_runs, records)) and interfere(records)
 
 
 def interfere(records: Iterable[Record]) -> bool:
-    """Return whether arms disturb each other, as far as turns tell, or calls alone."""
+    """Return whether arms disturb each other, as far as isolated runs tell, or calls alone."""
     return disturb_each_other(
         [shifts(each.measurements, each.disturbed_blocks) for each in records]
     )
 
 
 def _has_isolated_runs(record: Record) -> bool:
-    """Return whether every arm that was timed took all its turns."""
+    """Return whether every arm that was timed has all its isolated runs."""
     timed = {each.arm for each in record.measurements if each.metric == metrics.LATENCY.name}
-    apart = {
+    isolated = {
         each.arm for each in record.measurements if each.metric == metrics.LATENCY_ISOLATED.name
     }
     failed = {each.arm for each in record.absent if each.metric == metrics.LATENCY_ISOLATED.name}
-    return bool(apart) and timed <= apart and not failed
+    return bool(isolated) and timed <= isolated and not failed
 
 
 def disturbed_share(records: Sequence[Record]) -> float:
     """Return the share of what is used of it that something else disturbed, of the worst replicate.
 
-    Turns that were disturbed tell nothing, neither for blocks nor against them.
+    Isolated runs that were disturbed tell nothing, neither for blocks nor against them.
     """
-    turns = max(
+    isolated = max(
         (float(each.disturbed_isolated_runs) for each in records if _has_isolated_runs(each)),
         default=0.0,
     )
     if are_isolated(records):
-        return turns
-    return max(turns, *(disturbed_share_of(each, metrics.LATENCY.name) for each in records))
+        return isolated
+    return max(isolated, *(disturbed_share_of(each, metrics.LATENCY.name) for each in records))
 
 
 def disturbed_share_of(record: Record, metric: str) -> float:

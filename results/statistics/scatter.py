@@ -20,8 +20,8 @@ MOST_DF = 30.0
 """What was learnt never outweighs more than this: machines change from day to day."""
 
 _USUAL_DF = 6.0
-"""What a spread between processes is usually worth, within a factor of e: calibrations have found 4
-and 8. Few series that agree by chance would count for far too many."""
+"""What a standard deviation between processes is usually worth, within a factor of e: calibrations
+have found 4 and 8. Few series that agree by chance would count for far too many."""
 
 _LEAST_DF = 1.0
 _WIDEST = 100.0
@@ -47,9 +47,9 @@ def updated(assumed: BetweenProcessSd, series: Iterable[Scatter]) -> BetweenProc
     """Learn how far processes differ, from however many series, beside what is assumed.
 
     Of each series the variance over what it should be, the learnt part between processes plus its
-    own part within, follows an F distribution. The likeliest spread and degrees of freedom are
-    taken; the assumption counts as one more series without a part within. Degrees of freedom are
-    never more than those of all series.
+    own part within, follows an F distribution. The likeliest standard deviation and degrees of
+    freedom are taken; the assumption counts as one more series without a part within. Degrees of
+    freedom are never more than those of all series.
 
     Args:
         assumed: where nothing is known.
@@ -71,7 +71,7 @@ def updated(assumed: BetweenProcessSd, series: Iterable[Scatter]) -> BetweenProc
 
 
 def _likeliest(series: list[Scatter]) -> tuple[float, float]:
-    """Return the spread between processes, and its df, at which the series are likeliest."""
+    """Return the standard deviation, and its df, at which the series are likeliest."""
     variance, within, df = np.array([(each.variance, each.within, each.df) for each in series]).T
     scale = float(np.exp(np.average(np.log(variance), weights=df)))
     far = math.log(_WIDEST)

@@ -66,7 +66,7 @@ class Mean(NamedTuple):
 def moderated(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> Mean:
     """Estimate a mean whose variance is shrunk towards what is known beforehand.
 
-    A replicate varies for two reasons: processes differ, by as much as the spread says, and the
+    A replicate varies for two reasons: processes differ, by as much as is known, and the
     process itself is known no better than its blocks allow. The sum of both variances is known
     before replicates are compared; how they differ from each other counts besides, by degrees of
     freedom. Left out, the part within a process made 18 to 30 % of identical arms seem different
@@ -100,7 +100,7 @@ def moderated(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> 
 def _df_of_both(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> float:
     """Return the degrees of freedom of a variance with two parts, each of which is estimated.
 
-    They are never more than the spread's: what is known beforehand is no better for noise.
+    They are never more than those of what is known, which is no better for noise.
 
     Source:
         F. E. Satterthwaite, An approximate distribution of estimates of variance components,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import ArmResult, CaptureStats, Estimate, Measurement
 
 SYSTEM_TIME_SHARE = 0.05
-"""Of an arm's latency: more than this spent in the kernel is worth a mark."""
+"""Of an arm's latency: more than this spent in the operating system is worth a mark."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class ArmSummary:
         warm_compile_times_s: one for each replicate that found the caches filled.
         phases_s: what the first of them was spent in, where torch reports it.
         memory: what it needs, and what compiling leaves behind.
-        steady: whether every replicate had settled before it was measured.
-        system_time_share: share of its latency that the kernel took, at most, of all replicates.
+        steady: whether every replicate was steady before it was measured.
+        system_time_share: share of its latency that Linux took, at most, of all replicates.
         counted: what the operating system counted per call, by name of its metric.
     """
 
@@ -103,7 +103,7 @@ class ArmSummary:
 
     @property
     def system_time_shows(self) -> bool:
-        """Whether the kernel's work, page faults above all, is a visible share of its latency."""
+        """Whether Linux's work, page faults above all, is a visible share of its latency."""
         return self.system_time_share is not None and self.system_time_share > SYSTEM_TIME_SHARE
 
 
@@ -303,7 +303,7 @@ def _with_performance(
 ) -> ArmSummary:
     """Add what was measured of an arm that passed: nobody else adds any of it to a summary."""
     name = found.name
-    settled = [result.steady for result in results if result.steady is not None]
+    steady = [result.steady for result in results if result.steady is not None]
     warm = _samples(find(records, metrics.COMPILE_TIME_WARM.name, name))
     is_cold = any(
         each.metric == metrics.COMPILE_TIME.name
@@ -325,7 +325,7 @@ def _with_performance(
         warm_compile_times_s=warm,
         phases_s=_values(metrics.COMPILE_PHASES, name, records) if compiled else {},
         memory=memory_of(name, records),
-        steady=all(settled) if settled else None,
+        steady=all(steady) if steady else None,
         system_time_share=_system_time_share(name, records),
         counted=_values({each.name: each for each in metrics.COUNTED}, name, records),
     )
@@ -343,14 +343,14 @@ def _timed(capture: CaptureStats, results: Sequence[ArmResult]) -> CaptureStats:
 
 
 def _system_time_share(name: str, records: Sequence[Record]) -> float | None:
-    """Return the largest share of latency in the kernel; of several threads it may be over 1.
+    """Return the largest share of latency that is system time; of several threads it may be over 1.
 
-    Of means, as kernel time goes by ticks and most bursts may show none.
+    Of means, as system time goes by ticks and most bursts may show none.
     """
     shares = [
-        statistics.fmean(kernel.samples) / statistics.fmean(latency.samples)
+        statistics.fmean(system.samples) / statistics.fmean(latency.samples)
         for record in records
-        for kernel in find([record], metrics.SYSTEM_TIME.name, name)
+        for system in find([record], metrics.SYSTEM_TIME.name, name)
         for latency in find([record], metrics.LATENCY.name, name)
     ]
     return max(shares, default=None)

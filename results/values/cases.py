@@ -50,7 +50,7 @@ class Dtype(StrEnum):
 
 
 class DynamicDims(StrEnum):
-    """Which sizes Dynamo takes for symbols from the start, where they differ from call to call."""
+    """Which sizes are dynamic for Dynamo from the start, where they differ from call to call."""
 
     ALL = "all"
     BATCH = "batch"
@@ -211,7 +211,7 @@ class Case(Value, frozen=True, kw_only=True):
     dynamic: bool = False
     """Whether a step is a sequence of calls with inputs of different sizes."""
     dynamic_dims: DynamicDims = DynamicDims.ALL
-    """Which of them are symbols from the start, where they are different."""
+    """Which of them are dynamic from the start, where they are different."""
     nopython: bool = False
     """Whether Dynamo must capture the whole model in one graph, or fail."""
     scale: Scale = Scale.FULL
@@ -224,9 +224,9 @@ class Case(Value, frozen=True, kw_only=True):
         """The model's name, marked where Dynamo is told how to treat parts of it."""
         return self.model if self.overrides == NO_OVERRIDES else f"{self.model} +overrides"
 
-    def has_dynamic_dims(self, symbols: DynamicDims) -> bool:
-        """Return whether sizes vary, and these are symbols from the start."""
-        return self.dynamic and self.dynamic_dims is symbols
+    def has_dynamic_dims(self, dims: DynamicDims) -> bool:
+        """Return whether sizes vary, and these are dynamic from the start."""
+        return self.dynamic and self.dynamic_dims is dims
 
     @property
     def shapes(self) -> str:
@@ -251,7 +251,7 @@ class Case(Value, frozen=True, kw_only=True):
     @property
     def _settings(self) -> tuple[str, ...]:
         """The parts of the id before the arms; what may be any text has no `/` left in it."""
-        symbols = "" if self.dynamic_dims is DynamicDims.ALL else f"-{self.dynamic_dims}"
+        dims = "" if self.dynamic_dims is DynamicDims.ALL else f"-{self.dynamic_dims}"
         batch = "own" if self.batch_size is None else str(self.batch_size)
         return (
             *map(_escaped, (self.suite, self.model)),
@@ -261,7 +261,7 @@ class Case(Value, frozen=True, kw_only=True):
             *["channels_last"] * self.channels_last,
             *["compiled_optimizer"] * self.compiled_optimizer,
             *["nopython"] * self.nopython,
-            ("dynamic" if self.dynamic else "static") + symbols,
+            ("dynamic" if self.dynamic else "static") + dims,
             self.scale,
             f"b{batch}",
         )

@@ -1,4 +1,4 @@
-"""What share of a model Dynamo captures, and what is lost where. Pure values; no torch."""
+"""What share of a model Dynamo captures, and what is not captured where. Pure values; no torch."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SkippedFrame(Value, frozen=True, kw_only=True):
     hint: str | None = None
     """What Dynamo advises to do about it."""
     not_captured_ops: int = 0
-    """Operators one step runs in it, beyond those lost at a line."""
+    """Operators one step runs in it, beyond those not captured at a line."""
     not_captured_s: float | None = None
     """Seconds one step spends outside graphs because of it; `None` where time tells nothing."""
     stopped_file: str | None = None
@@ -121,18 +121,20 @@ class Coverage(Value, frozen=True, kw_only=True):
     @property
     def is_full_graph(self) -> bool:
         """Whether one graph is all of it, in every call; no function is left to Python."""
-        whole = self.captured_ops == self.total_ops and not self.losses
+        whole = self.captured_ops == self.total_ops and not self.not_captured
         return whole and self.graph_calls == self.model_calls and not self.recompile_limit_hits
 
     @property
     def unexplained_ops(self) -> int:
         """Operators outside graphs that are put down to no line and to no function."""
         return (
-            self.total_ops - self.captured_ops - sum(each.not_captured_ops for each in self.losses)
+            self.total_ops
+            - self.captured_ops
+            - sum(each.not_captured_ops for each in self.not_captured)
         )
 
     @property
-    def losses(self) -> tuple[GraphBreak | SkippedFrame, ...]:
+    def not_captured(self) -> tuple[GraphBreak | SkippedFrame, ...]:
         """The lines and functions that operators and time outside graphs are put down to."""
         return (*self.breaks, *self.skipped)
 

@@ -99,7 +99,7 @@ LATENCY = Metric(
 )
 LATENCY_ALONE = Metric("latency_alone", "s", "Latency, before any later arm was built.")
 LATENCY_ISOLATED = Metric(
-    "latency_isolated", "s", "Latency in a process of the arm's own; a block is a turn of each arm."
+    "latency_isolated", "s", "Latency in a process of the arm's own; a block is a run of each."
 )
 
 COMPILE_TIME = Metric(

@@ -128,7 +128,7 @@ class ArmResult(Value, frozen=True, kw_only=True):
     unchecked: tuple[str, ...] = ()
     """What was not, or not closely: each with its path and why."""
     steady: bool | None = None
-    """Whether latencies had settled before measuring began; `None` if it never came to that."""
+    """Whether it was steady before measuring began; `None` if it never came to that."""
 
 
 class Environment(Value, frozen=True, kw_only=True):
@@ -236,7 +236,7 @@ class Record(Value, frozen=True, kw_only=True):
     disturbed_blocks: tuple[int, ...] = ()
     """Blocks that were disturbed whenever they were measured."""
     disturbed_isolated_runs: bool = False
-    """Whether something disturbed most of an arm's turn apart to the last."""
+    """Whether something disturbed most of an arm's isolated run to the last."""
     repeated_blocks: int = 0
     """How often a block was measured again because something had disturbed it."""
     waited: bool = False

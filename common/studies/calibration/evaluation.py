@@ -56,7 +56,7 @@ PAIRS = {
 """Pairs of arms, with the speedup of the second over the first, which is known."""
 
 IN_TURNS = ((BASELINE, _EAGER_AGAIN, _SLOWED[5]), (_THIRD, _FOURTH))
-"""Groups of arms that may take turns in processes of their own besides (`calibrate --apart`)."""
+"""Groups of arms that may have isolated runs besides (`calibrate --apart`)."""
 
 ARMS = tuple(dict.fromkeys(arm for pair in PAIRS for arm in pair))
 
@@ -70,13 +70,13 @@ def naive_metric(pair: tuple[str, str]) -> str:
 
 
 def without_isolated_runs(record: Record) -> Record:
-    """Leave out what arms took in turns, which a run of identical arms would not have."""
+    """Leave out isolated runs, which a run of identical arms would not have."""
     kept = tuple(each for each in record.measurements if each.metric != LATENCY_ISOLATED.name)
     return msgspec.structs.replace(record, measurements=kept, disturbed_isolated_runs=False)
 
 
 def as_if_unseen(record: Record) -> Record:
-    """Return a record as it would be had the kernel's counters shown nothing of a disturbance.
+    """Return a record as it would be had Linux's counters shown nothing of a disturbance.
 
     As they show nothing of what other guests of a virtual machine's host do.
     """
@@ -257,7 +257,7 @@ def _at_the_end(
 
 
 def series_in_isolation(records: Iterable[Record], protocol: Protocol) -> list[Series]:
-    """Cut likewise what arms took in turns, each in processes of its own; nothing if none did."""
+    """Cut isolated runs likewise; nothing if there are none."""
     passed = _passed(records)
     return [
         _series_in_turns(taken, pair, protocol)
@@ -377,8 +377,8 @@ def drifts(records: Iterable[Record]) -> list[Drift]:
     for case in summarize_cases(passed):
         for pair, truth in PAIRS.items():
             of_two = [of_pair(record, pair) for record in case.records]
-            calm = [each for each in of_two if not summarize_case([each]).is_disturbed]
-            values = [each.value for each in log_speedups(*pair, calm)]
+            undisturbed = [each for each in of_two if not summarize_case([each]).is_disturbed]
+            values = [each.value for each in log_speedups(*pair, undisturbed)]
             if truth == 1.0 and len(values) > 1:
                 mean, sd = statistics.fmean(values), statistics.stdev(values)
                 error = sd / math.sqrt(len(values))

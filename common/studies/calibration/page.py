@@ -39,7 +39,7 @@ class Calibration:
 
     @property
     def in_blocks(self) -> list[Record]:
-        """The records as they would be had no arm taken turns."""
+        """The records as they would be without isolated runs."""
         return [calibration.without_isolated_runs(each) for each in self.records]
 
 
@@ -73,16 +73,16 @@ long as it goes on; when it ends its own other models have taught as well, unles
 model*. Results that something disturbed conclude nothing, in a run as here, and are left out of the
 rates. So are those whose arms are said to interfere with each other, as none of these do; a run may
 time such arms in processes of their own, which has a table of its own. Seconds are those of
-bursts, without building and settling the arms; to +-1 % is the median of what each result would
-take. For identical arms coverage is what false alarms leave of 100 %;
-that of slowed arms is a figure of its own. *Had it not been seen*: as where the kernel's counters
+bursts, without building the arms and warming them up; to +-1 % is the median of what each result
+would take. For identical arms coverage is what false alarms leave of 100 %;
+that of slowed arms is a figure of its own. *Had it not been seen*: as where Linux's counters
 show nothing of what keeps the machine busy. *Usual* is one process, 30 pairs of calls that
 alternate, and an unpaired t test, on the same models, in the same run. In brackets: 95 %
 intervals (Wilson 1927).
 """
 
-_RHYTHM = f"computes for {BUSY_S} s and rests for {IDLE_S} s, on average"
-_ISOLATED = "Arms that take turns in processes of their own, as those do that interfere:"
+_RHYTHM = f"computes for {BUSY_S} s and sleeps for {IDLE_S} s, on average"
+_ISOLATED = "Arms in isolated runs, as those are timed that interfere:"
 
 
 def write_page(path: Path, runs: Sequence[Calibration]) -> None:
@@ -203,7 +203,7 @@ def _tables(group: _Results) -> list[str]:
         "",
         _ISOLATED,
         "",
-        *_table(_rows_in_isolation(group.in_isolation), ["", "arms apart"]),
+        *_table(_rows_in_isolation(group.in_isolation), ["", "isolated runs"]),
     ]
 
 

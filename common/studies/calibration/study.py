@@ -23,7 +23,7 @@ class Calibration(StudyOfArms):
     is_timed = True
 
     def experiments(self, options: Options) -> tuple[str, ...]:
-        """Time arms in turns as well, where that is asked for."""
+        """Time arms in isolated runs as well, where that is asked for."""
         return tuple(name for name in self.modules if name != "in_isolation" or options["isolated"])
 
     def words(self, plan: RunPlan) -> list[str]:
@@ -32,7 +32,7 @@ class Calibration(StudyOfArms):
         return []
 
     def comparable(self, record: Record) -> Record:
-        """Leave out turns, which its arms take whether they disturb each other or not."""
+        """Leave out isolated runs, which its arms have whether they disturb each other or not."""
         from dynamometer.common.studies.calibration.evaluation import without_isolated_runs
 
         return without_isolated_runs(record)

@@ -1,1 +1,1 @@
-"""Study: what share of a model does Dynamo capture, and what is lost where?"""
+"""Study: what share of a model does Dynamo capture, and what is not captured where?"""

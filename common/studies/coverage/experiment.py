@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CoverageOfModels(InOneProcess):
-    """The experiment of `--coverage`: what of a step is inside graphs, and what is lost where."""
+    """The experiment of `--coverage`: what of a step is captured, and what is not where."""
 
     def measure(self, context: Context) -> Findings:
         """Compile the model, run each graph as it is, and count."""

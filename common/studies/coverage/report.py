@@ -33,7 +33,7 @@ class Reason:
         text: Dynamo's words.
         models: that have it.
         times: graphs that end for it.
-        not_captured_ops: operators lost for it, of one step of every model.
+        not_captured_ops: operators not captured for it, of one step of every model.
         not_captured_s: seconds, likewise; `None` where time tells nothing of any model.
     """
 
@@ -117,7 +117,7 @@ def reasons(seen: Iterable[Coverage]) -> list[Reason]:
     """Rank the reasons graphs had to end for by the operators they cost."""
     groups: defaultdict[str, list[tuple[int, GraphBreak | SkippedFrame]]] = defaultdict(list)
     for index, coverage in enumerate(seen):
-        for each in coverage.losses:
+        for each in coverage.not_captured:
             groups[each.reason].append((index, each))
     found = [
         Reason(
@@ -154,7 +154,7 @@ def _reasons(seen: Sequence[Coverage]) -> list[str]:
          _milliseconds(each.not_captured_s)]
         for each in reasons(seen)[:_SHOWN]
     ]  # fmt: skip
-    headers = ["reason", "models", "breaks", "ops lost", "time lost"]
+    headers = ["reason", "models", "breaks", "ops not captured", "time not captured"]
     return _table("why graphs end", rows, headers, {0: _TEXT_WIDTH})
 
 
@@ -163,7 +163,7 @@ def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
     rows = [
         (each.not_captured_ops / (seen.total_ops or 1), _share_of_time(each, seen), name, each)
         for name, seen in counted
-        for each in seen.losses
+        for each in seen.not_captured
     ]
     worth = [entry for entry in rows if entry[0] or (entry[1] or 0.0) > _VISIBLE]
     worth.sort(key=lambda entry: (-entry[0], -(entry[1] or 0.0)))
@@ -185,30 +185,30 @@ def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
 
 
 def _unexplained(seen: Sequence[Coverage]) -> list[str]:
-    """Return how much of what is lost is in no table."""
+    """Return how much of what is not captured is in no table."""
     ops = sum(each.unexplained_ops for each in seen)
     text = f"operators outside graphs that are put down to no line and no function: {ops}"
     return ["", text] if ops else []
 
 
-def _share_of_time(lost: GraphBreak | SkippedFrame, seen: Coverage) -> float | None:
+def _share_of_time(missed: GraphBreak | SkippedFrame, seen: Coverage) -> float | None:
     return (
-        lost.not_captured_s / seen.total_s
-        if lost.not_captured_s is not None and seen.total_s
+        missed.not_captured_s / seen.total_s
+        if missed.not_captured_s is not None and seen.total_s
         else None
     )
 
 
 _VISIBLE = 0.01
-"""Of a forward's time: less is not worth a line where no operator is lost."""
+"""Of a forward's time: less is not worth a line where every operator is captured."""
 
 
-def _place(lost: GraphBreak | SkippedFrame) -> tuple[str, str]:
-    """Return where something is lost: the file and line, and what is there."""
-    if isinstance(lost, GraphBreak):
-        return place(lost.file, lost.line), lost.code or ""
-    function = f"{in_source(lost.function)} ({place(lost.file, lost.line)})"
-    return place(*lost.cause), f"left as it is: {function}"
+def _place(missed: GraphBreak | SkippedFrame) -> tuple[str, str]:
+    """Return where something is not captured: the file and line, and what is there."""
+    if isinstance(missed, GraphBreak):
+        return place(missed.file, missed.line), missed.code or ""
+    function = f"{in_source(missed.function)} ({place(missed.file, missed.line)})"
+    return place(*missed.cause), f"left as it is: {function}"
 
 
 _CODE_WIDTH = 40

@@ -99,8 +99,8 @@ COVERAGE = Table[CoverageSummary](
 
 
 @dataclass(frozen=True)
-class Loss:
-    """One thing that costs a model something.
+class Place:
+    """One place where something is not captured.
 
     Attributes:
         case: of the model.
@@ -115,21 +115,21 @@ class Loss:
     reason: str
 
 
-def _where_known(name: str) -> Callable[[Loss], object]:
+def _where_known(name: str) -> Callable[[Place], object]:
     """Return an attribute of what has it; not all kinds of things do."""
-    return lambda loss: getattr(loss.found, name, None)
+    return lambda place: getattr(place.found, name, None)
 
 
-NOT_CAPTURED = Table[Loss](
+NOT_CAPTURED = Table[Place](
     "coverage_not_captured",
     "A row for each graph break, each function that was left to Python, and each recompile. A"
     " function is at its first line.",
     (
-        *identity(lambda loss: loss.case),
-        Column[Loss]("kind", "`break`, `left alone` or `recompile`.", lambda loss: loss.kind),
-        Column("file", "Source file.", lambda loss: loss.found.file),
-        Column("line", "Line of it.", lambda loss: loss.found.line),
-        Column("function", "Function.", lambda loss: in_source(loss.found.function)),
+        *identity(lambda place: place.case),
+        Column[Place]("kind", "`break`, `left alone` or `recompile`.", lambda place: place.kind),
+        Column("file", "Source file.", lambda place: place.found.file),
+        Column("line", "Line of it.", lambda place: place.found.line),
+        Column("function", "Function.", lambda place: in_source(place.found.function)),
         Column("code", "The line itself, of a graph break.", _where_known("code")),
         Column(
             "stopped_file", "Where Dynamo could not follow a function that it left alone.",
@@ -145,7 +145,7 @@ NOT_CAPTURED = Table[Loss](
             "not_captured_s", "Time that one step spends outside graphs because of it.",
             _where_known("not_captured_s"), "s", Better.LOWER,
         ),
-        Column("reason", "Dynamo's words; of a recompile the guard.", lambda loss: loss.reason),
+        Column("reason", "Dynamo's words; of a recompile the guard.", lambda place: place.reason),
         Column("hint", "What Dynamo advises to do about it.", _where_known("hint")),
     ),
 )  # fmt: skip
@@ -155,19 +155,19 @@ def rows(found: CoverageSummary, *, compatible: bool) -> list[Rows]:
     """Return the row of one model, and one for each thing that was not captured of it."""
     if compatible:
         return [COVERAGE.theirs().rows(found.case, "dynamo", [found])]
-    losses = _losses(found)
+    places = _places(found)
     return [
         COVERAGE.rows(found.case, "dynamo", [found]),
-        *([NOT_CAPTURED.rows(found.case, "dynamo", losses)] if losses else []),
+        *([NOT_CAPTURED.rows(found.case, "dynamo", places)] if places else []),
     ]
 
 
-def _losses(found: CoverageSummary) -> list[Loss]:
+def _places(found: CoverageSummary) -> list[Place]:
     seen, case = found.coverage, found.case
     if seen is None:
         return []
     return [
-        *(Loss(case, "break", each, each.reason) for each in seen.breaks),
-        *(Loss(case, "left alone", each, each.reason) for each in seen.skipped),
-        *(Loss(case, "recompile", each, each.guard) for each in seen.recompiles),
+        *(Place(case, "break", each, each.reason) for each in seen.breaks),
+        *(Place(case, "left alone", each, each.reason) for each in seen.skipped),
+        *(Place(case, "recompile", each, each.guard) for each in seen.recompiles),
     ]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Coverage(StudyOfCases):
-    """What share of a model does Dynamo capture, and what is lost where? Nothing is timed."""
+    """What share of a model does Dynamo capture, and where not? Nothing is timed."""
 
     modules: ClassVar = {
         "coverage": "dynamometer.common.studies.coverage.experiment:CoverageOfModels"
@@ -34,7 +34,7 @@ class Coverage(StudyOfCases):
     options = (
         option(
             "--coverage", is_flag=True, group="Measurement",
-            help="Instead: what share of each model Dynamo captures, and what is lost where.",
+            help="Instead: what share of each model Dynamo captures, and where it doesn't.",
         ),
     )  # fmt: skip
     exclusions = (
@@ -74,7 +74,7 @@ class Coverage(StudyOfCases):
         return report.closing_lines([summary.summarize(records) for records in cases])
 
     def rows(self, records: Sequence[Record], *, compatible: bool) -> list[Rows]:
-        """Return a row for the model, and one for each thing that is lost."""
+        """Return a row for the model, and one for each thing that is not captured."""
         from dynamometer.common.studies.coverage import rows, summary
 
         return rows.rows(summary.summarize(records), compatible=compatible)

@@ -1,4 +1,4 @@
-"""Latency of arms that may disturb each other, each in processes of its own that take turns."""
+"""Latency of arms that may disturb each other, each in isolated runs."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Isolated:
     def processes(
         self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
     ) -> tuple[Process, ...]:
-        """Let every arm that was timed take its turns, in balanced order drawn at random.
+        """Let every arm that was timed have its isolated runs, in balanced order drawn at random.
 
         None where the arms did not disturb each other, nor where something else did: that would
-        disturb their turns as well.
+        disturb isolated runs as well.
         """
         latencies = latencies_of(found)
         if BASELINE not in latencies or not _disturb_each_other(found):
@@ -42,7 +42,7 @@ class Isolated:
         return isolated_runs_of(latencies, plan, drawn_from(plan.seed, replicate, case.id, "turns"))
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
-        """Leave the case as it is: only this turn of the arm is missing."""
+        """Leave the case as it is: only this run of the arm is missing."""
         return only_missing(LATENCY_ISOLATED.name, findings, arms)
 
     def measure(self, context: Context) -> Findings:

@@ -1,4 +1,4 @@
-"""Isolated runs of arms that were timed in blocks before: who takes which turn."""
+"""Isolated runs of arms that were timed in blocks before: in which order."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def latencies_of(found: Sequence[Findings]) -> dict[str, Measurement]:
 def isolated_runs_of(
     latencies: Mapping[str, Measurement], plan: RunPlan, rng: random.Random
 ) -> tuple[Process, ...]:
-    """Draw an order of arms that were timed, and have them take turns in it, back and forth."""
+    """Draw an order of arms that were timed, and run them in it, back and forth."""
     if not latencies:
         return ()
     fastest_s = min(statistics.median(each.samples) for each in latencies.values())
     order = rng.sample(sorted(latencies), len(latencies))
-    turns = [order if turn % 2 == 0 else order[::-1] for turn in range(ISOLATED_RUNS)]
+    orders = [order if run % 2 == 0 else order[::-1] for run in range(ISOLATED_RUNS)]
     return tuple(
-        Process((arm,), plan.protocol.allocator, turn, fastest_s)
-        for turn, arms in enumerate(turns)
+        Process((arm,), plan.protocol.allocator, run, fastest_s)
+        for run, arms in enumerate(orders)
         for arm in arms
     )

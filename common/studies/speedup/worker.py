@@ -68,10 +68,10 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
 
 
 def measure_isolated(context: Context) -> Findings:
-    """Time the one arm of this process, which takes its turn; its results were compared before."""
+    """Time the one arm of this process, in an isolated run; its results were compared before."""
     job, stages = context.job, context.stages
     (name,) = job.arms
-    rng = drawn_from(job.seed, job.replicate, job.turn, job.case.id)
+    rng = drawn_from(job.seed, job.replicate, job.isolated_run, job.case.id)
     with stages.at(Stage.LOAD):
         loaded = context.load()
     padding = pad_heap(rng)
@@ -89,12 +89,14 @@ def measure_isolated(context: Context) -> Findings:
     del padding
     blocks_made = len({burst.block for burst in blocks.bursts})
     too_many = len(blocks.disturbed) > LONGEST_DISTURBANCE * blocks_made
-    turned = [replace(burst, block=job.turn) for burst in blocks.undisturbed or blocks.bursts]
-    notes = () if warm_up.steady else (f"{name} had not settled when timed apart",)
+    isolated = [
+        replace(burst, block=job.isolated_run) for burst in blocks.undisturbed or blocks.bursts
+    ]
+    notes = () if warm_up.steady else (f"{name} was not steady in its isolated run",)
     return Findings(
         outcome=PASSED,
-        measurements=tuple(latencies(LATENCY_ISOLATED, turned)),
-        disturbed_blocks=(job.turn,) if too_many else (),
+        measurements=tuple(latencies(LATENCY_ISOLATED, isolated)),
+        disturbed_blocks=(job.isolated_run,) if too_many else (),
         repeated_blocks=blocks.repeats,
         notes=notes,
         device_name=context.device.name,

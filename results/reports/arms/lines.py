@@ -55,7 +55,7 @@ _MEANINGS = {
     "ISOLATED": "its arms disturbed each other, and were timed in processes of their own",
     "INTERFERENCE": "its arms disturbed each other; left out of means and verdicts",
     "DISTURBED": "something else kept the machine busy; left out of means and verdicts",
-    "SYS_TIME": "the kernel took over 5 % of an arm's time, mostly for page faults",
+    "SYS_TIME": "system time is over 5 % of an arm's latency, mostly for page faults",
     "PARTIAL": "some results could not be compared, or not closely; the CSV says which and why",
 }
 
@@ -76,7 +76,7 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
     if timed and replicates == {1}:
         lines += [
             "",
-            "screening: one replicate; intervals rest on the spread of other runs (-r 3 for more)",
+            "screening: one replicate; intervals assume how far processes differ (-r 3 for more)",
         ]
     lines += _wide_lines(cases) if timed else []
     lines += (

@@ -146,7 +146,7 @@ def test_how_many_replicates_it_would_take_is_said(target: float | None) -> None
 
 
 @pytest.mark.parametrize(
-    ("spread", "wanted"), [(CALM, StopReason.TARGET), (NOISY, None)], ids=["calm", "noisy"]
+    ("between_sd", "wanted"), [(CALM, StopReason.TARGET), (NOISY, None)], ids=["calm", "noisy"]
 )
 def test_sizes_are_known_as_well_as_was_asked(
     between_sd: BetweenProcessSd, wanted: StopReason | None
