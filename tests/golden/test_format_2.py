@@ -11,16 +11,17 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import factories
 import pytest
-from dynamometer.common.planning.spreads import known_spread
 from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common import registry
-from dynamometer.common.execution.runner import Interrupt, Rest, run
+from dynamometer.common.execution.runner import Interrupt, Remaining, run
+from dynamometer.common.planning.between_processes import known_between_sd
 from dynamometer.results.reports.console import Console
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import store
-from dynamometer.results.values.records import ASSUMED_SPREAD, SCHEMA_VERSION
+from dynamometer.results.values.records import ASSUMED_SD, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ def test_they_are_shown(golden: Callable[[str, str], None], name: str) -> None:
     manifest, records = store.read_manifest(RUNS / name), store.read_records(RUNS / name)
     assert {each.schema for each in (manifest, *records)} == {SCHEMA_VERSION}
     stream = io.StringIO()
-    console = Console(registry.study(manifest.plan.study), stream)
+    console = Console(registry.study(manifest.plan.study), factories.destination(stream=stream))
     for case in by_case(records):
         console.write(case)
     console.close()
@@ -48,7 +49,7 @@ def test_one_that_was_interrupted_is_resumed(tmp_path: Path) -> None:
     manifest, before = store.read_manifest(directory), store.read_records(directory)
     executor = FakeExecutor()
     with store.RunStore(directory) as events:
-        rest = Rest(manifest, before)
+        rest = Remaining(manifest, before)
         assert run(rest, events, executor, [RecordingSink()], RecordingObserver(), Interrupt())
     assert executor.executed == [("lennard_jones", 1)]
     after = store.read_records(directory)
@@ -62,9 +63,9 @@ def test_they_are_learnt_from(tmp_path: Path) -> None:
         directory = shutil.copytree(RUNS / "speedup", tmp_path / name)
         events = directory / store.EVENTS
         if name == "one":
-            assert known_spread(manifest.plan, manifest.environment, tmp_path) == ASSUMED_SPREAD
+            assert known_between_sd(manifest.plan, manifest.environment, tmp_path) == ASSUMED_SD
         calm = [json.loads(line) for line in events.read_bytes().splitlines()]
         for each in calm:
             each["disturbed_blocks"] = []
         events.write_text("".join(f"{json.dumps(each)}\n" for each in calm))
-    assert known_spread(manifest.plan, manifest.environment, tmp_path) != ASSUMED_SPREAD
+    assert known_between_sd(manifest.plan, manifest.environment, tmp_path) != ASSUMED_SD
