@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TEST_READY := $(VENV)/.test-ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-CODE := torchbench.py huggingface.py timm_models.py common dynamo models results dynamometer bench tests
+CODE := $(wildcard *.py) common dynamo models results dynamometer bench tests
 
 .PHONY: setup demo test test-fast test-gpu lint clean
 

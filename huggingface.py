@@ -3,22 +3,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from dynamometer.common.interfaces.suite import Suite
-
-
-def open_suite(options: Mapping[str, str]) -> Suite:
-    """Return the suite; it takes no options."""
-    from dynamometer.models.suites.tables import TableSuite
-
-    del options
-    return TableSuite("huggingface")
-
-
 if __name__ == "__main__":
     import sys
 
@@ -26,3 +10,26 @@ if __name__ == "__main__":
 
     del sys.path[0]  # a benchmarked model's own `import common` must not meet ours
     raise SystemExit(main("huggingface"))
+
+from typing import TYPE_CHECKING
+
+from dynamometer.common.interfaces.suite_source import SuiteSource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamometer.common.interfaces.suite import Suite
+
+
+class HuggingFace(SuiteSource):
+    """The models of `models/huggingface`."""
+
+    def open(self, opening: Mapping[str, str]) -> Suite:
+        """Read its tables."""
+        from dynamometer.models.suites.tables import TableSuite
+
+        del opening
+        return TableSuite("huggingface")
+
+
+SUITE = HuggingFace()

@@ -3,21 +3,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from dynamometer.common.interfaces.suite import Suite
-
-
-def open_suite(options: Mapping[str, str]) -> Suite:
-    """Return the suite: the models of its tables, and with `all` every other architecture too."""
-    from dynamometer.models.suites.timm_names import TimmModels
-
-    return TimmModels(everything=options.get("all") == "yes")
-
-
 if __name__ == "__main__":
     import sys
 
@@ -25,3 +10,39 @@ if __name__ == "__main__":
 
     del sys.path[0]  # a benchmarked model's own `import common` must not meet ours
     raise SystemExit(main("timm_models"))
+
+from typing import TYPE_CHECKING
+
+from dynamometer.common.interfaces.option import Flag
+from dynamometer.common.interfaces.suite_source import SuiteSource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamometer.common.interfaces.option import Request
+    from dynamometer.common.interfaces.suite import Suite
+
+ALL = Flag(
+    ("--all",), group="Selection",
+    help="Also every other architecture of timm; -k and --only choose among them.",
+    again=lambda plan, _: "all" in plan.suite_options,
+)  # fmt: skip
+
+
+class Timm(SuiteSource):
+    """The models of `models/timm_models`, and with `--all` every other architecture too."""
+
+    options = (ALL,)
+
+    def opening(self, request: Request) -> dict[str, str]:
+        """Return whether the others are in it."""
+        return {"all": "yes"} if request[ALL] else {}
+
+    def open(self, opening: Mapping[str, str]) -> Suite:
+        """Read its tables."""
+        from dynamometer.models.suites.timm_names import TimmModels
+
+        return TimmModels(everything="all" in opening)
+
+
+SUITE = Timm()

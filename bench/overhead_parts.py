@@ -94,7 +94,7 @@ def _row(model: str) -> str:
 
 def _ways(model: str) -> tuple[dict[str, Callable[[], object]], int]:
     """Return what is timed, and how many calls of graphs a step has."""
-    suite = registry.resolve("suites", "torchbench")({})
+    suite = registry.suite("torchbench").open({})
     (spec,) = select(suite.specs(), Selection(only=(model,)))
     (case,) = build_cases([spec], Workload(arms=(), scale=Scale.SMALL))
     state.seed_everything(0)

@@ -50,8 +50,7 @@ _ROUNDINGS = 4.0
 
 def suite_of(name: str) -> Suite:
     """Open one of the three suites."""
-    suite: Suite = registry.resolve("suites", name)({})
-    return suite
+    return registry.suite(name).open({})
 
 
 def case_of(

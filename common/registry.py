@@ -16,17 +16,18 @@ from dynamometer.common.errors import UnknownNameError, UsageError
 from dynamometer.results.values.cases import BASELINE
 
 if TYPE_CHECKING:
+    from dynamometer.common.interfaces.suite_source import SuiteSource
     from dynamometer.common.studies.study import Study
 
 Kind = Literal["suites", "backends", "studies", "executors", "sinks"]
 
 _BUILT_IN: dict[Kind, dict[str, str]] = {
     "suites": {
-        "huggingface": "dynamometer.huggingface:open_suite",
-        "timm_models": "dynamometer.timm_models:open_suite",
-        "torchbench": "dynamometer.torchbench:open_suite",
-        "torchbench-checkout": "dynamometer.torchbench:open_checkout",
-        "user": "dynamometer.models.suites.user_models:open_suite",
+        "huggingface": "dynamometer.huggingface:SUITE",
+        "timm_models": "dynamometer.timm_models:SUITE",
+        "torchbench": "dynamometer.torchbench:SUITE",
+        "torchbench-checkout": "dynamometer.torchbench:CHECKOUT",
+        "user": "dynamometer.models.suites.user_models:SUITE",
     },
     "backends": {
         "aot_eager": "dynamometer.dynamo.backends.backends:aot_eager",
@@ -121,6 +122,15 @@ def resolve(kind: Kind, name: str) -> Any:
 USUAL_STUDY = "speedup"
 """What a run asks unless it is asked something else."""
 
+USUAL_EXECUTOR = "local"
+"""What runs cases unless another is named."""
+
+USUAL_SINKS = ("console", "csv")
+"""What every run's results are put into."""
+
+USUAL_SUITE = "torchbench"
+"""Whose models are meant where no suite is named."""
+
 
 def studies() -> list[Study]:
     """Return all studies, in the order in which the help shows their options.
@@ -140,6 +150,35 @@ def study(name: str) -> Study:
     """
     found: Study = resolve("studies", name)
     return found
+
+
+def suites() -> list[SuiteSource]:
+    """Return what all suites are opened by.
+
+    Raises:
+        UsageError: one of a plugin can't be imported, or two have the same name.
+    """
+    return [resolve("suites", name) for name in targets("suites")]
+
+
+def suite(name: str) -> SuiteSource:
+    """Return what the suite of a name is opened by.
+
+    Raises:
+        UnknownNameError: there is none; the plugin that brings it isn't installed.
+        UsageError: it can't be imported.
+    """
+    found: SuiteSource = resolve("suites", name)
+    return found
+
+
+def suite_of(text: str) -> str | None:
+    """Return the name of the suite of which a text, such as a file, names models; `None` if none.
+
+    Raises:
+        UsageError: a suite of a plugin can't be imported.
+    """
+    return next((name for name in targets("suites") if suite(name).target(text) is not None), None)
 
 
 def load(kind: str, name: str, path: str) -> Any:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import msgspec
 
+from dynamometer.results.reports.sinks import Destination
 from dynamometer.results.values.cases import BASELINE, Case, ModelSpec, Protocol, RunPlan, Skip
 from dynamometer.results.values.records import (
     PASSED,
@@ -17,6 +22,9 @@ from dynamometer.results.values.records import (
     Stage,
     Status,
 )
+
+if TYPE_CHECKING:
+    from typing import TextIO
 
 ARMS = (BASELINE, "inductor")
 MIB = 2.0**20
@@ -39,6 +47,13 @@ def case(model: str = "alexnet", arms: tuple[str, ...] = ARMS, **fields: object)
     """Make a case with the batch size `model_spec` gives."""
     defaults: dict[str, object] = {"suite": "torchbench", "batch_size": 4}
     return Case(model=model, arms=arms, **{**defaults, **fields})  # type: ignore[arg-type]  # untyped
+
+
+def destination(
+    directory: Path = Path(), *, stream: TextIO | None = None, is_compatible: bool = False
+) -> Destination:
+    """Return where a sink puts results."""
+    return Destination(directory, stream or io.StringIO(), is_compatible)
 
 
 def environment(**fields: object) -> Environment:

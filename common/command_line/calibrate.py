@@ -7,23 +7,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.command_line import request
-from dynamometer.common.command_line.session import Reporting, Session
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.option import Flag, Several, Value, usual
+from dynamometer.common.interfaces.run_options import (
+    OUTPUT_DIR,
+    REPLICATES,
+    REPORT_OPTIONS,
+    SEED,
+    SPAWN,
+    run_options,
+)
 from dynamometer.common.interfaces.workload import Workload
+from dynamometer.common.interfaces.workload_options import ONLY as ONLY_OF_RUN
+from dynamometer.common.interfaces.workload_options import SCALE as SCALE_OF_RUN
 from dynamometer.common.planning import planning, refusals
 from dynamometer.common.planning.plan import Selection, build_cases, select
-from dynamometer.common.studies.calibration.evaluation import ARMS
-from dynamometer.common.studies.calibration.page import Calibration, write_page
-from dynamometer.common.studies.calibration.study import STUDY
+from dynamometer.common.studies.calibration.study import ISOLATED, STUDY
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import Protocol, RunPlan, Scale, StartMethod
+from dynamometer.results.values.cases import (
+    DEFAULT_REPLICATES,
+    Protocol,
+    RunPlan,
+    Scale,
+    StartMethod,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dynamometer.common.command_line.options import Invocation
+    from dynamometer.common.interfaces.option import Option, Request
+    from dynamometer.common.studies.calibration.page import Calibration
     from dynamometer.results.values.records import Manifest
 
 MODELS = (
@@ -43,8 +61,35 @@ MODELS = (
 )
 """Of torchbench: convolutions, attention, tables, a graph; calls of 4 to 45 ms at small scale."""
 
+ONLY = msgspec.structs.replace(
+    ONLY_OF_RUN, help="This model of torchbench; may be repeated.  [default: thirteen]"
+)
+SCALE = msgspec.structs.replace(
+    SCALE_OF_RUN, default=Scale.SMALL, help="How far models are shrunk."
+)
+COUNT = Value(
+    REPLICATES.flags, reads=click.IntRange(DEFAULT_REPLICATES[1]), default=20, metavar="N",
+    group="Measurement", help="Worker processes each model is measured in.",
+)  # fmt: skip
+BUSY = Flag(
+    ("--busy",), group="Measurement", help="While a process of ours computes now and then."
+)  # fmt: skip
+EVALUATED = Several(
+    ("--from",), reads=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
+    group="Output", help="Measure nothing: evaluate this run, or several as one.",
+)  # fmt: skip
+PAGE = Value[Path | None](
+    ("--page",), reads=click.Path(dir_okay=False, path_type=Path), default=None, metavar="FILE",
+    group="Output",
+    help="Where the page goes; its picture and all results (CSV) beside it."
+    "  [default: the run's directory]",
+)  # fmt: skip
+OPTIONS: tuple[Option[Any], ...] = (
+    *(ONLY, SCALE, COUNT, SEED, BUSY, ISOLATED, SPAWN, EVALUATED, OUTPUT_DIR, PAGE),
+)
 
-def run(program: str, words: Sequence[str], options: dict[str, Any]) -> int:
+
+def run(asked: Request, invocation: Invocation) -> int:
     """Measure, unless runs to evaluate are named, and write the page.
 
     Raises:
@@ -52,14 +97,18 @@ def run(program: str, words: Sequence[str], options: dict[str, Any]) -> int:
             can't be written.
         DynamometerError: the run can't be started.
     """
-    directories: tuple[Path, ...] = options["evaluated"]
+    # These import scipy, which takes a while.
+    from dynamometer.common.studies.calibration.page import write_page
+
+    program, words = invocation
+    directories = asked[EVALUATED]
     if not directories:
-        directory, code = _measure(program, words, options)
+        directory, code = _measure(program, words, asked)
         if code:
             click.echo(f"when that is finished: {program} calibrate --from {directory}", err=True)
             return code
         directories = (directory,)
-    page: Path = options["page"] or directories[0] / "calibration.md"
+    page = asked[PAGE] or directories[0] / "calibration.md"
     with refusals.store_errors_as_usage():
         found = [_read(each) for each in directories]
         _require_one_kind(dict(zip(directories, found, strict=True)))
@@ -72,30 +121,35 @@ def run(program: str, words: Sequence[str], options: dict[str, Any]) -> int:
     return 0
 
 
-def _measure(program: str, words: Sequence[str], options: dict[str, Any]) -> tuple[Path, int]:
-    suite = registry.resolve("suites", "torchbench")({})
-    specs = select(suite.specs(), Selection(only=options["only"] or MODELS))
+def _measure(program: str, words: Sequence[str], asked: Request) -> tuple[Path, int]:
+    from dynamometer.common.command_line.session import Session
+    from dynamometer.common.studies.calibration.evaluation import ARMS
+
+    source = registry.suite(registry.USUAL_SUITE)
+    opening = source.opening(usual(run_options(of_suites=source.options)))
+    specs = select(planning.opened(source, opening).specs(), Selection(only=asked[ONLY] or MODELS))
     plan = RunPlan(
-        suite="torchbench",
+        suite=registry.USUAL_SUITE,
+        suite_options=opening,
         models=specs,
-        cases=build_cases(specs, Workload(arms=ARMS[1:], scale=Scale(options["scale"]))),
-        experiments=STUDY.experiments(options),
+        cases=build_cases(specs, Workload(arms=ARMS[1:], scale=asked[SCALE])),
+        experiments=STUDY.experiments(asked),
         protocol=Protocol(
-            replicates=options["replicates"],
-            most_replicates=options["replicates"],
-            start_method=StartMethod.SPAWN if options["spawn"] else StartMethod.FORK,
+            replicates=asked[COUNT],
+            most_replicates=asked[COUNT],
+            start_method=StartMethod.SPAWN if asked[SPAWN] else StartMethod.FORK,
         ),
         memory_limit_bytes=planning.usual_memory_limit(),
-        seed=options["seed"],
-        busy=options["busy"],
+        seed=asked[SEED],
+        busy=asked[BUSY],
     )
     manifest, directory = request.begin(
         plan,
-        f"{program} run torchbench",
+        f"{program} run {registry.USUAL_SUITE}",
         shlex.join([program, *words]),
-        Path(options["output_dir"]),
+        asked[OUTPUT_DIR],
     )
-    return directory, Session(manifest, directory, Reporting()).run()
+    return directory, Session(manifest, directory, usual(REPORT_OPTIONS)).run()
 
 
 def _read(directory: Path) -> Calibration:
@@ -105,6 +159,9 @@ def _read(directory: Path) -> Calibration:
         UsageError: it measured something else.
         StoreError: it is no run directory.
     """
+    from dynamometer.common.studies.calibration.evaluation import ARMS
+    from dynamometer.common.studies.calibration.page import Calibration
+
     manifest = store.read_manifest(directory)
     if manifest.plan.cases[0].arms != ARMS:
         msg = f"{directory} is no calibration; `dynamometer calibrate` makes one"

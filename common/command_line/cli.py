@@ -6,37 +6,36 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 import dynamometer
 from dynamometer.common import registry
 from dynamometer.common.command_line import request
-from dynamometer.common.command_line.options import (
-    GroupedCommand,
-    calibrate_options,
-    explain_options,
-    report_options,
-    run_options,
-)
-from dynamometer.common.errors import (
-    DynamometerError,
-    UnfitEnvironmentError,
-    UsageError,
-)
+from dynamometer.common.command_line.options import command
+from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError
+from dynamometer.common.interfaces.option import Argument, usual
+from dynamometer.common.interfaces.run_options import OUTPUT_DIR, REPORT_OPTIONS, run_options
+from dynamometer.common.interfaces.workload_options import LIST, QUICK, TARGET
 from dynamometer.common.planning import planning, refusals
 from dynamometer.common.planning.plan import select
+from dynamometer.common.studies.study import options_of
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from dynamometer.common.interfaces.suite import Suite
+    from dynamometer.common.command_line.options import GroupedCommand, Invocation
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.results.values.records import Manifest
 
 _USAGE, _INTERRUPTED, _READER_LEFT = 2, 130, 141
+
+DIRECTORY = Argument[Path](
+    ("DIRECTORY",), default=Path(), reads=click.Path(path_type=Path), is_required=True
+)
+"""Of `dynamometer resume`: the run's."""
 
 
 def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
@@ -49,9 +48,9 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     program = _script_words(sys.argv[0]) if suite else "dynamometer"
     try:
-        command = _script(suite) if suite else _program()
+        found = _script(suite) if suite else _program()
         name = Path(sys.argv[0]).name if suite else program
-        code = command.main(words, prog_name=name, standalone_mode=False, obj=(program, words))
+        code = found.main(words, prog_name=name, standalone_mode=False, obj=(program, words))
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
@@ -74,75 +73,44 @@ def _script_words(script: str) -> str:
     return shlex.join([sys.executable, str(Path(script).resolve())])
 
 
-def _script(suite: str) -> click.Command:
+def _script(suite: str) -> GroupedCommand:
     """Make the command that `./<suite>.py` is."""
 
-    @click.command(cls=GroupedCommand, help=_RUN_HELP.format(suite=suite))
-    @run_options(suite)
-    @click.pass_obj
-    def script(invocation: tuple[str, list[str]], /, **options: Any) -> int:
+    def run(asked: Request, invocation: Invocation) -> int:
         program, words = invocation
-        return _run_suite(suite, program, words, options)
+        return _run_suite(suite, program, words, _quick(asked, words))
 
-    return script
+    options = run_options(options_of(*registry.studies()), registry.suite(suite).options)
+    return command(suite, options, run, _RUN_HELP.format(suite=suite))
 
 
 def _program() -> click.Group:
     """Make the `dynamometer` command."""
+    from dynamometer.common.command_line import calibrate, explain  # which scripts are without
 
     @click.group(help="What torch.compile with a given backend does to real PyTorch models.")
     @click.version_option(dynamometer.__version__, package_name="dynamometer")
     def program() -> None:
         pass
 
-    @program.command("run", cls=GroupedCommand, help=_RUN_HELP.format(suite="TARGET") + _TARGETS)
-    @click.argument("target", required=False)
-    @run_options(None)
-    @click.pass_obj
-    def run(invocation: tuple[str, list[str]], /, target: str | None, **options: Any) -> int:
-        name, words = invocation
-        rest = words[1:]
-        if target is None:
-            from dynamometer.common.command_line.project import read_project
-
-            words = ["run", *read_project(Path("pyproject.toml")), *rest]
-            return int(program.main(words, standalone_mode=False, obj=(name, words)))
-        rest.remove(target)
-        return _run_target(target, name, rest, options)
-
-    @program.command("resume", cls=GroupedCommand, help="Finish an interrupted run.")
-    @click.argument("directory", type=click.Path(path_type=Path))
-    @report_options
-    def resume(*, directory: Path, **options: Any) -> int:
-        return _resume(directory, options)
-
     @program.command("ls", help="List what there is, one name a line.")
-    @click.argument("what", type=click.Choice(["suites", "backends", "models"]))
+    @click.argument("what", type=click.Choice([*_LISTED, "models"]))
     @click.argument("suite", required=False)
     def ls(what: str, suite: str | None) -> None:
         click.echo("\n".join(_names(what, suite)))
 
-    @program.command("calibrate", cls=GroupedCommand, help=_CALIBRATE_HELP)
-    @calibrate_options
-    @click.pass_obj
-    def calibrate(invocation: tuple[str, list[str]], /, **options: Any) -> int:
-        from dynamometer.common.command_line import (
-            calibrate,  # scipy and rich take a while to import
-        )
-
-        program, words = invocation
-        return calibrate.run(program, words, options)
-
-    @program.command("explain", cls=GroupedCommand, help=_EXPLAIN_HELP)
-    @click.argument("target")
-    @explain_options
-    def explain(*, target: str, **options: Any) -> int:
-        from dynamometer.common.command_line import (
-            explain,  # click and msgspec are all it takes until it runs
-        )
-
-        return explain.run(target, options)
-
+    every = run_options(
+        options_of(*registry.studies()),
+        [option for each in registry.suites() for option in each.options],
+    )
+    help_of_run = _RUN_HELP.format(suite="TARGET") + _TARGETS
+    for each in (
+        command("run", (*every, TARGET), _run, help_of_run),
+        command("resume", (*REPORT_OPTIONS, DIRECTORY), _resume, "Finish an interrupted run."),
+        command("calibrate", calibrate.OPTIONS, calibrate.run, _CALIBRATE_HELP),
+        command("explain", explain.OPTIONS, explain.run, _EXPLAIN_HELP),
+    ):
+        program.add_command(each)
     program.command("doctor", help="Say what on this machine makes figures worse.")(_doctor)
     return program
 
@@ -176,66 +144,74 @@ program.pt2 that torch.export saved, or hub:NAME for a model transformers can lo
 """
 
 
-def _run_target(target: str, name: str, words: list[str], options: dict[str, Any]) -> int:
-    """Run a suite, or models of a user's own."""
-    path, colons, function = target.partition("::")
-    if not path.endswith((".py", ".pt2")) and not target.startswith("hub:"):
-        return _run_suite(target, f"{name} run {shlex.quote(target)}", words, options)
-    if not target.startswith("hub:"):
-        target = str(Path(path).resolve()) + colons + function
-    if options["scale"] != Scale.FULL:
-        msg = "models of your own are what your code makes them: leave out --scale"
-        raise UsageError(msg)
-    program = f"{name} run {shlex.quote(target)}"
-    return _run_suite("user", program, words, {**options, "target": target})
+_LISTED: tuple[registry.Kind, ...] = ("suites", "backends", "executors", "sinks")
+"""What a name on the command line can be of; studies have an option each."""
 
 
 def _names(what: str, suite: str | None) -> list[str]:
-    match what:
-        case "suites":
-            return registry.choices("suites")
-        case "backends":
-            return registry.choices("backends")
-        case _:
-            return [spec.name for spec in _open(suite or "torchbench", {}).specs()]
+    for kind in _LISTED:
+        if kind == what:
+            return registry.choices(kind)
+    source = registry.suite(suite or registry.USUAL_SUITE)
+    asked = usual(run_options(of_suites=source.options))
+    return [spec.name for spec in planning.opened(source, source.opening(asked)).specs()]
 
 
-def _open(suite: str, options: dict[str, str]) -> Suite:
-    open_suite: Callable[[dict[str, str]], Suite] = registry.resolve("suites", suite)
-    try:
-        return open_suite(options)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+def _run(asked: Request, invocation: Invocation) -> int:
+    """Run a suite, or models that a target names."""
+    name, words = invocation
+    target, rest = asked[TARGET], words[1:]
+    if target is None:
+        from dynamometer.common.command_line.project import read_project
+
+        words = ["run", *read_project(Path("pyproject.toml")), *rest]
+        return int(_program().main(words, standalone_mode=False, obj=(name, words)))
+    rest.remove(target)
+    suite = registry.suite_of(target)
+    if suite is None:
+        suite, asked = target, _quick(asked, rest)
+    else:
+        target = registry.suite(suite).target(target) or target
+    program = f"{name} run {shlex.quote(target)}"
+    return _run_suite(suite, program, rest, asked.but(TARGET, target))
 
 
-def _run_suite(suite: str, program: str, words: list[str], options: dict[str, Any]) -> int:
+def _quick(asked: Request, words: Sequence[str]) -> Request:
+    """Return what a suite is asked by some words, where none asks for the quick selection."""
+    if set(words) - {"--"}:
+        return asked
+    click.echo("nothing asked for: taking --quick (see --help)", err=True)
+    return asked.but(QUICK, value=True)
+
+
+def _run_suite(suite: str, program: str, words: list[str], asked: Request) -> int:
     """Plan a run and execute it."""
-    if suite != "user" and not set(words) - {"--"}:
-        click.echo("nothing asked for: taking --quick (see --help)", err=True)
-        options["quick"] = True
-    suite_options = planning.opening_options(suite, options)
-    models = select(_open(suite, suite_options).specs(), planning.selection(options))
-    if options["list_names"]:
+    source = registry.suite(suite)
+    asked = asked.and_usual(source.options)
+    refusals.check_options(asked, suite, registry.studies())
+    opening = source.opening(asked)
+    models = select(planning.opened(source, opening).specs(), planning.selection(asked))
+    if asked[LIST]:
         click.echo("\n".join(spec.name for spec in models))
         return 0
-    plan = planning.make_plan(suite, suite_options, models, options)
-    runs = Path(options["output_dir"])
-    command = shlex.join([*shlex.split(program), *words])
-    manifest, directory = request.begin(plan, program, command, runs)
-    return _execute(manifest, directory, options)
+    plan = planning.make_plan(suite, opening, models, asked)
+    line = shlex.join([*shlex.split(program), *words])
+    manifest, directory = request.begin(plan, program, line, asked[OUTPUT_DIR])
+    return _execute(manifest, directory, asked)
 
 
-def _resume(directory: Path, options: dict[str, Any]) -> int:
+def _resume(asked: Request, _: Invocation) -> int:
     """Finish a run where it was begun.
 
     Raises:
         UnfitEnvironmentError: machine or software are not those of the run; says what differs.
     """
-    refusals.check_reporting(options)
+    directory = asked[DIRECTORY]
+    refusals.check_reporting(asked)
     manifest = store.read_manifest(directory)
     from dynamometer.common.machine.environment import differences, read_environment, require_device
 
-    refusals.check_expectations(registry.study(manifest.plan.study), options)
+    refusals.check_expectations(registry.study(manifest.plan.study), asked)
     require_device(manifest.plan.cases[0].device)
     changes = differences(manifest.environment, read_environment())
     if changes:
@@ -244,7 +220,7 @@ def _resume(directory: Path, options: dict[str, Any]) -> int:
             f" or measure anew: {manifest.command}"
         )
         raise UnfitEnvironmentError(msg)
-    return _execute(manifest, directory, options)
+    return _execute(manifest, directory, asked)
 
 
 def _doctor() -> int:
@@ -261,14 +237,8 @@ def _doctor() -> int:
     return UnfitEnvironmentError.exit_code if unfit else 0
 
 
-def _execute(manifest: Manifest, directory: Path, options: dict[str, Any]) -> int:
+def _execute(manifest: Manifest, directory: Path, asked: Request) -> int:
     """Run a plan, or the rest of it, and say where the results are."""
-    # rich and scipy take a while to import
-    from dynamometer.common.command_line.session import Reporting, Session
+    from dynamometer.common.command_line.session import Session  # rich takes a while to import
 
-    reporting = Reporting(
-        csv_compat=options["csv_compat"],
-        expect=options["expect"],
-        update_expected=options["update_expected"],
-    )
-    return Session(manifest, directory, reporting).run()
+    return Session(manifest, directory, asked).run()

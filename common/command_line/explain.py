@@ -4,26 +4,47 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.errors import DynamometerError, UsageError
+from dynamometer.common.interfaces.option import Argument, Value, usual
+from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload import Workload
+from dynamometer.common.interfaces.workload_options import SCALE as SCALE_OF_RUN
+from dynamometer.common.interfaces.workload_options import TARGET as TARGET_OF_RUN
+from dynamometer.common.planning import planning
 from dynamometer.common.planning.plan import Selection, build_cases, select
 from dynamometer.results.values.cases import NO_BACKEND, Scale
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from dynamometer.common.command_line.options import Invocation
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.suite import Suite
     from dynamometer.results.values.cases import ModelSpec
     from dynamometer.results.values.explanation import Explanation
 
 
-def run(target: str, options: dict[str, Any]) -> int:
+TARGET = Argument(("TARGET",), default="", reads=click.STRING, is_required=True)
+SCALE = msgspec.structs.replace(
+    SCALE_OF_RUN, default=Scale.TINY, help="How far a suite's model is shrunk."
+)
+FORMAT = Value(
+    ("--format",), reads=click.Choice(["text", "html", "json"]), default="text", group="Output",
+    help="Plain text, a page, or values.",
+)  # fmt: skip
+OUTPUT = Value[Path | None](
+    ("-o", "--output"), reads=click.Path(dir_okay=False, path_type=Path), default=None,
+    metavar="FILE", group="Output", help="Instead of standard output.",
+)  # fmt: skip
+OPTIONS = (SCALE, FORMAT, OUTPUT, TARGET)
+
+
+def run(asked: Request, _: Invocation) -> int:
     """Explain a target, and print that or write it to a file.
 
     Raises:
@@ -31,9 +52,9 @@ def run(target: str, options: dict[str, Any]) -> int:
         DynamometerError: the target can't be built or called.
     """
     with redirect_stdout(sys.stderr):  # what the target prints is no part of the explanation
-        explained = explain_target(target, Scale(options["scale"]))
-    found = _written(explained, options["form"])
-    output: Path | None = options["output"]
+        explained = explain_target(asked[TARGET], asked[SCALE])
+    found = _written(explained, asked[FORMAT])
+    output = asked[OUTPUT]
     if output is None:
         click.echo(found, nl=False)
         return 0
@@ -78,28 +99,24 @@ def explain_target(target: str, scale: Scale = Scale.TINY) -> Explanation:
 
 
 def _find(target: str) -> tuple[Suite, ModelSpec]:
-    path, colons, name = target.partition("::")
-    if not colons and ".py:" in target:
-        path, _, name = target.rpartition(":")
-    if path.endswith(".py"):
-        return _only(target, "user", name, {"target": f"{path}::{name}" if name else path})
-    suite, _, name = target.partition("/")
-    if not name:
-        msg = f"{target!r} is neither SUITE/MODEL nor FILE.py::NAME"
-        raise UsageError(msg)
-    return _only(target, suite, name, {})
+    """Open what a target names.
 
-
-def _only(
-    target: str, suite_name: str, name: str, suite_options: dict[str, str]
-) -> tuple[Suite, ModelSpec]:
-    try:
-        suite: Suite = registry.resolve("suites", suite_name)(suite_options)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    Raises:
+        UsageError: there is none of that name, or several.
+    """
+    file, colon, function = target.rpartition(":")
+    path = f"{file}::{function}" if colon and file.endswith(".py") else target
+    suite_name, model = registry.suite_of(path), ""
+    if suite_name is None:
+        suite_name, _, model = target.partition("/")
+        if not model:
+            msg = f"{target!r} is neither SUITE/MODEL nor FILE.py::NAME"
+            raise UsageError(msg)
+    source = registry.suite(suite_name)
+    asked = usual(run_options(of_suites=source.options)).but(TARGET_OF_RUN, source.target(path))
+    suite = planning.opened(source, source.opening(asked))
     # Of a user's file the suite itself finds what is named, which may be a dictionary of models.
-    wanted = Selection(only=() if suite_name == "user" else (name,))
-    specs = select(suite.specs(), wanted)
+    specs = select(suite.specs(), Selection(only=(model,) if model else ()))
     if len(specs) > 1:
         names = ", ".join(spec.name for spec in specs)
         msg = f"{target} holds several models: add one of {names}"

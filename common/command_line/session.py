@@ -8,7 +8,6 @@ import sys
 import time
 from collections import defaultdict
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -18,8 +17,16 @@ from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.execution.executor import Prepared
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
+from dynamometer.common.interfaces.run_options import (
+    CSV_COMPAT,
+    EXPECT,
+    REPORT_OPTIONS,
+    SINKS,
+    UPDATE_EXPECTED,
+)
 from dynamometer.common.machine.disturber import BUSY_S, IDLE_S, disturbed
 from dynamometer.common.planning.estimate import TimeEstimate, estimate
+from dynamometer.results.reports.sinks import Destination
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import expected, store
 from dynamometer.results.values.records import Level
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dynamometer.common.execution.executor import Executor
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.results.reports.sinks import Sink
     from dynamometer.results.values.cases import Case, Protocol
     from dynamometer.results.values.records import Manifest
@@ -36,54 +44,32 @@ if TYPE_CHECKING:
 _UNEXPECTED, _INTERRUPTED = 1, 130
 
 
-@dataclass(frozen=True)
-class Reporting:
-    """What is done with a run's results.
-
-    Attributes:
-        csv_compat: write the dashboards' CSV columns alone.
-        expect: table of expected results they are compared with; `None` for no comparison.
-        update_expected: put them into that table instead.
-    """
-
-    csv_compat: bool = False
-    expect: Path | None = None
-    update_expected: bool = False
-
-    @property
-    def words(self) -> list[str]:
-        """The options that ask for this."""
-        words = ["--csv-compat"] if self.csv_compat else []
-        if self.expect is not None:
-            words += ["--expect", str(self.expect)]
-        return [*words, "--update-expected"] if self.update_expected else words
-
-
-def _resume_command(directory: Path, reporting: Reporting) -> str:
+def _resume_command(directory: Path, request: Request) -> str:
     installed = shutil.which("dynamometer") is not None
     program = ["dynamometer"] if installed else [sys.executable, "-m", "dynamometer"]
-    return shlex.join([*program, "resume", str(directory), *reporting.words])
+    return shlex.join([*program, "resume", str(directory), *request.words(REPORT_OPTIONS)])
 
 
 class Session:
     """Runs a plan, or the rest of one."""
 
-    def __init__(self, manifest: Manifest, directory: Path, reporting: Reporting) -> None:
+    def __init__(self, manifest: Manifest, directory: Path, request: Request) -> None:
         """Start nothing yet.
 
         Args:
             manifest: of the run.
             directory: its run directory, which exists.
-            reporting: what is done with the results.
+            request: what is done with the results, among whatever else was asked for.
         """
         self._manifest = manifest
         self._directory = directory
-        self._reporting = reporting
+        self._request = request
         self._study = registry.study(manifest.plan.study)
-        csv_files = registry.resolve("sinks", "csv")
-        self._csv = csv_files(self._study, directory, compatible=reporting.csv_compat)
-        console: Sink = registry.resolve("sinks", "console")(self._study, sys.stdout)
-        self._sinks = (console, self._csv)
+        destination = Destination(directory, sys.stdout, is_compatible=request[CSV_COMPAT])
+        names = dict.fromkeys((*registry.USUAL_SINKS, *request[SINKS]))
+        self._sinks: list[Sink] = [
+            registry.resolve("sinks", name)(self._study, destination) for name in names
+        ]
 
     def run(self) -> int:
         """Run until done or interrupted, and give the exit code: 1 for unexpected results.
@@ -107,11 +93,11 @@ class Session:
 
     @property
     def _resume_command(self) -> str:
-        return _resume_command(self._directory, self._reporting)
+        return _resume_command(self._directory, self._request)
 
     def _judge(self) -> int:
         """Compare the results with the table of expected ones, or put them into it."""
-        path = self._reporting.expect
+        path = self._request[EXPECT]
         if path is None:
             return 0
         records = store.read_records(self._directory)
@@ -131,13 +117,14 @@ class Session:
 
     @property
     def _updates(self) -> bool:
-        return self._reporting.update_expected
+        return self._request[UPDATE_EXPECTED]
 
     def _run(self, rest: Remaining, events: store.RunStore) -> bool:
         plan = self._manifest.plan
         forecast = estimate(plan, rest.cases, self._directory.parent)
         self._announce(rest.cases, forecast)
-        executor: Executor = registry.resolve("executors", "local")(self._manifest, self._directory)
+        make = registry.resolve("executors", plan.executor)
+        executor: Executor = make(self._manifest, self._directory)
         before = sum(len(records) for records in rest.finished.values())
         started = time.monotonic()
         prepared, done = Prepared(), False
@@ -189,7 +176,8 @@ class Session:
         spent["harness"] += wall_s - sum(spent.values())
         parts = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in spent.items())
         click.echo(f"\n{wall_s:.1f} s: {parts} ({spent['harness'] / wall_s:.1%} harness)")
-        for path in (self._directory / store.EVENTS, *self._csv.paths):
+        written = [path for sink in self._sinks for path in sink.paths]
+        for path in (self._directory / store.EVENTS, *written):
             click.echo(f"results: {path}")
 
 

@@ -37,7 +37,10 @@ _LOG_LIMIT_BYTES = 2 * 2**20
 
 
 class Executor(Protocol):
-    """Something that turns a replicate of a case into a record."""
+    """Something that turns a replicate of a case into a record.
+
+    What is registered makes one, given a `Manifest` and the run's directory.
+    """
 
     def prepare(self, cases: Sequence[Case]) -> Prepared:
         """Do what must be done once before the first of some cases.

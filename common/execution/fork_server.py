@@ -98,8 +98,8 @@ def prepare(preload: Preload) -> None:
         backend = load_backend(arm) if known else DynamoBackend(arm)
         if isinstance(backend, PreparesToolchain) and backend.available(device) is None:
             backend.preload(device)
-    open_suite = registry.resolve("suites", preload.suite)
-    open_suite(preload.suite_options).preload(preload.specs)
+    suite = registry.suite(preload.suite).open(preload.suite_options)
+    suite.preload(preload.specs)
     # What was imported is here to stay: collections in workers, of which there is one before
     # each stretch of blocks, need not look through it, nor copy its pages by touching them.
     gc.collect()
@@ -169,7 +169,7 @@ def _children() -> set[int]:
 
 def _fork(request: Fork, descriptors: list[int], control: socket.socket) -> int:
     results, log = descriptors
-    template = os.getpid()
+    server = os.getpid()
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
@@ -180,7 +180,7 @@ def _fork(request: Fork, descriptors: list[int], control: socket.socket) -> int:
     status = 1
     try:
         os.setsid()
-        die_with_parent(template)
+        die_with_parent(server)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         control.close()
         _redirect(log)

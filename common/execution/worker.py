@@ -9,7 +9,6 @@ import secrets
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,11 +22,6 @@ from dynamometer.common.machine.openmp import note_on_runtimes
 from dynamometer.common.studies.experiment import Context, StageClock
 from dynamometer.results.values.cases import DynamicDims
 from dynamometer.results.values.records import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dynamometer.common.interfaces.suite import Suite
 
 _PRIVATE_DESCRIPTORS = (200, 900)
 """Where the result channel is moved to, out of the way of a model that counts descriptors."""
@@ -54,10 +48,9 @@ def _measure(job: Job, stages: StageClock) -> Findings:
     from dynamometer.dynamo.device import open_device
 
     experiment = experiment_of(job.study, job.experiment)
-    open_suite: Callable[[dict[str, str]], Suite] = registry.resolve("suites", job.case.suite)
     context = Context(
         job=job,
-        suite=open_suite(job.suite_options),
+        suite=registry.suite(job.case.suite).open(job.suite_options),
         device=open_device(job.case.device),
         stages=stages,
     )

@@ -1,4 +1,4 @@
-"""What rooms and processes hand to each other: models, jobs, findings, failures as outcomes.
+"""What rooms and processes hand to each other: options and requests, models, jobs, findings.
 
-May import `dynamo` and `results` alone.
+May import `registry`, `errors`, `dynamo` and `results` alone.
 """

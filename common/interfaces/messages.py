@@ -81,7 +81,7 @@ class Report(Value, tag="report", frozen=True, kw_only=True):
 Message = Progress | Report
 
 LONGEST_MESSAGE = 16 * 2**20
-"""Bytes between parent and template."""
+"""Bytes between parent and fork server."""
 
 
 class Preload(Value, tag="preload", frozen=True, kw_only=True):

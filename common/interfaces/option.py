@@ -1,57 +1,318 @@
-"""An option of the command line, declared beside what understands it."""
+"""An option of the command line: how it is typed, what it excludes, how it is said again.
+
+It is declared once, beside what understands it. Its value is asked for by the option itself,
+`request[SEED]`, so that it has a type and no name has to be written twice.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 import click
+import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    Decorator = Callable[[Any], Any]
+    from click.shell_completion import CompletionItem
 
+    from dynamometer.results.values.cases import Case, RunPlan
 
-class GroupedOption(click.Option):
-    """An option that belongs to a group of the help."""
+T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
 
-    def __init__(self, *args: Any, group: str, **kwargs: Any) -> None:
-        """Take a group beside what `click.Option` takes."""
-        super().__init__(*args, **kwargs)
-        self.group = group
-
-
-def option(*args: Any, **kwargs: Any) -> Decorator:
-    """Declare an option; takes what `click.option` takes, and its `group`."""
-    return click.option(*args, cls=GroupedOption, **kwargs)
+Group = Literal["Selection", "Workload", "Measurement", "Execution", "Output"]
+"""Where the help shows an option."""
 
 
-def flag_of(name: str) -> str:
-    """Write an option as it is typed, where that is how it is named."""
-    return f"--{name.replace('_', '-')}"
-
-
-OVERRIDE_OPTIONS = frozenset({"allow_in_graph", "disable_frame", "model_overrides", "substitute"})
-"""Those that tell Dynamo how to treat functions."""
-
-MEASURING_OPTIONS = OVERRIDE_OPTIONS | {
-    "backends", "batch_size", "caches", "calls", "case_budget_s", "compiled_optimizer", "dynamic",
-    "dynamic_batch", "expect", "nopython", "replicates", "rigorous", "speedup_ts",
-}  # fmt: skip
-"""Those that say what is measured and how, which not every study understands."""
-
-
-@dataclass(frozen=True)
-class Exclusion:
+class Exclusion(msgspec.Struct, frozen=True):
     """What an option can't go with.
 
     Attributes:
-        name: of the option, as its value is known by.
-        why: what it does that contradicts the others, as the beginning of a sentence.
-        others: names of the options it excludes.
+        others: the options it excludes.
+        why: what it does that contradicts them, as the beginning of a sentence.
     """
 
-    name: str
+    others: Sequence[Option[Any]]
     why: str
-    others: frozenset[str]
+
+
+class Need(msgspec.Struct, frozen=True):
+    """What an option can't do without.
+
+    Attributes:
+        other: the option it goes with.
+        why: what is said to whoever leaves that out.
+    """
+
+    other: Option[Any]
+    why: str
+
+
+def never(plan: RunPlan, case: Case) -> None:
+    """Say nothing: for a case alone the option makes no difference."""
+    del plan, case
+
+
+def always(plan: RunPlan, case: Case) -> Literal[True]:
+    """Say it for every case: for the option that asks what the run asks."""
+    del plan, case
+    return True
+
+
+class _Typed(msgspec.Struct, frozen=True, eq=False):
+    """What can be typed."""
+
+    flags: tuple[str, ...]
+
+
+class Option(_Typed, Generic[T], frozen=True, kw_only=True, eq=False):
+    """An option whose value is a `T`; each class below is one way to type it.
+
+    Attributes:
+        flags: how it is typed, such as `("-n", "--repeat")`.
+        default: its value where it isn't typed.
+        group: of the help.
+        help: what it does.
+        again: the value that repeats a case of a plan; `None` where none needs to be given.
+        is_always_said: whether a command that repeats a case gives it even where it is the default.
+        excludes: what it can't go with.
+        needs: what it can't do without.
+    """
+
+    default: T
+    group: Group
+    help: str = ""
+    again: Callable[[RunPlan, Case], T | None] = never
+    is_always_said: bool = False
+    excludes: Exclusion | None = None
+    needs: Need | None = None
+
+    @property
+    def flag(self) -> str:
+        """How it is typed in full."""
+        return next((each for each in self.flags if each.startswith("--")), self.flags[0])
+
+    @property
+    def named(self) -> str:
+        """How a message names it."""
+        return self.flag
+
+    @property
+    def key(self) -> str:
+        """What the parser calls it; no two options of a command have the same."""
+        return self.flag.strip("-").replace("-", "_")
+
+    def words(self, value: T) -> list[str]:
+        """Return the words of a command line that give it a value."""
+        raise NotImplementedError
+
+    def value_of(self, parsed: Any) -> T:
+        """Return its value, given what the parser made of a command line."""
+        return cast("T", parsed)
+
+    def value_again(self, plan: RunPlan, case: Case) -> T | None:
+        """Return the value that a command gives it which repeats a case; `None` for no word."""
+        value = self.again(plan, case)
+        return value if self.is_always_said or value != self.default else None
+
+
+class Flag(Option[bool], frozen=True, kw_only=True, eq=False):
+    """Typed or not."""
+
+    default: bool = False
+
+    def words(self, value: bool) -> list[str]:  # noqa: FBT001  it is the option's value
+        """Return its flag."""
+        return [self.flag] if value else []
+
+
+class Switch(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
+    """Two flags, for yes and for no; `T` is `bool`, or `bool | None` for neither."""
+
+    def words(self, value: T) -> list[str]:
+        """Return one of its flags."""
+        yes, no = self.flags
+        return [] if value is None else [yes if value else no]
+
+
+class OneOf(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
+    """A flag for each value; the last one typed counts.
+
+    Attributes:
+        values: what the flags stand for, in their order.
+        helps: what each of them does.
+    """
+
+    values: Sequence[T]
+    helps: Sequence[str]
+
+    @property
+    def named(self) -> str:
+        """Name all its flags."""
+        return " and ".join(self.flags)
+
+    @property
+    def key(self) -> str:
+        """Join its flags."""
+        return "_or_".join(each.strip("-").replace("-", "_") for each in self.flags)
+
+    def words(self, value: T) -> list[str]:
+        """Return a value's flag; the default may have none."""
+        return [flag for flag, each in zip(self.flags, self.values, strict=True) if each == value]
+
+    def value_of(self, parsed: Any) -> T:
+        """Return what a flag stands for."""
+        return self.default if parsed is None else self.values[self.flags.index(parsed)]
+
+
+class Value(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
+    """A flag and a word; without a default it is `None` where it isn't typed.
+
+    Attributes:
+        reads: what makes a value of the word.
+        metavar: what the help calls the word; `None` where `reads` says it.
+        variable: of the environment, which holds the word where it isn't typed.
+    """
+
+    reads: click.ParamType[T]
+    metavar: str | None = None
+    variable: str | None = None
+
+    def words(self, value: T) -> list[str]:
+        """Return its flag and the word."""
+        return [] if value is None else [self.flag, str(value)]
+
+
+class Several(Option[tuple[T, ...]], Generic[T], frozen=True, kw_only=True, eq=False):
+    """A flag and a word, which may be repeated.
+
+    Attributes:
+        reads: what makes a value of each word.
+        metavar: what the help calls the word.
+    """
+
+    default: tuple[T, ...] = ()
+    reads: click.ParamType[T]
+    metavar: str
+
+    def words(self, value: tuple[T, ...]) -> list[str]:
+        """Return its flag with each word."""
+        return [word for each in value for word in (self.flag, str(each))]
+
+
+class Argument(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
+    """A word without a flag, which is what the help calls it.
+
+    Attributes:
+        reads: what makes a value of the word.
+        is_required: whether it must be typed.
+    """
+
+    group: Group = "Selection"
+    reads: click.ParamType[T]
+    is_required: bool = False
+
+    @property
+    def key(self) -> str:
+        """Keep clear of the options."""
+        return f"argument_{self.flag.lower()}"
+
+    def words(self, value: T) -> list[str]:
+        """Return the word."""
+        return [] if value is None else [str(value)]
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What a command line asks for: the value of each option it may hold.
+
+    Attributes:
+        values: of every option, typed or not.
+        typed: options whose value was typed; it isn't the default nor from the environment.
+    """
+
+    values: Mapping[Option[Any], object]
+    typed: frozenset[Option[Any]] = frozenset()
+
+    def __getitem__(self, option: Option[T]) -> T:
+        """Return an option's value.
+
+        Raises:
+            KeyError: the command has no such option.
+        """
+        return cast("T", self.values[option])
+
+    def __contains__(self, option: Option[Any]) -> bool:
+        """Return whether the command has such an option."""
+        return option in self.values
+
+    def __iter__(self) -> Iterator[Option[Any]]:
+        """Go over the options of the command."""
+        return iter(self.values)
+
+    def is_set(self, option: Option[Any]) -> bool:
+        """Return whether the command has such an option, and its value isn't the default."""
+        return option in self.values and self.values[option] != option.default
+
+    def but(self, option: Option[T], value: T) -> Request:
+        """Return the same request with another value of an option."""
+        return msgspec.structs.replace(self, values={**self.values, option: value})
+
+    def and_usual(self, options: Sequence[Option[Any]]) -> Request:
+        """Return the same request with the defaults of options that it lacks."""
+        return msgspec.structs.replace(self, values={**usual(options).values, **self.values})
+
+    def words(self, options: Sequence[Option[Any]]) -> list[str]:
+        """Return the words that ask for the same of some options."""
+        return [word for each in options if self.is_set(each) for word in each.words(self[each])]
+
+
+def usual(options: Sequence[Option[Any]]) -> Request:
+    """Return what an empty command line asks for."""
+    return Request({option: option.default for option in options})
+
+
+class Member(click.ParamType[E]):
+    """One of an enumeration, typed as its value."""
+
+    name = "choice"
+
+    def __init__(self, kind: type[E]) -> None:
+        """Take the enumeration."""
+        self.kind = kind
+        self._choice = click.Choice([each.value for each in kind])
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """List what can be typed."""
+        del param, ctx
+        return f"[{'|'.join(each.value for each in self.kind)}]"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete what has been typed of it."""
+        return self._choice.shell_complete(ctx, param, incomplete)
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> E:
+        """Read the word."""
+        return self.kind(self._choice.convert(str(value), param, ctx))
+
+
+class ByteSize(click.ParamType[int]):
+    """A number of bytes, such as `800M`, `12G` or `12GiB`; units are powers of 1024."""
+
+    name = "size"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Read the word."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:iB|B)?", str(value), re.IGNORECASE)
+        if found is None:
+            self.fail(f"{value!r} is not a size such as 800M or 12G", param, ctx)
+        return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

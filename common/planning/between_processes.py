@@ -61,4 +61,5 @@ def _traits(plan: RunPlan, environment: Environment) -> tuple[object, ...]:
         (plan.cases[0].device, plan.cases[0].mode, plan.threads),
         (environment.cpu, environment.cpus, environment.packages.get("torch")),
         (protocol.allocator, protocol.start_method, protocol.arm_budget_s, protocol.calls),
+        plan.executor,
     )

@@ -3,35 +3,72 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import TYPE_CHECKING
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import flag_of
+from dynamometer.common.interfaces.run_options import (
+    ALLOCATOR,
+    CACHES,
+    CALLS,
+    CASE_BUDGET,
+    EXECUTOR,
+    HALF_WIDTH,
+    MEMORY_LIMIT,
+    REPLICATES,
+    RIGOROUS,
+    SEED,
+    SPAWN,
+    THREADS,
+    TIMEOUT,
+)
 from dynamometer.common.interfaces.workload import Workload
+from dynamometer.common.interfaces.workload_options import (
+    ALLOW_IN_GRAPH,
+    BACKENDS,
+    BATCH_SIZE,
+    CHANNELS_LAST,
+    COMPILED_OPTIMIZER,
+    DEVICE,
+    DISABLE_FRAME,
+    DTYPE,
+    DYNAMIC,
+    DYNAMIC_BATCH,
+    EXCLUDE,
+    INCLUDE,
+    MODEL_OVERRIDES,
+    NO_SKIP,
+    NOPYTHON,
+    ONLY,
+    PARTITION_ID,
+    QUICK,
+    RAISE_BACKEND_ERRORS,
+    SCALE,
+    SPEEDUP_TS,
+    SUBSTITUTE,
+    TOTAL_PARTITIONS,
+    TRAINING,
+)
 from dynamometer.common.planning import refusals
 from dynamometer.common.planning.plan import Selection, build_cases
 from dynamometer.results.values.cases import (
     BASELINE,
     RIGOROUS_REPLICATES,
-    Allocator,
-    Caches,
-    Dtype,
+    TORCHSCRIPT,
     DynamicDims,
     Mode,
     Overrides,
     Protocol,
     RunPlan,
-    Scale,
     StartMethod,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from dynamometer.common.interfaces.option import Request
+    from dynamometer.common.interfaces.suite import Suite
+    from dynamometer.common.interfaces.suite_source import SuiteSource
     from dynamometer.common.studies.study import Study
     from dynamometer.results.values.cases import ModelSpec
 
@@ -39,71 +76,34 @@ _MEMORY_SHARE = 0.85
 """Of the machine's memory: what a worker may take where no limit is given."""
 
 
-def selection(options: dict[str, Any]) -> Selection:
+def selection(request: Request) -> Selection:
     """Return what was asked for of a suite's models."""
     return Selection(
-        include=options["include"],
-        exclude=options["exclude"],
-        only=options["only"],
-        quick=options["quick"],
-        partition=(options["partition_id"], options["total_partitions"]),
+        include=request[INCLUDE],
+        exclude=request[EXCLUDE],
+        only=request[ONLY],
+        quick=request[QUICK],
+        partition=(request[PARTITION_ID], request[TOTAL_PARTITIONS]),
     )
 
 
-def opening_options(suite: str, options: dict[str, Any]) -> dict[str, str]:
-    """Return what the suite is opened with.
+def opened(source: SuiteSource, opening: Mapping[str, str]) -> Suite:
+    """Open a suite.
 
     Raises:
-        UsageError: an option of one suite was given to another, or can't go with another option.
+        UsageError: there is nothing of the kind; says what to do.
     """
-    everything = bool(options.get("all_architectures"))
-    if everything and suite != "timm_models":
-        msg = "--all goes with the suite timm_models"
-        raise UsageError(msg)
-    if suite != "torchbench":
-        _refuse_checkout(suite)
-        if everything:
-            return {"all": "yes"}
-        return {"target": options["target"]} if "target" in options else {}
-    return _checkout_options(options)
-
-
-def _refuse_checkout(suite: str) -> None:
-    typed = click.core.ParameterSource.COMMANDLINE
-    source = click.get_current_context().get_parameter_source
-    if typed in {source("torchbench_root"), source("offline_weights")}:
-        msg = f"--torchbench-root and what belongs to it can't go with the suite {suite}"
-        raise UsageError(msg)
-
-
-def _checkout_options(options: dict[str, Any]) -> dict[str, str]:
-    root, offline = options["torchbench_root"], options["offline_weights"]
-    if root is None:
-        if offline is not None:
-            msg = "--offline-weights and --hub-weights go with --torchbench-root"
-            raise UsageError(msg)
-        return {}
-    if options["scale"] != Scale.FULL:
-        msg = (
-            f"the models of a checkout have one scale; --scale {options['scale']} can't go with"
-            " --torchbench-root, nor with TORCHBENCH_ROOT in the environment"
-        )
-        raise UsageError(msg)
-    if offline is None and not options["list_names"]:
-        from dynamometer.common.machine.network import hub_is_reachable
-
-        offline = not hub_is_reachable()
-    return {
-        "torchbench_root": str(Path(root).resolve()),
-        "offline_weights": "yes" if offline else "no",
-    }
+    try:
+        return source.open(opening)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def make_plan(
     suite: str,
     suite_options: dict[str, str],
     models: tuple[ModelSpec, ...],
-    options: dict[str, Any],
+    request: Request,
 ) -> RunPlan:
     """Fix everything a run will do.
 
@@ -111,51 +111,48 @@ def make_plan(
         suite: name of the suite.
         suite_options: what it was opened with.
         models: those of its models that were selected.
-        options: what the command line was parsed to.
+        request: what was asked for.
 
     Raises:
         UsageError: options contradict each other, or no model can be run so.
-        UnknownNameError: there is no such backend.
+        UnknownNameError: there is no such backend or executor.
     """
-    studies = registry.studies()
-    refusals.check_options(options, studies)
-    fixed = [spec.name for spec in models if suite == "user" and not spec.batch_size]
-    if options["batch_size"] is not None and fixed:
-        msg = f"{fixed[0]} takes no batch_size=NUMBER as an argument; leave out --batch-size"
-        raise UsageError(msg)
-    study = asked_study(options, studies)
-    refusals.check_expectations(study, options)
-    workload = study.workload(_workload(options), options)
+    refusals.check_batch_size(suite, models, request)
+    study = asked_study(request, registry.studies())
+    refusals.check_expectations(study, request)
+    workload = study.workload(_workload(request), request)
     refusals.check_workload(workload)
-    least, most = _replicates(study, options)
+    registry.target("executors", request[EXECUTOR])
+    least, most = _replicates(study, request)
     plan = RunPlan(
         suite=suite,
         suite_options=suite_options,
         models=models,
         cases=build_cases(models, workload),
-        experiments=study.experiments(options),
+        experiments=study.experiments(request),
         protocol=Protocol(
             replicates=least,
             most_replicates=most,
-            target=options["half_width"],
-            case_budget_s=options["case_budget_s"],
-            calls=options["calls"],
-            allocator=Allocator(options["allocator"]),
-            caches=Caches(options["caches"] or Caches.FIRST_COLD),
-            start_method=StartMethod.SPAWN if options["spawn"] else StartMethod.FORK,
+            target=request[HALF_WIDTH],
+            case_budget_s=request[CASE_BUDGET],
+            calls=request[CALLS],
+            allocator=request[ALLOCATOR],
+            caches=request[CACHES],
+            start_method=StartMethod.SPAWN if request[SPAWN] else StartMethod.FORK,
         ),
-        timeout_s=options["timeout_s"],
-        memory_limit_bytes=options["memory_limit_bytes"] or usual_memory_limit(),
-        seed=options["seed"],
-        threads=options["threads"],
-        no_skip=options["no_skip"],
-        raise_backend_errors=options["raise_backend_errors"],
+        timeout_s=request[TIMEOUT],
+        memory_limit_bytes=request[MEMORY_LIMIT] or usual_memory_limit(),
+        seed=request[SEED],
+        threads=request[THREADS],
+        executor=request[EXECUTOR],
+        no_skip=request[NO_SKIP],
+        raise_backend_errors=request[RAISE_BACKEND_ERRORS],
     )
     refusals.refuse_fixed_sizes(study, plan)
     return plan
 
 
-def _workload(options: dict[str, Any]) -> Workload:
+def _workload(request: Request) -> Workload:
     """Return how models are to be run, before a study has its say.
 
     Raises:
@@ -163,19 +160,19 @@ def _workload(options: dict[str, Any]) -> Workload:
         UsageError: options contradict each other.
     """
     return Workload(
-        arms=_arms(options),
-        device=options["device"],
-        mode=Mode.TRAINING if options["training"] else Mode.INFERENCE,
-        dtype=Dtype(options["dtype"] or "float32"),
-        channels_last=options["channels_last"],
-        compiled_optimizer=options["compiled_optimizer"],
-        nopython=options["nopython"],
-        dynamic=options["dynamic"] or options["dynamic_batch"],
-        dynamic_dims=DynamicDims.BATCH if options["dynamic_batch"] else DynamicDims.ALL,
-        scale=Scale(options["scale"]),
-        batch_size=options["batch_size"],
-        overrides=_overrides_of(options),
-        model_overrides=options["model_overrides"],
+        arms=_arms(request),
+        device=request[DEVICE],
+        mode=Mode.TRAINING if request[TRAINING] else Mode.INFERENCE,
+        dtype=request[DTYPE],
+        channels_last=request[CHANNELS_LAST],
+        compiled_optimizer=request[COMPILED_OPTIMIZER],
+        nopython=request[NOPYTHON],
+        dynamic=request[DYNAMIC] or request[DYNAMIC_BATCH],
+        dynamic_dims=DynamicDims.BATCH if request[DYNAMIC_BATCH] else DynamicDims.ALL,
+        scale=request[SCALE],
+        batch_size=request[BATCH_SIZE],
+        overrides=_overrides_of(request),
+        model_overrides=request[MODEL_OVERRIDES],
     )
 
 
@@ -186,29 +183,29 @@ def usual_memory_limit() -> int:
     return int(_MEMORY_SHARE * memory_bytes())
 
 
-def asked_study(options: dict[str, Any], studies: Sequence[Study]) -> Study:
+def asked_study(request: Request, studies: Sequence[Study]) -> Study:
     """Return the study a command line asks for.
 
     Raises:
         UsageError: it asks for several.
     """
-    asked = [study for study in studies if study.is_asked(options)]
+    asked = [study for study in studies if study.asked_by and request[study.asked_by]]
     if len(asked) > 1:
-        flags = " and ".join(flag_of(each.flag) for each in asked if each.flag)
+        flags = " and ".join(each.asked_by.named for each in asked if each.asked_by)
         msg = f"one run asks one question: {flags} are several"
         raise UsageError(msg)
     return asked[0] if asked else registry.study(registry.USUAL_STUDY)
 
 
-def _arms(options: dict[str, Any]) -> tuple[str, ...]:
+def _arms(request: Request) -> tuple[str, ...]:
     """Return what is compared with the baseline, unless the study has it otherwise.
 
     Raises:
         UnknownNameError: there is no such backend.
         UsageError: the baseline was named.
     """
-    baselines = ("ts",) if options["speedup_ts"] else ()
-    arms = tuple(dict.fromkeys((*options["backends"], *baselines))) or ("inductor",)
+    baselines = (TORCHSCRIPT,) if request[SPEEDUP_TS] else ()
+    arms = tuple(dict.fromkeys((*request[BACKENDS], *baselines))) or ("inductor",)
     for arm in arms:
         registry.target("backends", arm)
         if arm == BASELINE:
@@ -217,43 +214,50 @@ def _arms(options: dict[str, Any]) -> tuple[str, ...]:
     return arms
 
 
-def _overrides_of(options: dict[str, Any]) -> Overrides:
+def _overrides_of(request: Request) -> Overrides:
     """Read how Dynamo is to treat functions.
 
     Raises:
         UsageError: a name isn't one.
     """
-    pairs = tuple(tuple(each.split("=")) for each in options["substitute"])
-    for text, pair in zip(options["substitute"], pairs, strict=True):
-        if len(pair) != len(("original", "replacement")):
+    pairs = []
+    for text in request[SUBSTITUTE]:
+        original, equals, replacement = text.partition("=")
+        if not equals or "=" in replacement:
             msg = f"--substitute {text}: give MODULE:FUNCTION=MODULE:FUNCTION"
             raise UsageError(msg)
-    names = (*options["allow_in_graph"], *options["disable_frame"], *itertools.chain(*pairs))
+        pairs.append((original, replacement))
+    names = (
+        *(*request[ALLOW_IN_GRAPH], *request[DISABLE_FRAME]),
+        *itertools.chain(*pairs),
+    )
     for name in names:
         module, colon, function = name.partition(":")
         if not (module and colon and function):
             msg = f"{name!r} names no function: give MODULE:FUNCTION, such as my_package.nets:norm"
             raise UsageError(msg)
     return Overrides(
-        allow_in_graph=options["allow_in_graph"], disable=options["disable_frame"], substitute=pairs
+        allow_in_graph=request[ALLOW_IN_GRAPH],
+        disable=request[DISABLE_FRAME],
+        substitute=tuple(pairs),
     )
 
 
-def _replicates(study: Study, options: dict[str, Any]) -> tuple[int, int]:
+def _replicates(study: Study, request: Request) -> tuple[int, int]:
     """Return the least and the most; one where figures are for screening, or there are none.
 
     Raises:
         UsageError: how many was said in two ways.
     """
-    usual = study.replicates(options)
-    exact: int | None = options["replicates"]
-    if options["rigorous"] and (exact or options["quick"] or usual == _SCREENING):
-        one = f", {flag_of(study.flag)}" if usual == _SCREENING and study.flag else ""
+    usual = study.replicates(request)
+    exact = request[REPLICATES]
+    if request[RIGOROUS] and (exact or request[QUICK] or usual == _SCREENING):
+        one = f", {study.asked_by.named}" if usual == _SCREENING and study.asked_by else ""
         msg = f"--rigorous takes 5 to 10 replicates: leave out -r, --quick{one}"
         raise UsageError(msg)
-    if options["rigorous"]:
+    if request[RIGOROUS]:
         return RIGOROUS_REPLICATES
-    if exact is None and options["quick"] and study.is_timed:
+    if exact is None and request[QUICK] and study.is_timed:
         return _SCREENING
     return usual if exact is None else (exact, exact)
 

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import OVERRIDE_OPTIONS, Exclusion, flag_of
-from dynamometer.common.studies.study import skip_reason
+from dynamometer.common.interfaces.run_options import (
+    EXPECT,
+    SINKS,
+    UPDATE_EXPECTED,
+    run_options,
+)
+from dynamometer.common.interfaces.workload_options import BATCH_SIZE, TARGET
+from dynamometer.common.studies.study import FIXED_SIZES, options_of, skip_reason
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import FIXED_SIZES, Dtype, Mode
+from dynamometer.results.values.cases import TORCHSCRIPT, Dtype, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.studies.study import Study
-    from dynamometer.results.values.cases import RunPlan
+    from dynamometer.results.values.cases import ModelSpec, RunPlan
 
 
 @contextmanager
@@ -34,74 +40,61 @@ def store_errors_as_usage() -> Iterator[None]:
         raise UsageError(str(error)) from error
 
 
-def check_options(options: dict[str, Any], studies: Sequence[Study]) -> None:
+def check_options(request: Request, suite: str, studies: Sequence[Study]) -> None:
     """Refuse options that contradict each other, before anything runs.
 
     Raises:
         UsageError: some do.
     """
-    check_reporting(options)
-    if options["compiled_optimizer"] and not options["training"]:
-        msg = "--compile-optimizer goes with --training: without it there is no optimizer"
-        raise UsageError(msg)
-    for exclusion in _exclusions(studies):
-        for name in sorted(exclusion.others) if options[exclusion.name] else ():
-            if options[name]:
-                flag = _flag(name)
-                msg = f"{exclusion.why}; leave out {flag}, which may also stand in pyproject.toml"
-                raise UsageError(msg)
+    _check_suite(request, suite, studies)
+    check_reporting(request)
+    questions = {study.asked_by for study in studies if study.asked_by}
+    for option in filter(request.is_set, request):
+        excludes = option.excludes
+        if excludes is None:
+            continue
+        # One run asks one question: the option of a study excludes the others'.
+        others = questions - {option} if option in questions else set()
+        for other in filter(request.is_set, (*excludes.others, *others)):
+            msg = f"{excludes.why}; leave out {other.named}, which may also stand in pyproject.toml"
+            raise UsageError(msg)
 
 
-def _exclusions(studies: Sequence[Study]) -> Iterator[Exclusion]:
-    """Yield all there are. One run asks one question: an option of a study excludes the others'."""
-    yield from _EXCLUSIONS
-    flags = {study.flag for study in studies if study.flag}
-    for study in studies:
-        for each in study.exclusions:
-            others = flags - {study.flag} if each.name == study.flag else set()
-            yield replace(each, others=each.others | others)
-
-
-def _flag(name: str) -> str:
-    """Write an option as it is typed."""
-    return _FLAGS.get(name, flag_of(name))
-
-
-_FLAGS = {
-    "backends": "--backend",
-    "caches": "--cold and --warm",
-    "calls": "--repeat",
-    "case_budget_s": "--max-seconds",
-    "compiled_optimizer": "--compile-optimizer",
-    "dynamic": "--dynamic-shapes",
-    "dynamic_batch": "--dynamic-batch-only",
-    "model_overrides": "--overrides",
-}
-"""Options whose names differ from how they are typed."""
-
-_EXCLUSIONS = (
-    Exclusion(
-        "dynamic", "--dynamic-shapes makes every size a symbol", frozenset({"dynamic_batch"})
-    ),
-    Exclusion(
-        "expect",
-        "--expect compares each model with what it came to without overrides",
-        OVERRIDE_OPTIONS,
-    ),
-)
-
-
-def check_reporting(options: dict[str, Any]) -> None:
-    """Refuse a table of expected results that can't be used, before anything runs.
+def _check_suite(request: Request, suite: str, studies: Sequence[Study]) -> None:
+    """Refuse options of other suites.
 
     Raises:
-        UsageError: it is damaged, or not there and not to be made, or `--update-expected` names
-            none.
+        UsageError: one was typed.
     """
-    expect: Path | None = options["expect"]
-    if expect is None and options["update_expected"]:
-        msg = "--update-expected rewrites a table: name it with --expect FILE"
-        raise UsageError(msg)
+    known = {TARGET, *run_options(options_of(*studies), registry.suite(suite).options)}
+    for option in request:
+        if option in request.typed and option not in known:
+            suites = [
+                name
+                for name in registry.targets("suites")
+                if option in registry.suite(name).options
+            ]
+            msg = (
+                f"{option.named} goes with the suite {' or '.join(suites)}; it can't go with the"
+                f" suite {suite}"
+            )
+            raise UsageError(msg)
+
+
+def check_reporting(request: Request) -> None:
+    """Refuse what can't be done with results, before anything runs.
+
+    Raises:
+        UsageError: the table of expected results is damaged, or not there and not to be made; or
+            an option lacks the one it goes with.
+        UnknownNameError: there is no such sink.
+    """
+    for option in filter(request.is_set, request):
+        if option.needs and not request.is_set(option.needs.other):
+            raise UsageError(option.needs.why)
+    for sink in request[SINKS]:
+        registry.target("sinks", sink)
+    expect = request[EXPECT]
     if expect is None:
         return
     if expect.exists():
@@ -109,19 +102,32 @@ def check_reporting(options: dict[str, Any]) -> None:
 
         with store_errors_as_usage():
             expected.read_table(expect)  # damaged, it had better be known now than after the run
-    elif not options["update_expected"]:
+    elif not request[UPDATE_EXPECTED]:
         msg = f"there is no table {expect} to compare with; --update-expected makes it"
         raise UsageError(msg)
 
 
-def check_expectations(study: Study, options: dict[str, Any]) -> None:
+def check_expectations(study: Study, request: Request) -> None:
     """Refuse to compare what has no expected results.
 
     Raises:
         UsageError: that was asked for.
     """
-    if options["expect"] and not study.has_expectations:
+    if request[EXPECT] and not study.has_expectations:
         msg = "what this run asks has no expected results; leave out --expect"
+        raise UsageError(msg)
+
+
+def check_batch_size(suite: str, models: Sequence[ModelSpec], request: Request) -> None:
+    """Refuse a batch size that a model can't be given.
+
+    Raises:
+        UsageError: one was asked for.
+    """
+    argument = registry.suite(suite).batch_size_argument
+    fixed = [spec.name for spec in models if not spec.batch_size]
+    if argument and fixed and request[BATCH_SIZE] is not None:
+        msg = f"{fixed[0]} takes no {argument} as an argument; leave out --batch-size"
         raise UsageError(msg)
 
 
@@ -131,7 +137,7 @@ def check_workload(workload: Workload) -> None:
     Raises:
         UsageError: two options contradict each other.
     """
-    if "ts" not in workload.arms:
+    if TORCHSCRIPT not in workload.arms:
         return
     if workload.mode is Mode.TRAINING:
         msg = "--speedup-ts freezes the model, which can't be trained then; leave out --training"
@@ -150,8 +156,9 @@ def refuse_fixed_sizes(study: Study, plan: RunPlan) -> None:
     if {skip_reason(study, plan, case) for case in plan.cases} == {FIXED_SIZES}:
         names = ", ".join(case.model for case in plan.cases[:3])
         msg = f"no size of {names} can be varied, as they set their own"
-        if plan.suite == "user":
-            msg += "; a function with an argument batch_size=NUMBER lets it be varied"
+        argument = registry.suite(plan.suite).batch_size_argument
+        if argument:
+            msg += f"; a function with an argument {argument} lets it be varied"
         elif not study.varies_batch:
             msg += "; --batch-size N gives them one that can"
         raise UsageError(msg)

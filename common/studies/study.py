@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import flag_of
 from dynamometer.results.reports.sinks import Reporter
 from dynamometer.results.statistics.stopping import end_of_measuring
-from dynamometer.results.values.cases import FIXED_SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dynamometer.common.interfaces.option import Decorator, Exclusion
+    from dynamometer.common.interfaces.option import Option, Request
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.studies.experiment import Experiment
     from dynamometer.results.store.expected import Expectations
@@ -23,7 +21,8 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Protocol as Measuring
     from dynamometer.results.values.records import Record, StopReason
 
-    Options = Mapping[str, Any]
+FIXED_SIZES = "it sets the sizes of its inputs itself, so they can't be varied"
+"""Why a case is skipped whose sizes were to vary."""
 
 
 class Study(Reporter, Protocol):
@@ -32,33 +31,25 @@ class Study(Reporter, Protocol):
     Its name is that of its first experiment, which every plan and record holds.
 
     Attributes:
-        flag: name of the option that asks for it; `None` where there is none.
-        options: what it adds to the command line.
-        exclusions: what these can't go with.
+        asked_by: the option that asks for it; `None` where there is none.
+        options: what else it adds to the command line.
         is_timed: whether it measures speedups, from which later runs learn how far processes
             differ.
         takes_turns: whether the replicates of several cases take turns.
         varies_batch: whether each model must run at whatever batch size it is given.
         has_expectations: whether `--expect` can compare what it finds.
-        is_repeated: whether how often a case is measured can be asked for.
         cost_factor: how long a case takes, as a multiple of one that is timed.
     """
 
-    flag: str | None
-    options: Sequence[Decorator]
-    exclusions: Sequence[Exclusion]
+    asked_by: Option[bool] | None
+    options: Sequence[Option[Any]]
     is_timed: bool
     takes_turns: bool
     varies_batch: bool
     has_expectations: bool
-    is_repeated: bool
     cost_factor: float
 
-    def is_asked(self, options: Options) -> bool:
-        """Return whether a command line asks this question."""
-        ...
-
-    def experiments(self, options: Options) -> tuple[str, ...]:
+    def experiments(self, request: Request) -> tuple[str, ...]:
         """Return the names of the experiments a run makes, in order."""
         ...
 
@@ -70,7 +61,7 @@ class Study(Reporter, Protocol):
         """
         ...
 
-    def workload(self, asked: Workload, options: Options) -> Workload:
+    def workload(self, asked: Workload, request: Request) -> Workload:
         """Return how models are run for this question, given how they were asked to be run.
 
         Raises:
@@ -78,12 +69,8 @@ class Study(Reporter, Protocol):
         """
         ...
 
-    def replicates(self, options: Options) -> tuple[int, int]:
+    def replicates(self, request: Request) -> tuple[int, int]:
         """Return the least and the most replicates of a case, where no number is asked for."""
-        ...
-
-    def words(self, plan: RunPlan) -> list[str]:
-        """Return the words of a command line that ask the question again."""
         ...
 
     def announcement(self, cases: Sequence[Case]) -> str | None:
@@ -124,25 +111,18 @@ class StudyOfCases:
 
     modules: ClassVar[Mapping[str, str]]
     """`module:attribute` of each experiment, by name."""
-    flag: ClassVar[str | None] = None
-    """Name of the option that asks for it; `None` for what is asked by default."""
+    asked_by: ClassVar[Option[bool] | None] = None
     usual_replicates: ClassVar[tuple[int, int]] = (1, 1)
-    options: ClassVar[Sequence[Decorator]] = ()
-    exclusions: ClassVar[Sequence[Exclusion]] = ()
+    options: ClassVar[Sequence[Option[Any]]] = ()
     is_timed: ClassVar[bool] = False
     takes_turns: ClassVar[bool] = True
     varies_batch: ClassVar[bool] = False
     has_expectations: ClassVar[bool] = False
-    is_repeated: ClassVar[bool] = True
     cost_factor: ClassVar[float] = 1.0
 
-    def is_asked(self, options: Options) -> bool:
-        """Return whether its option is given."""
-        return self.flag is not None and bool(options.get(self.flag))
-
-    def experiments(self, options: Options) -> tuple[str, ...]:
+    def experiments(self, request: Request) -> tuple[str, ...]:
         """Return all its experiments."""
-        del options
+        del request
         return tuple(self.modules)
 
     def experiment(self, name: str) -> Experiment:
@@ -153,20 +133,15 @@ class StudyOfCases:
         experiment: Experiment = registry.load("experiments", name, self.modules[name])()
         return experiment
 
-    def workload(self, asked: Workload, options: Options) -> Workload:
+    def workload(self, asked: Workload, request: Request) -> Workload:
         """Run models as asked."""
-        del options
+        del request
         return asked
 
-    def replicates(self, options: Options) -> tuple[int, int]:
+    def replicates(self, request: Request) -> tuple[int, int]:
         """Return the usual number."""
-        del options
+        del request
         return self.usual_replicates
-
-    def words(self, plan: RunPlan) -> list[str]:
-        """Return its option."""
-        del plan
-        return [flag_of(self.flag)] if self.flag else []
 
     def announcement(self, cases: Sequence[Case]) -> str | None:
         """Leave it to the usual line."""
@@ -201,9 +176,20 @@ class StudyOfCases:
         return []
 
 
+def options_of(*studies: Study) -> list[Option[Any]]:
+    """Return all that studies add to the command line."""
+    return [
+        option
+        for study in studies
+        for option in (*([study.asked_by] if study.asked_by else []), *study.options)
+    ]
+
+
 def skip_reason(study: Study, plan: RunPlan, case: Case) -> str | None:
     """Return why a case is not run, or `None` if it is."""
-    skipped = plan.skip_reason(case)
-    if skipped is None and study.varies_batch and case.batch_size is None:
-        return FIXED_SIZES
-    return skipped
+    spec = plan.spec_of(case)
+    skipped = None if plan.no_skip else spec.skip_reason(case.device, case.mode)
+    if skipped or case.batch_size is not None:
+        return skipped
+    varies_batch = study.varies_batch or (case.dynamic and not spec.varies)
+    return FIXED_SIZES if varies_batch else None

@@ -19,46 +19,81 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING
 
+from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.suite import Inputs, LoadedModel
+from dynamometer.common.interfaces.suite_source import SuiteSource
+from dynamometer.common.interfaces.workload_options import SCALE, TARGET
 from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import ModuleType
 
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.suite import Suite
     from dynamometer.results.values.cases import Case
 
-SUITE = "user"
+NAME = "user"
+_FILE_SUFFIX = ".py"
 _PROGRAM_SUFFIX = ".pt2"
 _HUB_PREFIX = "hub:"
 
 
-def open_suite(options: Mapping[str, str]) -> Suite:
-    """Return the models of a target.
+class UserModels(SuiteSource):
+    """The models of a target of `dynamometer run`."""
 
-    Args:
-        options: `target`: a file, `FILE.py::name`, a program `torch.export.save` wrote, or
-            `hub:` with the name or folder of a model that transformers can load.
+    batch_size_argument = "batch_size=NUMBER"
 
-    Raises:
-        ValueError: there is no such file, or no such model in it; says what there is.
-    """
-    target = options.get("target", "")
-    if not target:
-        msg = "the suite user is run by naming a file: dynamometer run FILE.py"
-        raise ValueError(msg)
-    if target.startswith(_HUB_PREFIX):
-        return HubModel(target.removeprefix(_HUB_PREFIX))
-    path, _, name = target.partition("::")
-    if not Path(path).is_file():
-        msg = f"there is no file {path}"
-        raise ValueError(msg)
-    if path.endswith(_PROGRAM_SUFFIX):
-        return SavedProgram(Path(path))
-    file = ModelFile(Path(path), name)
-    file.specs()
-    return file
+    def target(self, text: str) -> str | None:
+        """Return a file's name from the root, with the model that is wanted; or one of the hub."""
+        if text.startswith(_HUB_PREFIX):
+            return text
+        path, colons, name = text.partition("::")
+        if path.endswith((_FILE_SUFFIX, _PROGRAM_SUFFIX)):
+            return str(Path(path).resolve()) + colons + name
+        return None
+
+    def opening(self, request: Request) -> dict[str, str]:
+        """Name the target.
+
+        Raises:
+            UsageError: its models were to be shrunk.
+        """
+        if request.is_set(SCALE):
+            msg = "models of your own are what your code makes them: leave out --scale"
+            raise UsageError(msg)
+        typed = request.and_usual((TARGET,))[TARGET]
+        target = self.target(typed or "")
+        return {} if target is None else {"target": target}
+
+    def open(self, opening: Mapping[str, str]) -> Suite:
+        """Open what a target names.
+
+        Args:
+            opening: `target`: a file, `FILE.py::name`, a program `torch.export.save` wrote, or
+                `hub:` with the name or folder of a model that transformers can load.
+
+        Raises:
+            ValueError: there is no such file, or no such model in it; says what there is.
+        """
+        target = opening.get("target", "")
+        if not target:
+            msg = "the suite user is run by naming a file: dynamometer run FILE.py"
+            raise ValueError(msg)
+        if target.startswith(_HUB_PREFIX):
+            return HubModel(target.removeprefix(_HUB_PREFIX))
+        path, _, name = target.partition("::")
+        if not Path(path).is_file():
+            msg = f"there is no file {path}"
+            raise ValueError(msg)
+        if path.endswith(_PROGRAM_SUFFIX):
+            return SavedProgram(Path(path))
+        file = ModelFile(Path(path), name)
+        file.specs()
+        return file
+
+
+SUITE = UserModels()
 
 
 @dataclass(frozen=True)
@@ -217,7 +252,7 @@ def _let_torchvision_be_imported() -> None:
 
 def _spec(name: str, origin: str, kind: str, batch_size: int | None = None) -> ModelSpec:
     return ModelSpec(
-        suite=SUITE,
+        suite=NAME,
         name=name,
         task="the user's own",
         origin=origin,

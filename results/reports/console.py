@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from dynamometer.results.reports.sinks import Reporter
+    from dynamometer.results.reports.sinks import Destination, Reporter
     from dynamometer.results.values.records import Record
 
 
 class Console:
     """Prints results as text."""
 
-    def __init__(self, reporter: Reporter, stream: TextIO) -> None:
-        """Print to a stream what a study makes of its records."""
+    def __init__(self, reporter: Reporter, destination: Destination) -> None:
+        """Print to the stream what a study makes of its records."""
         self._reporter = reporter
-        self._stream = stream
+        self._stream = destination.stream
         self._cases: list[Sequence[Record]] = []
 
     def write(self, records: Sequence[Record]) -> None:
@@ -30,6 +31,11 @@ class Console:
         cases, self._cases = self._cases, []
         if cases:
             self._print(self._reporter.closing_lines(cases))
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """No file."""
+        return ()
 
     def _print(self, lines: Sequence[str]) -> None:
         if lines:

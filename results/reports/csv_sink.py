@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dynamometer.results.reports.columns import Rows
-    from dynamometer.results.reports.sinks import Reporter
+    from dynamometer.results.reports.sinks import Destination, Reporter
     from dynamometer.results.values.records import Record
 
 
@@ -24,17 +24,17 @@ class CsvFiles:
     the end; intervals are then those that all cases together give.
     """
 
-    def __init__(self, reporter: Reporter, directory: Path, *, compatible: bool = False) -> None:
+    def __init__(self, reporter: Reporter, destination: Destination) -> None:
         """Write nothing yet.
 
         Args:
             reporter: the study whose records come.
-            directory: where the files go.
-            compatible: write the dashboards' columns alone, with their 0 for missing.
+            destination: where the files go, and whether with the dashboards' columns alone and
+                their 0 for missing.
         """
         self._reporter = reporter
-        self._directory = directory
-        self._compatible = compatible
+        self._directory = destination.directory
+        self._compatible = destination.is_compatible
         self._files: dict[str, TextIO] = {}
         self._cases: list[Sequence[Record]] = []
 

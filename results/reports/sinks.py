@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.values.records import Record
@@ -43,8 +45,31 @@ class Reporter(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Destination:
+    """Where a sink may put results.
+
+    Attributes:
+        directory: the run's; files go there.
+        stream: of text, for who looks on.
+        is_compatible: whether PyTorch's dashboards are to read what is written.
+    """
+
+    directory: Path
+    stream: TextIO
+    is_compatible: bool = False
+
+
 class Sink(Protocol):
-    """Takes each case as it ends."""
+    """Takes each case as it ends.
+
+    What is registered makes one, given a `Reporter` and a `Destination`.
+    """
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files written so far."""
+        ...
 
     def write(self, records: Sequence[Record]) -> None:
         """Take the records of one finished case, one for each replicate that was run."""

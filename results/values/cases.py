@@ -14,8 +14,8 @@ import msgspec
 NO_BACKEND = "eager"
 """The arm in which Dynamo captures and runs graphs as they are."""
 
-FIXED_SIZES = "it sets the sizes of its inputs itself, so they can't be varied"
-"""Why a case is skipped whose sizes were to vary."""
+TORCHSCRIPT = "ts"
+"""The arm in which the module is traced and frozen, without Dynamo."""
 
 BASELINE = "baseline"
 """Name of the arm that runs the module as it is; every other arm is compared with it."""
@@ -362,6 +362,8 @@ class RunPlan(Value, frozen=True, kw_only=True):
     seed: int = 0
     threads: int | None = None
     """Intra-op threads; `None` leaves torch's own choice."""
+    executor: str = "local"
+    """Name of what runs the replicates of cases."""
 
     no_skip: bool = False
     """Whether models are run that their tables skip."""
@@ -379,11 +381,3 @@ class RunPlan(Value, frozen=True, kw_only=True):
     def spec_of(self, case: Case) -> ModelSpec:
         """Find the spec of a case's model."""
         return next(spec for spec in self.models if spec.name == case.model)
-
-    def skip_reason(self, case: Case) -> str | None:
-        """Return why a case is not run, or `None` if it is."""
-        spec = self.spec_of(case)
-        skipped = None if self.no_skip else spec.skip_reason(case.device, case.mode)
-        if skipped or case.batch_size is not None:
-            return skipped
-        return FIXED_SIZES if case.dynamic and not spec.varies else None

@@ -20,7 +20,7 @@ def deviations(protocol: type, implementation: object) -> list[str]:
     found = []
     for name, wanted in members(protocol).items():
         own = getattr(implementation, name, None)
-        if own is None:
+        if not hasattr(implementation, name):
             found.append(f"{name} is missing")
         elif not callable(wanted):
             continue

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TextIO
 
 import factories
 import msgspec
@@ -12,21 +11,16 @@ from protocols import deviations
 
 from dynamometer.common import registry
 from dynamometer.common.studies.speedup.study import STUDY
-from dynamometer.results.reports.sinks import Sink
+from dynamometer.results.reports.sinks import Destination, Sink
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, Absence, ArmResult, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from dynamometer.results.reports.sinks import Reporter
     from dynamometer.results.values.records import Record
-
-MAKE: dict[str, Callable[[Callable[..., Sink], Path], Sink]] = {
-    "console": lambda kind, folder: kind(STUDY, (folder / "out.txt").open("w")),
-    "csv": lambda kind, folder: kind(STUDY, folder),
-}
-"""How a sink is made that writes below a folder; a new sink needs a line here."""
 
 
 def written(folder: Path) -> str:
@@ -89,18 +83,17 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def sink(name: str, tmp_path: Path) -> Sink:
-    """The sink, made; what it leaves open is closed with the test."""
-    return MAKE[name](registry.resolve("sinks", name), tmp_path)
+def stream(tmp_path: Path) -> Iterator[TextIO]:
+    """A file in place of the terminal; closing it is not the sink's business."""
+    with (tmp_path / "out.txt").open("w") as file:
+        yield file
 
 
-@pytest.fixture(autouse=True)
-def closed(sink: Any) -> Any:
-    """Close what the sink was given to write to, which is not the sink's business."""
-    yield
-    stream = getattr(sink, "_stream", None)
-    if isinstance(stream, io.TextIOBase):
-        stream.close()
+@pytest.fixture
+def sink(name: str, stream: TextIO, tmp_path: Path) -> Sink:
+    """The sink, made."""
+    make: Callable[[Reporter, Destination], Sink] = registry.resolve("sinks", name)
+    return make(STUDY, Destination(tmp_path, stream))
 
 
 def test_it_has_the_protocols_methods(sink: Sink) -> None:
@@ -128,6 +121,7 @@ def test_all_kinds_are_taken_one_after_the_other(sink: Sink, name: str, tmp_path
             ]
         )
     sink.close()
+    assert all(path.is_relative_to(tmp_path) and path.exists() for path in sink.paths)
     text = written(tmp_path)
     for kind in CASES:
         if kind != "only the baseline" or name == "console":

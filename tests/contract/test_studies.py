@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
 import factories
 import msgspec
 import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
-from dynamometer.common.command_line.options import run_options
+from dynamometer.common.interfaces.option import Request, usual
+from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload import Workload
-from dynamometer.common.studies.study import Study
+from dynamometer.common.planning.planning import asked_study
+from dynamometer.common.studies.study import Study, options_of
 from dynamometer.results.reports.sinks import Reporter
 from dynamometer.results.values.records import Record, Status
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(registry.targets("studies"))
-FOLDERS = {registry.target("studies", name).split(".")[-2] for name in NAMES}
+OURS = [name for name in NAMES if registry.is_built_in("studies", name)]
+FOLDERS = {registry.target("studies", name).split(".")[-2] for name in OURS}
 
 
 @pytest.fixture(params=NAMES)
@@ -40,10 +42,9 @@ def study(name: str) -> Study:
 
 
 @pytest.fixture
-def options() -> dict[str, Any]:
-    """What an empty command line is parsed to."""
-    command = run_options(None)(click.Command("run"))
-    return {**command.make_context("run", []).params, "isolated": False}
+def nothing() -> Request:
+    """What an empty command line asks for."""
+    return usual(run_options(options_of(*registry.studies())))
 
 
 def failed(name: str) -> list[Record]:
@@ -60,32 +61,28 @@ def test_it_has_the_protocols_members(study: Study) -> None:
 
 
 def test_its_name_is_that_of_its_first_experiment(
-    study: Study, name: str, options: dict[str, Any]
+    study: Study, name: str, nothing: Request
 ) -> None:
     """Records name their experiments, and so their study."""
-    assert study.experiments(options)[0] == name
-    for each in study.experiments(options):
+    assert study.experiments(nothing)[0] == name
+    for each in study.experiments(nothing):
         assert study.experiment(each)
 
 
-def test_nothing_asks_for_it_but_its_option(
-    study: Study, name: str, options: dict[str, Any]
-) -> None:
+def test_nothing_asks_for_it_but_its_option(study: Study, nothing: Request) -> None:
     """Without an option there is one study that a run makes."""
-    assert not study.is_asked(options)
-    if study.flag is not None:
-        assert study.flag in options
-        assert study.is_asked({**options, study.flag: True})
-        assert {each.name for each in study.exclusions} <= options.keys()
-        assert {other for each in study.exclusions for other in each.others} <= options.keys()
+    studies = registry.studies()
+    assert asked_study(nothing, studies) is registry.study(registry.USUAL_STUDY)
+    if study.asked_by is not None:
+        assert asked_study(nothing.but(study.asked_by, value=True), studies) is study
 
 
-def test_it_runs_at_least_once(study: Study, options: dict[str, Any]) -> None:
+def test_it_runs_at_least_once(study: Study, nothing: Request) -> None:
     """There is a least number of replicates, and no fewer than that at most."""
-    least, most = study.replicates(options)
+    least, most = study.replicates(nothing)
     assert 1 <= least <= most
     assert study.replicate_name(0) != study.replicate_name(1)
-    assert study.workload(Workload(arms=("inductor",)), options).arms in {("inductor",), ()}
+    assert study.workload(Workload(arms=("inductor",)), nothing).arms in {("inductor",), ()}
 
 
 def test_a_failure_is_told_and_ends_its_case(study: Study, name: str) -> None:
@@ -131,7 +128,7 @@ def names_of_studies(tree: ast.AST, own: Collection[str] = ()) -> Sequence[str]:
                     found.append(module)
             case ast.Compare():
                 values = [leaf.value for leaf in ast.walk(node) if isinstance(leaf, ast.Constant)]
-                found += [value for value in values if value in {*NAMES, *FOLDERS}]
+                found += [value for value in values if value in {*OURS, *FOLDERS}]
             case _:
                 pass
     return found

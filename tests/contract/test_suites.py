@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,10 @@ import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
+from dynamometer.common.interfaces.option import usual
+from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.suite import Suite
+from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.planning.plan import Selection, build_cases, select
 from dynamometer.results.values.cases import BASELINE, ModelSpec, Scale
@@ -20,7 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 NAMES = sorted(registry.targets("suites"))
-MODELS = Path(__file__).resolve().parents[2] / "models"
+OURS = [name for name in NAMES if registry.is_built_in("suites", name)]
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = ROOT / "models"
 
 
 def checkout(tmp_path: Path) -> dict[str, str]:
@@ -39,12 +45,11 @@ def own_file(tmp_path: Path) -> dict[str, str]:
     return {"target": str(path)}
 
 
-OPTIONS: dict[str, Callable[[Path], dict[str, str]]] = {
-    "torchbench": lambda tmp_path: {},
+OPENINGS: dict[str, Callable[[Path], dict[str, str]]] = {
     "torchbench-checkout": checkout,
     "user": own_file,
 }
-"""What a suite is opened with; a suite that is not here is opened without options."""
+"""What a suite is opened with that needs to be told where its models are."""
 
 
 @pytest.fixture(params=NAMES)
@@ -56,13 +61,91 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def suite(name: str, tmp_path: Path) -> Suite:
     """The suite, opened."""
-    opened: Suite = registry.resolve("suites", name)(OPTIONS.get(name, lambda path: {})(tmp_path))
-    return opened
+    opening = OPENINGS.get(name, lambda path: {})(tmp_path)
+    return registry.suite(name).open(opening)
 
 
-def test_it_has_the_protocols_methods(suite: Suite) -> None:
+def test_it_has_the_protocols_methods(suite: Suite, name: str) -> None:
     """Methods and their arguments are those of the interface."""
+    assert deviations(SuiteSource, registry.suite(name)) == []
     assert deviations(Suite, suite) == []
+
+
+def test_an_empty_command_line_opens_it_as_it_is(name: str) -> None:
+    """No option of its own is needed, and none changes what it is opened with unless typed."""
+    source = registry.suite(name)
+    assert source.opening(usual(run_options(of_suites=source.options))) == {}
+
+
+def test_no_other_suite_takes_its_name_for_a_target(name: str) -> None:
+    """What names models is told from what names suites."""
+    assert registry.suite_of(name) is None
+
+
+def test_importing_it_takes_no_time() -> None:
+    """The help of every command looks at all suites, so it may import nothing heavy."""
+    code = (
+        "import sys\n"
+        "from dynamometer.common import registry\n"
+        "registry.suites()\n"
+        "assert not {'torch', 'numpy', 'scipy', 'rich', 'rtoml', 'timm'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def names_of_suites(tree: ast.AST) -> list[str]:
+    """Find what mentions a suite: imports of its script, and comparisons with its name.
+
+    Args:
+        tree: of a module.
+    """
+    scripts = {f"dynamometer.{name}" for name in OURS}
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module=str(module)) if module in scripts:
+                found.append(module)
+            case ast.Compare():
+                values = [leaf.value for leaf in ast.walk(node) if isinstance(leaf, ast.Constant)]
+                found += [value for value in values if value in OURS]
+            case _:
+                pass
+    return found
+
+
+def test_nothing_but_the_registry_names_a_suite() -> None:
+    """Whoever adds one writes its script and its tables, and a line of the registry."""
+    paths = [
+        path for top in ("common", "results", "dynamo", "models") for path in
+        (ROOT / top).rglob("*.py") if path != ROOT / "common" / "registry.py"
+    ]  # fmt: skip
+    assert len(paths) > 100
+    assert {str(path): found for path in paths if (found := names_of_suites(parsed(path)))} == {}
+
+
+def parsed(path: Path) -> ast.AST:
+    """Read a module."""
+    return ast.parse(path.read_text())
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["from dynamometer.torchbench import SUITE", "if suite == 'user': pass"],
+)
+def test_a_name_would_be_seen(code: str) -> None:
+    """The check finds what it is for."""
+    assert names_of_suites(ast.parse(code))
+
+
+def test_every_script_is_a_suite() -> None:
+    """Each is registered under its name, and linked to from the package that is installed."""
+    scripts = sorted(ROOT.glob("*.py"))
+    assert len(scripts) >= 3
+    for path in scripts:
+        assert registry.target("suites", path.stem) == f"dynamometer.{path.stem}:SUITE"
+        link = ROOT / "dynamometer" / path.name
+        assert link.is_symlink()
+        assert link.resolve() == path
 
 
 def test_specs_describe_models(suite: Suite) -> None:
@@ -94,6 +177,7 @@ def test_every_spec_builds_into_a_case(suite: Suite) -> None:
     assert len(ids) == len(specs) * len(Scale) * 2
 
 
+@pytest.mark.parametrize("name", OURS)
 def test_every_builder_is_there(suite: Suite) -> None:
     """`module:function` of each model that is run exists below `models`, read and not imported."""
     before = set(sys.modules)
@@ -122,4 +206,4 @@ def test_a_checkout_that_is_not_there_is_a_value_error(name: str, tmp_path: Path
     """A folder that is no checkout is said so, as the command line expects it."""
     options = {"torchbench_root": str(tmp_path / "nowhere"), "offline_weights": "yes"}
     with pytest.raises(ValueError, match="nowhere is no checkout"):
-        registry.resolve("suites", name)(options)
+        registry.suite(name).open(options)

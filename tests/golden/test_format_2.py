@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import factories
 import pytest
 from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
@@ -35,7 +36,7 @@ def test_they_are_shown(golden: Callable[[str, str], None], name: str) -> None:
     manifest, records = store.read_manifest(RUNS / name), store.read_records(RUNS / name)
     assert {each.schema for each in (manifest, *records)} == {SCHEMA_VERSION}
     stream = io.StringIO()
-    console = Console(registry.study(manifest.plan.study), stream)
+    console = Console(registry.study(manifest.plan.study), factories.destination(stream=stream))
     for case in by_case(records):
         console.write(case)
     console.close()

@@ -125,7 +125,7 @@ def replicated() -> list[list[Record]]:
 def test_console(golden: Callable[[str, str], None], run: Callable[[], list[list[Record]]]) -> None:
     """The line of each case, and what all come to."""
     stream = io.StringIO()
-    console = Console(STUDY, stream)
+    console = Console(STUDY, factories.destination(stream=stream))
     for records in run():
         console.write(records)
     stream.write("----\n")
@@ -136,7 +136,7 @@ def test_console(golden: Callable[[str, str], None], run: Callable[[], list[list
 def test_console_with_a_single_arm(golden: Callable[[str, str], None]) -> None:
     """With one backend its name is left out of the lines."""
     stream = io.StringIO()
-    console = Console(STUDY, stream)
+    console = Console(STUDY, factories.destination(stream=stream))
     console.write([factories.measured_record(replicate=each) for each in range(3)])
     console.close()
     golden("console_single_arm.txt", stream.getvalue())
@@ -145,7 +145,7 @@ def test_console_with_a_single_arm(golden: Callable[[str, str], None]) -> None:
 @pytest.mark.parametrize("compatible", [False, True], ids=["ours", "compatible"])
 def test_csv(golden: Callable[[str, str], None], tmp_path: Path, *, compatible: bool) -> None:
     """One file for each arm, with ours one of pairs; with the dashboards' columns alone two."""
-    sink = CsvFiles(STUDY, tmp_path, compatible=compatible)
+    sink = CsvFiles(STUDY, factories.destination(tmp_path, is_compatible=compatible))
     for records in screening():
         sink.write(records)
     sink.close()

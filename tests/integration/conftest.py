@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 HERE = Path(__file__).resolve().parent
-SUITE = "hostile_suite:open_suite"
+SUITE = "hostile_suite:SUITE"
 
 
 @pytest.fixture(scope="session", autouse=True)

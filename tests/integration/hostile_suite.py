@@ -1,6 +1,6 @@
 """Models that do everything a model should not, and one that does nothing wrong.
 
-Imported by worker processes, through `PYTHONPATH`, as the suite `hostile_suite:open_suite`.
+Imported by worker processes, through `PYTHONPATH`, as the suite `hostile_suite:SUITE`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from simulated_machine import install
 from torch import nn
 
 from dynamometer.common.interfaces.suite import LoadedModel
+from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.results.values.cases import Case, ModelSpec
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ class HostileSuite:
         """Describe them."""
         return [
             ModelSpec(
-                suite="hostile_suite:open_suite",
+                suite="hostile_suite:SUITE",
                 name=name,
                 task="misbehaving",
                 origin="made for the tests",
@@ -252,6 +253,12 @@ class HostileSuite:
         return LoadedModel(module=Misbehaving(MISDEEDS[spec.name]), args=inputs)
 
 
-def open_suite(options: Mapping[str, str]) -> HostileSuite:
-    """Return the suite."""
-    return HostileSuite()
+class HostileSource(SuiteSource):
+    """Always the same."""
+
+    def open(self, opening: Mapping[str, str]) -> HostileSuite:
+        """Return the suite."""
+        return HostileSuite()
+
+
+SUITE = HostileSource()

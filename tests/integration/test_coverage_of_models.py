@@ -37,7 +37,7 @@ MASKS = {"hf_DistilBert": 14, "ElectraForCausalLM": 14, "T5Small": 34}
 
 def load(suite_name: str, model: str) -> LoadedModel:
     """Build a model, as a run would."""
-    suite = registry.resolve("suites", suite_name)({})
+    suite = registry.suite(suite_name).open({})
     (spec,) = select(suite.specs(), Selection(only=(model,)))
     (case,) = build_cases([spec], Workload(arms=(), scale=Scale.TINY))
     state.seed_everything(0)

@@ -14,9 +14,9 @@ from fakes import FakeExecutor, RecordingObserver, RecordingSink
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dynamometer.common.command_line.options import ByteSize
 from dynamometer.common.errors import NothingSelectedError
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
+from dynamometer.common.interfaces.option import ByteSize
 from dynamometer.common.measuring.timing import burst_orders
 from dynamometer.common.planning.plan import Selection, select
 from dynamometer.results.store import store

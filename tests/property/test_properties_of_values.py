@@ -150,7 +150,7 @@ plans = st.builds(
     models=st.lists(specs, max_size=2).map(tuple), cases=st.lists(cases, max_size=2).map(tuple),
     experiments=st.lists(texts, max_size=2).map(tuple), protocol=protocols, timeout_s=finite,
     memory_limit_bytes=st.none() | counts, seed=counts, threads=st.none() | counts,
-    no_skip=st.booleans(), busy=st.booleans(), raise_backend_errors=st.booleans(),
+    executor=texts, no_skip=st.booleans(), busy=st.booleans(), raise_backend_errors=st.booleans(),
 )  # fmt: skip
 between_sds = st.builds(BetweenProcessSd, sd_log=finite, df=finite)
 diagnoses = st.builds(

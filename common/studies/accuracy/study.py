@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dynamometer.common.interfaces.option import option
+from dynamometer.common.interfaces.option import Switch, always
 from dynamometer.common.studies.study_of_arms import StudyOfArms
+
+ACCURACY = Switch(
+    ("--accuracy", "--performance"), default=False, group="Measurement",
+    help="Compare results with eager's and time nothing, or do both.  [default: --performance]",
+    again=always,
+)  # fmt: skip
 
 
 class Accuracy(StudyOfArms):
     """Does each backend compute what eager computes? Nothing is timed."""
 
     modules: ClassVar = {"accuracy": "dynamometer.common.studies.accuracy.experiment:Accuracy"}
-    flag = "accuracy"
-    options = (
-        option(
-            "--accuracy/--performance", "accuracy", default=False, group="Measurement",
-            help="Compare results with eager's and time nothing, or do both.  [default:"
-            " --performance]",
-        ),
-    )  # fmt: skip
+    asked_by = ACCURACY
 
 
 STUDY = Accuracy()

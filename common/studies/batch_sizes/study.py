@@ -5,21 +5,32 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynamometer.common.interfaces.option import MEASURING_OPTIONS, Exclusion, option
+from dynamometer.common.interfaces.option import Exclusion, Flag, always
+from dynamometer.common.interfaces.run_options import MEASURING_OPTIONS
 from dynamometer.common.studies.study import StudyOfCases
 from dynamometer.results.values.records import StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.workload import Workload
-    from dynamometer.common.studies.study import Options
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.values.cases import Case, Protocol
     from dynamometer.results.values.records import Record
 
 MOST_SIZES = 27
 """A search goes from batch size 1 to 2 to the 26."""
+
+FIND_BATCH_SIZES = Flag(
+    ("--find-batch-sizes",), group="Measurement",
+    help="Instead: double each model's batch until it fits no longer, or a step takes 10 s; eager"
+    " alone.",
+    again=always,
+    excludes=Exclusion(
+        MEASURING_OPTIONS, "--find-batch-sizes runs eager at sizes of its own"
+    ),
+)  # fmt: skip
 
 
 class BatchSizes(StudyOfCases):
@@ -28,29 +39,14 @@ class BatchSizes(StudyOfCases):
     modules: ClassVar = {
         "batch_sizes": "dynamometer.common.studies.batch_sizes.experiment:BatchSizes",
     }
-    flag = "find_batch_sizes"
-    options = (
-        option(
-            "--find-batch-sizes", is_flag=True, group="Measurement",
-            help="Instead: double each model's batch until it fits no longer, or a step takes"
-            " 10 s; eager alone.",
-        ),
-    )  # fmt: skip
-    exclusions = (
-        Exclusion(
-            "find_batch_sizes",
-            "--find-batch-sizes runs eager at sizes of its own",
-            MEASURING_OPTIONS,
-        ),
-    )
+    asked_by = FIND_BATCH_SIZES
     usual_replicates = (MOST_SIZES, MOST_SIZES)
     takes_turns = False
-    is_repeated = False
     varies_batch = True
 
-    def workload(self, asked: Workload, options: Options) -> Workload:
+    def workload(self, asked: Workload, request: Request) -> Workload:
         """Run eager alone."""
-        del options
+        del request
         return replace(asked, arms=())
 
     def announcement(self, cases: Sequence[Case]) -> str | None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from dynamometer.common.interfaces.option import Flag
 from dynamometer.common.studies.study_of_arms import StudyOfArms
 
 if TYPE_CHECKING:
-    from dynamometer.common.studies.study import Options
-    from dynamometer.results.values.cases import RunPlan
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.results.values.records import Record
+
+ISOLATED = Flag(
+    ("--apart",), group="Measurement",
+    help="Time some arms in processes of their own as well, as those are that interfere.",
+)  # fmt: skip
+"""Of `dynamometer calibrate` alone."""
 
 
 class Calibration(StudyOfArms):
@@ -22,14 +28,11 @@ class Calibration(StudyOfArms):
     }
     is_timed = True
 
-    def experiments(self, options: Options) -> tuple[str, ...]:
+    def experiments(self, request: Request) -> tuple[str, ...]:
         """Time arms in isolated runs as well, where that is asked for."""
-        return tuple(name for name in self.modules if name != "in_isolation" or options["isolated"])
-
-    def words(self, plan: RunPlan) -> list[str]:
-        """Return nothing: one of its cases alone is repeated as any other run."""
-        del plan
-        return []
+        return tuple(
+            name for name in self.modules if name != "in_isolation" or request.is_set(ISOLATED)
+        )
 
     def comparable(self, record: Record) -> Record:
         """Leave out isolated runs, which its arms have whether they disturb each other or not."""

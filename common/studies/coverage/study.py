@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynamometer.common.interfaces.option import (
-    MEASURING_OPTIONS,
+from dynamometer.common.interfaces.option import Exclusion, Flag, always
+from dynamometer.common.interfaces.run_options import MEASURING_OPTIONS
+from dynamometer.common.interfaces.workload_options import (
+    BATCH_SIZE,
+    DYNAMIC,
+    DYNAMIC_BATCH,
     OVERRIDE_OPTIONS,
-    Exclusion,
-    option,
 )
 from dynamometer.common.studies.study import StudyOfCases
 from dynamometer.results.values.records import StopReason
@@ -17,11 +19,22 @@ from dynamometer.results.values.records import StopReason
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.workload import Workload
-    from dynamometer.common.studies.study import Options
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.values.cases import Protocol
     from dynamometer.results.values.records import Record
+
+_UNDERSTOOD = {*OVERRIDE_OPTIONS, BATCH_SIZE, DYNAMIC, DYNAMIC_BATCH}
+COVERAGE = Flag(
+    ("--coverage",), group="Measurement",
+    help="Instead: what share of each model Dynamo captures, and where it doesn't.",
+    again=always,
+    excludes=Exclusion(
+        tuple(each for each in MEASURING_OPTIONS if each not in _UNDERSTOOD),
+        "--coverage counts what Dynamo captures, once, whatever the backend",
+    ),
+)  # fmt: skip
 
 
 class Coverage(StudyOfCases):
@@ -30,25 +43,11 @@ class Coverage(StudyOfCases):
     modules: ClassVar = {
         "coverage": "dynamometer.common.studies.coverage.experiment:CoverageOfModels"
     }
-    flag = "coverage"
-    options = (
-        option(
-            "--coverage", is_flag=True, group="Measurement",
-            help="Instead: what share of each model Dynamo captures, and where it doesn't.",
-        ),
-    )  # fmt: skip
-    exclusions = (
-        Exclusion(
-            "coverage",
-            "--coverage counts what Dynamo captures, once, whatever the backend",
-            MEASURING_OPTIONS - OVERRIDE_OPTIONS - {"batch_size", "dynamic", "dynamic_batch"},
-        ),
-    )
-    is_repeated = False
+    asked_by = COVERAGE
 
-    def workload(self, asked: Workload, options: Options) -> Workload:
+    def workload(self, asked: Workload, request: Request) -> Workload:
         """Compare nothing."""
-        del options
+        del request
         return replace(asked, arms=())
 
     def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:

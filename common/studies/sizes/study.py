@@ -6,7 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import OVERRIDE_OPTIONS, Exclusion, option
+from dynamometer.common.interfaces.option import Exclusion, Flag, always
+from dynamometer.common.interfaces.run_options import CACHES, EXPECT, RIGOROUS
+from dynamometer.common.interfaces.workload_options import (
+    COMPILED_OPTIMIZER,
+    DYNAMIC,
+    DYNAMIC_BATCH,
+    NOPYTHON,
+    OVERRIDE_OPTIONS,
+    SPEEDUP_TS,
+)
 from dynamometer.common.studies.study import StudyOfCases
 from dynamometer.results.statistics.stopping import end_of_measuring
 from dynamometer.results.values.cases import DynamicDims
@@ -14,42 +23,38 @@ from dynamometer.results.values.cases import DynamicDims
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.workload import Workload
-    from dynamometer.common.studies.study import Options
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.values.cases import Protocol
     from dynamometer.results.values.records import Ratio, Record, StopReason
+
+SWEEP_SIZES = Flag(
+    ("--sweep-sizes",), group="Measurement",
+    help="Instead: each of five sizes by itself, compiled for all of them, against eager and"
+    " against compiled for it alone; recompiles, symbolic guards, specialisations.",
+    again=always,
+    excludes=Exclusion(
+        (*OVERRIDE_OPTIONS, CACHES, COMPILED_OPTIMIZER, EXPECT, NOPYTHON, RIGOROUS, SPEEDUP_TS),
+        "--sweep-sizes times one backend at each size by itself",
+    ),
+)  # fmt: skip
 
 
 class Sizes(StudyOfCases):
     """How does what was compiled for several sizes compare, at each of them, with eager?"""
 
     modules: ClassVar = {"sizes": "dynamometer.common.studies.sizes.experiment:Sizes"}
-    flag = "sweep_sizes"
-    options = (
-        option(
-            "--sweep-sizes", is_flag=True, group="Measurement",
-            help="Instead: each of five sizes by itself, compiled for all of them, against eager"
-            " and against compiled for it alone; recompiles, symbolic guards, specialisations.",
-        ),
-    )  # fmt: skip
-    exclusions = (
-        Exclusion(
-            "sweep_sizes",
-            "--sweep-sizes times one backend at each size by itself",
-            OVERRIDE_OPTIONS
-            | {"caches", "compiled_optimizer", "expect", "nopython", "rigorous", "speedup_ts"},
-        ),
-    )
+    asked_by = SWEEP_SIZES
     cost_factor = 7.0
     """A guess: there are five sizes, for each of which a third arm is compiled."""
 
-    def workload(self, asked: Workload, options: Options) -> Workload:
+    def workload(self, asked: Workload, request: Request) -> Workload:
         """Vary the sizes of one backend's inputs, which Dynamo is told of only if asked to."""
         if len(asked.arms) > 1:
             msg = f"--sweep-sizes times one backend; choose one of {', '.join(asked.arms)}"
             raise UsageError(msg)
-        told = options["dynamic"] or options["dynamic_batch"]
+        told = request[DYNAMIC] or request[DYNAMIC_BATCH]
         return replace(
             asked, dynamic=True, dynamic_dims=asked.dynamic_dims if told else DynamicDims.NONE
         )

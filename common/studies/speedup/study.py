@@ -5,14 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from dynamometer.common.interfaces.option import Exclusion, option
+from dynamometer.common.interfaces.option import Exclusion, Flag
+from dynamometer.common.interfaces.workload_options import BACKENDS, SPEEDUP_TS
 from dynamometer.common.studies.study_of_arms import StudyOfArms
 from dynamometer.results.values.cases import DEFAULT_REPLICATES, NO_BACKEND
 
 if TYPE_CHECKING:
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.workload import Workload
-    from dynamometer.common.studies.study import Options
-    from dynamometer.results.values.cases import RunPlan
+
+OVERHEAD = Flag(
+    ("--overhead",), group="Measurement",
+    help="Dynamo without a backend against eager: what capturing alone costs.",
+    excludes=Exclusion((BACKENDS, SPEEDUP_TS), "--overhead is of Dynamo without a backend"),
+)  # fmt: skip
+"""Never said again: what is compared is in the arms."""
 
 
 class Speedup(StudyOfArms):
@@ -23,31 +30,13 @@ class Speedup(StudyOfArms):
         "isolated": "dynamometer.common.studies.speedup.isolated:Isolated",
         "memory": "dynamometer.common.studies.speedup.memory:Memory",
     }
-    flag = "overhead"
-    options = (
-        option(
-            "--overhead", is_flag=True, group="Measurement",
-            help="Dynamo without a backend against eager: what capturing alone costs.",
-        ),
-    )  # fmt: skip
-    exclusions = (
-        Exclusion(
-            "overhead",
-            "--overhead is of Dynamo without a backend",
-            frozenset({"backends", "speedup_ts"}),
-        ),
-    )
+    asked_by = OVERHEAD
     usual_replicates = DEFAULT_REPLICATES
     is_timed = True
 
-    def workload(self, asked: Workload, options: Options) -> Workload:
+    def workload(self, asked: Workload, request: Request) -> Workload:
         """Time Dynamo without a backend, where that is what is asked for."""
-        return replace(asked, arms=(NO_BACKEND,)) if options["overhead"] else asked
-
-    def words(self, plan: RunPlan) -> list[str]:
-        """Return nothing: it is asked by default, and what is compared is in the arms."""
-        del plan
-        return []
+        return replace(asked, arms=(NO_BACKEND,)) if request[OVERHEAD] else asked
 
 
 STUDY = Speedup()

@@ -13,7 +13,8 @@ import msgspec
 
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.messages import Findings
-from dynamometer.common.interfaces.option import Exclusion, option
+from dynamometer.common.interfaces.option import Exclusion, Flag, always
+from dynamometer.common.interfaces.workload_options import BACKENDS
 from dynamometer.common.studies.experiment import InOneProcess
 from dynamometer.common.studies.study import StudyOfCases
 from dynamometer.results.reports.columns import Column, Rows, Table
@@ -31,10 +32,17 @@ from dynamometer.results.values.records import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.studies.experiment import Context
-    from dynamometer.common.studies.study import Options
-    from dynamometer.results.values.cases import Protocol, RunPlan
+    from dynamometer.results.values.cases import Protocol
+
+PARAMETER_BYTES = Flag(
+    ("--parameter-bytes",), group="Measurement",
+    help="Instead: bytes of parameters and buffers, by dtype.",
+    again=always,
+    excludes=Exclusion((BACKENDS,), "--parameter-bytes compiles nothing"),
+)  # fmt: skip
 
 
 class Bytes(Value, frozen=True, kw_only=True):
@@ -82,30 +90,16 @@ class ParameterBytes(StudyOfCases):
     """How many bytes do weights and buffers take? Counted twice, to have something to interrupt."""
 
     modules: ClassVar = {"parameter_bytes": "parameter_bytes:CountBytes"}
-    flag = "parameter_bytes"
-    options = (
-        option(
-            "--parameter-bytes", is_flag=True, group="Measurement",
-            help="Instead: bytes of parameters and buffers, by dtype.",
-        ),
-    )  # fmt: skip
-    exclusions = (
-        Exclusion("parameter_bytes", "--parameter-bytes compiles nothing", frozenset({"backends"})),
-    )
+    asked_by = PARAMETER_BYTES
     usual_replicates = (2, 2)
 
-    def workload(self, asked: Workload, options: Options) -> Workload:
+    def workload(self, asked: Workload, request: Request) -> Workload:
         """Refuse what makes no difference to weights."""
-        del options
+        del request
         if asked.mode is Mode.TRAINING:
             msg = "--parameter-bytes is the same in training; leave out --training"
             raise UsageError(msg)
         return replace(asked, arms=())
-
-    def words(self, plan: RunPlan) -> list[str]:
-        """Ask for it again."""
-        del plan
-        return ["--parameter-bytes"]
 
     def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
         """Stop when two agree."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import factories
 import msgspec
@@ -13,11 +13,13 @@ import pytest
 
 import dynamometer
 from dynamometer.common.command_line import cli
+from dynamometer.common.interfaces.run_options import CSV_COMPAT
 from dynamometer.common.machine.environment import read_environment
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import Allocator, Dtype, Mode, Protocol, Scale, StartMethod
 
 if TYPE_CHECKING:
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.results.values.records import Manifest
 
 
@@ -26,11 +28,11 @@ class Program:
 
     def __init__(self) -> None:
         """Execute nothing yet."""
-        self.executed: list[tuple[Manifest, Path, dict[str, Any]]] = []
+        self.executed: list[tuple[Manifest, Path, Request]] = []
 
-    def execute(self, manifest: Manifest, directory: Path, options: dict[str, Any]) -> int:
+    def execute(self, manifest: Manifest, directory: Path, asked: Request) -> int:
         """Stand in for the run."""
-        self.executed.append((manifest, directory, options))
+        self.executed.append((manifest, directory, asked))
         return 0
 
     def script(self, *words: str) -> Manifest:
@@ -121,6 +123,10 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         ("torchbench", "--find-batch-sizes --speedup-ts", "leave out --speedup-ts"),
         ("torchbench", "--find-batch-sizes --compile-optimizer --training", "leave out --compile"),
         ("torchbench", "--expect mine.py", "its columns must be"),
+        ("torchbench", "--only resnet18 --sink zzz", "unknown sink 'zzz'; known: console, csv"),
+        ("torchbench", "--only resnet18 --executor zzz", "unknown executor 'zzz'; known: local"),
+        (None, "run torchbench-checkout", "needs --torchbench-root DIR"),
+        (None, "run torchbench-checkout --torchbench-root x", "x is no checkout"),
         (None, "run mine.py --batch-size 4", "a takes no batch_size=NUMBER"),
         (None, "run mine.py --dynamic-shapes", "no size of a can be varied"),
         (None, "run mine.py --find-batch-sizes", "no size of a can be varied"),
@@ -189,13 +195,13 @@ def test_a_run_directory_is_made(program: Program, tmp_path: Path) -> None:
     """The manifest is on disk before anything runs, and names the whole command line."""
     words = ["--only", "resnet18", "--output-dir", "else where", "--csv-compat"]
     assert cli.main("torchbench", words) == 0
-    ((manifest, directory, options),) = program.executed
+    ((manifest, directory, asked),) = program.executed
     assert directory == Path("else where") / manifest.run_id
     assert store.read_manifest(tmp_path / directory) == manifest
     script = str(Path("torchbench.py").resolve())
     assert shlex.split(manifest.command) == [sys.executable, script, *words]
     assert manifest.version == dynamometer.__version__
-    assert options["csv_compat"]
+    assert asked[CSV_COMPAT]
 
 
 def test_run_ids_differ(program: Program) -> None:
@@ -227,9 +233,9 @@ def test_resume_goes_on_with_the_manifest(program: Program, tmp_path: Path) -> N
     manifest = factories.manifest(environment=read_environment())
     store.create(tmp_path / "run", manifest)
     assert cli.main(None, ["resume", str(tmp_path / "run"), "--csv-compat"]) == 0
-    ((found, directory, options),) = program.executed
+    ((found, directory, asked),) = program.executed
     assert (found, directory) == (manifest, tmp_path / "run")
-    assert options["csv_compat"]
+    assert asked[CSV_COMPAT]
 
 
 def test_resume_elsewhere_is_refused(

@@ -152,6 +152,17 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
     assert "make setup" in ended.err
 
 
+def test_a_script_says_it_too(tmp_path: Path) -> None:
+    """Before it imports anything to declare its options with."""
+    code = (
+        "import runpy, sys; sys.path.insert(0, sys.argv[1]); sys.argv = [sys.argv[2], '--help'];"
+        " runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    ended = start(tmp_path, "-I", "-S", "-c", code, str(ROOT), SCRIPT)
+    assert ended.code == 2, ended.err
+    assert re.search(r"the package (click|msgspec) is not installed", ended.err)
+
+
 @pytest.mark.parametrize(
     ("package", "words"), [("rtoml", ["--list"]), ("rich", ["--only", "resnet18"])]
 )

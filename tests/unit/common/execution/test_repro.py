@@ -5,18 +5,21 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import factories
 import pytest
 
+from dynamometer.common import registry
 from dynamometer.common.command_line import cli
 from dynamometer.common.execution.repro import single_case_command
+from dynamometer.common.studies.study import skip_reason
 from dynamometer.models.suites.tables import TableSuite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.results.values.records import Manifest
 
 SKIPPED = next(spec.name for spec in TableSuite("torchbench").specs() if spec.is_never_run)
@@ -27,7 +30,7 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[s
     """Plan what `./torchbench.py` with some words would run, and stop there."""
     kept: list[Manifest] = []
 
-    def keep(manifest: Manifest, directory: Path, options: dict[str, Any]) -> int:
+    def keep(manifest: Manifest, directory: Path, asked: Request) -> int:
         kept.append(manifest)
         return 0
 
@@ -49,6 +52,13 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[s
         "--only resnet18 --backend eager",
         "--only resnet18 --backend eager --backend aot_eager --speedup-ts",
         "--only resnet18 --speedup-ts",
+        "--only resnet18 --backend ts --backend eager",
+        "--only resnet18 --overhead",
+        "--only resnet18 --coverage --dynamic-shapes",
+        "--only resnet18 --sweep-sizes --backend eager",
+        "--only resnet18 --find-batch-sizes --target 0.02",
+        "--only resnet18 --dynamic-batch-only --nopython",
+        "--only resnet18 --raise-backend-errors",
         "--only resnet18 --backend json:attribute",
         "--only resnet18 --scale tiny",
         "--only resnet18 --batch-size 3",
@@ -87,9 +97,11 @@ def test_the_command_repeats_the_case(planned: Callable[[list[str]], Manifest], 
     assert again.models == (manifest.plan.spec_of(case),)
     for name in (
         "protocol", "timeout_s", "memory_limit_bytes", "seed", "threads", "experiments", "no_skip",
+        "executor", "raise_backend_errors", "suite", "suite_options",
     ):  # fmt: skip
         assert getattr(again, name) == getattr(manifest.plan, name), name
-    assert again.skip_reason(case) == manifest.plan.skip_reason(case)
+    study = registry.study(again.study)
+    assert skip_reason(study, again, case) == skip_reason(study, manifest.plan, case)
 
 
 @pytest.mark.parametrize("weights", ["--offline-weights", "--hub-weights"])

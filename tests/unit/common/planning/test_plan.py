@@ -6,6 +6,8 @@ import pytest
 from dynamometer.common.errors import NothingSelectedError, UnknownNameError, UsageError
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.planning.plan import Selection, build_cases, select
+from dynamometer.common.studies.speedup.study import STUDY
+from dynamometer.common.studies.study import skip_reason
 from dynamometer.results.values.cases import Scale
 
 SPECS = (
@@ -53,7 +55,7 @@ def test_skipped_models_stay_in_the_selection() -> None:
 def test_no_skip_lifts_every_skip(reason: str | None, *, no_skip: bool) -> None:
     """With `--no-skip` no case of the plan is skipped, though its model's table keeps the skip."""
     plan = factories.plan(*select(SPECS, Selection()), no_skip=no_skip)
-    reasons = {case.model: plan.skip_reason(case) for case in plan.cases}
+    reasons = {case.model: skip_reason(STUDY, plan, case) for case in plan.cases}
     expected = dict.fromkeys((spec.name for spec in SPECS), None)
     assert reasons == {**expected, "resnet50": reason}
     assert [spec.name for spec in plan.models if spec.skips] == ["resnet50"]

@@ -98,12 +98,12 @@ def test_a_search_that_found_nothing() -> None:
 def test_how_it_is_shown(tmp_path: Path) -> None:
     """On the console in a line, in the CSV in a row."""
     stream = io.StringIO()
-    Console(STUDY, stream).write(search())
+    Console(STUDY, factories.destination(stream=stream)).write(search())
     line = (
         "batch size 4 (1 samples/s); fastest 2 (2 samples/s); then OOM (eager) MemoryError: 9 GiB"
     )
     assert line in stream.getvalue()
-    files = CsvFiles(STUDY, tmp_path)
+    files = CsvFiles(STUDY, factories.destination(tmp_path))
     files.write(search())
     files.close()
     (path,) = files.paths

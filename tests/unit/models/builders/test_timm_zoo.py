@@ -13,7 +13,7 @@ import pytest
 
 from dynamometer.models.suites.timm_names import TimmModels, architectures
 from dynamometer.results.values.cases import Case, ModelSpec, Scale
-from dynamometer.timm_models import open_suite
+from dynamometer.timm_models import SUITE
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -51,8 +51,8 @@ def test_reading_the_names_imports_nothing_heavy() -> None:
     """Neither the names nor the specs of all architectures need torch or timm."""
     code = (
         "import sys\n"
-        "from dynamometer.timm_models import open_suite\n"
-        "assert len(list(open_suite({'all': 'yes'}).specs())) > 1000\n"
+        "from dynamometer.timm_models import SUITE\n"
+        "assert len(list(SUITE.open({'all': 'yes'}).specs())) > 1000\n"
         "assert not {'torch', 'timm', 'torchvision'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
@@ -83,8 +83,8 @@ def test_specs_are_unique_and_sorted(specs: list[ModelSpec]) -> None:
 
 def test_the_option_adds_the_rest() -> None:
     """The suite has the tables, and with `all` every architecture."""
-    assert list(open_suite({}).specs()) == TABLES
-    specs = list(open_suite({"all": "yes"}).specs())
+    assert list(SUITE.open({}).specs()) == TABLES
+    specs = list(SUITE.open({"all": "yes"}).specs())
     assert specs == EVERYTHING
     assert {spec.name for spec in specs} >= set(architectures())
     assert [spec for spec in specs if spec in TABLES] == TABLES

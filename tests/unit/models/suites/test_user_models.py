@@ -9,7 +9,7 @@ from torch import nn
 from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.project import read_project
 from dynamometer.common.errors import UsageError
-from dynamometer.models.suites.user_models import as_loaded, open_suite
+from dynamometer.models.suites.user_models import SUITE, as_loaded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ def file(tmp_path: Path) -> Path:
 
 def names(target: str) -> list[str]:
     """Open a target and list it."""
-    return [spec.name for spec in open_suite({"target": target}).specs()]
+    return [spec.name for spec in SUITE.open({"target": target}).specs()]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_batch_sizes_are_read(tmp_path: Path) -> None:
     )
 
     def sizes(target: str) -> dict[str, dict[str, int]]:
-        return {each.name: each.batch_size for each in open_suite({"target": target}).specs()}
+        return {each.name: each.batch_size for each in SUITE.open({"target": target}).specs()}
 
     assert sizes(str(path)) == {"a": {"cpu": 4}, "b": {"cpu": 8}, "c": {}, "d": {}}
     assert sizes(f"{path}::zoo") == {"e": {"cpu": 5}, "f": {}}
@@ -96,13 +96,13 @@ def test_what_is_not_there_is_a_value_error(
     path = tmp_path / "mine.py"
     path.write_text(text)
     with pytest.raises(ValueError, match=says):
-        open_suite({"target": f"{path}::{name}"})
+        SUITE.open({"target": f"{path}::{name}"})
 
 
 def test_a_missing_file_is_a_value_error() -> None:
     """It is named."""
     with pytest.raises(ValueError, match=r"there is no file nowhere\.py"):
-        open_suite({"target": "nowhere.py"})
+        SUITE.open({"target": "nowhere.py"})
 
 
 X = torch.rand(2)

@@ -17,21 +17,21 @@ def test_a_case_is_one_line(reason: str | None) -> None:
     """A reason of several lines, or none, doesn't break the list."""
     stream = io.StringIO()
     failed = factories.failure(Status.SKIP, reason=reason)
-    Console(STUDY, stream).write([factories.record(outcome=failed)])
+    Console(STUDY, factories.destination(stream=stream)).write([factories.record(outcome=failed)])
     assert len(stream.getvalue().splitlines()) == 1
 
 
 def test_nothing_is_printed_of_nothing() -> None:
     """A run that was interrupted at once has no table."""
     stream = io.StringIO()
-    Console(STUDY, stream).close()
+    Console(STUDY, factories.destination(stream=stream)).close()
     assert stream.getvalue() == ""
 
 
 def test_a_line_says_when_compiling_has_paid() -> None:
     """From empty caches and from filled ones: 12.5 s and 0.5 s, of which a call saves 2 ms."""
     stream = io.StringIO()
-    Console(STUDY, stream).write(factories.cold_and_warm(warm_s=0.5))
+    Console(STUDY, factories.destination(stream=stream)).write(factories.cold_and_warm(warm_s=0.5))
     assert re.search(
         r", pays after 6,250 calls \[[\d,]+, [\d,]+\] \(caches filled: 250 \[\d+, \d+\]\)$",
         stream.getvalue().rstrip(),
@@ -41,7 +41,7 @@ def test_a_line_says_when_compiling_has_paid() -> None:
 def test_speedups_that_are_not_known_well_enough_are_named() -> None:
     """With how many replicates would do, the fewest first; the CSV has them all."""
     stream = io.StringIO()
-    console = Console(STUDY, stream)
+    console = Console(STUDY, factories.destination(stream=stream))
     for index in range(10):
         between_sd = BetweenProcessSd(sd_log=0.02 + 0.001 * index, df=8.0)
         record = factories.measured_record(factories.case(f"m{index}"))
@@ -56,7 +56,7 @@ def test_speedups_that_are_not_known_well_enough_are_named() -> None:
 def test_nothing_is_said_of_speedups_that_are_known() -> None:
     """Nor where nobody asked how well."""
     stream = io.StringIO()
-    console = Console(STUDY, stream)
+    console = Console(STUDY, factories.destination(stream=stream))
     record = factories.measured_record()
     known = msgspec.structs.replace(
         record, between_sd=BetweenProcessSd(sd_log=0.001, df=8.0), target=0.01

@@ -34,7 +34,7 @@ TIMED = {"speedup", "abs_latency"}
 
 def written(folder: Path, records: Iterable[Record], *, compatible: bool = False) -> Rows:
     """Write a case, and read the rows of each file by how its name begins and ends."""
-    sink = CsvFiles(STUDY, folder, compatible=compatible)
+    sink = CsvFiles(STUDY, factories.destination(folder, is_compatible=compatible))
     sink.write(list(records))
     sink.close()
     found = {}
@@ -48,7 +48,7 @@ def written(folder: Path, records: Iterable[Record], *, compatible: bool = False
 def printed(records: Iterable[Record]) -> str:
     """Return the line of a case."""
     stream = io.StringIO()
-    Console(STUDY, stream).write(list(records))
+    Console(STUDY, factories.destination(stream=stream)).write(list(records))
     return stream.getvalue()
 
 
@@ -175,7 +175,7 @@ def test_no_memory_ratio_is_explained_alike(tmp_path: Path, *, compatible: bool)
     assert row["compression_ratio"] == ("0" if compatible else "")
     assert compatible or row["no_compression_ratio"] == reason
     stream = io.StringIO()
-    console = Console(STUDY, stream)
+    console = Console(STUDY, factories.destination(stream=stream))
     console.write(records)
     console.close()
     assert f"no memory ratio:\n  alexnet: {reason}\n" in stream.getvalue()

@@ -1,0 +1,198 @@
+"""The options of every run: how it measures, where, and what becomes of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dynamometer.common import registry
+from dynamometer.common.interfaces.option import (
+    ByteSize,
+    Exclusion,
+    Flag,
+    Member,
+    Need,
+    OneOf,
+    Several,
+    Value,
+)
+from dynamometer.common.interfaces.workload_options import (
+    BACKENDS,
+    BATCH_SIZE,
+    CHANNELS_LAST,
+    COMPILED_OPTIMIZER,
+    DEVICE,
+    DTYPE,
+    DYNAMIC,
+    DYNAMIC_BATCH,
+    EXCLUDE,
+    INCLUDE,
+    LIST,
+    NO_SKIP,
+    NOPYTHON,
+    ONLY,
+    OVERRIDE_OPTIONS,
+    PARTITION_ID,
+    QUICK,
+    RAISE_BACKEND_ERRORS,
+    SCALE,
+    SPEEDUP_TS,
+    TOTAL_PARTITIONS,
+    TRAINING,
+)
+from dynamometer.results.values.cases import (
+    DEFAULT_REPLICATES,
+    RIGOROUS_REPLICATES,
+    Allocator,
+    Caches,
+    Protocol,
+    StartMethod,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.common.interfaces.option import Option
+    from dynamometer.results.values.cases import Case, RunPlan
+
+
+def _count(protocol: Protocol) -> tuple[int, int]:
+    return protocol.replicates, protocol.most_replicates
+
+
+def _replicates(plan: RunPlan, _: Case) -> int | None:
+    usual = {DEFAULT_REPLICATES, RIGOROUS_REPLICATES}
+    return None if _count(plan.protocol) in usual else plan.protocol.replicates
+
+
+REPLICATES = Value[int | None](
+    ("-r", "--replicates"), reads=click.IntRange(1), default=None, metavar="N",
+    group="Measurement",
+    help="Worker processes each case is measured in, whatever --target.  [default: 3, and up to"
+    " 5 until --target; with --quick or --accuracy 1]",
+    again=_replicates,
+)  # fmt: skip
+RIGOROUS = Flag(
+    ("--rigorous",), group="Measurement", help="5 to 10 replicates instead of 3 to 5.",
+    again=lambda plan, _: _count(plan.protocol) == RIGOROUS_REPLICATES,
+)  # fmt: skip
+HALF_WIDTH = Value(
+    ("--target",), reads=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=Protocol().target, metavar="SHARE", group="Measurement",
+    help="Half-width of the interval at which a speedup is known well enough.",
+    again=lambda plan, _: plan.protocol.target,
+)  # fmt: skip
+CASE_BUDGET = Value[float | None](
+    ("--max-seconds",), reads=click.FloatRange(0, min_open=True), default=None,
+    metavar="SECONDS", group="Measurement",
+    help="A case that took this long gets no replicates beyond the least number.",
+    again=lambda plan, _: plan.protocol.case_budget_s,
+)  # fmt: skip
+CACHES = OneOf(
+    ("--cold", "--warm"), values=(Caches.COLD, Caches.WARM), default=Caches.FIRST_COLD,
+    group="Measurement",
+    helps=(
+        "Compile from empty graph caches in every replicate, not in the first alone.",
+        "Compile with the caches that an earlier process has filled.",
+    ),
+    again=lambda plan, _: plan.protocol.caches,
+)  # fmt: skip
+SEED = Value(
+    ("--seed",), reads=click.IntRange(0), default=0, metavar="N", group="Measurement",
+    help="For weights, inputs and the order of everything random.",
+    again=lambda plan, _: plan.seed, is_always_said=True,
+)  # fmt: skip
+TIMEOUT = Value(
+    ("--timeout",), reads=click.FloatRange(0, min_open=True), default=1200.0,
+    metavar="SECONDS", group="Execution", help="Kill a worker process after this long.",
+    again=lambda plan, _: plan.timeout_s, is_always_said=True,
+)  # fmt: skip
+MEMORY_LIMIT = Value[int | None](
+    ("--memory-limit",), reads=ByteSize(), default=None, metavar="SIZE", group="Execution",
+    help="Kill a worker over this.  [default: 85 % of memory]",
+    again=lambda plan, _: plan.memory_limit_bytes,
+)  # fmt: skip
+CALLS = Value[int | None](
+    ("-n", "--repeat"), reads=click.IntRange(1), default=None, metavar="N", group="Measurement",
+    help="Counted calls of each arm and replicate, at least.  [default: 1 s of them]",
+    again=lambda plan, _: plan.protocol.calls,
+)  # fmt: skip
+THREADS = Value[int | None](
+    ("-t", "--threads"), reads=click.IntRange(1), default=None, metavar="N", group="Execution",
+    help="Intra-op threads.  [default: torch's choice]",
+    again=lambda plan, _: plan.threads,
+)  # fmt: skip
+ALLOCATOR = Value(
+    ("--allocator",), reads=Member(Allocator), default=Allocator.KEEP, group="Measurement",
+    help="The workers' malloc: glibc's, keeping freed memory or giving it back, or another.",
+    again=lambda plan, _: plan.protocol.allocator,
+)  # fmt: skip
+SPAWN = Flag(
+    ("--spawn",), group="Execution",
+    help="Start every worker afresh instead of forking it from a fork server.",
+    again=lambda plan, _: plan.protocol.start_method is StartMethod.SPAWN,
+)  # fmt: skip
+EXECUTOR = Value(
+    ("--executor",), reads=click.STRING, default=registry.USUAL_EXECUTOR, metavar="NAME",
+    group="Execution", help="What runs the replicates of cases, such as one of a plugin.",
+    again=lambda plan, _: plan.executor,
+)  # fmt: skip
+OUTPUT_DIR = Value(
+    ("--output-dir",), reads=click.Path(path_type=Path), default=Path("runs"), metavar="DIR",
+    group="Output", help="Where the run's directory is made.",
+)  # fmt: skip
+SINKS = Several(
+    ("--sink",), reads=click.STRING, metavar="NAME", group="Output",
+    help="Also put results into this form, such as one of a plugin; may be repeated.",
+)  # fmt: skip
+CSV_COMPAT = Flag(
+    ("--csv-compat",), group="Output",
+    help="CSV with the columns of PyTorch's dashboards alone, 0 for missing.",
+)  # fmt: skip
+EXPECT = Value[Path | None](
+    ("--expect",), reads=click.Path(dir_okay=False, path_type=Path), default=None,
+    metavar="FILE", group="Output",
+    help="Compare what each case came to with a table, and exit with 1 where it changed.",
+    excludes=Exclusion(
+        OVERRIDE_OPTIONS, "--expect compares each model with what it came to without overrides"
+    ),
+)  # fmt: skip
+UPDATE_EXPECTED = Flag(
+    ("--update-expected",), group="Output",
+    help="Put this run's results into the table of --expect.",
+    needs=Need(EXPECT, "--update-expected rewrites a table: name it with --expect FILE"),
+)  # fmt: skip
+
+REPORT_OPTIONS: tuple[Option[Any], ...] = (CSV_COMPAT, EXPECT, UPDATE_EXPECTED, SINKS)
+"""What is done with results, whether a run begins or goes on."""
+
+MEASURING_OPTIONS: tuple[Option[Any], ...] = (
+    *(BACKENDS, BATCH_SIZE, CACHES, CALLS, CASE_BUDGET, COMPILED_OPTIMIZER, DYNAMIC),
+    *(DYNAMIC_BATCH, EXPECT, NOPYTHON, REPLICATES, RIGOROUS, SPEEDUP_TS, *OVERRIDE_OPTIONS),
+)
+"""Those that say what is measured and how, which not every study understands."""
+
+_OF_MODELS: tuple[Option[Any], ...] = (
+    *(INCLUDE, EXCLUDE, ONLY, QUICK, NO_SKIP, PARTITION_ID, TOTAL_PARTITIONS, LIST),
+    *(BACKENDS, SPEEDUP_TS, DEVICE, TRAINING, DTYPE, CHANNELS_LAST, DYNAMIC, DYNAMIC_BATCH),
+    *(COMPILED_OPTIMIZER, NOPYTHON, *OVERRIDE_OPTIONS, RAISE_BACKEND_ERRORS, SCALE, BATCH_SIZE),
+)
+_OF_MEASURING: tuple[Option[Any], ...] = (
+    *(REPLICATES, RIGOROUS, HALF_WIDTH, CASE_BUDGET, CACHES, CALLS, ALLOCATOR, SEED),
+    *(THREADS, TIMEOUT, MEMORY_LIMIT, SPAWN, EXECUTOR, OUTPUT_DIR, *REPORT_OPTIONS),
+)
+
+
+def run_options(
+    of_studies: Sequence[Option[Any]] = (), of_suites: Sequence[Option[Any]] = ()
+) -> tuple[Option[Any], ...]:
+    """Return all options of a run, in the order of the help and of a command that repeats a case.
+
+    Args:
+        of_studies: what studies add.
+        of_suites: what suites add; one that several share is there once.
+    """
+    every = (*_OF_MODELS, *of_studies, *_OF_MEASURING, *of_suites)
+    return tuple(dict.fromkeys(every))

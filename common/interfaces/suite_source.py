@@ -1,0 +1,52 @@
+"""What a suite is registered as. Light, as every command imports it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dynamometer.common.interfaces.option import Option, Request
+    from dynamometer.common.interfaces.suite import Suite
+
+
+class SuiteSource(Protocol):
+    """What a suite is registered as: its options, and how it is opened.
+
+    A suite that differs from what is said here says so; `open` is all it must say. Importing the
+    module that holds it takes no time: the help of every command does.
+
+    Attributes:
+        options: what it adds to the command line.
+        batch_size_argument: how a model's author lets its batch size be varied; `None` where every
+            model can be given one.
+    """
+
+    options: ClassVar[Sequence[Option[Any]]] = ()
+    batch_size_argument: ClassVar[str | None] = None
+
+    def target(self, text: str) -> str | None:
+        """Return what names models of this suite, such as a file, as it is said from anywhere.
+
+        `None` where the text names none of them.
+        """
+        del text
+        return None
+
+    def opening(self, request: Request) -> dict[str, str]:
+        """Return what the suite is opened with, in this process and in workers.
+
+        Raises:
+            UsageError: options contradict each other.
+        """
+        del request
+        return {}
+
+    def open(self, opening: Mapping[str, str]) -> Suite:
+        """Open the suite.
+
+        Raises:
+            ValueError: there is nothing of the kind; says what to do.
+        """
+        ...

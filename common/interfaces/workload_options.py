@@ -1,0 +1,186 @@
+"""The options that say which models a run takes, and how it runs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dynamometer.common.interfaces.option import (
+    Argument,
+    Exclusion,
+    Flag,
+    Member,
+    Need,
+    OneOf,
+    Several,
+    Switch,
+    Value,
+)
+from dynamometer.results.values.cases import BASELINE, TORCHSCRIPT, Dtype, DynamicDims, Mode, Scale
+
+if TYPE_CHECKING:
+    from dynamometer.common.interfaces.option import Option
+    from dynamometer.results.values.cases import Case, RunPlan
+
+TARGET = Argument[str | None](("TARGET",), default=None, reads=click.STRING)
+"""Of `dynamometer run`: a suite, or what names models of one."""
+
+INCLUDE = Several(
+    ("-k", "--filter"), reads=click.STRING, metavar="REGEX", group="Selection",
+    help="Models whose name contains a match; may be repeated, any counts.",
+)  # fmt: skip
+EXCLUDE = Several(
+    ("-x", "--exclude"), reads=click.STRING, metavar="REGEX", group="Selection",
+    help="Leave these out.",
+)  # fmt: skip
+ONLY = Several(
+    ("--only",), reads=click.STRING, metavar="NAME", group="Selection",
+    help="Exactly this model; may be repeated.",
+    again=lambda _, case: (case.model,),
+)  # fmt: skip
+QUICK = Flag(
+    ("--quick",), group="Selection",
+    help="A handful of models, one replicate; what a bare command line does.",
+)  # fmt: skip
+NO_SKIP = Flag(
+    ("--no-skip",), group="Selection",
+    help="Run also what the suite's tables skip.",
+    again=lambda plan, case: plan.no_skip
+    or plan.spec_of(case).skip_reason(case.device, case.mode) is not None,
+)  # fmt: skip
+PARTITION_ID = Value(
+    ("--partition-id",), reads=click.IntRange(0), default=0, metavar="I", group="Selection",
+    help="Which part of the selection to run, from 0.",
+)  # fmt: skip
+TOTAL_PARTITIONS = Value(
+    ("--total-partitions",), reads=click.IntRange(1), default=1, metavar="N", group="Selection",
+    help="How many equal parts the selection is cut into.",
+)  # fmt: skip
+LIST = Flag(
+    ("--list",), group="Selection", help="Print the selected names, one a line, and stop."
+)  # fmt: skip
+
+
+def _backends(_: RunPlan, case: Case) -> tuple[str, ...]:
+    """Return the arms that `--backend` names, which come before that of `--speedup-ts`."""
+    arms = tuple(arm for arm in case.arms if arm != BASELINE)
+    return arms[:-1] if _has_torchscript(_, case) else arms
+
+
+def _has_torchscript(_: RunPlan, case: Case) -> bool:
+    return case.arms[-1] == TORCHSCRIPT
+
+
+BACKENDS = Several(
+    ("--backend",), reads=click.STRING, metavar="NAME", group="Workload",
+    help="Backend for Dynamo, or module:attribute of your own; may be repeated.",
+    again=_backends,
+)  # fmt: skip
+SPEEDUP_TS = Flag(
+    ("--speedup-ts",), group="Workload",
+    help="Also TorchScript, traced and frozen, without Dynamo.",
+    again=_has_torchscript,
+)  # fmt: skip
+DEVICE = Value(
+    ("-d", "--device"), reads=click.Choice(["cpu", "cuda"]), default="cpu", group="Workload",
+    help="Where to run.",
+    again=lambda _, case: case.device, is_always_said=True,
+)  # fmt: skip
+SCALE = Value(
+    ("--scale",), reads=Member(Scale), default=Scale.FULL, group="Workload",
+    help="The published configuration, or one shrunk in depth, width and input.",
+    again=lambda _, case: case.scale, is_always_said=True,
+)  # fmt: skip
+DTYPE = OneOf(
+    tuple(f"--{dtype}" for dtype in Dtype), values=tuple(Dtype), default=Dtype.FLOAT32,
+    group="Workload",
+    helps=(
+        "Weights and inputs in float32; the default.",
+        "In float16.",
+        "In bfloat16.",
+        "In float32, under automatic mixed precision.",
+    ),
+    again=lambda _, case: case.dtype, is_always_said=True,
+)  # fmt: skip
+TRAINING = Switch(
+    ("--training", "--inference"), default=False, group="Workload",
+    help="Whole training steps, or forward passes.  [default: --inference]",
+    again=lambda _, case: case.mode is Mode.TRAINING, is_always_said=True,
+)  # fmt: skip
+CHANNELS_LAST = Flag(
+    ("--channels-last",), group="Workload", help="Weights and images with channels innermost.",
+    again=lambda _, case: case.channels_last,
+)  # fmt: skip
+COMPILED_OPTIMIZER = Flag(
+    ("--compile-optimizer",), group="Workload",
+    help="With --training: the optimizer's step is compiled too.",
+    again=lambda _, case: case.compiled_optimizer,
+    needs=Need(
+        TRAINING, "--compile-optimizer goes with --training: without it there is no optimizer"
+    ),
+)  # fmt: skip
+NOPYTHON = Flag(
+    ("--nopython",), group="Workload",
+    help="Dynamo must capture each model in one graph; where it can't, say why and where.",
+    again=lambda _, case: case.nopython,
+)  # fmt: skip
+DYNAMIC_BATCH = Flag(
+    ("--dynamic-batch-only",), group="Workload",
+    help="Likewise, with those sizes for dynamic dimensions that differ, and no other.",
+    again=lambda _, case: case.has_dynamic_dims(DynamicDims.BATCH),
+)  # fmt: skip
+DYNAMIC = Flag(
+    ("--dynamic-shapes",), group="Workload",
+    help="Steps go through five sizes of inputs, compiled for dynamic shapes.",
+    again=lambda _, case: case.has_dynamic_dims(DynamicDims.ALL),
+    excludes=Exclusion((DYNAMIC_BATCH,), "--dynamic-shapes makes every size dynamic"),
+)  # fmt: skip
+ALLOW_IN_GRAPH = Several(
+    ("--allow-in-graph",), reads=click.STRING, metavar="MODULE:FUNCTION", group="Workload",
+    help="Also run with this function put into graphs unseen; may be repeated.",
+    again=lambda _, case: case.overrides.allow_in_graph,
+)  # fmt: skip
+DISABLE_FRAME = Several(
+    ("--disable-frame",), reads=click.STRING, metavar="MODULE:FUNCTION", group="Workload",
+    help="Also run with this function, or Class.method, left to Python; may be repeated.",
+    again=lambda _, case: case.overrides.disable,
+)  # fmt: skip
+SUBSTITUTE = Several(
+    ("--substitute",), reads=click.STRING, metavar="MODULE:FUNCTION=MODULE:FUNCTION",
+    group="Workload",
+    help="Also run with the second captured in place of the first; may be repeated.",
+    again=lambda _, case: tuple("=".join(pair) for pair in case.overrides.substitute),
+)  # fmt: skip
+MODEL_OVERRIDES = Flag(
+    ("--overrides",), group="Workload",
+    help="Also run each model with the overrides its table declares.",
+)  # fmt: skip
+RAISE_BACKEND_ERRORS = Flag(
+    ("--raise-backend-errors",), group="Workload",
+    help="An arm fails with its backend; else a graph it fails on runs in eager, and is counted.",
+    again=lambda plan, _: plan.raise_backend_errors,
+)  # fmt: skip
+
+
+def _batch_size(plan: RunPlan, case: Case) -> int | None:
+    """Return the batch size, where it isn't the one the model has anyway."""
+    usual = plan.spec_of(case).batch_size_at(
+        case.scale, case.device, case.mode, dynamic=case.dynamic
+    )
+    return case.batch_size if case.batch_size != usual else None
+
+
+BATCH_SIZE = Value[int | None](
+    ("--batch-size",), reads=click.IntRange(1), default=None, metavar="N", group="Workload",
+    help="Instead of the suite's own.",
+    again=_batch_size,
+)  # fmt: skip
+
+OVERRIDE_OPTIONS: tuple[Option[Any], ...] = (
+    ALLOW_IN_GRAPH,
+    DISABLE_FRAME,
+    SUBSTITUTE,
+    MODEL_OVERRIDES,
+)
+"""Those that tell Dynamo how to treat functions."""
