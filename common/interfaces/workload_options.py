@@ -178,9 +178,6 @@ BATCH_SIZE = Value[int | None](
 )  # fmt: skip
 
 OVERRIDE_OPTIONS: tuple[Option[Any], ...] = (
-    ALLOW_IN_GRAPH,
-    DISABLE_FRAME,
-    SUBSTITUTE,
-    MODEL_OVERRIDES,
-)
+    ALLOW_IN_GRAPH, DISABLE_FRAME, SUBSTITUTE, MODEL_OVERRIDES,
+)  # fmt: skip
 """Those that tell Dynamo how to treat functions."""

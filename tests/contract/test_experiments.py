@@ -64,9 +64,9 @@ def test_it_has_the_protocols_methods(experiment: Experiment) -> None:
 def test_processes_deal_with_arms_of_the_case(
     experiment: Experiment, plan: RunPlan, replicate: int
 ) -> None:
-    """Each process has at least one arm, all of them the case's, and none has a turn twice."""
+    """Each process has at least one arm, all the case's, and none has an isolated run twice."""
     processes = experiment.processes(plan.cases[0], plan, replicate, [DISTURBING])
-    arms = [(arm, process.turn) for process in processes for arm in process.arms]
+    arms = [(arm, process.isolated_run) for process in processes for arm in process.arms]
     assert all(isinstance(process, Process) and process.arms for process in processes)
     assert {arm for arm, _ in arms} <= set(ARMS)
     assert len(arms) == len(set(arms))
@@ -77,8 +77,8 @@ def test_the_first_replicate_is_never_sat_out(experiment: Experiment, plan: RunP
     assert experiment.processes(plan.cases[0], plan, 0, [DISTURBING])
 
 
-def test_arms_take_turns_apart_only_if_they_disturb_each_other(plan: RunPlan) -> None:
-    """Each has two turns then, the second time in reverse."""
+def test_arms_have_isolated_runs_only_if_they_disturb_each_other(plan: RunPlan) -> None:
+    """Each has two then, the second time in reverse."""
     experiment = experiment_of("speedup", "isolated")
     (case,) = plan.cases
     calm = msgspec.structs.replace(DISTURBING, measurements=DISTURBING.measurements[::2])
@@ -86,10 +86,10 @@ def test_arms_take_turns_apart_only_if_they_disturb_each_other(plan: RunPlan) ->
     assert experiment.processes(case, plan, 0, [calm]) == ()
     busy = msgspec.structs.replace(DISTURBING, disturbed_blocks=(0, 1, 2))
     assert experiment.processes(case, plan, 0, [busy]) == ()
-    turns = experiment.processes(case, plan, 0, [DISTURBING])
-    order = [arm for process in turns for arm in process.arms]
+    runs = experiment.processes(case, plan, 0, [DISTURBING])
+    order = [arm for process in runs for arm in process.arms]
     assert order[:3] == order[:2:-1]
-    assert [process.turn for process in turns] == [0, 0, 0, 1, 1, 1]
+    assert [process.isolated_run for process in runs] == [0, 0, 0, 1, 1, 1]
     arms = [each for each in DISTURBING.measurements if each.arm != BASELINE]
     lost = msgspec.structs.replace(DISTURBING, measurements=tuple(arms))
     assert experiment.processes(case, plan, 0, [lost]) == ()

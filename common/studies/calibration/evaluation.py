@@ -204,8 +204,7 @@ class Drift:
 
 def learnt_without(records: Iterable[Record], model: str) -> BetweenProcessSd:
     """Learn how far processes differ from all models but one."""
-    others = [record for record in records if record.case.model != model]
-    return learnt(list(scatters(others)))
+    return learnt(list(scatters(each for each in records if each.case.model != model)))
 
 
 def series(
@@ -222,9 +221,8 @@ def series(
     Args:
         records: of the run; whatever didn't pass is left out.
         protocol: how often a run would measure.
-        between_sd: assumed of every model when a run begins, to which its models add when it ends
-            (`between_processes.shared`): the n-th results of all models are one run's. `None` for
-            what all other models teach: a machine that is known.
+        between_sd: assumed of every model when a run begins, to which its models add at its end, as
+            in `between_processes.shared`; `None` for a machine that all other models have taught.
         alone: whether each model is the only one of its run, so that nothing is added.
     """
     passed = _passed(records)

@@ -122,7 +122,7 @@ def test_the_command_of_a_skipped_case_runs_it() -> None:
     """Whoever wants to see why a model is skipped gets a command that tries it."""
     plan = factories.plan(factories.model_spec("a", skipped="broken"))
     command = single_case_command(factories.manifest(plan), plan.cases[0])
-    assert command.endswith("--no-skip")
+    assert "--no-skip" in command
 
 
 def test_the_command_starts_with_what_was_typed() -> None:
