@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import factories
 
-from dynamometer.common.execution.executor import Prepared
+from dynamometer.common.execution.executor import StartUp
 from dynamometer.common.machine.surroundings import Load
 from dynamometer.results.values.records import PASSED, Outcome, Record, Status
 
@@ -35,9 +35,9 @@ class FakeExecutor:
     experiments: tuple[str, ...] = ("speedup", "isolated", "memory")
     forgotten: list[str] = field(default_factory=list)
 
-    def prepare(self, cases: Sequence[Case]) -> Prepared:
+    def prepare(self, cases: Sequence[Case]) -> StartUp:
         """Do nothing, in no time."""
-        return Prepared()
+        return StartUp()
 
     def execute(self, case: Case, replicate: int) -> Record:
         """Make the record."""

@@ -15,7 +15,7 @@ import click
 from dynamometer.common import registry
 from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.errors import DynamometerError
-from dynamometer.common.execution.executor import Prepared
+from dynamometer.common.execution.executor import StartUp
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.common.interfaces.run_options import (
     CSV_COMPAT,
@@ -127,7 +127,7 @@ class Session:
         executor: Executor = make(self._manifest, self._directory)
         before = sum(len(records) for records in rest.finished.values())
         started = time.monotonic()
-        prepared, done = Prepared(), False
+        prepared, done = StartUp(), False
         try:
             with (
                 disturbed(plan.seed, BUSY_S, IDLE_S) if plan.busy else nullcontext(),
@@ -167,7 +167,7 @@ class Session:
             err=True,
         )
 
-    def _conclude(self, before: int, wall_s: float, prepared: Prepared) -> None:
+    def _conclude(self, before: int, wall_s: float, prepared: StartUp) -> None:
         """Return where the time went and where the results are."""
         spent = defaultdict(float, prepared.seconds)
         for record in store.read_records(self._directory)[before:]:
@@ -186,7 +186,7 @@ def _count(protocol: Protocol) -> str:
     return str(least) if least == most else f"{least} to {most}"
 
 
-def _ready_lines(prepared: Prepared) -> list[str]:
+def _ready_lines(prepared: StartUp) -> list[str]:
     if not prepared.seconds:
         return []
     parts = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in prepared.seconds.items())

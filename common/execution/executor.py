@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dynamometer.common.execution.process import Worker
-    from dynamometer.common.studies.experiment import Experiment, Process
+    from dynamometer.common.studies.experiment import Experiment, WorkerSpec
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Manifest, Outcome
 
@@ -42,7 +42,7 @@ class Executor(Protocol):
     What is registered makes one, given a `Manifest` and the run's directory.
     """
 
-    def prepare(self, cases: Sequence[Case]) -> Prepared:
+    def prepare(self, cases: Sequence[Case]) -> StartUp:
         """Do what must be done once before the first of some cases.
 
         Raises:
@@ -65,7 +65,7 @@ class Executor(Protocol):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class StartUp:
     """What it took to get ready.
 
     Attributes:
@@ -96,19 +96,19 @@ class LocalExecutor:
         # Below the run's directory, so that what a killed run left is found and removed.
         self._caches = GraphCaches(directory.resolve() / "cache")
 
-    def prepare(self, cases: Sequence[Case]) -> Prepared:
+    def prepare(self, cases: Sequence[Case]) -> StartUp:
         """Start the fork server, load the backends, and let their toolchains make ready."""
         study = registry.study(self._plan.study)
         runnable = [case for case in cases if not skip_reason(study, self._plan, case)]
         if not runnable:
-            return Prepared()
+            return StartUp()
         started = time.monotonic()
         self._servers.ready(self._plan.protocol.allocator)
         seconds = {"start": time.monotonic() - started}
         warnings = self._prepare_toolchain(runnable[0])
         seconds["toolchain"] = time.monotonic() - started - seconds["start"]
         self._servers.take_starting_s()
-        return Prepared(seconds, warnings)
+        return StartUp(seconds, warnings)
 
     def _prepare_toolchain(self, case: Case) -> tuple[str, ...]:
         (process,) = self._processes(TOOLCHAIN, case, 0, [])
@@ -161,7 +161,7 @@ class LocalExecutor:
         name: str,
         case: Case,
         replicate: int,
-        wanted: tuple[Process, ...],
+        wanted: tuple[WorkerSpec, ...],
         seconds: defaultdict[str, float],
     ) -> list[Findings]:
         """Run one experiment, and add what it took to `seconds`.
@@ -180,7 +180,7 @@ class LocalExecutor:
             for worker, process in zip(workers, wanted, strict=True)
         ]
 
-    def _run_worker(self, name: str, case: Case, replicate: int, process: Process) -> Worker:
+    def _run_worker(self, name: str, case: Case, replicate: int, process: WorkerSpec) -> Worker:
         """Run one worker process, alone: two at a time spin for each other's cores."""
         log = self._log_path(case)
         limits = Limits(self._plan.timeout_s, self._plan.memory_limit_bytes)
@@ -191,14 +191,14 @@ class LocalExecutor:
 
     def _processes(
         self, name: str, case: Case, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
+    ) -> tuple[WorkerSpec, ...]:
         experiment = self._experiment(name)
         return experiment.processes(case, self._plan, replicate, found)
 
     def _experiment(self, name: str) -> Experiment:
         return experiment_of(self._plan.study, name)
 
-    def _job(self, experiment: str, case: Case, replicate: int, process: Process) -> Job:
+    def _job(self, experiment: str, case: Case, replicate: int, process: WorkerSpec) -> Job:
         return Job(
             study=self._plan.study,
             experiment=experiment,
@@ -281,7 +281,9 @@ def _failed(found: Findings) -> dict[str, Outcome]:
     return {each.arm: each.outcome for each in found.arms if each.outcome != PASSED}
 
 
-def _left_out(experiment: Experiment, process: Process, failed: Mapping[str, Outcome]) -> Findings:
+def _left_out(
+    experiment: Experiment, process: WorkerSpec, failed: Mapping[str, Outcome]
+) -> Findings:
     """Return what it means that a process is not started for arms that failed before."""
     outcome = worst([failed[arm] for arm in process.arms if arm in failed])
     return experiment.salvage(Findings(outcome=outcome), process.arms)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dynamometer.common.interfaces.messages import Findings
-from dynamometer.common.studies.experiment import Process
+from dynamometer.common.studies.experiment import WorkerSpec
 from dynamometer.results.values.records import PASSED, Stage
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ class Fill:
 
     def processes(
         self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
+    ) -> tuple[WorkerSpec, ...]:
         """Give each arm a process, so that none takes the others with it."""
         del replicate, found
-        return tuple(Process((arm,), plan.protocol.allocator) for arm in case.arms[1:])
+        return tuple(WorkerSpec((arm,), plan.protocol.allocator) for arm in case.arms[1:])
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave it at that."""

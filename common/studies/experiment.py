@@ -95,7 +95,7 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Process:
+class WorkerSpec:
     """One worker process an experiment wants.
 
     Attributes:
@@ -116,7 +116,7 @@ class Experiment(Protocol):
 
     def processes(
         self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
+    ) -> tuple[WorkerSpec, ...]:
         """Return which worker processes it wants; none to sit this replicate out.
 
         Args:
@@ -147,10 +147,10 @@ class InOneProcess:
 
     def processes(
         self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
+    ) -> tuple[WorkerSpec, ...]:
         """Take all arms in one process, in every replicate."""
         del replicate, found
-        return (Process(case.arms, plan.protocol.allocator),)
+        return (WorkerSpec(case.arms, plan.protocol.allocator),)
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Give every arm the outcome of the process where it has none of its own."""

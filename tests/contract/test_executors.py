@@ -9,7 +9,7 @@ import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
-from dynamometer.common.execution.executor import Executor, Prepared
+from dynamometer.common.execution.executor import Executor, StartUp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ def test_nothing_is_prepared_where_nothing_is_run(make: Make, tmp_path: Path) ->
     """A run that is skips only starts no process and takes no time."""
     plan = factories.plan(factories.model_spec("a", skipped="broken"))
     executor = make(factories.manifest(plan), tmp_path)
-    assert executor.prepare(plan.cases) == Prepared()
+    assert executor.prepare(plan.cases) == StartUp()
     assert not (tmp_path / "logs" / "fork-server.log").exists()
     executor.close()
 

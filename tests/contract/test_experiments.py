@@ -12,7 +12,7 @@ from protocols import deviations
 from dynamometer.common import registry
 from dynamometer.common.execution.preparation import FILL, TOOLCHAIN, experiment_of
 from dynamometer.common.interfaces.messages import Findings
-from dynamometer.common.studies.experiment import Experiment, Process
+from dynamometer.common.studies.experiment import Experiment, WorkerSpec
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, ArmResult, Status
 
@@ -67,7 +67,7 @@ def test_processes_deal_with_arms_of_the_case(
     """Each process has at least one arm, all the case's, and none has an isolated run twice."""
     processes = experiment.processes(plan.cases[0], plan, replicate, [DISTURBING])
     arms = [(arm, process.isolated_run) for process in processes for arm in process.arms]
-    assert all(isinstance(process, Process) and process.arms for process in processes)
+    assert all(isinstance(process, WorkerSpec) and process.arms for process in processes)
     assert {arm for arm, _ in arms} <= set(ARMS)
     assert len(arms) == len(set(arms))
 

@@ -56,7 +56,7 @@ PAIRS = {
 """Pairs of arms, with the speedup of the second over the first, which is known."""
 
 IN_TURNS = ((BASELINE, _EAGER_AGAIN, _SLOWED[5]), (_THIRD, _FOURTH))
-"""Groups of arms that may have isolated runs besides (`calibrate --apart`)."""
+"""Groups of arms that may have isolated runs besides (`calibrate --isolated`)."""
 
 ARMS = tuple(dict.fromkeys(arm for pair in PAIRS for arm in pair))
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynamometer.common.interfaces.messages import Findings
-    from dynamometer.common.studies.experiment import Process
+    from dynamometer.common.studies.experiment import WorkerSpec
     from dynamometer.results.values.cases import Case, RunPlan
 
 
@@ -24,7 +24,7 @@ class InIsolation(Isolated):
 
     def processes(
         self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
+    ) -> tuple[WorkerSpec, ...]:
         """Give the arms of each group their isolated runs."""
         latencies = latencies_of(found)
         rng = drawn_from(plan.seed, replicate, case.id, "turns")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.calibration.evaluation import NAIVE_LATENCY, PAIRS, naive_metric
-from dynamometer.common.studies.experiment import Process, only_missing
+from dynamometer.common.studies.experiment import WorkerSpec, only_missing
 from dynamometer.results.values.cases import Allocator
 from dynamometer.results.values.records import PASSED, Measurement, Stage
 
@@ -32,10 +32,10 @@ class Naive:
 
     def processes(
         self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
+    ) -> tuple[WorkerSpec, ...]:
         """Measure all pairs in one process, under the stock allocator, in some replicates."""
         del plan, found
-        return () if replicate % _EVERY else (Process(case.arms, Allocator.STOCK),)
+        return () if replicate % _EVERY else (WorkerSpec(case.arms, Allocator.STOCK),)
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave the case as it is: only what is measured here is missing."""

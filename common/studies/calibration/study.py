@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Record
 
 ISOLATED = Flag(
-    ("--apart",), group="Measurement",
+    ("--isolated",), group="Measurement",
     help="Time some arms in processes of their own as well, as those are that interfere.",
 )  # fmt: skip
 """Of `dynamometer calibrate` alone."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common.orders import drawn_from
-from dynamometer.common.studies.experiment import Process, only_missing
+from dynamometer.common.studies.experiment import WorkerSpec, only_missing
 from dynamometer.common.studies.speedup.isolated_runs import isolated_runs_of, latencies_of
 from dynamometer.results.statistics.interference import (
     LONGEST_DISTURBANCE,
@@ -30,7 +30,7 @@ class Isolated:
 
     def processes(
         self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
+    ) -> tuple[WorkerSpec, ...]:
         """Let every arm that was timed have its isolated runs, in balanced order drawn at random.
 
         None where the arms did not disturb each other, nor where something else did: that would

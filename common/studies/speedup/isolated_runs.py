@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from dynamometer.common.studies.experiment import Process
+from dynamometer.common.studies.experiment import WorkerSpec
 from dynamometer.results.values.metrics import LATENCY
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def latencies_of(found: Sequence[Findings]) -> dict[str, Measurement]:
 
 def isolated_runs_of(
     latencies: Mapping[str, Measurement], plan: RunPlan, rng: random.Random
-) -> tuple[Process, ...]:
+) -> tuple[WorkerSpec, ...]:
     """Draw an order of arms that were timed, and run them in it, back and forth."""
     if not latencies:
         return ()
@@ -40,7 +40,7 @@ def isolated_runs_of(
     order = rng.sample(sorted(latencies), len(latencies))
     orders = [order if run % 2 == 0 else order[::-1] for run in range(ISOLATED_RUNS)]
     return tuple(
-        Process((arm,), plan.protocol.allocator, run, fastest_s)
+        WorkerSpec((arm,), plan.protocol.allocator, run, fastest_s)
         for run, arms in enumerate(orders)
         for arm in arms
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common.interfaces.messages import Findings
-from dynamometer.common.studies.experiment import Process, only_missing
+from dynamometer.common.studies.experiment import WorkerSpec, only_missing
 from dynamometer.results.values.cases import Allocator
 from dynamometer.results.values.metrics import CALLS_MEMORY, LOADED_MEMORY, RESIDUE_MEMORY
 from dynamometer.results.values.records import PASSED, Stage
@@ -39,7 +39,7 @@ class Memory:
 
     def processes(
         self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
-    ) -> tuple[Process, ...]:
+    ) -> tuple[WorkerSpec, ...]:
         """Give each arm a process in each of the first replicates.
 
         Under the stock policy, as one that keeps freed memory would hide the peak.
@@ -47,7 +47,7 @@ class Memory:
         del plan, found
         if replicate >= _REPLICATES:
             return ()
-        return tuple(Process((arm,), Allocator.STOCK) for arm in case.arms)
+        return tuple(WorkerSpec((arm,), Allocator.STOCK) for arm in case.arms)
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave the case as it is: only the memory of these arms is missing."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from dynamometer.common.execution.executor import Prepared
+    from dynamometer.common.execution.executor import StartUp
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Manifest, Record
 
@@ -23,7 +23,7 @@ class NotingExecutor:
         self._local = LocalExecutor(manifest, directory)
         self._notes = directory / "executed.txt"
 
-    def prepare(self, cases: Sequence[Case]) -> Prepared:
+    def prepare(self, cases: Sequence[Case]) -> StartUp:
         """Leave it to the usual one."""
         return self._local.prepare(cases)
 
