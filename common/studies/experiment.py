@@ -101,7 +101,7 @@ class WorkerSpec:
     Attributes:
         arms: those of the case it deals with.
         allocator: the policy its `malloc` is to follow.
-        isolated_run: which of its arm it is, where there are several.
+        isolated_run: which of the isolated runs of its arm it is, from 0.
         fastest_s: seconds per call of the case's fastest arm, if that is known.
     """
 
