@@ -120,7 +120,7 @@ def _target(node: torch.fx.Node) -> str:
 
 
 def _result(value: object) -> str:
-    """Say dtype and shape of what a node gives, as far as that is known before it runs."""
+    """Return dtype and shape of what a node gives, as far as that is known before it runs."""
     if isinstance(value, torch.Tensor):
         dtype = str(value.dtype).removeprefix("torch.")
         return f"{dtype}[{', '.join(map(str, value.shape))}]"

@@ -74,7 +74,7 @@ def with_other_sizes(loaded: LoadedModel, suite: Suite, spec: ModelSpec, case: C
 
 
 def names(spec: ModelSpec, case: Case) -> tuple[str, ...]:
-    """Say in a few words what each size of a step is."""
+    """Describe in a few words what each size of a step is."""
     if not spec.varies:
         return tuple(f"batch size {each.batch_size}" for _, each in variants(spec, case))
     return tuple(
@@ -84,7 +84,7 @@ def names(spec: ModelSpec, case: Case) -> tuple[str, ...]:
 
 
 def describe(spec: ModelSpec, case: Case) -> str:
-    """Say in a sentence what varies, and how."""
+    """Describe in a sentence what varies, and how."""
     found = variants(spec, case)
     if not spec.varies:
         return f"Batch sizes of a step: {', '.join(str(each.batch_size) for _, each in found)}."

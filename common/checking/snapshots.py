@@ -75,7 +75,7 @@ class Snapshot:
         )
 
     def _was_zero_buffer(self, path: str) -> bool:
-        """Tell of a buffer whether eager may have written to it what was there: sums of zero."""
+        """Return of a buffer whether eager may have written to it what was there: sums of zero."""
         before = self.kept.get(path)
         if not path.startswith("buffers") or not isinstance(before, torch.Tensor):
             return False

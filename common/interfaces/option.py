@@ -52,12 +52,12 @@ class Need(msgspec.Struct, frozen=True):
 
 
 def never(plan: RunPlan, case: Case) -> None:
-    """Say nothing: for a case alone the option makes no difference."""
+    """Return nothing: for a case alone the option makes no difference."""
     del plan, case
 
 
 def always(plan: RunPlan, case: Case) -> Literal[True]:
-    """Say it for every case: for the option that asks what the run asks."""
+    """Return that it is typed for every case: for the option that asks what the run asks."""
     del plan, case
     return True
 

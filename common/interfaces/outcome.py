@@ -83,7 +83,7 @@ def classify(error: BaseException, stage: Stage) -> Outcome:
 
 
 def _place(error: BaseException) -> str:
-    """Say in which line of the model's own code an exception came up, if in any."""
+    """Return in which line of the model's own code an exception came up, if in any."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not _NOT_THE_MODELS.search(frame.filename)]
     traced = _TRACED_PLACE.findall(_text(error).rpartition("from user code:")[2])

@@ -15,7 +15,7 @@ def is_runtime(path: str) -> bool:
 
 
 def note_on_runtimes(maps: str | None = None) -> str | None:
-    """Say for the record which runtimes are loaded, if they are several.
+    """Return for the record which runtimes are loaded, if they are several.
 
     Args:
         maps: the memory map of a process; `None` for this one.

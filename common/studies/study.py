@@ -166,7 +166,7 @@ class StudyOfCases:
         return {}
 
     def closing_lines(self, cases: Sequence[Sequence[Record]]) -> list[str]:
-        """Say nothing of all cases together."""
+        """Return nothing: there is nothing to say of all cases together."""
         del cases
         return []
 

@@ -203,7 +203,7 @@ class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         return func(*args, **(kwargs or {}))
 
     def _owner(self) -> _Owner | None:
-        """Say to what the operator that is being dispatched is put down; `None` if not the model.
+        """Return to what the operator being dispatched is put down; `None` if not to the model.
 
         In a backward that is what the node belongs to which runs it. What that makes in turn, as
         where a forward is computed again, belongs to the same.

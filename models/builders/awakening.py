@@ -92,7 +92,7 @@ def _gain(weight: nn.Parameter, features: int) -> float:
 
 
 def _is_plain(parameter: nn.Parameter) -> bool:
-    """Tell whether each value of a parameter is there, and can be written by itself."""
+    """Return whether each value of a parameter is there, and can be written by itself."""
     return (
         not isinstance(parameter, nn.UninitializedParameter)
         and parameter.layout is torch.strided

@@ -39,7 +39,7 @@ class Discriminator(nn.Module):
         self.apply(_initialise)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Give the probability that `[B, 3, H, W]` images are real, `[B, 1, 1, 1]`."""
+        """Return the probability that `[B, 3, H, W]` images are real, `[B, 1, 1, 1]`."""
         probability: torch.Tensor = self.layers(images)
         return probability
 

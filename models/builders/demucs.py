@@ -119,7 +119,7 @@ class Separation(nn.Module):
         self.crop = crop
 
     def forward(self, streams: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give instruments and estimates of them.
+        """Return instruments and estimates of them.
 
         Args:
             streams: `[B, 5, 2, T]`: a mix, which is not used, and four instruments.

@@ -40,7 +40,7 @@ class GaussianActor(nn.Module):
         self.apply(_initialise)
 
     def forward(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give means and deviations, `[B, actions]` each, for a batch of observations."""
+        """Return means and deviations, `[B, actions]` each, for a batch of observations."""
         mean, raw = self.trunk(self.encoder(observation)).chunk(2, dim=-1)
         low, high = LOG_DEVIATION
         return mean, torch.exp(low + (high - low) * (torch.tanh(raw) + 1) / 2)
@@ -65,7 +65,7 @@ class PixelEncoder(nn.Module):
         )
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Give `[B, features]` for pixels from 0 to 255, `[B, C, H, H]`."""
+        """Return `[B, features]` for pixels from 0 to 255, `[B, C, H, H]`."""
         encoded: torch.Tensor = self.projection(self.convolutions(pixels / 255))
         return encoded
 

@@ -202,7 +202,7 @@ def _lift(field: torch.Tensor) -> torch.Tensor:
 
 
 def _slope(along: torch.Tensor, vertical: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Give the slope of the neutral surface, and what is left of it after tapering (0 to 1).
+    """Return the slope of the neutral surface, and what is left of it after tapering (0 to 1).
 
     Where density doesn't fall with height the slope is huge, and nothing is left of it.
     """

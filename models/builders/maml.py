@@ -96,7 +96,7 @@ class Adaptation(nn.Module):
     def _descend(
         self, weights: dict[str, torch.Tensor], images: torch.Tensor, labels: torch.Tensor
     ) -> dict[str, torch.Tensor]:
-        """Give weights a step further down; those passed in are left as they are."""
+        """Return weights a step further down; those passed in are left as they are."""
         # The algorithm differentiates even where the caller, who only evaluates it, doesn't.
         with torch.enable_grad():
             leaves = {name: weight.detach().requires_grad_() for name, weight in weights.items()}

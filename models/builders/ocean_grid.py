@@ -39,7 +39,7 @@ class Grid(NamedTuple):
 
 
 def box_shape(cells: int) -> tuple[int, int, int]:
-    """Give a shape of about this many cells, eight times as wide as high."""
+    """Return a shape of about this many cells, eight times as wide as high."""
     edge = cells ** (1 / 3)
     return math.ceil(2 * edge), math.ceil(2 * edge), math.ceil(0.25 * edge)
 

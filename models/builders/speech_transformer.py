@@ -180,7 +180,7 @@ class SpeechTransformer(nn.Module):
     def _encode(
         self, frames: torch.Tensor, lengths: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give encoded frames `[B, S, width]`, and which are no padding, `[B, S]`."""
+        """Return encoded frames `[B, S, width]`, and which are no padding, `[B, S]`."""
         real = torch.arange(frames.shape[1], device=frames.device) < lengths[:, None]
         hidden = self._place(self.frames(frames))
         for layer in self.encoder:

@@ -84,7 +84,7 @@ class LocationAttention(nn.Module):
     def forward(
         self, hidden: torch.Tensor, keys: torch.Tensor, state: State, real: torch.Tensor
     ) -> torch.Tensor:
-        """Give weights of characters, `[B, S]`.
+        """Return weights of characters, `[B, S]`.
 
         Args:
             hidden: `[B, recurrent]`.
@@ -227,7 +227,7 @@ class Tacotron2(nn.Module):
 
 
 def _within(lengths: torch.Tensor, sequences: torch.Tensor) -> torch.Tensor:
-    """Tell which steps of `[B, T, ...]` are no padding, `[B, T]`."""
+    """Return which steps of `[B, T, ...]` are no padding, `[B, T]`."""
     return torch.arange(sequences.shape[1], device=lengths.device) < lengths[:, None]
 
 

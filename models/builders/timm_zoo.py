@@ -121,7 +121,7 @@ class Passed(nn.Module):
     """Hands on its last input."""
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Give the last input."""
+        """Return the last input."""
         return inputs[-1]
 
 
@@ -182,7 +182,7 @@ def _shallow(architecture: str, shape: tuple[int, int, int], depth: int | None) 
 
 
 def _at_most(given: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    """Give the arguments that say how deep a network is, with smaller numbers."""
+    """Return the arguments that say how deep a network is, with smaller numbers."""
     found = {name: _shortened(value, depth) for name, value in given.items() if name in DEPTHS}
     if "block_args" in given:
         found["block_args"] = [stage[:depth] for stage in given["block_args"]]

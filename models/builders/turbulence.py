@@ -131,7 +131,7 @@ def _solve_tridiagonal(
 
 
 def _diffusion(grid: Grid, energy: torch.Tensor) -> torch.Tensor:
-    """Give the rate at which energy diffuses into cells from their sides, inside the rim."""
+    """Return the rate at which energy diffuses into cells from their sides, inside the rim."""
     east = energy.diff(dim=0, append=energy[-1:]) / (grid.cos_t[:, None] * grid.dxu[:, None, None])
     north = energy.diff(dim=1, append=energy[:, -1:]) / grid.dyu[:, None] * grid.cos_u[:, None]
     # Energy diffuses against its gradient, so what the gradient's divergence is flows in.
@@ -148,7 +148,7 @@ def _divergence(grid: Grid, east: torch.Tensor, north: torch.Tensor) -> torch.Te
 
 
 def _advection(grid: Grid, velocity: torch.Tensor, energy: torch.Tensor) -> torch.Tensor:
-    """Give the rate at which the flow carries energy into cells, inside the rim."""
+    """Return the rate at which the flow carries energy into cells, inside the rim."""
     spacings = (
         grid.cos_t[:, None] * grid.dxt[:, None, None],
         (grid.cos_t * grid.dyt)[:, None],

@@ -54,7 +54,7 @@ class UNet(nn.Module):
         self.upsample = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Give logits `[B, classes, H, W]` for images `[B, 3, H, W]`."""
+        """Return logits `[B, classes, H, W]` for images `[B, 3, H, W]`."""
         features = self.first(images)
         skips = []
         for contract in self.down:

@@ -56,7 +56,7 @@ def page(found: Explanation) -> str:
 
 
 def summary(found: Explanation) -> list[str]:
-    """Say in two lines what there is."""
+    """Describe in two lines what there is."""
     counts = (
         _count(found.calls, "call"),
         f"{_count(len(found.frames), 'frame')} compiled",

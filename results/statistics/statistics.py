@@ -65,7 +65,7 @@ def trimmed_mean(values: Sequence[float]) -> Replicate:
 
 
 def _repetition(values: Sequence[float], center: float, squares: float) -> float:
-    """Say for how many values that follow each other one independent value counts.
+    """Return for how many values that follow each other one independent value counts.
 
     From the correlation of neighbours, as if it fell geometrically with distance; the estimate is
     corrected for the bias it has in short series. Values that alternate count for one each.

@@ -25,7 +25,7 @@ class InIsolation(Isolated):
     def processes(
         self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]
     ) -> tuple[WorkerSpec, ...]:
-        """Give the arms of each group their isolated runs."""
+        """Return the arms of each group their isolated runs."""
         latencies = latencies_of(found)
         rng = drawn_from(plan.seed, replicate, case.id, "turns")
         groups = [{arm: latencies[arm] for arm in group if arm in latencies} for group in IN_TURNS]

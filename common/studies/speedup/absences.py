@@ -19,7 +19,7 @@ _COMPILE_TIMES = frozenset({COMPILE_TIME.name, COMPILE_TIME_WARM.name})
 def absences(
     results: Sequence[ArmResult], measurements: Sequence[Measurement]
 ) -> tuple[Absence, ...]:
-    """Say for each arm which latency and compile time are missing, and why."""
+    """Return for each arm which latency and compile time are missing, and why."""
     absent = []
     for result in results:
         found = {each.metric for each in measurements if each.arm == result.arm}

@@ -122,7 +122,7 @@ def _between_sd_lines(before: Sequence[CaseSummary], after: Sequence[CaseSummary
 
 
 def _reasons_against_one_graph(cases: Sequence[CaseSummary]) -> list[str]:
-    """Say in full why models that had to be one graph are not, with what Dynamo advises."""
+    """Describe in full why models that had to be one graph are not, with what Dynamo advises."""
     found = [
         f"  {case.case.model}: {' '.join((arm.outcome.reason or str(arm.outcome.status)).split())}"
         for case in cases

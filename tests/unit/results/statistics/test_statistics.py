@@ -99,7 +99,7 @@ def test_the_middle_half_of_blocks_against_scipy(blocks: int) -> None:
 
 
 def repetition(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """Say for how many neighbours one independent value counts, from their correlation."""
+    """Return for how many neighbours one independent value counts, from their correlation."""
     off = values - values.mean()
     found = float((off[1:] * off[:-1]).sum() / (off**2).sum())
     corrected = min(0.9, max(0.0, found + (1 + 4 * max(0.0, found)) / len(values)))
