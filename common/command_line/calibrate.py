@@ -100,10 +100,10 @@ def run(asked: Request, invocation: Invocation) -> int:
     # These import scipy, which takes a while.
     from dynamometer.common.studies.calibration.page import write_page
 
-    program, words = invocation
+    program, arguments = invocation
     directories = asked[EVALUATED]
     if not directories:
-        directory, code = _measure(program, words, asked)
+        directory, code = _measure(program, arguments, asked)
         if code:
             click.echo(f"when that is finished: {program} calibrate --from {directory}", err=True)
             return code
@@ -121,7 +121,7 @@ def run(asked: Request, invocation: Invocation) -> int:
     return 0
 
 
-def _measure(program: str, words: Sequence[str], asked: Request) -> tuple[Path, int]:
+def _measure(program: str, arguments: Sequence[str], asked: Request) -> tuple[Path, int]:
     from dynamometer.common.command_line.session import Session
     from dynamometer.common.studies.calibration.evaluation import ARMS
 
@@ -146,7 +146,7 @@ def _measure(program: str, words: Sequence[str], asked: Request) -> tuple[Path, 
     manifest, directory = request.begin(
         plan,
         f"{program} run {registry.USUAL_SUITE}",
-        shlex.join([program, *words]),
+        shlex.join([program, *arguments]),
         asked[OUTPUT_DIR],
     )
     return directory, Session(manifest, directory, usual(REPORT_OPTIONS)).run()

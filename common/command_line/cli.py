@@ -1,4 +1,4 @@
-"""The command line: from words to a run and an exit code."""
+"""The command line: from arguments to a run and an exit code."""
 
 from __future__ import annotations
 
@@ -43,14 +43,16 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
 
     Args:
         suite: name of the suite a script stands for; `None` for the `dynamometer` command.
-        argv: the words after the program's name; `None` for those of this process.
+        argv: the arguments after the program's name; `None` for those of this process.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
-    program = _script_words(sys.argv[0]) if suite else "dynamometer"
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    program = _script_arguments(sys.argv[0]) if suite else "dynamometer"
     try:
         found = _script(suite) if suite else _program()
         name = Path(sys.argv[0]).name if suite else program
-        code = found.main(words, prog_name=name, standalone_mode=False, obj=(program, words))
+        code = found.main(
+            arguments, prog_name=name, standalone_mode=False, obj=(program, arguments)
+        )
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
@@ -68,8 +70,8 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _script_words(script: str) -> str:
-    """Return the words that start a script from anywhere."""
+def _script_arguments(script: str) -> str:
+    """Return the arguments that start a script from anywhere."""
     return shlex.join([sys.executable, str(Path(script).resolve())])
 
 
@@ -77,8 +79,8 @@ def _script(suite: str) -> GroupedCommand:
     """Make the command that `./<suite>.py` is."""
 
     def run(asked: Request, invocation: Invocation) -> int:
-        program, words = invocation
-        return _run_suite(suite, program, words, _quick(asked, words))
+        program, arguments = invocation
+        return _run_suite(suite, program, arguments, _quick(asked, arguments))
 
     options = run_options(options_of(*registry.studies()), registry.suite(suite).options)
     return command(suite, options, run, _RUN_HELP.format(suite=suite))
@@ -159,13 +161,13 @@ def _names(what: str, suite: str | None) -> list[str]:
 
 def _run(asked: Request, invocation: Invocation) -> int:
     """Run a suite, or models that a target names."""
-    name, words = invocation
-    target, rest = asked[TARGET], words[1:]
+    name, arguments = invocation
+    target, rest = asked[TARGET], arguments[1:]
     if target is None:
         from dynamometer.common.command_line.project import read_project
 
-        words = ["run", *read_project(Path("pyproject.toml")), *rest]
-        return int(_program().main(words, standalone_mode=False, obj=(name, words)))
+        arguments = ["run", *read_project(Path("pyproject.toml")), *rest]
+        return int(_program().main(arguments, standalone_mode=False, obj=(name, arguments)))
     rest.remove(target)
     suite = registry.suite_of(target)
     if suite is None:
@@ -176,15 +178,15 @@ def _run(asked: Request, invocation: Invocation) -> int:
     return _run_suite(suite, program, rest, asked.but(TARGET, target))
 
 
-def _quick(asked: Request, words: Sequence[str]) -> Request:
-    """Return what a suite is asked by some words, where none asks for the quick selection."""
-    if set(words) - {"--"}:
+def _quick(asked: Request, arguments: Sequence[str]) -> Request:
+    """Return what a suite is asked by some arguments, where none asks for the quick selection."""
+    if set(arguments) - {"--"}:
         return asked
     click.echo("nothing asked for: taking --quick (see --help)", err=True)
     return asked.but(QUICK, value=True)
 
 
-def _run_suite(suite: str, program: str, words: list[str], asked: Request) -> int:
+def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -> int:
     """Plan a run and execute it."""
     source = registry.suite(suite)
     asked = asked.and_usual(source.options)
@@ -195,7 +197,7 @@ def _run_suite(suite: str, program: str, words: list[str], asked: Request) -> in
         click.echo("\n".join(spec.name for spec in models))
         return 0
     plan = planning.make_plan(suite, opening, models, asked)
-    line = shlex.join([*shlex.split(program), *words])
+    line = shlex.join([*shlex.split(program), *arguments])
     manifest, directory = request.begin(plan, program, line, asked[OUTPUT_DIR])
     return _execute(manifest, directory, asked)
 

@@ -65,7 +65,7 @@ def command(
     Args:
         name: of the command.
         options: what it takes, in the order of the help within each group.
-        run: what it does with what it was asked, given also the program and the words that were
+        run: what it does with what it was asked, given also the program and the arguments that were
             typed; returns the exit code.
         text: what its help says.
     """

@@ -18,7 +18,7 @@ models = "FILE.py"
 
 
 def read_project(path: Path) -> list[str]:
-    """Return the words that a project's table stands for on the command line.
+    """Return the arguments that a project's table stands for on the command line.
 
     `models` is what is run; any other key is a long option without its dashes. A list repeats the
     option, and `true` is one without a value.

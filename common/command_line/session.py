@@ -47,7 +47,7 @@ _UNEXPECTED, _INTERRUPTED = 1, 130
 def _resume_command(directory: Path, request: Request) -> str:
     installed = shutil.which("dynamometer") is not None
     program = ["dynamometer"] if installed else [sys.executable, "-m", "dynamometer"]
-    return shlex.join([*program, "resume", str(directory), *request.words(REPORT_OPTIONS)])
+    return shlex.join([*program, "resume", str(directory), *request.argv(REPORT_OPTIONS)])
 
 
 class Session:

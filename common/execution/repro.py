@@ -33,10 +33,10 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
         if option.excludes and value != option.default
         for other in option.excludes.others
     }
-    words = [
-        word
+    arguments = [
+        argument
         for option, value in values.items()
         if option not in excluded
-        for word in option.words(value)
+        for argument in option.argv(value)
     ]
-    return shlex.join([*shlex.split(manifest.program), *words])
+    return shlex.join([*shlex.split(manifest.program), *arguments])

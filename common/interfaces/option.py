@@ -105,8 +105,8 @@ class Option(_Typed, Generic[T], frozen=True, kw_only=True, eq=False):
         """What the parser calls it; no two options of a command have the same."""
         return self.flag.strip("-").replace("-", "_")
 
-    def words(self, value: T) -> list[str]:
-        """Return the words of a command line that give it a value."""
+    def argv(self, value: T) -> list[str]:
+        """Return the arguments of a command line that give it a value."""
         raise NotImplementedError
 
     def value_of(self, parsed: Any) -> T:
@@ -124,7 +124,7 @@ class Flag(Option[bool], frozen=True, kw_only=True, eq=False):
 
     default: bool = False
 
-    def words(self, value: bool) -> list[str]:  # noqa: FBT001  it is the option's value
+    def argv(self, value: bool) -> list[str]:  # noqa: FBT001  it is the option's value
         """Return its flag."""
         return [self.flag] if value else []
 
@@ -132,7 +132,7 @@ class Flag(Option[bool], frozen=True, kw_only=True, eq=False):
 class Switch(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
     """Two flags, for yes and for no; `T` is `bool`, or `bool | None` for neither."""
 
-    def words(self, value: T) -> list[str]:
+    def argv(self, value: T) -> list[str]:
         """Return one of its flags."""
         yes, no = self.flags
         return [] if value is None else [yes if value else no]
@@ -159,7 +159,7 @@ class OneOf(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
         """Join its flags."""
         return "_or_".join(each.strip("-").replace("-", "_") for each in self.flags)
 
-    def words(self, value: T) -> list[str]:
+    def argv(self, value: T) -> list[str]:
         """Return a value's flag; the default may have none."""
         return [flag for flag, each in zip(self.flags, self.values, strict=True) if each == value]
 
@@ -181,7 +181,7 @@ class Value(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
     metavar: str | None = None
     variable: str | None = None
 
-    def words(self, value: T) -> list[str]:
+    def argv(self, value: T) -> list[str]:
         """Return its flag and the word."""
         return [] if value is None else [self.flag, str(value)]
 
@@ -198,7 +198,7 @@ class Several(Option[tuple[T, ...]], Generic[T], frozen=True, kw_only=True, eq=F
     reads: click.ParamType[T]
     metavar: str
 
-    def words(self, value: tuple[T, ...]) -> list[str]:
+    def argv(self, value: tuple[T, ...]) -> list[str]:
         """Return its flag with each word."""
         return [word for each in value for word in (self.flag, str(each))]
 
@@ -220,7 +220,7 @@ class Argument(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
         """Keep clear of the options."""
         return f"argument_{self.flag.lower()}"
 
-    def words(self, value: T) -> list[str]:
+    def argv(self, value: T) -> list[str]:
         """Return the word."""
         return [] if value is None else [str(value)]
 
@@ -264,9 +264,9 @@ class Request(msgspec.Struct, frozen=True):
         """Return the same request with the defaults of options that it lacks."""
         return msgspec.structs.replace(self, values={**usual(options).values, **self.values})
 
-    def words(self, options: Sequence[Option[Any]]) -> list[str]:
-        """Return the words that ask for the same of some options."""
-        return [word for each in options if self.is_set(each) for word in each.words(self[each])]
+    def argv(self, options: Sequence[Option[Any]]) -> list[str]:
+        """Return the arguments that ask for the same of some options."""
+        return [word for each in options if self.is_set(each) for word in each.argv(self[each])]
 
 
 def usual(options: Sequence[Option[Any]]) -> Request:

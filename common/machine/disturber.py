@@ -33,9 +33,9 @@ def disturbed(seed: int, busy_s: float, idle_s: float) -> Iterator[int]:
         busy_s: seconds it computes at a time, on average; exponentially distributed.
         idle_s: likewise, between these times.
     """
-    words = [__file__, str(seed), str(busy_s), str(idle_s)]
+    arguments = [__file__, str(seed), str(busy_s), str(idle_s)]
     with subprocess.Popen(  # noqa: S603  our own interpreter and code
-        [sys.executable, "-P", *words],
+        [sys.executable, "-P", *arguments],
         stdin=subprocess.DEVNULL,
         start_new_session=True,  # an interrupted run goes on until a replicate is done
     ) as process:

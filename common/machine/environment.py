@@ -147,7 +147,7 @@ def _git_commit() -> str | None:
     return f"{commit}-dirty" if changed else commit
 
 
-def _git(root: Path, *words: str) -> str:
-    command = ["git", "-C", str(root), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603  fixed words
+def _git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603  fixed arguments
     return done.stdout.strip()

@@ -69,7 +69,7 @@ def table(
     if not rows:
         return []
     kinds = dict.fromkeys(
-        " ".join(case.overrides.words) for case in cases if case.overrides != NO_OVERRIDES
+        " ".join(case.overrides.argv) for case in cases if case.overrides != NO_OVERRIDES
     )
     text = tabulate(rows, headers=headers, disable_numparse=True).splitlines()
     return ["", f"changed by {'; '.join(kinds)}:", *text]

@@ -80,8 +80,8 @@ class Overrides(Value, frozen=True, kw_only=True):
     """What is captured in place of each."""
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """The words of a command line that ask for them."""
+    def argv(self) -> tuple[str, ...]:
+        """The arguments of a command line that ask for them."""
         return tuple(
             word
             for option, names in (
@@ -269,7 +269,7 @@ class Case(Value, frozen=True, kw_only=True):
     @property
     def _override_argv(self) -> tuple[str, ...]:
         """The parts after them: each option and its functions, as on a command line."""
-        return self.overrides.escaped.words
+        return self.overrides.escaped.argv
 
 
 _ESCAPES = str.maketrans({sign: f"%{ord(sign):02X}" for sign in "%/+="})

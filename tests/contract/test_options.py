@@ -125,10 +125,10 @@ def test_what_it_says_is_parsed_to_the_same(option: Option[Any], tmp_path: Path)
     """Whatever value it can have, the words for it give that value."""
     folder = tmp_path / "file" if option.flag in NEW_FILES else tmp_path
     for value in values_of(option, folder):
-        again = parsed([option], option.words(value))
+        again = parsed([option], option.argv(value))
         assert again[option] == value
         assert type(again[option]) is type(value)
-        assert again.typed == ({option} if option.words(value) else set())
+        assert again.typed == ({option} if option.argv(value) else set())
 
 
 NEW_FILES = {"--expect", "--page", "--output"}
@@ -163,4 +163,4 @@ def test_asking_it_of_a_case_takes_a_plan_alone(option: Option[Any]) -> None:
     plan = factories.plan()
     value = option.value_again(plan, plan.cases[0])
     if value is not None:
-        assert parsed([option], option.words(value))[option] == value
+        assert parsed([option], option.argv(value))[option] == value

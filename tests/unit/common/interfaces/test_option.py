@@ -54,7 +54,7 @@ def test_a_request_never_changes() -> None:
 def test_words_ask_for_the_same() -> None:
     """Of what isn't the default."""
     asked = Request({SEED: 3, BACKENDS: ("a", "b"), QUIET: False})
-    assert asked.words([QUIET, BACKENDS, SEED]) == [
+    assert asked.argv([QUIET, BACKENDS, SEED]) == [
         "--backend",
         "a",
         "--backend",
@@ -71,11 +71,11 @@ def test_two_options_are_never_the_same() -> None:
 
 def test_how_options_are_spelt() -> None:
     """In full; a switch by its yes or its no; a choice by the flag of its value."""
-    assert QUIET.words(value=True) == ["--quiet"]
-    assert TRAINING.words(value=False) == ["--inference"]
-    assert Switch[bool | None](("--a", "--b"), default=None, group="Output").words(None) == []
-    assert CACHES.words(Caches.WARM) == ["--warm"]
-    assert CACHES.words(Caches.FIRST_COLD) == []
+    assert QUIET.argv(value=True) == ["--quiet"]
+    assert TRAINING.argv(value=False) == ["--inference"]
+    assert Switch[bool | None](("--a", "--b"), default=None, group="Output").argv(None) == []
+    assert CACHES.argv(Caches.WARM) == ["--warm"]
+    assert CACHES.argv(Caches.FIRST_COLD) == []
     assert CACHES.named == "--cold and --warm"
 
 
