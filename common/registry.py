@@ -47,7 +47,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "coverage": "dynamometer.common.studies.coverage.study:STUDY",
         "in_pairs": "dynamometer.common.studies.calibration.study:STUDY",
     },
-    "executors": {"local": "dynamometer.common.execution.executor:LocalExecutor"},
+    "executors": {"local": "dynamometer.common.execution.executors.local:LocalExecutor"},
     "sinks": {
         "console": "dynamometer.results.reports.console:Console",
         "csv": "dynamometer.results.reports.csv_sink:CsvFiles",

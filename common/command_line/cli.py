@@ -146,7 +146,7 @@ program.pt2 that torch.export saved, or hub:NAME for a model transformers can lo
 """
 
 
-_LISTED: tuple[registry.Kind, ...] = ("suites", "backends", "executors", "sinks")
+_LISTED: tuple[registry.Kind, ...] = ("suites", "backends", "studies", "executors", "sinks")
 """What a name on the command line can be of; studies have an option each."""
 
 

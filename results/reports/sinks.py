@@ -63,7 +63,9 @@ class Destination:
 class Sink(Protocol):
     """Takes each case as it ends.
 
-    What is registered makes one, given a `Reporter` and a `Destination`.
+    What is registered makes one, given a `Reporter` and a `Destination`. A resumed run makes
+    its own, which gets the cases that ended before once more: it replaces what an earlier sink left
+    in the directory.
     """
 
     @property

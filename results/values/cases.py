@@ -123,7 +123,7 @@ class ModelSpec(Value, frozen=True, kw_only=True):
     origin: str
     """Where architecture and configuration come from: a package, or the publication."""
     build: str
-    """`module:function` below `dynamometer.models` that returns a `LoadedModel`."""
+    """`module:function` below `dynamometer.models.builders` that returns a `LoadedModel`."""
     aliases: tuple[str, ...] = ()
     """Further names it can be selected by, such as those its package gave it earlier."""
     batch_size: dict[str, int] = {}

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import inspect
+from typing import Protocol
 
 
 def members(kind: type) -> dict[str, object]:
-    """Return the public members a Protocol declares."""
-    return {name: value for name, value in vars(kind).items() if not name.startswith("_")}
+    """Return the public members a Protocol declares; `None` for an attribute that is annotated."""
+    declared = {
+        name: value
+        for each in reversed(kind.__mro__)
+        if getattr(each, "_is_protocol", False) and each is not Protocol
+        for name, value in {**dict.fromkeys(each.__annotations__), **vars(each)}.items()
+    }
+    return {name: value for name, value in declared.items() if not name.startswith("_")}
 
 
 def deviations(protocol: type, implementation: object) -> list[str]:

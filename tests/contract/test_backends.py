@@ -11,8 +11,9 @@ from dynamometer.common import registry
 from dynamometer.dynamo.backends.backends import Backend, DynamoBackend, as_backend
 
 NAMES = sorted(registry.targets("backends"))
-QUICK = sorted({"baseline", "eager", "ts"} & set(NAMES))
-"""Those that compile nothing worth waiting for; the others are run by the integration tests."""
+SLOW = {"aot_eager", "cudagraphs", "inductor"}
+"""Those that compile for long, or not on a CPU; the integration tests run what can be run."""
+QUICK = sorted(set(NAMES) - SLOW)
 
 # torch.jit, which warns of its own retirement, is a backend all the same.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")

@@ -108,6 +108,18 @@ def test_every_kind_of_case_is_taken(sink: Sink, kind: str) -> None:
     sink.close()
 
 
+def test_a_resumed_run_says_each_case_once(name: str, tmp_path: Path) -> None:
+    """Its sinks get the cases that ended before once more, and replace what is there."""
+    texts = []
+    for _ in range(2):
+        with (tmp_path / "out.txt").open("w") as stream:
+            sink = registry.resolve("sinks", name)(STUDY, Destination(tmp_path, stream))
+            sink.write(CASES["passing"]())
+            sink.close()
+        texts.append(written(tmp_path))
+    assert texts[0] == texts[1] != ""
+
+
 def test_all_kinds_are_taken_one_after_the_other(sink: Sink, name: str, tmp_path: Path) -> None:
     """A run of everything is taken, and every model is named in what comes of it."""
     for kind, make in CASES.items():

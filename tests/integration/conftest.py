@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dynamometer.common.execution import runner
-from dynamometer.common.execution.executor import LocalExecutor
+from dynamometer.common.execution.executors.local import LocalExecutor
 from dynamometer.common.execution.runner import Interrupt, Remaining
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.machine.environment import read_environment

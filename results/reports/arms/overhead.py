@@ -80,6 +80,7 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
     asked = sum(
         arm.name == NO_BACKEND and case.outcome.status is not Status.SKIP
         for case in cases
+        if case.is_timed
         for arm in case.arms
     )
     average = geometric_mean([each.speedup for each in found])

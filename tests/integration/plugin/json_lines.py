@@ -20,6 +20,7 @@ class JsonLines:
         """Write nothing yet."""
         self._reporter = reporter
         self._path = destination.directory / "lines.jsonl"
+        self._begun = False
 
     @property
     def paths(self) -> Sequence[Path]:
@@ -29,7 +30,9 @@ class JsonLines:
     def write(self, records: Sequence[Record]) -> None:
         """Add a line."""
         lines = self._reporter.lines(records)
-        with self._path.open("a") as file:
+        mode = "a" if self._begun else "w"  # a resumed run writes all of its cases again
+        self._begun = True
+        with self._path.open(mode) as file:
             file.write(json.dumps({"model": records[0].case.model, "lines": lines}) + "\n")
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamometer.common.execution.executor import LocalExecutor
+from dynamometer.common.execution.executors.local import LocalExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

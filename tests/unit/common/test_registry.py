@@ -84,7 +84,10 @@ def test_a_plugin_that_cannot_be_loaded_says_where_it_is(plugin: Path) -> None:
 
 def test_the_baseline_is_no_choice() -> None:
     """It is always measured, so it is listed nowhere."""
-    assert registry.choices("backends") == ["aot_eager", "cudagraphs", "eager", "inductor", "ts"]
+    choices = registry.choices("backends")
+    assert {"inductor", "ts"} <= set(choices)
+    assert "baseline" not in choices
+    assert choices == sorted(choices)
 
 
 @pytest.mark.parametrize("name", ["json:", ":dumps", ".json:dumps", "json.:dumps", ":"])

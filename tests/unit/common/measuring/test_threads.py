@@ -45,7 +45,7 @@ class Spinner:
 
 @pytest.fixture
 def spinner() -> Iterator[Spinner]:
-    """Have one that is at rest."""
+    """Have one that is idle."""
     found = Spinner()
     yield found
     found.ends.set()
@@ -65,15 +65,15 @@ def test_a_thread_that_computes_meanwhile_is_a_steps_own(spinner: Spinner) -> No
     assert spinner.number not in busy_threads(lambda: time.sleep(0.001))
 
 
-def test_a_rest_ends_when_others_sleep(spinner: Spinner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_ends_when_others_sleep(spinner: Spinner, monkeypatch: pytest.MonkeyPatch) -> None:
     """An arm's own threads may run on."""
     monkeypatch.setattr(threads, "_LONGEST_REST_S", 30.0)
     arms = ArmThreads({"own": frozenset({spinner.number}), "other": frozenset()}, processors=2)
     spinner.spins.set()
-    arms.rest("own")
+    arms.wait("own")
     assert spinner.spins.is_set()
     threading.Timer(0.05, spinner.spins.clear).start()
-    arms.rest("other")
+    arms.wait("other")
     assert not spinner.spins.is_set()
 
 

@@ -450,11 +450,11 @@ def test_an_arm_that_fails_is_named(
     assert gc.isenabled()
 
 
-def test_every_visit_begins_with_a_rest(clock: FakeClock, watch: Stopwatch) -> None:
+def test_every_burst_begins_with_a_wait(clock: FakeClock, watch: Stopwatch) -> None:
     """Of the arm that is timed next."""
     calls = {arm: clock.step(lambda index: FAST_S) for arm in "AB"}
     waited: list[tuple[str, int]] = []
-    watch = replace(watch, rest=lambda arm: waited.append((arm, clock.calls)))
+    watch = replace(watch, wait=lambda arm: waited.append((arm, clock.calls)))
     rules = protocol(min_blocks=6, arm_budget_s=0.1)
     latencies = dict.fromkeys(calls, FAST_S)
     found = measure_blocks(watch, calls, latencies, rules, random.Random(0), FakeSurroundings())
@@ -484,7 +484,7 @@ def test_blocks_are_numbered_on_from_others() -> None:
     """Those of two groups of arms are told apart, the disturbed among them too."""
 
     def blocks(arm: str, *disturbed: int) -> Blocks:
-        bursts = (Burst(arm, block, (1.0,), 1, 0.0, 0.0) for block in (0, 1))
+        bursts = (Burst(arm, block, (1.0,), 1, {}) for block in (0, 1))
         return Blocks(tuple(bursts), disturbed, len(disturbed))
 
     found = Blocks().then(blocks("A", 1)).then(blocks("B", 0))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from dynamometer.common import registry
 from dynamometer.common.errors import DynamometerError
 from dynamometer.models.suites import tables
 from dynamometer.models.suites.tables import TableSuite
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[4]
 MODELS = ROOT / "models"
-SUITES = [TableSuite(name) for name in ("huggingface", "timm_models", "torchbench")]
+SUITES = [
+    TableSuite(name) for name in registry.targets("suites") if [*MODELS.glob(f"{name}/*.toml")]
+]
 SPECS = [spec for suite in SUITES for spec in suite.specs()]
 BUILT = [spec for spec in SPECS if not spec.is_never_run]
 QUICK_AT_MOST = 10

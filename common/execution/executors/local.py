@@ -1,0 +1,269 @@
+"""Running one replicate of a case to a record, whatever becomes of its processes."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.common import registry
+from dynamometer.common.errors import UsageError
+from dynamometer.common.execution.abnormal_exits import arms_at_exit, name_exit
+from dynamometer.common.execution.executor import StartUp
+from dynamometer.common.execution.fork_servers import ForkServers
+from dynamometer.common.execution.graph_caches import GraphCaches
+from dynamometer.common.execution.preparation import FILL, TOOLCHAIN, experiment_of
+from dynamometer.common.execution.process import Limits, tail
+from dynamometer.common.execution.repro import single_case_command
+from dynamometer.common.interfaces.messages import Findings, Job
+from dynamometer.common.interfaces.outcome import worst
+from dynamometer.common.studies.study import skip_reason
+from dynamometer.results.values.cases import Caches
+from dynamometer.results.values.records import PASSED, Record, Stage, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from dynamometer.common.execution.process import Worker
+    from dynamometer.common.studies.experiment import Experiment, WorkerSpec
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.records import Manifest, Outcome
+
+_LOG_LIMIT_BYTES = 2 * 2**20
+
+
+class LocalExecutor:
+    """Worker processes on this machine, one case at a time."""
+
+    def __init__(self, manifest: Manifest, directory: Path) -> None:
+        """Start nothing yet.
+
+        Args:
+            manifest: of the run; its plan says what workers are told.
+            directory: of the run; logs go to `logs/` in it.
+        """
+        self._manifest = manifest
+        self._plan = manifest.plan
+        self._directory = directory
+        self._logs = directory / "logs"
+        self._logs.mkdir(parents=True, exist_ok=True)
+        self._servers = ForkServers(self._plan, self._logs / "fork-server.log")
+        # Below the run's directory, so that what a killed run left is found and removed.
+        self._caches = GraphCaches(directory.resolve() / "cache")
+
+    def prepare(self, cases: Sequence[Case]) -> StartUp:
+        """Start the fork server, load the backends, and let their toolchains make ready."""
+        study = registry.study(self._plan.study)
+        runnable = [case for case in cases if not skip_reason(study, self._plan, case)]
+        if not runnable:
+            return StartUp()
+        started = time.monotonic()
+        self._servers.ready(self._plan.protocol.allocator)
+        seconds = {"start": time.monotonic() - started}
+        warnings = self._prepare_toolchain(runnable[0])
+        seconds["toolchain"] = time.monotonic() - started - seconds["start"]
+        self._servers.take_starting_s()
+        return StartUp(seconds, warnings)
+
+    def _prepare_toolchain(self, case: Case) -> tuple[str, ...]:
+        (process,) = self._processes(TOOLCHAIN, case, 0, [])
+        worker = self._run_worker(TOOLCHAIN, case, 0, process)
+        self.forget(case)
+        outcome = self._findings(TOOLCHAIN, worker, case, case.arms).outcome
+        if outcome == PASSED:
+            return ()
+        if outcome.stage is Stage.LOAD:
+            # A name on the command line is at fault, and every case would say the same.
+            reason = outcome.reason or str(outcome.status)
+            raise UsageError(reason.removeprefix(f"{UsageError.__name__}: "))
+        return (f"the toolchain could not be made ready: {outcome.reason}",)
+
+    def execute(self, case: Case, replicate: int) -> Record:
+        """Run every experiment of the plan on one replicate of a case."""
+        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        started = time.monotonic()
+        seconds: defaultdict[str, float] = defaultdict(float)
+        parts: list[Findings] = []
+        caches = self._plan.protocol.caches
+        if caches is Caches.WARM and not self._caches.has(case):
+            filling = self._processes(FILL, case, replicate, parts)
+            self._run_experiment(FILL, case, replicate, filling, seconds)
+        for name in self._plan.experiments:
+            wanted = self._processes(name, case, replicate, parts)
+            # What failed in an earlier experiment is not asked again.
+            failed = _failed(parts[0]) if parts else {}
+            barred = [each for each in wanted if failed.keys() & set(each.arms)]
+            parts += [_left_out(self._experiment(name), each, failed) for each in barred]
+            wanted = tuple(each for each in wanted if each not in barred)
+            parts += self._run_experiment(name, case, replicate, wanted, seconds)
+        if caches is Caches.COLD:
+            self.forget(case)
+        seconds["start"] = self._servers.take_starting_s()
+        seconds["harness"] = time.monotonic() - started - sum(seconds.values())
+        return self._record(case, replicate, parts, started_at, dict(seconds))
+
+    def forget(self, case: Case) -> None:
+        """Remove the graph caches of a case."""
+        self._caches.forget(case)
+
+    def close(self) -> None:
+        """End the fork servers, and with them their workers; remove the graph caches."""
+        self._servers.close()
+        self._caches.clear()
+
+    def _run_experiment(
+        self,
+        name: str,
+        case: Case,
+        replicate: int,
+        wanted: tuple[WorkerSpec, ...],
+        seconds: defaultdict[str, float],
+    ) -> list[Findings]:
+        """Run one experiment, and add what it took to `seconds`.
+
+        Those of the plan's first experiment go by stage, those of others by the experiment's name.
+        """
+        started, starting_s = time.monotonic(), self._servers.starting_s
+        workers = [self._run_worker(name, case, replicate, process) for process in wanted]
+        if workers and name == self._plan.experiments[0] and workers[0].report:
+            for stage, spent_s in workers[0].report.seconds.items():
+                seconds[stage] += spent_s
+        elif workers:
+            seconds[name] += time.monotonic() - started - (self._servers.starting_s - starting_s)
+        return [
+            self._findings(name, worker, case, process.arms)
+            for worker, process in zip(workers, wanted, strict=True)
+        ]
+
+    def _run_worker(self, name: str, case: Case, replicate: int, process: WorkerSpec) -> Worker:
+        """Run one worker process, alone: two at a time spin for each other's cores."""
+        log = self._log_path(case)
+        limits = Limits(self._plan.timeout_s, self._plan.memory_limit_bytes)
+        job = self._job(name, case, replicate, process)
+        worker = self._servers.run(job, log, limits)
+        _cut(log)
+        return worker
+
+    def _processes(
+        self, name: str, case: Case, replicate: int, found: Sequence[Findings]
+    ) -> tuple[WorkerSpec, ...]:
+        experiment = self._experiment(name)
+        return experiment.processes(case, self._plan, replicate, found)
+
+    def _experiment(self, name: str) -> Experiment:
+        return experiment_of(self._plan.study, name)
+
+    def _job(self, experiment: str, case: Case, replicate: int, process: WorkerSpec) -> Job:
+        return Job(
+            study=self._plan.study,
+            experiment=experiment,
+            spec=self._plan.spec_of(case),
+            case=case,
+            suite_options=self._plan.suite_options,
+            protocol=self._plan.protocol,
+            replicate=replicate,
+            seed=self._plan.seed,
+            cache_dir=str(self._caches.of(case)),
+            arms=process.arms,
+            allocator=process.allocator,
+            isolated_run=process.isolated_run,
+            fastest_s=process.fastest_s,
+            threads=self._plan.threads,
+            memory_limit_bytes=self._plan.memory_limit_bytes,
+            raise_backend_errors=self._plan.raise_backend_errors,
+        )
+
+    def _log_path(self, case: Case) -> Path:
+        return self._logs / f"{case.model.replace('/', '_')}.log"
+
+    def _findings(
+        self, experiment: str, worker: Worker, case: Case, arms: tuple[str, ...]
+    ) -> Findings:
+        """Take a worker's findings, or make some of how it died."""
+        if worker.report is not None:
+            found = worker.report.findings
+        else:
+            machine_bytes = self._manifest.environment.memory_bytes
+            outcome = name_exit(worker, self._plan.timeout_s, machine_bytes)
+            found = Findings(outcome=outcome, arms=arms_at_exit(worker, case, outcome))
+        if found.outcome.status is not Status.PASS:
+            found = self._experiment(experiment).salvage(found, arms)
+        return _with_foreign_bytes(found, worker.receiver.foreign_bytes)
+
+    def _record(
+        self,
+        case: Case,
+        replicate: int,
+        parts: Sequence[Findings],
+        started_at: str,
+        seconds: dict[str, float],
+    ) -> Record:
+        first = parts[0]
+        outcome = worst([part.outcome for part in parts])
+        log = self._log_path(case)
+        if outcome.status not in {Status.PASS, Status.SKIP} and outcome.detail is None:
+            outcome = msgspec.structs.replace(outcome, detail=tail(log) or None)
+        return Record(
+            run_id=self._manifest.run_id,
+            case=case,
+            replicate=replicate,
+            outcome=outcome,
+            experiments=self._plan.experiments,
+            arms=first.arms,
+            measurements=tuple(each for part in parts for each in part.measurements),
+            absent=tuple(each for part in parts for each in part.absent),
+            found=first.found.copy(),  # and not the whole message with it
+            build_order=first.build_order,
+            disturbed_blocks=first.disturbed_blocks,
+            disturbed_isolated_runs=any(part.disturbed_blocks for part in parts[1:]),
+            repeated_blocks=sum(part.repeated_blocks for part in parts),
+            waited=any(part.waited for part in parts),
+            between_sd=self._manifest.between_sd,
+            notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+            varies=tuple(self._plan.spec_of(case).varies),
+            device_name=first.device_name,
+            environment_id=self._manifest.environment.id,
+            seed=self._plan.seed,
+            started_at=started_at,
+            seconds=seconds,
+            command=single_case_command(self._manifest, case),
+            log=str(log.relative_to(self._directory)),
+        )
+
+
+def _failed(found: Findings) -> dict[str, Outcome]:
+    """Return what each arm came to that did not pass."""
+    return {each.arm: each.outcome for each in found.arms if each.outcome != PASSED}
+
+
+def _left_out(
+    experiment: Experiment, process: WorkerSpec, failed: Mapping[str, Outcome]
+) -> Findings:
+    """Return what it means that a process is not started for arms that failed before."""
+    outcome = worst([failed[arm] for arm in process.arms if arm in failed])
+    return experiment.salvage(Findings(outcome=outcome), process.arms)
+
+
+def _with_foreign_bytes(found: Findings, count: int) -> Findings:
+    if not count:
+        return found
+    note = f"the model wrote {count} bytes to the result channel"
+    return msgspec.structs.replace(found, notes=(*found.notes, note))
+
+
+def _cut(log: Path) -> None:
+    """Keep the beginning and the end of a log that a model has flooded."""
+    if not log.exists() or log.stat().st_size <= _LOG_LIMIT_BYTES:
+        return
+    half = _LOG_LIMIT_BYTES // 2
+    with log.open("r+b") as file:
+        head = file.read(half)
+        file.seek(-half, 2)
+        end = file.read()
+        file.seek(0)
+        file.write(head + b"\n[... cut ...]\n" + end)
+        file.truncate()
