@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import Need, Switch, Value
+from dynamometer.common.interfaces.option import Need, Switch, Valued
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload_options import LIST, SCALE
 from dynamometer.results.values.cases import Scale
@@ -34,7 +34,7 @@ def _offline_weights(plan: RunPlan, _: Case) -> bool | None:
     return {"yes": True, "no": False}.get(plan.suite_options.get("offline_weights", ""))
 
 
-TORCHBENCH_ROOT = Value[str | None](
+TORCHBENCH_ROOT = Valued[str | None](
     ("--torchbench-root",), reads=click.STRING, default=None, variable="TORCHBENCH_ROOT",
     metavar="DIR", group="Selection",
     help="Run the models of a checkout of pytorch/benchmark instead.",

@@ -92,7 +92,7 @@ def _row(model: str, policy: Allocator, case: CaseSummary) -> str:
 def _mark(case: CaseSummary) -> str:
     if not case.is_conclusive:
         return " (disturbed)"
-    return " (apart)" if case.is_isolated else ""
+    return " (isolated)" if case.is_isolated else ""
 
 
 def _faults(case: CaseSummary, arm: str) -> float:
@@ -111,8 +111,8 @@ def _page(found: dict[tuple[str, Allocator], CaseSummary], output: Path | None) 
         "",
         f"Inductor against eager, float32 inference on {processor_name()}. Three processes each,",
         "95 % intervals. `stock` is glibc as it comes, `keep` glibc told to keep freed memory (the",
-        "default here), the others are preloaded. (apart): the arms disturbed each other and were",
-        "timed in processes of their own. Made by `bench/allocators.py`.",
+        "default here), the others are preloaded. (isolated): the arms disturbed each other,",
+        "and were timed in processes of their own. Made by `bench/allocators.py`.",
         "",
         "| model | malloc | speedup | eager, ms | inductor, ms | faults a call, eager | inductor |",
         "|---|---|---|---|---|---|---|",

@@ -70,7 +70,7 @@ def _versions(runs: Sequence[Path]) -> tuple[str, dict[Key, Counted]]:
     rows = {
         _key(manifest.plan.suite, record.case): (
             _row(record),
-            _losses(coverage_of(record)),
+            _not_captured(coverage_of(record)),
         )
         for run, manifest in zip(runs, manifests, strict=True)
         for record in store.read_records(run)
@@ -84,7 +84,7 @@ def _row(record: Record) -> dict[str, object]:
     return {each.name: each.value(found) for each in COVERAGE.columns}
 
 
-def _losses(seen: Coverage | None) -> dict[str, str]:
+def _not_captured(seen: Coverage | None) -> dict[str, str]:
     """Return of each place that loses something how many operators, and why."""
     return {
         f"{place(each.file, each.line)} {in_source(each.function)}":

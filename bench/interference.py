@@ -5,7 +5,7 @@
     python bench/interference.py --output docs/interference.md
 
 The truth is the ratio of each arm alone: two processes that hold one arm each are timed in turn,
-with a rest in between until nothing spins. Beside it stand what a run reports, and what alternating
+waiting in between until nothing spins. Beside it stand what a run reports, and what alternating
 call by call in one process gives.
 """
 
@@ -50,7 +50,7 @@ from dynamometer.common.registry import resolve
 from dynamometer.results.values.cases import Allocator, Scale
 import torch
 apply(Allocator.KEEP)
-suite = resolve("suites", "torchbench")({{}})
+suite = resolve("suites", "torchbench").open({{}})
 (spec,) = select(suite.specs(), Selection(only=({model!r},)))
 (case,) = build_cases([spec], Workload(arms=(), scale=Scale({scale!r})))
 torch.manual_seed(0)
@@ -126,7 +126,7 @@ def _measure(model: str, options: argparse.Namespace) -> Finding:
 
 
 def _ratio_of(model: str, options: argparse.Namespace, groups: list[tuple[str, ...]]) -> float:
-    """Start a process for each group of arms, burst them in turn, and give the log speedup."""
+    """Start a process for each group of arms, time them in turn, and give the log speedup."""
     probes = [_start(model, options.scale, arms) for arms in groups]
     logs = []
     for _ in range(options.bursts):
@@ -206,10 +206,10 @@ def _page(found: list[Finding], options: argparse.Namespace) -> str:
         f"ONNX Runtime over eager, float32 inference, {options.scale} scale, on",
         f"{os.cpu_count()} cores ({processor_name()}). Its idle threads spin on the cores eager",
         "needs, for 35 ms after each call. *Alone*: each in a process of its own, timed in turn",
-        "with a rest in between until nothing spins: the truth wanted.",
-        "*Reported*: by a run, which sees that each arm has threads of its own, and has them rest",
-        f"between bursts. *Call by call*: alternating in one process. {options.rounds} of each,",
-        "in turn; 95 % intervals (t). Two agree where they differ by no more than both intervals",
+        "waiting in between until nothing spins: the truth wanted.",
+        "*Reported*: by a run, which sees that each arm has threads of its own, and waits until they",
+        f"are idle between bursts. *Call by call*: alternating in one process. {options.rounds} of",
+        "each, in turn; 95 % intervals (t). Two agree where they differ by no more than both intervals",
         "allow. Made by `bench/interference.py`.",
         "",
         "| model | alone | reported | how | agree | call by call | off by |",
@@ -233,7 +233,7 @@ def _row(found: Finding) -> str:
 
 def _how(case: CaseSummary) -> str:
     waited = sum(record.waited for record in case.records)
-    return f"rests in {waited} of {len(case.records)}" + (", apart" if case.is_isolated else "")
+    return f"waited in {waited} of {len(case.records)}" + (", isolated" if case.is_isolated else "")
 
 
 def _mark(case: CaseSummary) -> str:

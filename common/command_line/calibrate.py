@@ -10,9 +10,9 @@ import click
 import msgspec
 
 from dynamometer.common import registry
-from dynamometer.common.command_line import request
+from dynamometer.common.command_line import begin
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import Flag, Several, Value, usual
+from dynamometer.common.interfaces.option import Flag, Several, Valued, usual
 from dynamometer.common.interfaces.run_options import (
     OUTPUT_DIR,
     REPLICATES,
@@ -67,7 +67,7 @@ ONLY = msgspec.structs.replace(
 SCALE = msgspec.structs.replace(
     SCALE_OF_RUN, default=Scale.SMALL, help="How far models are shrunk."
 )
-COUNT = Value(
+COUNT = Valued(
     REPLICATES.flags, reads=click.IntRange(DEFAULT_REPLICATES[1]), default=20, metavar="N",
     group="Measurement", help="Worker processes each model is measured in.",
 )  # fmt: skip
@@ -78,7 +78,7 @@ EVALUATED = Several(
     ("--from",), reads=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
     group="Output", help="Measure nothing: evaluate this run, or several as one.",
 )  # fmt: skip
-PAGE = Value[Path | None](
+PAGE = Valued[Path | None](
     ("--page",), reads=click.Path(dir_okay=False, path_type=Path), default=None, metavar="FILE",
     group="Output",
     help="Where the page goes; its picture and all results (CSV) beside it."
@@ -143,7 +143,7 @@ def _measure(program: str, arguments: Sequence[str], asked: Request) -> tuple[Pa
         seed=asked[SEED],
         busy=asked[BUSY],
     )
-    manifest, directory = request.begin(
+    manifest, directory = begin.begin(
         plan,
         f"{program} run {registry.USUAL_SUITE}",
         shlex.join([program, *arguments]),

@@ -12,7 +12,7 @@ import click
 
 import dynamometer
 from dynamometer.common import registry
-from dynamometer.common.command_line import request
+from dynamometer.common.command_line import begin
 from dynamometer.common.command_line.options import command
 from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError
 from dynamometer.common.interfaces.option import Argument, usual
@@ -198,7 +198,7 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
         return 0
     plan = planning.make_plan(suite, opening, models, asked)
     line = shlex.join([*shlex.split(program), *arguments])
-    manifest, directory = request.begin(plan, program, line, asked[OUTPUT_DIR])
+    manifest, directory = begin.begin(plan, program, line, asked[OUTPUT_DIR])
     return _execute(manifest, directory, asked)
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.errors import DynamometerError, UsageError
-from dynamometer.common.interfaces.option import Argument, Value, usual
+from dynamometer.common.interfaces.option import Argument, Valued, usual
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.interfaces.workload_options import SCALE as SCALE_OF_RUN
@@ -33,11 +33,11 @@ TARGET = Argument(("TARGET",), default="", reads=click.STRING, is_required=True)
 SCALE = msgspec.structs.replace(
     SCALE_OF_RUN, default=Scale.TINY, help="How far a suite's model is shrunk."
 )
-FORMAT = Value(
+FORMAT = Valued(
     ("--format",), reads=click.Choice(["text", "html", "json"]), default="text", group="Output",
     help="Plain text, a page, or values.",
 )  # fmt: skip
-OUTPUT = Value[Path | None](
+OUTPUT = Valued[Path | None](
     ("-o", "--output"), reads=click.Path(dir_okay=False, path_type=Path), default=None,
     metavar="FILE", group="Output", help="Instead of standard output.",
 )  # fmt: skip
@@ -106,7 +106,7 @@ def _find(target: str) -> tuple[Suite, ModelSpec]:
     """
     file, colon, function = target.rpartition(":")
     path = f"{file}::{function}" if colon and file.endswith(".py") else target
-    suite_name, model = registry.suite_of(path), ""
+    suite_name, model = registry.suite_of(path) if ".py::" in path else None, ""
     if suite_name is None:
         suite_name, _, model = target.partition("/")
         if not model:

@@ -16,7 +16,7 @@ from dynamometer.common.interfaces.option import (
     Request,
     Several,
     Switch,
-    Value,
+    Valued,
 )
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _parameters(option: Option[Any]) -> Iterator[click.Parameter]:
             yield GroupedOption(
                 option, option.flags, multiple=True, type=option.reads, metavar=option.metavar
             )
-        case Value():
+        case Valued():
             yield GroupedOption(
                 option, option.flags, type=option.reads, default=default, show_default=True,
                 metavar=option.metavar, envvar=option.variable,

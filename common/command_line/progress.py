@@ -70,7 +70,7 @@ class ProgressLine:
         self._update(case.model)
 
     def record_made(self, record: Record) -> None:
-        """Return how a replicate ended where there is no live line."""
+        """Say how a replicate ended where there is no live line."""
         if not self._console.is_terminal:
             spent = sum(record.seconds.values())
             outcome = record.outcome

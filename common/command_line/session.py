@@ -168,7 +168,7 @@ class Session:
         )
 
     def _conclude(self, before: int, wall_s: float, prepared: StartUp) -> None:
-        """Return where the time went and where the results are."""
+        """Say where the time went and where the results are."""
         spent = defaultdict(float, prepared.seconds)
         for record in store.read_records(self._directory)[before:]:
             for stage, seconds in record.seconds.items():

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Case
 
 _KERNEL_KILL_SHARE = 0.5
-"""A worker that SIGKILL ended while it held this share of memory was killed by Linux."""
+"""A worker that SIGKILL ended while it held this share of memory was killed for want of memory."""
 
 
 def name_exit(worker: Worker, timeout_s: float, machine_bytes: int) -> Outcome:
@@ -57,6 +57,6 @@ def _cause(worker: Worker, timeout_s: float, machine_bytes: int) -> tuple[Status
         code = worker.ending.wait_status >> 8
         return Status.CRASH, f"the process exited with code {code} and no result"
     if number == signal.SIGKILL and worker.ending.peak_bytes > _KERNEL_KILL_SHARE * machine_bytes:
-        return Status.OOM, "killed by Linux, most likely for want of memory"
+        return Status.OOM, "killed by the operating system, most likely for want of memory"
     known = {each.value: each.name for each in signal.Signals}
     return Status.CRASH, f"killed by {known.get(number, f'signal {number}')}"

@@ -31,11 +31,11 @@ from dynamometer.common.execution import worker
 from dynamometer.common.interfaces.messages import (
     LONGEST_MESSAGE,
     Answer,
+    Command,
     Ended,
     Fork,
     Preload,
     Ready,
-    Request,
     Started,
 )
 
@@ -204,11 +204,11 @@ def _redirect(log: int) -> None:
     os.close(log)
 
 
-def _receive(control: socket.socket) -> tuple[Request | None, list[int]]:
+def _receive(control: socket.socket) -> tuple[Command | None, list[int]]:
     data, descriptors, _, _ = socket.recv_fds(control, LONGEST_MESSAGE, 2)
     if not data:
         return None, []
-    return msgspec.json.decode(data, type=Request), descriptors
+    return msgspec.json.decode(data, type=Command), descriptors
 
 
 def _send(control: socket.socket, answer: Answer) -> None:

@@ -122,5 +122,5 @@ class Ended(Value, tag="ended", frozen=True, kw_only=True):
     peak_bytes: int
 
 
-Request = Preload | Fork
+Command = Preload | Fork
 Answer = Ready | Started | Ended

@@ -168,7 +168,7 @@ class OneOf(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
         return self.default if parsed is None else self.values[self.flags.index(parsed)]
 
 
-class Value(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
+class Valued(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
     """A flag and a word; without a default it is `None` where it isn't typed.
 
     Attributes:

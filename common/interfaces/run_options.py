@@ -16,7 +16,7 @@ from dynamometer.common.interfaces.option import (
     Need,
     OneOf,
     Several,
-    Value,
+    Valued,
 )
 from dynamometer.common.interfaces.workload_options import (
     BACKENDS,
@@ -67,7 +67,7 @@ def _replicates(plan: RunPlan, _: Case) -> int | None:
     return None if _count(plan.protocol) in usual else plan.protocol.replicates
 
 
-REPLICATES = Value[int | None](
+REPLICATES = Valued[int | None](
     ("-r", "--replicates"), reads=click.IntRange(1), default=None, metavar="N",
     group="Measurement",
     help="Worker processes each case is measured in, whatever --target.  [default: 3, and up to"
@@ -78,13 +78,13 @@ RIGOROUS = Flag(
     ("--rigorous",), group="Measurement", help="5 to 10 replicates instead of 3 to 5.",
     again=lambda plan, _: _count(plan.protocol) == RIGOROUS_REPLICATES,
 )  # fmt: skip
-HALF_WIDTH = Value(
+HALF_WIDTH = Valued(
     ("--target",), reads=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=Protocol().target, metavar="SHARE", group="Measurement",
     help="Half-width of the interval at which a speedup is known well enough.",
     again=lambda plan, _: plan.protocol.target,
 )  # fmt: skip
-CASE_BUDGET = Value[float | None](
+CASE_BUDGET = Valued[float | None](
     ("--max-seconds",), reads=click.FloatRange(0, min_open=True), default=None,
     metavar="SECONDS", group="Measurement",
     help="A case that took this long gets no replicates beyond the least number.",
@@ -99,47 +99,47 @@ CACHES = OneOf(
     ),
     again=lambda plan, _: plan.protocol.caches,
 )  # fmt: skip
-SEED = Value(
+SEED = Valued(
     ("--seed",), reads=click.IntRange(0), default=0, metavar="N", group="Measurement",
     help="For weights, inputs and the order of everything random.",
     again=lambda plan, _: plan.seed, is_always_said=True,
 )  # fmt: skip
-TIMEOUT = Value(
+TIMEOUT = Valued(
     ("--timeout",), reads=click.FloatRange(0, min_open=True), default=1200.0,
     metavar="SECONDS", group="Execution", help="Kill a worker process after this long.",
     again=lambda plan, _: plan.timeout_s, is_always_said=True,
 )  # fmt: skip
-MEMORY_LIMIT = Value[int | None](
+MEMORY_LIMIT = Valued[int | None](
     ("--memory-limit",), reads=ByteSize(), default=None, metavar="SIZE", group="Execution",
     help="Kill a worker over this.  [default: 85 % of memory]",
     again=lambda plan, _: plan.memory_limit_bytes,
 )  # fmt: skip
-CALLS = Value[int | None](
+CALLS = Valued[int | None](
     ("-n", "--repeat"), reads=click.IntRange(1), default=None, metavar="N", group="Measurement",
     help="Counted calls of each arm and replicate, at least.  [default: 1 s of them]",
     again=lambda plan, _: plan.protocol.calls,
 )  # fmt: skip
-THREADS = Value[int | None](
+THREADS = Valued[int | None](
     ("-t", "--threads"), reads=click.IntRange(1), default=None, metavar="N", group="Execution",
     help="Intra-op threads.  [default: torch's choice]",
     again=lambda plan, _: plan.threads,
 )  # fmt: skip
-ALLOCATOR = Value(
+ALLOCATOR = Valued(
     ("--allocator",), reads=Member(Allocator), default=Allocator.KEEP, group="Measurement",
     help="The workers' malloc: glibc's, keeping freed memory or giving it back, or another.",
     again=lambda plan, _: plan.protocol.allocator,
 )  # fmt: skip
 SPAWN = Flag(
     ("--spawn",), group="Execution",
-    help="Start every worker afresh instead of forking it from a fork server.",
+    help="Start every worker from a fork server of its own, instead of one that is warm.",
     again=lambda plan, _: plan.protocol.start_method is StartMethod.SPAWN,
 )  # fmt: skip
-EXECUTOR = Value(
+EXECUTOR = Valued(
     ("--executor",), reads=click.STRING, default=registry.USUAL_EXECUTOR, metavar="NAME",
     group="Execution", help="What runs the replicates of cases, such as one of a plugin.",
     again=lambda plan, _: plan.executor,
 )  # fmt: skip
-OUTPUT_DIR = Value(
+OUTPUT_DIR = Valued(
     ("--output-dir",), reads=click.Path(path_type=Path), default=Path("runs"), metavar="DIR",
     group="Output", help="Where the run's directory is made.",
 )  # fmt: skip
@@ -151,7 +151,7 @@ CSV_COMPAT = Flag(
     ("--csv-compat",), group="Output",
     help="CSV with the columns of PyTorch's dashboards alone, 0 for missing.",
 )  # fmt: skip
-EXPECT = Value[Path | None](
+EXPECT = Valued[Path | None](
     ("--expect",), reads=click.Path(dir_okay=False, path_type=Path), default=None,
     metavar="FILE", group="Output",
     help="Compare what each case came to with a table, and exit with 1 where it changed.",

@@ -15,7 +15,7 @@ from dynamometer.common.interfaces.option import (
     OneOf,
     Several,
     Switch,
-    Value,
+    Valued,
 )
 from dynamometer.results.values.cases import BASELINE, TORCHSCRIPT, Dtype, DynamicDims, Mode, Scale
 
@@ -49,11 +49,11 @@ NO_SKIP = Flag(
     again=lambda plan, case: plan.no_skip
     or plan.spec_of(case).skip_reason(case.device, case.mode) is not None,
 )  # fmt: skip
-PARTITION_ID = Value(
+PARTITION_ID = Valued(
     ("--partition-id",), reads=click.IntRange(0), default=0, metavar="I", group="Selection",
     help="Which part of the selection to run, from 0.",
 )  # fmt: skip
-TOTAL_PARTITIONS = Value(
+TOTAL_PARTITIONS = Valued(
     ("--total-partitions",), reads=click.IntRange(1), default=1, metavar="N", group="Selection",
     help="How many equal parts the selection is cut into.",
 )  # fmt: skip
@@ -82,12 +82,12 @@ SPEEDUP_TS = Flag(
     help="Also TorchScript, traced and frozen, without Dynamo.",
     again=_has_torchscript,
 )  # fmt: skip
-DEVICE = Value(
+DEVICE = Valued(
     ("-d", "--device"), reads=click.Choice(["cpu", "cuda"]), default="cpu", group="Workload",
     help="Where to run.",
     again=lambda _, case: case.device, is_always_said=True,
 )  # fmt: skip
-SCALE = Value(
+SCALE = Valued(
     ("--scale",), reads=Member(Scale), default=Scale.FULL, group="Workload",
     help="The published configuration, or one shrunk in depth, width and input.",
     again=lambda _, case: case.scale, is_always_said=True,
@@ -127,7 +127,7 @@ NOPYTHON = Flag(
 )  # fmt: skip
 DYNAMIC_BATCH = Flag(
     ("--dynamic-batch-only",), group="Workload",
-    help="Likewise, with those sizes for dynamic dimensions that differ, and no other.",
+    help="Likewise, but only the sizes that differ are dynamic.",
     again=lambda _, case: case.has_dynamic_dims(DynamicDims.BATCH),
 )  # fmt: skip
 DYNAMIC = Flag(
@@ -171,7 +171,7 @@ def _batch_size(plan: RunPlan, case: Case) -> int | None:
     return case.batch_size if case.batch_size != usual else None
 
 
-BATCH_SIZE = Value[int | None](
+BATCH_SIZE = Valued[int | None](
     ("--batch-size",), reads=click.IntRange(1), default=None, metavar="N", group="Workload",
     help="Instead of the suite's own.",
     again=_batch_size,

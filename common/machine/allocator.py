@@ -1,6 +1,6 @@
 """What `malloc` of a worker does with freed memory, set in the worker before it loads a model.
 
-glibc gives freed memory back to Linux and faults it in again at the next call; on CPUs this
+glibc gives freed memory back to the system and faults it in again at the next call; on CPUs this
 alone turned a speedup of 1.08x into 0.48x (docs/measuring.md, step 1).
 """
 

@@ -162,13 +162,13 @@ def _others(read: Callable[[], Reading | None], pause: Callable[[float], None]) 
     if before is None or after is None:
         return [_note("load", "Linux has no counters, so disturbances go unnoticed", "")]
     wall_s = after.at_s - before.at_s
-    foreign = compare(before, after).background_s / wall_s
+    background = compare(before, after).background_s / wall_s
     stolen = (after.stolen_s - before.stolen_s) / wall_s
     found = []
-    if foreign > BACKGROUND_CPUS:
+    if background > BACKGROUND_CPUS:
         found.append(Diagnosis(
             subject="load", level=Level.UNFIT,
-            finding=f"other processes use {foreign:.1f} processors",
+            finding=f"other processes use {background:.1f} processors",
             remedy="stop them (top shows which), or wait",
         ))  # fmt: skip
     else:

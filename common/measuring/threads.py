@@ -25,7 +25,7 @@ _WATCHED_S = 0.030
 _BUSY_SHARE = 0.1
 """Of the time calls take: what a thread computes meanwhile to be counted as theirs."""
 
-_LONGEST_REST_S = 0.3
+_LONGEST_WAIT_S = 0.3
 """Longer than Intel's OpenMP spins (KMP_BLOCKTIME, 0.2 s). Some threads do so for ever; where that
 shows, arms are timed in processes of their own."""
 
@@ -88,7 +88,7 @@ def busy_threads(call: Callable[[], object]) -> frozenset[int]:
 
 def wait_until_idle(but: frozenset[int] = frozenset()) -> None:
     """Wait until no thread runs but the calling one and some others, 0.3 s at most."""
-    ends = time.perf_counter() + _LONGEST_REST_S
+    ends = time.perf_counter() + _LONGEST_WAIT_S
     while time.perf_counter() < ends and any(_runs(each) for each in _others() if each not in but):
         time.sleep(_NAP_S)
 

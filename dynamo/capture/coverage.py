@@ -277,8 +277,8 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
         graphs = [CapturedGraph(ops=ops, calls=calls[index]) for index, ops in enumerate(probe.ops)]
         captured_s, total_s, gaps_s = _time(probe, step)
         guards_s = internals.lookup_s(step)
-    settled = len(probe.ops) == len(graphs)  # else compiling is among what was timed
-    not_captured_s = _not_captured_s(counter, gaps_s, probe.gap_ends) if settled else None
+    steady = len(probe.ops) == len(graphs)  # else compiling is among what was timed
+    not_captured_s = _not_captured_s(counter, gaps_s, probe.gap_ends) if steady else None
     not_captured = NotCaptured(dict(counter.not_captured), not_captured_s)
     return Coverage(
         frames=first.frames,
@@ -288,13 +288,13 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
         graphs=tuple(graphs),
         captured_ops=counter.captured,
         total_ops=counter.captured + counter.not_captured.total(),
-        captured_s=captured_s if settled else None,
-        total_s=total_s if settled else None,
+        captured_s=captured_s if steady else None,
+        total_s=total_s if steady else None,
         breaks=graph_breaks(seen.breaks, not_captured),
         skipped=skipped_frames(seen.skipped, not_captured),
         recompiles=seen.recompiles,
         guards=seen.guards,
-        guards_s=guards_s if settled else None,
+        guards_s=guards_s if steady else None,
         recompile_limit_hits=seen.recompile_limit_hits,
     )
 

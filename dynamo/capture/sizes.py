@@ -23,7 +23,7 @@ _OF_SIZES = (".size()", ".stride()", ".storage_offset()")
 
 
 def mark_varying(calls: Sequence[Call]) -> None:
-    """Mark every size that differs between calls: a dynamic dimension of its own from the start."""
+    """Mark every size that differs between calls as dynamic from the start, unlike all others."""
     leaves = [[each for each in tree_leaves(call) if _is_tensor(each)] for call in calls]
     for same in zip(*leaves, strict=False):
         for dimension, sizes in enumerate(zip(*(each.shape for each in same), strict=False)):

@@ -39,7 +39,7 @@ _ASSUMED = BetweenProcessSd(sd_log=0.01, df=3.0)
 
 _NOTHING = BetweenProcessSd(sd_log=0.0, df=0.0)
 
-_WINDOWS = 8
+_SEGMENTS = 8
 """Into which blocks are divided, to see how far one moment differs from another."""
 
 Shifts = list[tuple[tuple[str, str], Replicate]]
@@ -51,7 +51,7 @@ def shifts(measurements: Iterable[Measurement], disturbed: Collection[int] = ())
 
     That is alone, before the next arm was built, and, where every arm has some, in isolated runs.
     What slows all arms alike is the machine's doing and changes no ratio. But each was elsewhere at
-    a moment of its own, so a ratio there is known no better than windows are alike: those of the
+    a moment of its own, so a ratio there is known no better than segments are alike: those of the
     blocks, or the isolated runs.
 
     Args:
@@ -65,14 +65,14 @@ def shifts(measurements: Iterable[Measurement], disturbed: Collection[int] = ())
     beside = {arm: values for arm, values in beside.items() if values}
     alone, isolated = (_by_arm(found, each.name) for each in (LATENCY_ALONE, LATENCY_ISOLATED))
     found_alone = {arm: _shift_alone(beside[arm], alone[arm]) for arm in beside if arm in alone}
-    found_in_turns = {
+    found_in_isolation = {
         arm: _shift_in_isolation(beside[arm], isolated[arm])
         for arm in beside
         if beside.keys() <= isolated.keys()
     }
     return [
         ((one, other), _difference(shift[one], shift[other]))
-        for shift in (found_alone, found_in_turns)
+        for shift in (found_alone, found_in_isolation)
         for one, other in itertools.combinations(shift, 2)
     ]
 
@@ -114,10 +114,10 @@ def was_checked(measurements: Iterable[Measurement]) -> bool:
 
 def _shift_alone(beside: list[float], alone: list[float]) -> Replicate:
     value = statistics.median(beside) - statistics.median(alone)
-    windows = _windows(beside, len(alone))
-    if len(windows) == 1:
+    segments = _segments(beside, len(alone))
+    if len(segments) == 1:
         return Replicate(value)
-    return Replicate(value, _usual_deviation(windows), len(windows) - 1.0)
+    return Replicate(value, _usual_deviation(segments), len(segments) - 1.0)
 
 
 def _shift_in_isolation(beside: list[float], isolated: list[float]) -> Replicate:
@@ -146,9 +146,9 @@ def _difference(one: Replicate, other: Replicate) -> Replicate:
     return Replicate(one.value - other.value, error, error**4 / parts if parts else math.inf)
 
 
-def _windows(values: list[float], blocks: int) -> list[float]:
-    """Return medians of blocks in a row: of as many as an arm was alone for, but enough windows."""
-    size = max(1, min(blocks, len(values) // _WINDOWS))
+def _segments(values: list[float], blocks: int) -> list[float]:
+    """Return medians of blocks in a row: as many as an arm was alone for, but enough segments."""
+    size = max(1, min(blocks, len(values) // _SEGMENTS))
     return [
         statistics.median(values[start : start + size]) for start in range(0, len(values), size)
     ]

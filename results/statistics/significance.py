@@ -208,9 +208,9 @@ def verdict(found: Ratio, adjusted_p: float) -> Verdict:
 
     FASTER and SLOWER need a significant change whose whole interval lies beyond the practical
     floor: where all that is measured is noise of 5 %, 3 % of identical arms differ significantly
-    and by more than the floor, and 0.3 % so (docs/simulated-error-bars.md). SAME needs an interval
-    that lies within the floor, which is a test of equivalence (D. J. Schuirmann, J. Pharmacokinet.
-    Biopharm. 15, 1987) at 2.5 %; all else is UNCLEAR.
+    and by more than the floor, and 0.3 % so (docs/simulated-error-bars.md). EQUIVALENT needs an
+    interval that lies within the floor, which is a test of equivalence (D. J. Schuirmann, J.
+    Pharmacokinet. Biopharm. 15, 1987) at 2.5 %; all else is UNCLEAR.
 
     Args:
         found: with its interval.

@@ -63,7 +63,7 @@ class ArmSummary:
         phases_s: what the first of them was spent in, where torch reports it.
         memory: what it needs, and what compiling leaves behind.
         steady: whether every replicate was steady before it was measured.
-        system_time_share: share of its latency that Linux took, at most, of all replicates.
+        system_time_share: system time as a share of its latency, at most, of all replicates.
         counted: what the operating system counted per call, by name of its metric.
     """
 
@@ -103,7 +103,7 @@ class ArmSummary:
 
     @property
     def system_time_shows(self) -> bool:
-        """Whether Linux's work, page faults above all, is a visible share of its latency."""
+        """Whether system time, for page faults above all, is a visible share of its latency."""
         return self.system_time_share is not None and self.system_time_share > SYSTEM_TIME_SHARE
 
 

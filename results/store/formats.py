@@ -5,7 +5,10 @@ Each step takes and returns what JSON decodes to, and goes from one format to th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 OLDEST = 2
 
@@ -44,8 +47,6 @@ _NAMES_IN_4 = {
     "latency_apart": "latency_isolated",
     "lead_in_calls": "discarded_calls",
     "lead_in_s": "discarded_s",
-    "lost_ops": "not_captured_ops",
-    "lost_s": "not_captured_s",
     "rested": "waited",
     "spread": "between_sd",
     "symbols": "dynamic_dims",
@@ -54,33 +55,38 @@ _NAMES_IN_4 = {
 }
 """Names of fields, metrics, experiments and stages that format 4 changed."""
 
-_OF_OTHERS = frozenset({"cpu", "options", "packages", "small", "tiny", "variables"})
+_OF_OTHERS = frozenset(
+    {"cpu", "cuda", "found", "options", "packages", "small", "suite_options", "tiny", "variables",
+     "varies"}
+)  # fmt: skip
 """Fields whose contents are named by others."""
+
+_FOUND_IN_COVERAGE = {"lost_ops": "not_captured_ops", "lost_s": "not_captured_s"}
 
 
 def _in_words_of_4(value: Any) -> Any:
-    if isinstance(value, dict) and value.get("schema") == 3:  # noqa: PLR2004  the format before
-        return {**_renamed(value), "schema": 4}
-    return value
+    if not isinstance(value, dict) or value.get("schema") != 3:  # noqa: PLR2004  the format before
+        return value
+    found = _renamed(value, _NAMES_IN_4)
+    if value.get("experiments") == ["coverage"]:
+        found["found"] = _renamed(value.get("found"), _FOUND_IN_COVERAGE)
+    return {**found, "schema": 4}
 
 
-def _renamed(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            _NAMES_IN_4.get(key, key): _named(each) if key == "metric" else _kept(key, each)
-            for key, each in value.items()
-        }
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """Return a value with other names of fields, metrics and experiments."""
     if isinstance(value, list):
-        return [_renamed(each) for each in value]
-    return value
+        return [_renamed(each, names) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {names.get(key, key): _content(key, each, names) for key, each in value.items()}
 
 
-def _kept(key: str, value: Any) -> Any:
-    """Return the value of a field, as it is where others have named what is in it."""
-    if key == "experiments":
-        return [_named(each) for each in value]
-    return value if key in _OF_OTHERS else _renamed(value)
-
-
-def _named(name: Any) -> Any:
-    return _NAMES_IN_4.get(name, name) if isinstance(name, str) else name
+def _content(key: str, value: Any, names: Mapping[str, str]) -> Any:
+    match value:
+        case str() if key == "metric":
+            return names.get(value, value)
+        case list() if key == "experiments":
+            return [names.get(each, each) for each in value]
+        case _:
+            return value if key in _OF_OTHERS else _renamed(value, names)

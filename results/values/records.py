@@ -236,7 +236,7 @@ class Record(Value, frozen=True, kw_only=True):
     disturbed_blocks: tuple[int, ...] = ()
     """Blocks that were disturbed whenever they were measured."""
     disturbed_isolated_runs: bool = False
-    """Whether something disturbed most of an arm's isolated run to the last."""
+    """Whether some isolated run was disturbed for most of its blocks, to the last."""
     repeated_blocks: int = 0
     """How often a block was measured again because something had disturbed it."""
     waited: bool = False

@@ -21,7 +21,7 @@ from dynamometer.common.interfaces.option import (
     Request,
     Several,
     Switch,
-    Value,
+    Valued,
     never,
     usual,
 )
@@ -65,7 +65,7 @@ def option(request: pytest.FixtureRequest) -> Option[Any]:
 def empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No option has its value from the environment."""
     for _, option in ALL:
-        if isinstance(option, Value) and option.variable:
+        if isinstance(option, Valued) and option.variable:
             monkeypatch.delenv(option.variable, raising=False)
 
 
@@ -115,7 +115,7 @@ def values_of(option: Option[Any], folder: Path) -> list[Any]:
             return list(option.values)
         case Several():
             return [(), *((each, each) for each in words_for(option.reads, folder))]
-        case Value() | Argument():
+        case Valued() | Argument():
             return words_for(option.reads, folder)
         case _:
             pytest.fail(f"{option.flag} is typed in a way that isn't tested")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import hostile_manifest, run_replicates, with_protocol
 
-from dynamometer.common.studies.calibration.evaluation import ARMS, IN_TURNS, PAIRS, naive_tests
+from dynamometer.common.studies.calibration.evaluation import ARMS, IN_ISOLATION, PAIRS, naive_tests
 from dynamometer.results.statistics.replicates import log_speedups, of_pair
 from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.values.cases import BASELINE, Caches
@@ -111,7 +111,7 @@ def test_a_calibration_measures_every_pair_both_ways(tmp_path: Path) -> None:
     turns = Counter(
         each.arm for each in record.measurements if each.metric == LATENCY_ISOLATED.name
     )
-    assert turns == Counter({arm: 2 for group in IN_TURNS for arm in group})
+    assert turns == Counter({arm: 2 for group in IN_ISOLATION for arm in group})
     blocks: set[int] = set()
     for pair in PAIRS:
         of_two = of_pair(record, pair)

@@ -231,7 +231,7 @@ jobs = st.builds(
     suite_options=st.dictionaries(texts, texts, max_size=2), protocol=protocols,
     replicate=counts, seed=counts, cache_dir=texts, arms=st.lists(texts, max_size=2).map(tuple),
     threads=st.none() | counts, memory_limit_bytes=st.none() | counts,
-    allocator=st.sampled_from(Allocator), turn=counts, fastest_s=st.none() | finite,
+    allocator=st.sampled_from(Allocator), isolated_run=counts, fastest_s=st.none() | finite,
     raise_backend_errors=st.booleans(),
 )  # fmt: skip
 progresses = st.builds(messages.Progress, stage=st.sampled_from(Stage), arm=st.none() | texts)

@@ -55,7 +55,7 @@ PAIRS = {
 }
 """Pairs of arms, with the speedup of the second over the first, which is known."""
 
-IN_TURNS = ((BASELINE, _EAGER_AGAIN, _SLOWED[5]), (_THIRD, _FOURTH))
+IN_ISOLATION = ((BASELINE, _EAGER_AGAIN, _SLOWED[5]), (_THIRD, _FOURTH))
 """Groups of arms that may have isolated runs besides (`calibrate --isolated`)."""
 
 ARMS = tuple(dict.fromkeys(arm for pair in PAIRS for arm in pair))
@@ -258,7 +258,7 @@ def series_in_isolation(records: Iterable[Record], protocol: Protocol) -> list[S
     """Cut isolated runs likewise; nothing if there are none."""
     passed = _passed(records)
     return [
-        _series_in_turns(taken, pair, protocol)
+        _series_in_isolation(taken, pair, protocol)
         for case in summarize_cases(passed)
         for pair in PAIRS
         for taken in _cut(
@@ -269,7 +269,9 @@ def series_in_isolation(records: Iterable[Record], protocol: Protocol) -> list[S
     ]
 
 
-def _series_in_turns(taken: Sequence[Record], pair: tuple[str, str], protocol: Protocol) -> Series:
+def _series_in_isolation(
+    taken: Sequence[Record], pair: tuple[str, str], protocol: Protocol
+) -> Series:
     ratio, disturbed = (
         isolated_speedup(*pair, taken),
         any(each.disturbed_isolated_runs for each in taken),

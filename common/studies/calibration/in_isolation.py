@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common.orders import drawn_from
-from dynamometer.common.studies.calibration.evaluation import IN_TURNS
+from dynamometer.common.studies.calibration.evaluation import IN_ISOLATION
 from dynamometer.common.studies.speedup.isolated import Isolated
 from dynamometer.common.studies.speedup.isolated_runs import isolated_runs_of, latencies_of
 
@@ -28,5 +28,7 @@ class InIsolation(Isolated):
         """Return the arms of each group their isolated runs."""
         latencies = latencies_of(found)
         rng = drawn_from(plan.seed, replicate, case.id, "turns")
-        groups = [{arm: latencies[arm] for arm in group if arm in latencies} for group in IN_TURNS]
+        groups = [
+            {arm: latencies[arm] for arm in group if arm in latencies} for group in IN_ISOLATION
+        ]
         return tuple(process for group in groups for process in isolated_runs_of(group, plan, rng))

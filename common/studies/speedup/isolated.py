@@ -46,7 +46,7 @@ class Isolated:
         return only_missing(LATENCY_ISOLATED.name, findings, arms)
 
     def measure(self, context: Context) -> Findings:
-        """Load, compile, settle, and time one arm."""
+        """Load, compile, warm up, and time one arm."""
         from dynamometer.common.studies.speedup.worker import measure_isolated  # imports torch
 
         return measure_isolated(context)

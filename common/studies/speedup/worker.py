@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dynamometer.common.studies.experiment import Context
 
 _UNCHECKED = "whether the arms disturb each other is not known: their calls alone were disturbed"
-_WAITED = "threads of several arms don't fit on the processors: each waited before others' bursts"
+_WAITED = "threads of several arms don't fit on the processors: others' were idle before each burst"
 
 
 def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dynamometer.common.interfaces.option import Value
+from dynamometer.common.interfaces.option import Valued
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.results.values.cases import ModelSpec
@@ -25,7 +25,7 @@ def _width(plan: RunPlan, _: Case) -> int:
     return int(plan.suite_options.get("width", USUAL_WIDTH))
 
 
-WIDTH = Value(
+WIDTH = Valued(
     ("--width",), reads=click.IntRange(1), default=USUAL_WIDTH, metavar="N", group="Selection",
     help="Of every layer.",
     again=_width,

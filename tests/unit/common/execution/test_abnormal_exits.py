@@ -57,7 +57,7 @@ def name(worker: Worker) -> Outcome:
         (
             dead_worker(signal.SIGKILL, peak_bytes=MACHINE_BYTES - 1),
             Status.OOM,
-            "killed by Linux, most likely for want of memory",
+            "killed by the operating system, most likely for want of memory",
         ),
         (dead_worker(signal.SIGRTMIN + 6), Status.CRASH, "killed by"),
     ],

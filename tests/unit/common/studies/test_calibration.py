@@ -15,7 +15,7 @@ import pytest
 from dynamometer.common.command_line import cli
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.studies.calibration import evaluation as calibration
-from dynamometer.common.studies.calibration.evaluation import ARMS, IN_TURNS, PAIRS
+from dynamometer.common.studies.calibration.evaluation import ARMS, IN_ISOLATION, PAIRS
 from dynamometer.common.studies.calibration.page import Calibration, write_page
 from dynamometer.results.statistics import replicates, summary
 from dynamometer.results.statistics.between_processes import scatters
@@ -351,7 +351,7 @@ def in_isolation(records: list[Record], between_sd: float) -> list[Record]:
                         (0.01 * SLOWDOWNS.get(arm, 1.0) * math.exp(rng.gauss(0.0, between_sd)),),
                         (turn,),
                     )
-                    for group in IN_TURNS
+                    for group in IN_ISOLATION
                     for arm in group
                     for turn in (0, 1)
                 ),
@@ -361,14 +361,14 @@ def in_isolation(records: list[Record], between_sd: float) -> list[Record]:
     ]
 
 
-def test_arms_in_turns_are_evaluated_apart(tmp_path: Path) -> None:
+def test_isolated_runs_are_evaluated_by_themselves(tmp_path: Path) -> None:
     """They change nothing of what is said of blocks, and have a table of their own."""
     without = made_up(0.003, replicates=10)
     records = in_isolation(without, 0.01)
     usual = Protocol()
     assert not calibration.series_in_isolation(without, usual)
     found = calibration.series_in_isolation(records, usual)
-    pairs = {pair for group in IN_TURNS for pair in PAIRS if set(pair) <= set(group)}
+    pairs = {pair for group in IN_ISOLATION for pair in PAIRS if set(pair) <= set(group)}
     assert {each.pair for each in found} == pairs
     assert {each.truth for each in found} == {1.0, 1 / 1.05}
     assert share(calibration.rates(found).coverage) > 0.8
@@ -376,8 +376,8 @@ def test_arms_in_turns_are_evaluated_apart(tmp_path: Path) -> None:
     for name, run in (("without", without), ("with", records)):
         write_page(tmp_path / f"{name}.md", [Calibration(manifest, tuple(run))])
     before, after = ((tmp_path / f"{name}.md").read_text() for name in ("without", "with"))
-    assert "arms apart" not in before
-    assert "| arms apart " in after
+    assert "isolated runs" not in before
+    assert "| isolated runs " in after
     assert before.partition("| ")[2].splitlines()[:12] == after.partition("| ")[2].splitlines()[:12]
 
 

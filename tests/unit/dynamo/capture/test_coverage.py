@@ -273,7 +273,8 @@ def test_what_is_lost_in_one_line_is_lost_once() -> None:
     found = count(Comprehends(), training=False)
     assert found.unexplained_ops == 0
     assert (
-        sum(each.not_captured_ops for each in found.losses) == found.total_ops - found.captured_ops
+        sum(each.not_captured_ops for each in found.not_captured)
+        == found.total_ops - found.captured_ops
     )
 
 

@@ -1,6 +1,6 @@
-"""Runs of format 2, as an earlier version made them, are read for ever.
+"""Runs of earlier formats, as the versions of that time made them, are read for ever.
 
-What is expected of them is what that version printed.
+What is expected of them is what those versions printed, in the words of today.
 """
 
 from __future__ import annotations
@@ -26,26 +26,27 @@ from dynamometer.results.values.records import ASSUMED_SD, SCHEMA_VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RUNS = Path(__file__).resolve().parent / "format_2"
-NAMES = sorted(each.name for each in RUNS.iterdir())
+HERE = Path(__file__).resolve().parent
+RUNS = sorted(path.parent for path in HERE.glob("format_*/*/manifest.json"))
+SPEEDUP = HERE / "format_2" / "speedup"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_they_are_shown(golden: Callable[[str, str], None], name: str) -> None:
+@pytest.mark.parametrize("directory", RUNS, ids=lambda path: f"{path.parent.name}_{path.name}")
+def test_they_are_shown(golden: Callable[[str, str], None], directory: Path) -> None:
     """Every study prints of its records what it printed then."""
-    manifest, records = store.read_manifest(RUNS / name), store.read_records(RUNS / name)
+    manifest, records = store.read_manifest(directory), store.read_records(directory)
     assert {each.schema for each in (manifest, *records)} == {SCHEMA_VERSION}
     stream = io.StringIO()
     console = Console(registry.study(manifest.plan.study), factories.destination(stream=stream))
     for case in by_case(records):
         console.write(case)
     console.close()
-    golden(f"format_2_{name}.txt", stream.getvalue())
+    golden(f"{directory.parent.name}_{directory.name}.txt", stream.getvalue())
 
 
 def test_one_that_was_interrupted_is_resumed(tmp_path: Path) -> None:
     """Its records stay as they are, and only what is left is run."""
-    directory = shutil.copytree(RUNS / "speedup", tmp_path / "speedup")
+    directory = shutil.copytree(SPEEDUP, tmp_path / "speedup")
     manifest, before = store.read_manifest(directory), store.read_records(directory)
     executor = FakeExecutor()
     with store.RunStore(directory) as events:
@@ -58,9 +59,9 @@ def test_one_that_was_interrupted_is_resumed(tmp_path: Path) -> None:
 
 def test_they_are_learnt_from(tmp_path: Path) -> None:
     """A later run knows how far processes differ; not of records that were disturbed."""
-    manifest = store.read_manifest(RUNS / "speedup")
+    manifest = store.read_manifest(SPEEDUP)
     for name in ("one", "two", "three"):
-        directory = shutil.copytree(RUNS / "speedup", tmp_path / name)
+        directory = shutil.copytree(SPEEDUP, tmp_path / name)
         events = directory / store.EVENTS
         if name == "one":
             assert known_between_sd(manifest.plan, manifest.environment, tmp_path) == ASSUMED_SD

@@ -1,0 +1,37 @@
+"""What the pages name is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = sorted(
+    each for each in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")) if each.name != "CHANGELOG.md"
+)
+CONSTANT = re.compile(
+    r"\| (?P<names>(?:in )?`[^|]+`) \| `(?P<module>[\w/]+\.py)` \|$", re.MULTILINE
+)
+PATH = re.compile(r"`((?:common|dynamo|results|models|tests|bench|docs)/[\w/.-]+?)`")
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_files_that_pages_name_are_there(page: Path) -> None:
+    """Neither a link nor a path leads to nothing."""
+    text = page.read_text()
+    named = [ROOT / each for each in PATH.findall(text)]
+    named += [page.parent / each for each in LINK.findall(text)]
+    assert [str(each) for each in named if not each.exists()] == []
+
+
+def test_constants_are_where_the_page_of_measuring_says() -> None:
+    """Each row of its table names a constant, and the module that holds it."""
+    rows = list(CONSTANT.finditer((ROOT / "docs" / "measuring.md").read_text()))
+    assert len(rows) > 30
+    for row in rows:
+        source = (ROOT / row["module"]).read_text()
+        for name in re.findall(r"`(?:Protocol\.)?(\w+)`", row["names"]):
+            assert re.search(rf"\b{name}\b", source), f"{row['module']} has no {name}"
