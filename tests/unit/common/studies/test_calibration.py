@@ -401,7 +401,7 @@ def test_a_busy_machine_has_tables_of_its_own(tmp_path: Path) -> None:
     runs = [Calibration(each, tuple(made_up(0.003, replicates=10))) for each in (quiet, busy)]
     write_page(tmp_path / "page.md", runs)
     text = (tmp_path / "page.md").read_text()
-    assert "## With processes by fork, beside a process that computes for 0.1 s and rests" in text
+    assert "## With processes by fork, beside a process that computes for 0.1 s and sleeps" in text
     assert text.count("| identical arms called different") == 2
     assert "| fork, busy " in text
     assert text.count("ours, had it not been seen") == 1
