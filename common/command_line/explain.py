@@ -106,7 +106,7 @@ def _find(target: str) -> tuple[Suite, ModelSpec]:
     """
     file, colon, function = target.rpartition(":")
     path = f"{file}::{function}" if colon and file.endswith(".py") else target
-    suite_name, model = registry.suite_of(path) if ".py::" in path else None, ""
+    suite_name, model = registry.suite_of(path) if ".py" in path else None, ""
     if suite_name is None:
         suite_name, _, model = target.partition("/")
         if not model:

@@ -5,10 +5,7 @@ Each step takes and returns what JSON decodes to, and goes from one format to th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 OLDEST = 2
 
@@ -61,32 +58,28 @@ _OF_OTHERS = frozenset(
 )  # fmt: skip
 """Fields whose contents are named by others."""
 
-_FOUND_IN_COVERAGE = {"lost_ops": "not_captured_ops", "lost_s": "not_captured_s"}
-
 
 def _in_words_of_4(value: Any) -> Any:
     if not isinstance(value, dict) or value.get("schema") != 3:  # noqa: PLR2004  the format before
         return value
-    found = _renamed(value, _NAMES_IN_4)
-    if value.get("experiments") == ["coverage"]:
-        found["found"] = _renamed(value.get("found"), _FOUND_IN_COVERAGE)
-    return {**found, "schema": 4}
+    return {**_renamed(value), "schema": 4}
 
 
-def _renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """Return a value with other names of fields, metrics and experiments."""
+def _renamed(value: Any) -> Any:
+    """Return a value with the names of format 4."""
     if isinstance(value, list):
-        return [_renamed(each, names) for each in value]
+        return [_renamed(each) for each in value]
     if not isinstance(value, dict):
         return value
-    return {names.get(key, key): _content(key, each, names) for key, each in value.items()}
+    return {_NAMES_IN_4.get(key, key): _content(key, each) for key, each in value.items()}
 
 
-def _content(key: str, value: Any, names: Mapping[str, str]) -> Any:
+def _content(key: str, value: Any) -> Any:
+    """Return the value of a field, as it is where others have named what is in it."""
     match value:
         case str() if key == "metric":
-            return names.get(value, value)
+            return _NAMES_IN_4.get(value, value)
         case list() if key == "experiments":
-            return [names.get(each, each) for each in value]
+            return [_NAMES_IN_4.get(each, each) for each in value]
         case _:
-            return value if key in _OF_OTHERS else _renamed(value, names)
+            return value if key in _OF_OTHERS else _renamed(value)

@@ -1,6 +1,11 @@
-"""What share of a model Dynamo captures, and what is not captured where. Pure values; no torch."""
+"""What share of a model Dynamo captures, and what is not captured where. Pure values; no torch.
+
+Records of all formats call what is not captured lost.
+"""
 
 from __future__ import annotations
+
+import msgspec
 
 from dynamometer.results.values.cases import Value
 
@@ -28,9 +33,9 @@ class GraphBreak(Value, frozen=True, kw_only=True):
     """The line itself."""
     times: int
     """How often Dynamo ended a graph there as it compiled."""
-    not_captured_ops: int
+    not_captured_ops: int = msgspec.field(name="lost_ops")
     """Operators one step runs outside graphs because of it."""
-    not_captured_s: float | None = None
+    not_captured_s: float | None = msgspec.field(name="lost_s", default=None)
     """Seconds one step spends outside graphs because of it; `None` where time tells nothing."""
 
 
@@ -43,9 +48,9 @@ class SkippedFrame(Value, frozen=True, kw_only=True):
     reason: str
     hint: str | None = None
     """What Dynamo advises to do about it."""
-    not_captured_ops: int = 0
+    not_captured_ops: int = msgspec.field(name="lost_ops", default=0)
     """Operators one step runs in it, beyond those not captured at a line."""
-    not_captured_s: float | None = None
+    not_captured_s: float | None = msgspec.field(name="lost_s", default=None)
     """Seconds one step spends outside graphs because of it; `None` where time tells nothing."""
     stopped_file: str | None = None
     stopped_line: int | None = None

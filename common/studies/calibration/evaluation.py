@@ -258,7 +258,7 @@ def series_in_isolation(records: Iterable[Record], protocol: Protocol) -> list[S
     """Cut isolated runs likewise; nothing if there are none."""
     passed = _passed(records)
     return [
-        _series_in_isolation(taken, pair, protocol)
+        _isolated_series(taken, pair, protocol)
         for case in summarize_cases(passed)
         for pair in PAIRS
         for taken in _cut(
@@ -269,13 +269,9 @@ def series_in_isolation(records: Iterable[Record], protocol: Protocol) -> list[S
     ]
 
 
-def _series_in_isolation(
-    taken: Sequence[Record], pair: tuple[str, str], protocol: Protocol
-) -> Series:
-    ratio, disturbed = (
-        isolated_speedup(*pair, taken),
-        any(each.disturbed_isolated_runs for each in taken),
-    )
+def _isolated_series(taken: Sequence[Record], pair: tuple[str, str], protocol: Protocol) -> Series:
+    ratio = isolated_speedup(*pair, taken)
+    disturbed = any(each.disturbed_isolated_runs for each in taken)
     return Series(
         model=taken[0].case.model,
         pair=pair,

@@ -67,7 +67,7 @@ def test_a_thread_that_computes_meanwhile_is_a_steps_own(spinner: Spinner) -> No
 
 def test_a_wait_ends_when_others_sleep(spinner: Spinner, monkeypatch: pytest.MonkeyPatch) -> None:
     """An arm's own threads may run on."""
-    monkeypatch.setattr(threads, "_LONGEST_REST_S", 30.0)
+    monkeypatch.setattr(threads, "_LONGEST_WAIT_S", 30.0)
     arms = ArmThreads({"own": frozenset({spinner.number}), "other": frozenset()}, processors=2)
     spinner.spins.set()
     arms.wait("own")
