@@ -107,7 +107,7 @@ class Option(_Typed, Generic[T], frozen=True, kw_only=True, eq=False):
 
     def argv(self, value: T) -> list[str]:
         """Return the arguments of a command line that give it a value."""
-        raise NotImplementedError
+        raise NotImplementedError  # each way to type an option has its own
 
     def value_of(self, parsed: Any) -> T:
         """Return its value, given what the parser made of a command line."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Outcome
 
 T = TypeVar("T")
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,25 @@ def column_of(metric: Metric, value: Callable[[T], float | None]) -> Column[T]:
         metric.column_unit or metric.unit,
         metric.better,
     )
+
+
+def of_part(
+    part: Callable[[T], Part | None],
+) -> Callable[[Callable[[Part], object]], Callable[[T], object]]:
+    """Return what makes a column's value of a part of a row's subject; `None` where that lacks it.
+
+    Args:
+        part: of a row's subject.
+    """
+
+    def made_of(value: Callable[[Part], object]) -> Callable[[T], object]:
+        def held(subject: T) -> object:
+            found = part(subject)
+            return None if found is None else value(found)
+
+        return held
+
+    return made_of
 
 
 def theirs(*columns: Column[T]) -> tuple[Column[T], ...]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamometer.common.studies.batch_sizes.summary import BatchSizeSummary
-from dynamometer.results.reports.columns import Column, Table, theirs
+from dynamometer.results.reports.columns import Column, Table, of_part, theirs
 from dynamometer.results.reports.texts import name_columns
 from dynamometer.results.values.metrics import Better
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dynamometer.common.studies.batch_sizes.summary import Throughput
     from dynamometer.results.reports.columns import Rows
 
@@ -31,12 +29,15 @@ def search_line(search: BatchSizeSummary) -> str:
     )
 
 
-def _of_largest(value: Callable[[Throughput], object]) -> Callable[[BatchSizeSummary], object]:
-    return lambda search: value(search.largest) if search.largest else None
+def _largest(search: BatchSizeSummary) -> Throughput | None:
+    return search.largest
 
 
-def _of_fastest(value: Callable[[Throughput], object]) -> Callable[[BatchSizeSummary], object]:
-    return lambda search: value(search.fastest) if search.fastest else None
+def _fastest(search: BatchSizeSummary) -> Throughput | None:
+    return search.fastest
+
+
+_of_largest, _of_fastest = of_part(_largest), of_part(_fastest)
 
 
 BATCH_SIZES = Table[BatchSizeSummary](

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common.studies.coverage.summary import CoverageSummary
-from dynamometer.results.reports.columns import Column, Table, ending, identity, theirs
+from dynamometer.results.reports.columns import Column, Table, ending, identity, of_part, theirs
 from dynamometer.results.reports.texts import in_source
 from dynamometer.results.values.metrics import Better
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from dynamometer.results.values.coverage import Coverage, GraphBreak, Recompile, SkippedFrame
 
 
-def _of(value: Callable[[Coverage], object]) -> Callable[[CoverageSummary], object]:
-    return lambda found: value(found.coverage) if found.coverage else None
+def _coverage_of(found: CoverageSummary) -> Coverage | None:
+    return found.coverage
+
+
+_of = of_part(_coverage_of)
 
 
 COVERAGE = Table[CoverageSummary](

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.results.reports.columns import Column, Table, ending, identity, scaled
+from dynamometer.results.reports.columns import Column, Table, ending, identity, of_part, scaled
 from dynamometer.results.reports.guard_words import failed_in_words
 from dynamometer.results.reports.texts import in_source, name_columns, place, speedup_text
 from dynamometer.results.statistics.interference import LONGEST_DISTURBANCE
@@ -152,12 +152,15 @@ class _Row:
     size: OneSize | None
 
 
-def _of_sweep(value: Callable[[SizeSweep], object]) -> Callable[[_Row], object]:
-    return lambda row: value(row.sweep.sweep) if row.sweep.sweep else None
+def _sweep(row: _Row) -> SizeSweep | None:
+    return row.sweep.sweep
 
 
-def _of_size(value: Callable[[OneSize], object]) -> Callable[[_Row], object]:
-    return lambda row: value(row.size) if row.size else None
+def _size(row: _Row) -> OneSize | None:
+    return row.size
+
+
+_of_sweep, _of_size = of_part(_sweep), of_part(_size)
 
 
 def _latency(name: str, doc: str, value: Callable[[OneSize], float | None]) -> Column[_Row]:
@@ -168,8 +171,10 @@ def _latency(name: str, doc: str, value: Callable[[OneSize], float | None]) -> C
 def _speedup(
     name: str, doc: str, value: Callable[[OneSize], Ratio | None]
 ) -> tuple[Column[_Row], ...]:
+    of_ratio = of_part(value)
+
     def of(end: Callable[[Ratio], float]) -> Callable[[_Row], object]:
-        return _of_size(lambda size: None if (found := value(size)) is None else end(found))
+        return _of_size(of_ratio(end))
 
     return (
         Column(name, doc, of(lambda each: each.value), "x", Better.HIGHER),

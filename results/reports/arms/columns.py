@@ -13,6 +13,7 @@ from dynamometer.results.reports.columns import (
     column_of,
     ending,
     identity,
+    of_part,
     scaled,
     theirs,
 )
@@ -55,16 +56,16 @@ class ArmRow:
     judged: Judgement | None = None
 
 
-def _captured(count: Callable[[CaptureStats], object]) -> Callable[[ArmRow], object]:
-    return lambda row: count(row.arm.capture) if row.arm.capture else None
+def _capture_of(row: ArmRow) -> CaptureStats | None:
+    return row.arm.capture
+
+
+def _speedup_of(row: ArmRow) -> Ratio | None:
+    return row.arm.speedup
 
 
 def _outcome_of(row: ArmRow) -> Outcome:
     return row.arm.outcome
-
-
-def _speedup(value: Callable[[Ratio], object]) -> Callable[[ArmRow], object]:
-    return lambda row: value(row.arm.speedup) if row.arm.speedup else None
 
 
 def _timed_case(row: ArmRow) -> CaseSummary | None:
@@ -82,6 +83,8 @@ def _phase(name: str) -> Callable[[ArmRow], float | None]:
 def _counted(metric: Metric) -> Callable[[ArmRow], float | None]:
     return lambda row: row.arm.counted.get(metric.name)
 
+
+_captured, _speedup = of_part(_capture_of), of_part(_speedup_of)
 
 _CAPTURE = theirs(
     Column[ArmRow]("calls_captured", "Operators in graphs.", _captured(lambda seen: seen.ops)),
@@ -166,9 +169,7 @@ def _memory(
 def _breakeven(
     name: str, caches: str, found: Callable[[ArmRow], Breakeven | None]
 ) -> tuple[Column[ArmRow], ...]:
-    def of(value: Callable[[Breakeven], object]) -> Callable[[ArmRow], object]:
-        return lambda row: None if (each := found(row)) is None else value(each)
-
+    of = of_part(found)
     return (
         Column(
             f"{name}_calls", f"Calls after which compiling from {caches} caches has paid.",
@@ -234,7 +235,7 @@ PERFORMANCE = Table[ArmRow](
             ),
         ),
         *_CAPTURE,
-        *over(lambda row: row.arm.speedup),
+        *over(_speedup_of),
         *verdict(lambda row: row.judged),
         Column(
             "replicates", "Worker processes the speedup is from.",

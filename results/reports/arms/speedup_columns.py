@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from dynamometer.results.reports.columns import Column, Table, identity
+from dynamometer.results.reports.columns import Column, Table, identity, of_part
 from dynamometer.results.statistics.replicates import replicates_needed_over
 from dynamometer.results.statistics.verdicts import Judgement
 from dynamometer.results.values.metrics import Better
@@ -20,10 +20,7 @@ T = TypeVar("T")
 
 def over(ratio: Callable[[T], Ratio | None]) -> tuple[Column[T], ...]:
     """Return what stands beside a speedup, over eager or over another backend."""
-
-    def of(value: Callable[[Ratio], object]) -> Callable[[T], object]:
-        return lambda row: None if (found := ratio(row)) is None else value(found)
-
+    of = of_part(ratio)
     return (
         Column("speedup_low", "Lower end of its 95 % interval.", of(lambda each: each.low), "x"),
         Column("speedup_high", "Upper end.", of(lambda each: each.high), "x"),
@@ -33,10 +30,7 @@ def over(ratio: Callable[[T], Ratio | None]) -> tuple[Column[T], ...]:
 
 def verdict(judged: Callable[[T], Judgement | None]) -> tuple[Column[T], ...]:
     """Return what is concluded of a pair of arms among all of a run."""
-
-    def of(value: Callable[[Judgement], object]) -> Callable[[T], object]:
-        return lambda row: None if (found := judged(row)) is None else value(found)
-
+    of = of_part(judged)
     return (
         Column(
             "adjusted_p_value", "The same, adjusted for all pairs of the run.",
@@ -55,10 +49,7 @@ def doubts(case: Callable[[T], CaseSummary | None]) -> tuple[Column[T], ...]:
     Args:
         case: of a row; `None` where it has no speedup.
     """
-
-    def of(value: Callable[[CaseSummary], object]) -> Callable[[T], object]:
-        return lambda row: None if (found := case(row)) is None else value(found)
-
+    of = of_part(case)
     return (
         Column(
             "isolated", "Whether arms disturbed each other, and were timed in isolated runs.",
