@@ -1,11 +1,16 @@
 # `make demo` and `make test` prepare .venv if need be; neither needs more than Python 3.11 and a
-# C++ compiler. PYTHON picks another interpreter.
+# C++ compiler. PYTHON picks another interpreter; TORCH=2.15.0 another torch than the one that is
+# pinned, in a virtual environment of its own.
 PYTHON ?= python3
-VENV := .venv
+TORCH ?=
+VENV := .venv$(TORCH:%=-torch-%)
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TEST_READY := $(VENV)/.test-ready
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PINS := $(VENV)/constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(PINS)
+# What starts no worker processes; what does has the machine to itself.
+IN_PARALLEL := --ignore tests/integration --numprocesses auto --dist worksteal
 CODE := $(wildcard *.py) common dynamo models results dynamometer bench tests
 
 .PHONY: setup demo test test-fast test-gpu lint clean
@@ -15,6 +20,8 @@ setup: $(READY)
 # torch first and alone: its pin decides which build everything else is installed beside.
 $(READY): setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	sed $(if $(TORCH),-e 's/^torch==.*/torch==$(TORCH)/' -e '/^torchvision==/d') -e '' \
+	    constraints.txt > $(PINS)
 	$(PIP) torch
 	$(PIP) --editable '.[models]'
 	touch $(READY)
@@ -32,11 +39,13 @@ lint: $(TEST_READY)
 	$(BIN)/mypy -p dynamometer
 	$(BIN)/lint-imports
 
-test: lint
-	$(BIN)/python -m pytest -m 'not gpu'
+# Types are those of the torch that is pinned.
+test: $(if $(TORCH),$(TEST_READY),lint)
+	$(BIN)/python -m pytest -m 'not gpu' $(IN_PARALLEL)
+	$(BIN)/python -m pytest -m 'not gpu' tests/integration
 
 test-fast: $(TEST_READY)
-	$(BIN)/python -m pytest -m 'not gpu' --ignore tests/integration
+	$(BIN)/python -m pytest -m 'not gpu' $(IN_PARALLEL)
 
 # On a CUDA machine, without network and without a virtual environment of its own: python3 holds
 # torch, timm and transformers there, and PYTHONPATH what else the core needs.
@@ -46,4 +55,4 @@ test-gpu:
 	    --only timm_vision_transformer --only hf_Bert --only dcgan
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf .venv .venv-torch-* build dist *.egg-info

@@ -9,7 +9,6 @@ DynamometerError                exit code 3
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +32,8 @@ class UnknownNameError(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         """Name what was looked for, and what comes nearest to it."""
+        import difflib  # which nothing else needs
+
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         advice = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}."

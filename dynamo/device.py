@@ -1,10 +1,11 @@
-"""Everything that differs between device types: waiting, naming, memory. One place for CUDA."""
+"""Everything that differs between device types: waiting, naming, memory."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import time
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
@@ -123,27 +124,39 @@ class Cuda:
         return int(torch.cuda.max_memory_allocated())
 
     def is_disturbed(self) -> bool:
-        """Ask the driver, where the package nvidia-ml-py is installed.
+        """Ask the driver, where it can be asked.
 
         In a container process ids are not the driver's, so it is the number of those that compute
         which tells: one is this process.
         """
-        if find_spec("pynvml") is None:
+        if self._card is None:
             return False
         import pynvml
 
         try:
-            pynvml.nvmlInit()
-            uuid = f"GPU-{torch.cuda.get_device_properties().uuid}"
-            handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
-            reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
+            reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(self._card)
         except (AttributeError, pynvml.NVMLError):  # a driver, or a pynvml, that is too old
             return False
         hot = (
             pynvml.nvmlClocksThrottleReasonHwSlowdown
             | pynvml.nvmlClocksThrottleReasonSwThermalSlowdown
         )
-        return _computing(handle) > 1 or bool(reasons & hot)
+        return _computing(self._card) > 1 or bool(reasons & hot)
+
+    @cached_property
+    def _card(self) -> object | None:
+        """The driver's handle of the device; `None` without nvidia-ml-py, or if it doesn't work."""
+        if find_spec("pynvml") is None:
+            return None
+        import pynvml
+
+        try:
+            pynvml.nvmlInit()
+            uuid = f"GPU-{torch.cuda.get_device_properties().uuid}"
+            handle: object = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+        except (AttributeError, pynvml.NVMLError):
+            return None
+        return handle
 
 
 def _computing(handle: object) -> int:
@@ -162,11 +175,69 @@ _LATELY_S = 0.5
 """The driver samples several times a second; a block takes about as long."""
 
 
+class Accelerator:
+    """A device of any other type, of which nothing is known but what torch's module of it says.
+
+    Source: docs.pytorch.org, "Accelerator" and "Facilitating New Backend Integration by
+    PrivateUse1": functions that every such module should have, under the names of `torch.cuda`.
+    """
+
+    def __init__(self, kind: str) -> None:
+        """Find torch's module of a device type.
+
+        Raises:
+            ValueError: torch knows no such type, or finds no such device.
+        """
+        try:
+            self._module = torch.get_device_module(kind)
+        except RuntimeError as error:
+            msg = f"torch knows no device type {kind!r}: {error}"
+            raise ValueError(msg) from error
+        if not self._module.is_available():
+            msg = f"torch finds no device of type {kind!r} here"
+            raise ValueError(msg)
+        self.torch_device = torch.device(kind)
+
+    @property
+    def name(self) -> str:
+        """The device's name, or its type where torch doesn't say."""
+        return str(getattr(self._module, "get_device_name", lambda: self.torch_device.type)())
+
+    def synchronize(self) -> None:
+        """Wait for the device."""
+        self._module.synchronize()
+
+    def release_cached(self) -> None:
+        """Collect garbage, and empty the allocator's cache where there is one."""
+        gc.collect()
+        getattr(self._module, "empty_cache", lambda: None)()
+
+    def used_bytes(self) -> int:
+        """Bytes in live tensors.
+
+        Raises:
+            AttributeError: torch doesn't count them on this type; so for the peak.
+        """
+        return int(self._module.memory_allocated())
+
+    def reset_peak(self) -> None:
+        """Reset the allocator's peak."""
+        self._module.reset_peak_memory_stats()
+
+    def peak_bytes(self) -> int:
+        """The allocator's peak."""
+        return int(self._module.max_memory_allocated())
+
+    def is_disturbed(self) -> bool:
+        """Return no: torch has no way to ask."""
+        return False
+
+
 def open_device(kind: str) -> Device:
     """Return the device of a type.
 
     Raises:
-        ValueError: the type is neither `cpu` nor `cuda`.
+        ValueError: torch knows no such type, or finds no such device.
     """
     match kind:
         case "cpu":
@@ -174,8 +245,7 @@ def open_device(kind: str) -> Device:
         case "cuda":
             return Cuda()
         case _:
-            msg = f"device type {kind!r} is neither cpu nor cuda"
-            raise ValueError(msg)
+            return Accelerator(kind)
 
 
 def _status_bytes(field: str) -> int:

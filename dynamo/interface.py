@@ -73,7 +73,7 @@ class Fallback:
         as_it_was = fx.GraphModule(graph, copy.deepcopy(graph.graph))
         try:
             return self._compiled(graph, example_inputs)
-        except internals.CONTROL_FLOW:
+        except internals.control_flow():
             raise
         except Exception as error:  # noqa: BLE001  whatever a user's compiler raises
             self.failures.append(error)

@@ -1,1 +1,1 @@
-"""Builders of the embedded models, and the TOML tables that describe each of them."""
+"""The suites: what each holds, in tables of a folder of its name, and builders of their models."""

@@ -26,6 +26,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.fixture(autouse=True)
+def _no_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a checkout that some tests look into, named in the environment, from all others."""
+    monkeypatch.delenv("TORCHBENCH_ROOT", raising=False)
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """Compare a text with the golden file of a name, exactly; or write it, where asked to."""

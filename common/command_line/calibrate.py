@@ -10,7 +10,6 @@ import click
 import msgspec
 
 from dynamometer.common import registry
-from dynamometer.common.command_line import begin
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Flag, Several, Valued, usual
 from dynamometer.common.interfaces.run_options import (
@@ -21,13 +20,9 @@ from dynamometer.common.interfaces.run_options import (
     SPAWN,
     run_options,
 )
-from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.interfaces.workload_options import ONLY as ONLY_OF_RUN
 from dynamometer.common.interfaces.workload_options import SCALE as SCALE_OF_RUN
-from dynamometer.common.planning import planning, refusals
-from dynamometer.common.planning.plan import Selection, build_cases, select
 from dynamometer.common.studies.calibration.study import ISOLATED, STUDY
-from dynamometer.results.store import store
 from dynamometer.results.values.cases import (
     DEFAULT_REPLICATES,
     Protocol,
@@ -97,8 +92,8 @@ def run(asked: Request, invocation: Invocation) -> int:
             can't be written.
         DynamometerError: the run can't be started.
     """
-    # These import scipy, which takes a while.
-    from dynamometer.common.studies.calibration.page import write_page
+    from dynamometer.common.planning import refusals
+    from dynamometer.common.studies.calibration.page import write_page  # imports scipy
 
     program, arguments = invocation
     directories = asked[EVALUATED]
@@ -122,12 +117,18 @@ def run(asked: Request, invocation: Invocation) -> int:
 
 
 def _measure(program: str, arguments: Sequence[str], asked: Request) -> tuple[Path, int]:
+    from dynamometer.common.command_line import begin
     from dynamometer.common.command_line.session import Session
+    from dynamometer.common.interfaces.workload import Workload
+    from dynamometer.common.planning import planning
+    from dynamometer.common.planning.plan import Selection, build_cases, select
     from dynamometer.common.studies.calibration.evaluation import ARMS
 
     source = registry.suite(registry.USUAL_SUITE)
     opening = source.opening(usual(run_options(of_suites=source.options)))
-    specs = select(planning.opened(source, opening).specs(), Selection(only=asked[ONLY] or MODELS))
+    names = Selection(only=asked[ONLY] or MODELS)
+    hint = f"`dynamometer ls models {registry.USUAL_SUITE}` shows all."
+    specs = select(planning.opened(source, opening).specs(), names, hint)
     plan = RunPlan(
         suite=registry.USUAL_SUITE,
         suite_options=opening,
@@ -161,6 +162,7 @@ def _read(directory: Path) -> Calibration:
     """
     from dynamometer.common.studies.calibration.evaluation import ARMS
     from dynamometer.common.studies.calibration.page import Calibration
+    from dynamometer.results.store import store
 
     manifest = store.read_manifest(directory)
     if manifest.plan.cases[0].arms != ARMS:

@@ -12,16 +12,13 @@ import click
 
 import dynamometer
 from dynamometer.common import registry
-from dynamometer.common.command_line import begin
-from dynamometer.common.command_line.options import command
+from dynamometer.common.command_line.options import LazyGroup, command, overridden
 from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError
 from dynamometer.common.interfaces.option import Argument, usual
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR, REPORT_OPTIONS, run_options
 from dynamometer.common.interfaces.workload_options import LIST, QUICK, TARGET
-from dynamometer.common.planning import planning, refusals
-from dynamometer.common.planning.plan import select
 from dynamometer.common.studies.study import options_of
-from dynamometer.results.store import store
+from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +55,7 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return _USAGE
-    except (DynamometerError, store.StoreError) as error:
+    except (DynamometerError, StoreError) as error:
         click.echo(f"error: {error}", err=True)
         return getattr(error, "exit_code", DynamometerError.exit_code)
     except (KeyboardInterrupt, click.Abort):
@@ -83,17 +80,24 @@ def _script(suite: str) -> GroupedCommand:
         return _run_suite(suite, program, arguments, _quick(asked, arguments))
 
     options = run_options(options_of(*registry.studies()), registry.suite(suite).options)
-    return command(suite, options, run, _RUN_HELP.format(suite=suite))
+    return command(suite, options, run, _RUN_HELP.format(suite=suite), reads_theirs=True)
 
 
 def _program() -> click.Group:
     """Make the `dynamometer` command."""
-    from dynamometer.common.command_line import calibrate, explain  # which scripts are without
+    makers = {
+        "run": _run_command,
+        "resume": _resume_command,
+        "calibrate": _calibrate_command,
+        "explain": _explain_command,
+    }
 
-    @click.group(help="What torch.compile with a given backend does to real PyTorch models.")
-    @click.version_option(dynamometer.__version__, package_name="dynamometer")
-    def program() -> None:
-        pass
+    program = LazyGroup(
+        makers,
+        name="dynamometer",
+        help="What torch.compile with a given backend does to real PyTorch models.",
+    )
+    click.version_option(dynamometer.__version__, package_name="dynamometer")(program)
 
     @program.command("ls", help="List what there is, one name a line.")
     @click.argument("what", type=click.Choice([*_LISTED, "models"]))
@@ -101,20 +105,33 @@ def _program() -> click.Group:
     def ls(what: str, suite: str | None) -> None:
         click.echo("\n".join(_names(what, suite)))
 
+    program.command("doctor", help="Say what on this machine makes figures worse.")(_doctor)
+    return program
+
+
+def _run_command() -> click.Command:
     every = run_options(
         options_of(*registry.studies()),
         [option for each in registry.suites() for option in each.options],
     )
-    help_of_run = _RUN_HELP.format(suite="TARGET") + _TARGETS
-    for each in (
-        command("run", (*every, TARGET), _run, help_of_run),
-        command("resume", (*REPORT_OPTIONS, DIRECTORY), _resume, "Finish an interrupted run."),
-        command("calibrate", calibrate.OPTIONS, calibrate.run, _CALIBRATE_HELP),
-        command("explain", explain.OPTIONS, explain.run, _EXPLAIN_HELP),
-    ):
-        program.add_command(each)
-    program.command("doctor", help="Say what on this machine makes figures worse.")(_doctor)
-    return program
+    text = _RUN_HELP.format(suite="TARGET") + _TARGETS
+    return command("run", (*every, TARGET), _run, text, reads_theirs=True)
+
+
+def _resume_command() -> click.Command:
+    return command("resume", (*REPORT_OPTIONS, DIRECTORY), _resume, "Finish an interrupted run.")
+
+
+def _calibrate_command() -> click.Command:
+    from dynamometer.common.command_line import calibrate
+
+    return command("calibrate", calibrate.OPTIONS, calibrate.run, _CALIBRATE_HELP)
+
+
+def _explain_command() -> click.Command:
+    from dynamometer.common.command_line import explain
+
+    return command("explain", explain.OPTIONS, explain.run, _EXPLAIN_HELP)
 
 
 _RUN_HELP = """Measure what compiling does to the models of {suite}.
@@ -154,9 +171,11 @@ def _names(what: str, suite: str | None) -> list[str]:
     for kind in _LISTED:
         if kind == what:
             return registry.choices(kind)
+    from dynamometer.common.planning.planning import opened
+
     source = registry.suite(suite or registry.USUAL_SUITE)
     asked = usual(run_options(of_suites=source.options))
-    return [spec.name for spec in planning.opened(source, source.opening(asked)).specs()]
+    return [spec.name for spec in opened(source, source.opening(asked)).specs()]
 
 
 def _run(asked: Request, invocation: Invocation) -> int:
@@ -166,7 +185,8 @@ def _run(asked: Request, invocation: Invocation) -> int:
     if target is None:
         from dynamometer.common.command_line.project import read_project
 
-        arguments = ["run", *read_project(Path("pyproject.toml")), *rest]
+        project = overridden(read_project(Path("pyproject.toml")), rest, asked)
+        arguments = ["run", *project, *rest]
         return int(_program().main(arguments, standalone_mode=False, obj=(name, arguments)))
     rest.remove(target)
     suite = registry.suite_of(target)
@@ -188,6 +208,9 @@ def _quick(asked: Request, arguments: Sequence[str]) -> Request:
 
 def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -> int:
     """Plan a run and execute it."""
+    from dynamometer.common.planning import planning, refusals
+    from dynamometer.common.planning.plan import select
+
     source = registry.suite(suite)
     asked = asked.and_usual(source.options)
     refusals.check_options(asked, suite, registry.studies())
@@ -196,6 +219,8 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
     if asked[LIST]:
         click.echo("\n".join(spec.name for spec in models))
         return 0
+    from dynamometer.common.command_line import begin
+
     plan = planning.make_plan(suite, opening, models, asked)
     line = shlex.join([*shlex.split(program), *arguments])
     manifest, directory = begin.begin(plan, program, line, asked[OUTPUT_DIR])
@@ -208,12 +233,15 @@ def _resume(asked: Request, _: Invocation) -> int:
     Raises:
         UnfitEnvironmentError: machine or software are not those of the run; says what differs.
     """
+    from dynamometer.common.machine.environment import differences, read_environment, require_device
+    from dynamometer.common.planning import refusals
+    from dynamometer.results.store import store
+
     directory = asked[DIRECTORY]
     refusals.check_reporting(asked)
     manifest = store.read_manifest(directory)
-    from dynamometer.common.machine.environment import differences, read_environment, require_device
-
     refusals.check_expectations(registry.study(manifest.plan.study), asked)
+    refusals.check_output(manifest.plan, asked)
     require_device(manifest.plan.cases[0].device)
     changes = differences(manifest.environment, read_environment())
     if changes:

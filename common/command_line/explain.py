@@ -14,11 +14,8 @@ from dynamometer.common import registry
 from dynamometer.common.errors import DynamometerError, UsageError
 from dynamometer.common.interfaces.option import Argument, Valued, usual
 from dynamometer.common.interfaces.run_options import run_options
-from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.interfaces.workload_options import SCALE as SCALE_OF_RUN
 from dynamometer.common.interfaces.workload_options import TARGET as TARGET_OF_RUN
-from dynamometer.common.planning import planning
-from dynamometer.common.planning.plan import Selection, build_cases, select
 from dynamometer.results.values.cases import NO_BACKEND, Scale
 
 if TYPE_CHECKING:
@@ -78,6 +75,9 @@ def explain_target(target: str, scale: Scale = Scale.TINY) -> Explanation:
         UsageError: there is none of that name.
         DynamometerError: it can't be built or called; says what it raised.
     """
+    from dynamometer.common.interfaces.workload import Workload
+    from dynamometer.common.planning.plan import build_cases
+
     suite, spec = _find(target)
     (case,) = build_cases((spec,), Workload(arms=(NO_BACKEND,), scale=scale))
     # These import torch.
@@ -104,6 +104,9 @@ def _find(target: str) -> tuple[Suite, ModelSpec]:
     Raises:
         UsageError: there is none of that name, or several.
     """
+    from dynamometer.common.planning import planning
+    from dynamometer.common.planning.plan import Selection, select
+
     file, colon, function = target.rpartition(":")
     path = f"{file}::{function}" if colon and file.endswith(".py") else target
     suite_name, model = registry.suite_of(path) if ".py" in path else None, ""
@@ -116,7 +119,8 @@ def _find(target: str) -> tuple[Suite, ModelSpec]:
     asked = usual(run_options(of_suites=source.options)).but(TARGET_OF_RUN, source.target(path))
     suite = planning.opened(source, source.opening(asked))
     # Of a user's file the suite itself finds what is named, which may be a dictionary of models.
-    specs = select(suite.specs(), Selection(only=(model,) if model else ()))
+    hint = f"`dynamometer ls models {suite_name}` shows all."
+    specs = select(suite.specs(), Selection(only=(model,) if model else ()), hint)
     if len(specs) > 1:
         names = ", ".join(spec.name for spec in specs)
         msg = f"{target} holds several models: add one of {names}"

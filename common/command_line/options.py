@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from click.core import ParameterSource
 
+from dynamometer.common.command_line.dynamobench import translated
+from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import (
     Argument,
     Flag,
@@ -20,7 +22,7 @@ from dynamometer.common.interfaces.option import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dynamometer.common.interfaces.option import Option
 
@@ -39,6 +41,40 @@ class GroupedOption(click.Option):
 class GroupedCommand(click.Command):
     """A command whose help shows its options by group."""
 
+    def __init__(
+        self, name: str, options: Sequence[Option[Any]], *, reads_theirs: bool, **kwargs: Any
+    ) -> None:
+        """Take what is declared, and what `click.Command` takes.
+
+        Args:
+            name: of the command.
+            options: what it takes, in the order of the help within each group.
+            reads_theirs: whether options of PyTorch's `benchmarks/dynamo` are understood as well.
+            kwargs: for `click.Command`.
+        """
+        parameters = [parameter for option in options for parameter in _parameters(option)]
+        super().__init__(name, params=parameters, **kwargs)
+        self._options = options
+        self._reads_theirs = reads_theirs
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read options of PyTorch's harness as ours, and refuse flags that contradict each other.
+
+        Raises:
+            UsageError: what one asks for isn't done, or two are of one choice.
+        """
+        if self._reads_theirs:
+            found = translated(args, {"--help", *(f for each in self._options for f in each.flags)})
+            for note in found.notes:
+                click.echo(f"note: {note}", err=True)
+            args = list(found.arguments)
+        for flags in _choices(self._options):
+            typed = [flag for flag in flags if flag in args]
+            if len(typed) > 1:
+                msg = f"{' and '.join(typed)} contradict each other: give one of them"
+                raise UsageError(msg)
+        return super().parse_args(ctx, args)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one section for each group, and the rest under `Other`."""
         sections: dict[str, list[tuple[str, str]]] = {
@@ -54,11 +90,31 @@ class GroupedCommand(click.Command):
                     formatter.write_dl(rows)
 
 
+class LazyGroup(click.Group):
+    """Commands of which some are made when they are asked for, as each has dozens of options."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], click.Command]], **kwargs: Any) -> None:
+        """Take what makes commands, by their names, and what `click.Group` takes."""
+        super().__init__(**kwargs)
+        self._makers = makers
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all."""
+        return sorted({*super().list_commands(ctx), *self._makers})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Make one, or find it."""
+        make = self._makers.get(cmd_name)
+        return make() if make else super().get_command(ctx, cmd_name)
+
+
 def command(
     name: str,
     options: Sequence[Option[Any]],
     run: Callable[[Request, Invocation], int],
     text: str,
+    *,
+    reads_theirs: bool = False,
 ) -> GroupedCommand:
     """Make a command.
 
@@ -68,14 +124,33 @@ def command(
         run: what it does with what it was asked, given also the program and the arguments that were
             typed; returns the exit code.
         text: what its help says.
+        reads_theirs: whether options of PyTorch's `benchmarks/dynamo` are understood as well.
     """
 
     @click.pass_context
     def parsed(context: click.Context, /, **values: object) -> int:
         return run(_request(context, options, values), context.obj)
 
-    parameters = [parameter for option in options for parameter in _parameters(option)]
-    return GroupedCommand(name, params=parameters, callback=parsed, help=text)
+    return GroupedCommand(name, options, reads_theirs=reads_theirs, callback=parsed, help=text)
+
+
+def overridden(
+    arguments: Iterable[str], typed: Sequence[str], options: Iterable[Option[Any]]
+) -> list[str]:
+    """Leave out of arguments each flag of a choice of which what is typed names one.
+
+    Args:
+        arguments: what is asked for unless the user types otherwise.
+        typed: by the user.
+        options: of the command.
+    """
+    chosen = {flag for flags in _choices(options) if set(flags) & set(typed) for flag in flags}
+    return [each for each in arguments if each not in chosen]
+
+
+def _choices(options: Iterable[Option[Any]]) -> Iterator[tuple[str, ...]]:
+    """Yield flags of which one at most can be meant."""
+    return (each.flags for each in options if isinstance(each, OneOf | Switch))
 
 
 def _request(

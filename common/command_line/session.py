@@ -20,15 +20,18 @@ from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.common.interfaces.run_options import (
     CSV_COMPAT,
     EXPECT,
+    OUTPUT,
     REPORT_OPTIONS,
     SINKS,
     UPDATE_EXPECTED,
 )
+from dynamometer.common.interfaces.workload_options import ONLY
 from dynamometer.common.machine.disturber import BUSY_S, IDLE_S, disturbed
 from dynamometer.common.planning.estimate import TimeEstimate, estimate
 from dynamometer.results.reports.sinks import Destination
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import expected, store
+from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.records import Level
 
 if TYPE_CHECKING:
@@ -65,8 +68,16 @@ class Session:
         self._directory = directory
         self._request = request
         self._study = registry.study(manifest.plan.study)
-        destination = Destination(directory, sys.stdout, is_compatible=request[CSV_COMPAT])
-        names = dict.fromkeys((*registry.USUAL_SINKS, *request[SINKS]))
+        file = request[OUTPUT]
+        destination = Destination(
+            directory,
+            sys.stdout,
+            is_compatible=request[CSV_COMPAT],
+            file=file,
+            keeps_file=ONLY not in request or bool(request[ONLY]),
+        )
+        of_file = (registry.SINK_OF_A_FILE,) if file else ()
+        names = dict.fromkeys((*registry.USUAL_SINKS, *of_file, *request[SINKS]))
         self._sinks: list[Sink] = [
             registry.resolve("sinks", name)(self._study, destination) for name in names
         ]
@@ -82,7 +93,7 @@ class Session:
             rest = Remaining(self._manifest, store.read_records(self._directory))
             try:
                 done = self._run(rest, events)
-            except (DynamometerError, store.StoreError):
+            except (DynamometerError, StoreError):
                 if store.read_records(self._directory):
                     click.echo(f"to go on later: {self._resume_command}", err=True)
                 raise

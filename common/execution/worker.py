@@ -45,6 +45,7 @@ def run(job: Job, result_descriptor: int, token: str) -> None:
 
 def _measure(job: Job, stages: StageClock) -> Findings:
     from dynamometer.dynamo import state
+    from dynamometer.dynamo.capture.private import gone
     from dynamometer.dynamo.device import open_device
 
     experiment = experiment_of(job.study, job.experiment)
@@ -59,7 +60,7 @@ def _measure(job: Job, stages: StageClock) -> Findings:
         job.case.mode, job.threads, dynamic=job.case.has_dynamic_dims(DynamicDims.ALL)
     ):
         findings = experiment.measure(context)
-    notes = [note for note in (policy_note, note_on_runtimes()) if note]
+    notes = [note for note in (policy_note, note_on_runtimes(), *gone()) if note]
     return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))
 
 

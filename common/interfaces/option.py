@@ -139,7 +139,7 @@ class Switch(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
 
 
 class OneOf(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
-    """A flag for each value; the last one typed counts.
+    """A flag for each value, of which one at most is typed.
 
     Attributes:
         values: what the flags stand for, in their order.

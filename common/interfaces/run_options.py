@@ -21,6 +21,7 @@ from dynamometer.common.interfaces.option import (
 from dynamometer.common.interfaces.workload_options import (
     BACKENDS,
     BATCH_SIZE,
+    BATCH_SIZE_FILE,
     CHANNELS_LAST,
     COMPILED_OPTIMIZER,
     DEVICE,
@@ -143,6 +144,11 @@ OUTPUT_DIR = Valued(
     ("--output-dir",), reads=click.Path(path_type=Path), default=Path("runs"), metavar="DIR",
     group="Output", help="Where the run's directory is made.",
 )  # fmt: skip
+OUTPUT = Valued[Path | None](
+    ("--output",), reads=click.Path(dir_okay=False, path_type=Path), default=None,
+    metavar="FILE", group="Output",
+    help="Also one CSV of one backend's results, in PyTorch's columns; with --only, added to it.",
+)  # fmt: skip
 SINKS = Several(
     ("--sink",), reads=click.STRING, metavar="NAME", group="Output",
     help="Also put results into this form, such as one of a plugin; may be repeated.",
@@ -165,11 +171,11 @@ UPDATE_EXPECTED = Flag(
     needs=Need(EXPECT, "--update-expected rewrites a table: name it with --expect FILE"),
 )  # fmt: skip
 
-REPORT_OPTIONS: tuple[Option[Any], ...] = (CSV_COMPAT, EXPECT, UPDATE_EXPECTED, SINKS)
+REPORT_OPTIONS: tuple[Option[Any], ...] = (CSV_COMPAT, OUTPUT, EXPECT, UPDATE_EXPECTED, SINKS)
 """What is done with results, whether a run begins or goes on."""
 
 MEASURING_OPTIONS: tuple[Option[Any], ...] = (
-    BACKENDS, BATCH_SIZE, CACHES, CALLS, CASE_BUDGET, COMPILED_OPTIMIZER, DYNAMIC,
+    BACKENDS, BATCH_SIZE, BATCH_SIZE_FILE, CACHES, CALLS, CASE_BUDGET, COMPILED_OPTIMIZER, DYNAMIC,
     DYNAMIC_BATCH, EXPECT, NOPYTHON, REPLICATES, RIGOROUS, SPEEDUP_TS, *OVERRIDE_OPTIONS,
 )  # fmt: skip
 """Those that say what is measured and how, which not every study understands."""
@@ -178,6 +184,7 @@ _OF_MODELS: tuple[Option[Any], ...] = (
     INCLUDE, EXCLUDE, ONLY, QUICK, NO_SKIP, PARTITION_ID, TOTAL_PARTITIONS, LIST,
     BACKENDS, SPEEDUP_TS, DEVICE, TRAINING, DTYPE, CHANNELS_LAST, DYNAMIC, DYNAMIC_BATCH,
     COMPILED_OPTIMIZER, NOPYTHON, *OVERRIDE_OPTIONS, RAISE_BACKEND_ERRORS, SCALE, BATCH_SIZE,
+    BATCH_SIZE_FILE,
 )  # fmt: skip
 _OF_MEASURING: tuple[Option[Any], ...] = (
     REPLICATES, RIGOROUS, HALF_WIDTH, CASE_BUDGET, CACHES, CALLS, ALLOCATOR, SEED,

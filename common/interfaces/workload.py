@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from dynamometer.results.values.cases import (
     NO_OVERRIDES,
@@ -13,9 +15,11 @@ from dynamometer.results.values.cases import (
     Scale,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-@dataclass(frozen=True, kw_only=True)
-class Workload:
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """How the selected models are run."""
 
     arms: tuple[str, ...]
@@ -29,6 +33,9 @@ class Workload:
     dynamic_dims: DynamicDims = DynamicDims.ALL
     scale: Scale = Scale.FULL
     batch_size: int | None = None
+    """Of all models; `None` for each model's own."""
+    batch_sizes: Mapping[str, int] = {}
+    """Of the models named, in place of that."""
     overrides: Overrides = NO_OVERRIDES
     """What every model is run with as well."""
     model_overrides: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -83,8 +84,8 @@ SPEEDUP_TS = Flag(
     again=_has_torchscript,
 )  # fmt: skip
 DEVICE = Valued(
-    ("-d", "--device"), reads=click.Choice(["cpu", "cuda"]), default="cpu", group="Workload",
-    help="Where to run.",
+    ("-d", "--device"), reads=click.STRING, default="cpu", metavar="TYPE", group="Workload",
+    help="Where to run: cpu, cuda, or any other device type of torch, such as xpu.",
     again=lambda _, case: case.device, is_always_said=True,
 )  # fmt: skip
 SCALE = Valued(
@@ -127,14 +128,13 @@ NOPYTHON = Flag(
 )  # fmt: skip
 DYNAMIC_BATCH = Flag(
     ("--dynamic-batch-only",), group="Workload",
-    help="Likewise, but only the sizes that differ are dynamic.",
+    help="Likewise, but only the sizes that differ are dynamic; beside --dynamic-shapes too.",
     again=lambda _, case: case.has_dynamic_dims(DynamicDims.BATCH),
 )  # fmt: skip
 DYNAMIC = Flag(
     ("--dynamic-shapes",), group="Workload",
     help="Steps go through five sizes of inputs, compiled for dynamic shapes.",
     again=lambda _, case: case.has_dynamic_dims(DynamicDims.ALL),
-    excludes=Exclusion((DYNAMIC_BATCH,), "--dynamic-shapes makes every size dynamic"),
 )  # fmt: skip
 ALLOW_IN_GRAPH = Several(
     ("--allow-in-graph",), reads=click.STRING, metavar="MODULE:FUNCTION", group="Workload",
@@ -175,6 +175,13 @@ BATCH_SIZE = Valued[int | None](
     ("--batch-size",), reads=click.IntRange(1), default=None, metavar="N", group="Workload",
     help="Instead of the suite's own.",
     again=_batch_size,
+)  # fmt: skip
+
+BATCH_SIZE_FILE = Valued[Path | None](
+    ("--batch-size-file",), reads=click.Path(dir_okay=False, path_type=Path), default=None,
+    metavar="FILE", group="Workload",
+    help="Batch sizes of some models, in lines of `model,size`; others keep the suite's own.",
+    excludes=Exclusion((BATCH_SIZE,), "--batch-size-file gives models sizes of their own"),
 )  # fmt: skip
 
 OVERRIDE_OPTIONS: tuple[Option[Any], ...] = (

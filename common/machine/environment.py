@@ -7,6 +7,7 @@ import hashlib
 import os
 import platform
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -96,15 +97,41 @@ def memory_bytes() -> int:
 
 
 def require_device(device: str) -> None:
-    """Check that a device type is there, without importing torch.
+    """Check that a device type is there, without importing torch into this process.
 
     Raises:
         UnfitEnvironmentError: it isn't.
     """
+    if device not in {"cpu", "cuda"}:
+        _require_accelerator(device)
     if device == "cuda" and not cuda_device_count():
         msg = (
             "no CUDA device here: the driver library libcuda.so.1 is missing or finds none. "
             "Run with -d cpu, or check nvidia-smi and CUDA_VISIBLE_DEVICES."
+        )
+        raise UnfitEnvironmentError(msg)
+
+
+_FIND_ACCELERATOR = """
+import sys, torch
+if not torch.get_device_module(sys.argv[1]).is_available():
+    sys.exit("it finds none")
+"""
+
+
+def _require_accelerator(device: str) -> None:
+    """Have another process ask torch for a device; there is no other way to find one.
+
+    Raises:
+        UnfitEnvironmentError: there is none.
+    """
+    words = [sys.executable, "-c", _FIND_ACCELERATOR, device]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603  ours
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+        msg = (
+            f"no device of type {device!r} here, says torch: {said}. Run with -d cpu, or import"
+            " what brings the device: https://docs.pytorch.org/docs/stable/accelerator.html"
         )
         raise UnfitEnvironmentError(msg)
 

@@ -196,7 +196,10 @@ def compile_arm(
         step=step,
         preparing_s=preparing_s,
         first_steps_s=_steps_s(calls_s, len(step.calls)),
-        capture=_captured(backend, before.stats_since(after_first_call)),
+        capture=_captured(
+            backend,
+            before.stats_since(after_first_call) if before and after_first_call else None,
+        ),
         start=start,
         checks=checks,
         phases_s=phases_s,
@@ -204,9 +207,9 @@ def compile_arm(
     )
 
 
-def _captured(backend: Backend, seen: CaptureStats) -> CaptureStats | None:
-    """Add to what Dynamo captured the graphs the backend failed on."""
-    if not backend.captures:
+def _captured(backend: Backend, seen: CaptureStats | None) -> CaptureStats | None:
+    """Add to what Dynamo captured, where that is known, the graphs the backend failed on."""
+    if seen is None or not backend.captures:
         return None
     compiler = getattr(backend, "compiler", None)
     failures = compiler.failures if isinstance(compiler, Fallback) else []

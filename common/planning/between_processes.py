@@ -10,6 +10,7 @@ from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.results.statistics.between_processes import learnt, scatters
 from dynamometer.results.store import store
+from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +45,7 @@ def _comparable(plan: RunPlan, environment: Environment, runs: Path) -> Iterator
     directories = sorted((path for path in runs.iterdir() if path.is_dir()), reverse=True)
     wanted = _traits(plan, environment)
     for directory in directories[:_RUNS_LOOKED_AT]:
-        with suppress(store.StoreError, UsageError):  # or of a plugin that is gone
+        with suppress(StoreError, UsageError):  # or of a plugin that is gone
             manifest = store.read_manifest(directory)
             several = manifest.plan.protocol.most_replicates > 1
             if several and _traits(manifest.plan, manifest.environment) == wanted:

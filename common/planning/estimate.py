@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dynamometer.common import registry
 from dynamometer.common.studies.study import skip_reason
 from dynamometer.results.store import store
+from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import BASELINE, Scale
 from dynamometer.results.values.records import Status
 
@@ -63,7 +64,7 @@ def _history(runs: Path) -> dict[str, float]:
     for directory in directories:
         try:
             records = store.read_records(directory)
-        except store.StoreError:
+        except StoreError:
             continue
         found.update(
             (record.case.id, sum(record.seconds.values()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import ModelSpec
 
 
-@dataclass(frozen=True, kw_only=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Which models of a suite are run.
 
     Attributes:
@@ -41,8 +39,15 @@ class Selection:
     partition: tuple[int, int] = (0, 1)
 
 
-def select(specs: Iterable[ModelSpec], selection: Selection) -> tuple[ModelSpec, ...]:
+def select(
+    specs: Iterable[ModelSpec], selection: Selection, hint: str = "--list shows all."
+) -> tuple[ModelSpec, ...]:
     """Choose models, sorted by name; parts are cut after filtering, so they are balanced.
+
+    Args:
+        specs: all there are.
+        selection: of them.
+        hint: what shows the names there are, for whoever typed another.
 
     Raises:
         UsageError: a regular expression is bad, options exclude each other, or a part that
@@ -55,7 +60,7 @@ def select(specs: Iterable[ModelSpec], selection: Selection) -> tuple[ModelSpec,
     names = {alias: spec.name for spec in known.values() for alias in (spec.name, *spec.aliases)}
     for name in selection.only:
         if name not in names:
-            raise UnknownNameError("model", name, names, "--list shows all.")  # noqa: EM101  what kind of name it is, no message
+            raise UnknownNameError("model", name, names, hint)  # noqa: EM101  what kind of name it is, no message
     only = {names[name] for name in selection.only}
     include = [_pattern(text, "-k") for text in selection.include]
     exclude = [_pattern(text, "-x") for text in selection.exclude]
@@ -94,7 +99,7 @@ def _cases(spec: ModelSpec, workload: Workload) -> Iterator[Case]:
         dynamic=workload.dynamic,
         dynamic_dims=workload.dynamic_dims,
         scale=workload.scale,
-        batch_size=workload.batch_size
+        batch_size=_asked_batch_size(spec, workload)
         or spec.batch_size_at(
             workload.scale, workload.device, workload.mode, dynamic=workload.dynamic
         ),
@@ -104,6 +109,12 @@ def _cases(spec: ModelSpec, workload: Workload) -> Iterator[Case]:
     overrides = own.and_(workload.overrides)
     if overrides != NO_OVERRIDES:
         yield msgspec.structs.replace(usual, overrides=overrides)
+
+
+def _asked_batch_size(spec: ModelSpec, workload: Workload) -> int | None:
+    """Return the batch size that was asked for, by the model's name or an alias of it or of all."""
+    of_model = (workload.batch_sizes.get(name) for name in (spec.name, *spec.aliases))
+    return next(filter(None, of_model), workload.batch_size)
 
 
 def _check(selection: Selection) -> None:

@@ -27,6 +27,7 @@ from dynamometer.common.interfaces.workload_options import (
     ALLOW_IN_GRAPH,
     BACKENDS,
     BATCH_SIZE,
+    BATCH_SIZE_FILE,
     CHANNELS_LAST,
     COMPILED_OPTIMIZER,
     DEVICE,
@@ -50,6 +51,7 @@ from dynamometer.common.interfaces.workload_options import (
     TRAINING,
 )
 from dynamometer.common.planning import refusals
+from dynamometer.common.planning.batch_size_file import read_batch_sizes
 from dynamometer.common.planning.plan import Selection, build_cases
 from dynamometer.results.values.cases import (
     BASELINE,
@@ -117,10 +119,11 @@ def make_plan(
         UsageError: options contradict each other, or no model can be run so.
         UnknownNameError: there is no such backend or executor.
     """
-    refusals.check_batch_size(suite, models, request)
     study = asked_study(request, registry.studies())
     refusals.check_expectations(study, request)
-    workload = study.workload(_workload(request), request)
+    asked = _workload(request)
+    refusals.check_batch_size(suite, models, asked)
+    workload = study.workload(asked, request)
     refusals.check_workload(workload)
     registry.target("executors", request[EXECUTOR])
     least, most = _replicates(study, request)
@@ -149,6 +152,7 @@ def make_plan(
         raise_backend_errors=request[RAISE_BACKEND_ERRORS],
     )
     refusals.refuse_fixed_sizes(study, plan)
+    refusals.check_output(plan, request)
     return plan
 
 
@@ -171,6 +175,7 @@ def _workload(request: Request) -> Workload:
         dynamic_dims=DynamicDims.BATCH if request[DYNAMIC_BATCH] else DynamicDims.ALL,
         scale=request[SCALE],
         batch_size=request[BATCH_SIZE],
+        batch_sizes=read_batch_sizes(sizes) if (sizes := request[BATCH_SIZE_FILE]) else {},
         overrides=_overrides_of(request),
         model_overrides=request[MODEL_OVERRIDES],
     )

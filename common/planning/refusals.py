@@ -9,13 +9,14 @@ from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.run_options import (
     EXPECT,
+    OUTPUT,
     SINKS,
     UPDATE_EXPECTED,
     run_options,
 )
-from dynamometer.common.interfaces.workload_options import BATCH_SIZE, TARGET
+from dynamometer.common.interfaces.workload_options import TARGET
 from dynamometer.common.studies.study import FIXED_SIZES, options_of, skip_reason
-from dynamometer.results.store import store
+from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import TORCHSCRIPT, Dtype, Mode
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def store_errors_as_usage() -> Iterator[None]:
     """
     try:
         yield
-    except store.StoreError as error:
+    except StoreError as error:
         raise UsageError(str(error)) from error
 
 
@@ -118,16 +119,20 @@ def check_expectations(study: Study, request: Request) -> None:
         raise UsageError(msg)
 
 
-def check_batch_size(suite: str, models: Sequence[ModelSpec], request: Request) -> None:
+def check_batch_size(suite: str, models: Sequence[ModelSpec], workload: Workload) -> None:
     """Refuse a batch size that a model can't be given.
 
     Raises:
         UsageError: one was asked for.
     """
     argument = registry.suite(suite).batch_size_argument
-    fixed = [spec.name for spec in models if not spec.batch_size]
-    if argument and fixed and request[BATCH_SIZE] is not None:
-        msg = f"{fixed[0]} takes no {argument} as an argument; leave out --batch-size"
+    fixed = [
+        spec.name
+        for spec in models
+        if not spec.batch_size and (workload.batch_size or spec.name in workload.batch_sizes)
+    ]
+    if argument and fixed:
+        msg = f"{fixed[0]} takes no {argument} as an argument; give it no batch size"
         raise UsageError(msg)
 
 
@@ -144,6 +149,21 @@ def check_workload(workload: Workload) -> None:
         raise UsageError(msg)
     if workload.dtype is Dtype.AMP:
         msg = "--speedup-ts traces the model, and a trace can't hold autocast; leave out --amp"
+        raise UsageError(msg)
+
+
+def check_output(plan: RunPlan, request: Request) -> None:
+    """Refuse to put several backends' results into a file that has no column to tell them apart.
+
+    Raises:
+        UsageError: that was asked for.
+    """
+    arms = plan.cases[0].arms[1:]
+    if request[OUTPUT] and len(arms) > 1:
+        msg = (
+            f"--output {request[OUTPUT]} holds the results of one backend, and these are"
+            f" {', '.join(arms)}: leave it out, as each has a file in the run's directory"
+        )
         raise UsageError(msg)
 
 

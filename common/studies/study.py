@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.results.reports.sinks import Reporter
-from dynamometer.results.statistics.stopping import end_of_measuring
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,7 +100,6 @@ class Study(Reporter, Protocol):
         ...
 
 
-@dataclass(frozen=True)
 class StudyOfCases:
     """What most studies share: cases that take turns, each in as many replicates as asked for.
 
@@ -154,6 +151,8 @@ class StudyOfCases:
 
     def stop_reason(self, records: Sequence[Record], protocol: Measuring) -> StopReason | None:
         """Stop at the number of replicates, or where there is nothing to repeat."""
+        from dynamometer.results.statistics.stopping import end_of_measuring
+
         return end_of_measuring(records, protocol, ())
 
     def comparable(self, record: Record) -> Record:

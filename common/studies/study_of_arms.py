@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynamometer.common.studies.study import StudyOfCases
-from dynamometer.results.statistics.stopping import end_of_measuring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +26,8 @@ class StudyOfArms(StudyOfCases):
 
     def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
         """Stop when the speedups of all arms are known well enough."""
+        from dynamometer.results.statistics.stopping import end_of_measuring
+
         return end_of_measuring(records, protocol, self._speedups(records))
 
     def tables(self) -> list[Table[Any]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dynamometer.dynamo.capture import internals
 from dynamometer.dynamo.capture.compilations import CompileLog, headline
+from dynamometer.dynamo.capture.private import GoneError
 from dynamometer.results.values.records import CaptureStats
 
 
@@ -17,20 +18,30 @@ class Snapshot:
     graphs: int
     ops: int
     breaks: Counter[str]
+    compiled_autograd: Counter[str]
+    cudagraph_skips: int
     compilations: Counter[object]
     """By frame."""
     log: CompileLog
 
     @classmethod
-    def take(cls) -> Snapshot:
-        """Copy the counters."""
-        return cls(
-            graphs=internals.counters("stats")["unique_graphs"],
-            ops=internals.counters("stats")["calls_captured"],
-            breaks=internals.counters("graph_break"),
-            compilations=internals.compilations_by_frame(),
-            log=CompileLog.start(),
-        )
+    def take(cls) -> Snapshot | None:
+        """Copy the counters; `None` where torch has not all of them any more."""
+        try:
+            return cls(
+                graphs=internals.counters("stats")["unique_graphs"],
+                ops=internals.counters("stats")["calls_captured"],
+                breaks=internals.counters("graph_break"),
+                compiled_autograd=internals.counters("compiled_autograd"),
+                cudagraph_skips=internals.counters("inductor")["cudagraph_skips"],
+                compilations=internals.compilations_by_frame(),
+                log=CompileLog.start(),
+            )
+        except GoneError:
+            return None
+
+    def _autograd(self, now: Snapshot, what: str) -> int:
+        return now.compiled_autograd[what] - self.compiled_autograd[what]
 
     def stats_since(self, first_call: Snapshot) -> CaptureStats:
         """Return what was captured since this snapshot was taken.
@@ -41,6 +52,7 @@ class Snapshot:
                 times is one that several of the model's parts share.
         """
         now, log = Snapshot.take(), self.log.read()
+        assert now is not None, "there was a snapshot before"
         breaks: Counter[str] = Counter()
         for reason, count in (now.breaks - self.breaks).items():
             breaks[headline(reason)] += count
@@ -54,6 +66,9 @@ class Snapshot:
             ops=now.ops - self.ops,
             breaks=dict(breaks),
             guards=log.guards,
+            autograd_captures=self._autograd(now, "captures"),
+            autograd_compiles=self._autograd(now, "compiles"),
+            cudagraph_skips=now.cudagraph_skips - self.cudagraph_skips,
             recompiles=sum(
                 times
                 for frame, times in (now.compilations - first_call.compilations).items()
@@ -63,6 +78,12 @@ class Snapshot:
 
 
 def frames_seen() -> int:
-    """Count the frames Dynamo has looked at; a rise means that something was compiled."""
-    # Where the whole must be one graph, Dynamo counts no frames but those it compiles.
-    return internals.counters("frames")["total"] + internals.compilations_by_frame().total()
+    """Count the frames Dynamo has looked at; a rise means that something was compiled.
+
+    Nothing ever seems to be where torch doesn't count them any more.
+    """
+    try:
+        # Where the whole must be one graph, Dynamo counts no frames but those it compiles.
+        return internals.counters("frames")["total"] + internals.compilations_by_frame().total()
+    except GoneError:
+        return 0

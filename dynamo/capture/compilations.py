@@ -14,12 +14,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
-from torch._dynamo import (
-    symbolic_convert,
-    utils,
-)
-from torch._guards import TracingContext
 
+from dynamometer.dynamo.capture.private import private
 from dynamometer.results.values.coverage import Recompile, SkippedFrame
 
 if TYPE_CHECKING:
@@ -28,6 +24,7 @@ if TYPE_CHECKING:
 
     from torch import fx
     from torch._dynamo.output_graph import GraphCompileReason
+    from torch._dynamo.utils import CompilationMetrics
 
 
 _GAVE_UP = "step_unsupported"
@@ -83,17 +80,18 @@ def noting_breaks() -> Iterator[list[BreakNote]]:
     the line before.
     """
     notes: list[BreakNote] = []
-    translator: Any = symbolic_convert.InstructionTranslatorBase
+    translator = private("torch._dynamo.symbolic_convert.InstructionTranslatorBase")
+    tracing = private("torch._guards.TracingContext")
     original = translator.log_graph_break
 
     def log_graph_break(self: Any, code_options: Any, **said: Any) -> None:
         error = said["exc"]
         if not getattr(error, "logged", False):
-            stack = getattr(error, "real_stack", None) or TracingContext.extract_stack()
+            stack = getattr(error, "real_stack", None) or tracing.extract_stack()
             place = (code_options[f"co_{each}"] for each in ("filename", "firstlineno", "name"))
             text = getattr(error, "msg", str(error))
             found = replace(_break(text, stack), left=tuple(place))
-            notes.append(BreakNote(len(utils.graph_break_reasons), found))
+            notes.append(BreakNote(len(_utils("graph_break_reasons")), found))
         original(self, code_options, **said)
 
     translator.log_graph_break = log_graph_break
@@ -135,12 +133,12 @@ class CompileLog:
     @classmethod
     def start(cls) -> Self:
         """Begin to read."""
-        utils.set_compilation_metrics_limit(_ALL_COMPILATIONS)
+        _utils("set_compilation_metrics_limit")(_ALL_COMPILATIONS)
         return cls(
-            frames=utils.counters["frames"]["total"],
-            frames_ok=utils.counters["frames"]["ok"],
-            breaks=len(utils.graph_break_reasons),
-            compilations=len(utils.get_compilation_metrics()),
+            frames=_utils("counters")["frames"]["total"],
+            frames_ok=_utils("counters")["frames"]["ok"],
+            breaks=len(_utils("graph_break_reasons")),
+            compilations=len(_utils("get_compilation_metrics")()),
         )
 
     def read(self, notes: Sequence[BreakNote] = ()) -> Compilations:
@@ -149,17 +147,17 @@ class CompileLog:
         Args:
             notes: taken meanwhile, to name the causes of graphs' ends that don't name their own.
         """
-        everything = utils.get_compilation_metrics()[self.compilations :]
+        everything = _utils("get_compilation_metrics")()[self.compilations :]
         metrics = [each for each in everything if each.co_name]
         # One that is refused, as it was compiled too often, has only the number of its frame.
         places = {_frame_number(each): _place(each) for each in metrics}
         failed = [each for each in everything if each.fail_reason and _frame_number(each) in places]
         return Compilations(
-            frames=utils.counters["frames"]["total"] - self.frames,
-            frames_ok=utils.counters["frames"]["ok"] - self.frames_ok,
+            frames=_utils("counters")["frames"]["total"] - self.frames,
+            frames_ok=_utils("counters")["frames"]["ok"] - self.frames_ok,
             breaks=tuple(
                 _end_of_graph(reason, [each.found for each in notes if each.before <= index])
-                for index, reason in enumerate(utils.graph_break_reasons)
+                for index, reason in enumerate(_utils("graph_break_reasons"))
                 if index >= self.breaks
             ),
             skipped=tuple(
@@ -184,12 +182,17 @@ class CompileLog:
         )
 
 
-def _frame_number(found: utils.CompilationMetrics) -> str:
+def _utils(name: str) -> Any:
+    """Look up where Dynamo keeps its books."""
+    return private(f"torch._dynamo.utils.{name}")
+
+
+def _frame_number(found: CompilationMetrics) -> str:
     """Return what all compilations of a function have in common: the first part of `3/8`."""
     return str(found.compile_id).rpartition("/")[0]
 
 
-def _place(found: utils.CompilationMetrics) -> dict[str, Any]:
+def _place(found: CompilationMetrics) -> dict[str, Any]:
     """Return a frame's name and where it is defined."""
     return {
         "function": found.co_name or "",

@@ -9,26 +9,14 @@ import re
 import statistics
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import _dynamo
-from torch._C._dynamo.guards import DictGuardManager, RootGuardManager
-from torch._dynamo import (
-    convert_frame,
-    eval_frame,
-    exc,
-    graph_break,
-    mark_dynamic,
-    mark_static,
-    maybe_mark_dynamic,
-    utils,
-)
-from torch._guards import TracingContext
 
 from dynamometer.dynamo.capture.compilations import innermost
+from dynamometer.dynamo.capture.private import GoneError, offered, private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,29 +24,47 @@ if TYPE_CHECKING:
 
     from torch import fx
 
-__all__ = ["graph_break", "mark_dynamic", "mark_static", "maybe_mark_dynamic"]
-"""What is given on as it is."""
-
-CONTROL_FLOW = (exc.RestartAnalysis, exc.ShortenTraceback)
-"""What Dynamo raises through backends to itself."""
+graph_break = offered("torch._dynamo.graph_break")
+mark_dynamic = offered("torch._dynamo.mark_dynamic")
+mark_static = offered("torch._dynamo.mark_static")
+maybe_mark_dynamic = offered("torch._dynamo.maybe_mark_dynamic")
 
 _GUARD_PLACE = re.compile(r"# (\S+:\d+ in \w+)")
 
 
+def control_flow() -> tuple[type[BaseException], ...]:
+    """Return what Dynamo raises through backends to itself."""
+    found = []
+    for name in ("RestartAnalysis", "ShortenTraceback"):
+        with suppress(GoneError):
+            found.append(private(f"torch._dynamo.exc.{name}"))
+    return tuple(found)
+
+
 def counters(group: str) -> Counter[str]:
-    """Copy one of Dynamo's groups of counters."""
-    return Counter(utils.counters[group])
+    """Copy one of Dynamo's groups of counters.
+
+    Raises:
+        GoneError: torch has none any more; likewise below, for whatever torch doesn't promise.
+    """
+    return Counter(private("torch._dynamo.utils.counters")[group])
 
 
 def graphs_from_caches() -> int:
-    """Count the graphs Inductor and AOTAutograd have found in their caches so far."""
-    of_inductor, of_aot_autograd = counters("inductor"), counters("aot_autograd")
+    """Count the graphs Inductor and AOTAutograd have found in their caches so far.
+
+    None ever seems to be where torch doesn't count them any more.
+    """
+    try:
+        of_inductor, of_aot_autograd = counters("inductor"), counters("aot_autograd")
+    except GoneError:
+        return 0
     return of_inductor["fxgraph_cache_hit"] + of_aot_autograd["autograd_cache_hit"]
 
 
 def seconds_spent() -> dict[str, float]:
     """Copy torch's timers of what it does to compile."""
-    return dict(utils.calculate_time_spent())
+    return dict(private("torch._dynamo.utils.calculate_time_spent")())
 
 
 _LOOKUP = "TorchDynamo Cache Lookup"
@@ -99,19 +105,19 @@ def median_step_s(durations_ns: Sequence[int], steps: int) -> float:
 
 def compilations_by_frame() -> Counter[object]:
     """Copy how often each frame was compiled."""
-    return Counter(convert_frame.FRAME_COMPILE_COUNTER)
+    return Counter(private("torch._dynamo.convert_frame.FRAME_COMPILE_COUNTER"))
 
 
 def optimize(
     backend: Callable[..., Any] | str, *, nopython: bool = False, dynamic: bool | None = None
 ) -> Any:
     """Return Dynamo's own decorator, which compiles with a backend what it is applied to."""
-    return _dynamo.optimize(backend, nopython=nopython, dynamic=dynamic)
+    return private("torch._dynamo.optimize")(backend, nopython=nopython, dynamic=dynamic)
 
 
 def run_only(function: Callable[..., Any] | None = None) -> Any:
     """Return Dynamo's own decorator, or context, that compiles nothing new."""
-    return _dynamo.run(function)
+    return private("torch._dynamo.run")(function)
 
 
 @contextmanager
@@ -121,7 +127,7 @@ def watching(rewritten: Callable[[CodeType, CodeType], None]) -> Iterator[None]:
     def hook(code: CodeType, new_code: CodeType) -> None:
         rewritten(code, new_code)
 
-    handle = convert_frame.register_bytecode_hook(hook)
+    handle = private("torch._dynamo.convert_frame.register_bytecode_hook")(hook)
     try:
         yield
     finally:
@@ -135,9 +141,10 @@ def guards_of(original: CodeType, rewritten: CodeType) -> tuple[tuple[str, str |
         The text of each, and the line of the user's code it is there for, if it is for one; nothing
         where Dynamo has dropped the bytecode since.
     """
+    entries = private("torch._dynamo.eval_frame._debug_get_cache_entry_list")
     found = dict.fromkeys(
         text
-        for entry in eval_frame._debug_get_cache_entry_list(original)  # noqa: SLF001  this module is the place
+        for entry in entries(original)
         if entry.code is rewritten
         for guard in _guards_below(entry.guard_manager.root)
         for text in guard.verbose_code_parts()
@@ -147,14 +154,14 @@ def guards_of(original: CodeType, rewritten: CodeType) -> tuple[tuple[str, str |
 
 def _guards_below(manager: Any) -> Iterator[Any]:
     yield from manager.get_leaf_guards()
-    if isinstance(manager, DictGuardManager):
+    if isinstance(manager, private("torch._C._dynamo.guards.DictGuardManager")):
         for pair in manager.get_key_value_managers().values():
             for each in pair:
                 if each is not None:
                     yield from _guards_below(each)
     for child in manager.get_child_managers():
         yield from _guards_below(child)
-    if isinstance(manager, RootGuardManager):
+    if isinstance(manager, private("torch._C._dynamo.guards.RootGuardManager")):
         yield from manager.get_epilogue_lambda_guards()
 
 
@@ -171,7 +178,7 @@ def specializations() -> dict[tuple[str, int], tuple[str, int, str] | None]:
         For each expression of an input's size and its number, the file, line and function that
         made it one, where torch knows.
     """
-    context = TracingContext.try_get()
+    context = private("torch._guards.TracingContext").try_get()
     shapes = context.fake_mode.shape_env if context and context.fake_mode else None
     found: dict[tuple[str, int], tuple[str, int, str] | None] = {}
     if shapes is None:
@@ -197,22 +204,22 @@ def compiler_of(backend: str | Callable[..., Any]) -> Callable[..., Any]:
     Raises:
         torch._dynamo.exc.InvalidBackend: there is none of that name.
     """
-    found: Callable[..., Any] = _dynamo.lookup_backend(backend)
+    found: Callable[..., Any] = private("torch._dynamo.lookup_backend")(backend)
     return found
 
 
 def leave_alone(function: Callable[..., Any]) -> Callable[..., Any]:
     """Have Dynamo run a function as it is; what that calls, it compiles."""
-    left: Callable[..., Any] = _dynamo.disable(function, recursive=False)  # type: ignore[no-untyped-call]  # torch's
+    left: Callable[..., Any] = private("torch._dynamo.disable")(function, recursive=False)
     return left
 
 
 def autograd_sequence_number() -> int:
     """Return the number the next autograd node of this thread gets."""
-    return int(torch._C._autograd._get_sequence_nr())  # noqa: SLF001  this module is the place
+    return int(private("torch._C._autograd._get_sequence_nr")())
 
 
 def running_node_number() -> int | None:
     """Return the number of the autograd node whose backward runs; `None` in a forward."""
-    node: Any = torch._C._current_autograd_node()  # noqa: SLF001  this module is the place
+    node: Any = private("torch._C._current_autograd_node")()
     return None if node is None else int(node._sequence_nr())  # noqa: SLF001  this module is the place

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from dynamometer.dynamo.capture import internals
+from dynamometer.dynamo.capture.private import GoneError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +23,11 @@ class Phases:
 
     @classmethod
     def now(cls) -> Self:
-        """Read the timers."""
-        return cls(internals.seconds_spent())
+        """Read the timers; none where torch has them no more."""
+        try:
+            return cls(internals.seconds_spent())
+        except GoneError:
+            return cls({})
 
     def until(self, later: Phases) -> dict[str, float]:
         """Split what was compiled between two moments.

@@ -65,7 +65,7 @@ class CsvFiles:
             file = self._open(each.file, each.columns)
             writer = csv.writer(file)
             for row in each.rows:
-                writer.writerow([absent if value is None else _text(value) for value in row])
+                writer.writerow(texts_of(row, absent=absent))
             file.flush()
 
     def _open(self, name: str, columns: tuple[str, ...]) -> TextIO:
@@ -74,6 +74,16 @@ class CsvFiles:
             csv.writer(file).writerow(columns)
             self._files[name] = file
         return self._files[name]
+
+
+def texts_of(row: Iterable[object], *, absent: str) -> list[str]:
+    """Return the values of a row as they are written.
+
+    Args:
+        row: its values; `None` is missing.
+        absent: what stands for what is missing.
+    """
+    return [absent if value is None else _text(value) for value in row]
 
 
 def _text(value: object) -> str:

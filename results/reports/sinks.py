@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,19 +46,22 @@ class Reporter(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Destination:
+class Destination(msgspec.Struct, frozen=True):
     """Where a sink may put results.
 
     Attributes:
         directory: the run's; files go there.
         stream: of text, for who looks on.
         is_compatible: whether PyTorch's dashboards are to read what is written.
+        file: the one that a user named, if one was.
+        keeps_file: whether what that file holds stays.
     """
 
     directory: Path
     stream: TextIO
     is_compatible: bool = False
+    file: Path | None = None
+    keeps_file: bool = False
 
 
 class Sink(Protocol):

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.results.statistics.replicates import speedup_over
-from dynamometer.results.statistics.significance import Verdict, adjusted, verdict
+from dynamometer.results.statistics.replicates import replicates_needed_over, speedup_over
+from dynamometer.results.statistics.significance import (
+    LATENCY_FLOOR,
+    Verdict,
+    adjusted,
+    verdict,
+)
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import Status
 
@@ -37,6 +43,34 @@ class Judgement:
     ratio: Ratio
     adjusted_p: float | None
     verdict: Verdict
+
+    @property
+    def reason(self) -> str:
+        """Why the verdict is what it is; of one that is UNCLEAR also what would settle it."""
+        if self.case.is_disturbed:
+            return "something else kept the machine busy: measure again when nothing does"
+        if self.adjusted_p is None:
+            return "its arms disturbed each other: give each backend a run of its own"
+        low, high = self.ratio.low, self.ratio.high
+        interval, floor = f"interval [{low:.3f}, {high:.3f}]", f"{LATENCY_FLOOR:.0%}"
+        match self.verdict:
+            case Verdict.EQUIVALENT:
+                return f"{interval} lies within {floor}"
+            case Verdict.FASTER | Verdict.SLOWER:
+                return f"{interval} lies beyond {floor}, adjusted p={self.adjusted_p:.2g}"
+            case Verdict.UNCLEAR:
+                return self._why_unclear(interval, floor)
+
+    def _why_unclear(self, interval: str, floor: str) -> str:
+        half_width = math.log(self.ratio.high / self.ratio.low) / 2
+        if half_width >= math.log1p(LATENCY_FLOOR):
+            text = f"{interval} is wider than +-{floor}"
+        elif self.ratio.low <= 1 + LATENCY_FLOOR and self.ratio.high >= 1 / (1 + LATENCY_FLOOR):
+            text = f"{interval} is partly within {floor} and partly beyond"
+        else:
+            text = f"{interval} lies beyond {floor}, but adjusted p={self.adjusted_p:.2g}"
+        needed = replicates_needed_over(self.base, self.arm, self.case.records)
+        return f"{text}: -r {needed}" if needed else text
 
 
 def judge(cases: Sequence[CaseSummary]) -> list[Judgement]:

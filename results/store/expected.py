@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dynamometer.results.store.store import StoreError
+from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import Value
 from dynamometer.results.values.records import Status
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.formats import upgraded_manifest, upgraded_record
 from dynamometer.results.values.records import SCHEMA_VERSION, Manifest, Record
 
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 EVENTS = "events.jsonl"
-
-
-class StoreError(Exception):
-    """A run directory that can't be used; says which file, why, and what to do."""
 
 
 class RunStore:

@@ -109,6 +109,12 @@ class CaptureStats(Value, frozen=True, kw_only=True):
     """Over all frames."""
     guards_s: float | None = None
     """Seconds of a step in which they are checked to find what was compiled, where timed."""
+    autograd_captures: int | None = None
+    """Backward passes that compiled autograd captured; `None` in records from before it was."""
+    autograd_compiles: int | None = None
+    """Those it compiled."""
+    cudagraph_skips: int | None = None
+    """Graphs that Inductor was to run as CUDA graphs, and didn't."""
     fallbacks: int = 0
     """Graphs the backend failed on, which run in eager."""
     fallback_reason: str | None = None

@@ -131,7 +131,7 @@ def test_what_it_says_is_parsed_to_the_same(option: Option[Any], tmp_path: Path)
         assert again.typed == ({option} if option.argv(value) else set())
 
 
-NEW_FILES = {"--expect", "--page", "--output"}
+NEW_FILES = {"--expect", "--page", "--output", "--batch-size-file"}
 """Options that name a file which isn't there yet."""
 
 
@@ -146,8 +146,8 @@ def test_what_it_names_goes_with_it(option: Option[Any]) -> None:
 
 NO_DIFFERENCE = {
     *("--filter", "--exclude", "--quick", "--partition-id", "--total-partitions", "--list"),
-    *("--overrides", "--overhead", "--output-dir", "--csv-compat", "--expect"),
-    *("--update-expected", "--sink", "TARGET"),
+    *("--overrides", "--overhead", "--output-dir", "--output", "--csv-compat", "--expect"),
+    *("--update-expected", "--sink", "--batch-size-file", "TARGET"),
 }
 """What makes no difference to a case of a plan, or is said of it by other options."""
 

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from dynamometer.common import registry
-from dynamometer.common.command_line import cli
+from dynamometer.common.command_line import cli, dynamobench_page
+from dynamometer.common.command_line.dynamobench import their_options
 from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.reports.arms.columns import PERFORMANCE
 from dynamometer.results.reports.columns import Rows
@@ -165,8 +166,9 @@ def test_dashboards_columns_are_theirs() -> None:
     """Names and order are those of PyTorch's `benchmarks/dynamo`, and ours come after."""
     assert ",".join(each.name for each in PERFORMANCE.theirs().columns) == (
         "dev,name,batch_size,speedup,abs_latency,compilation_latency,compression_ratio,"
-        "eager_peak_mem,dynamo_peak_mem,calls_captured,unique_graphs,graph_breaks,"
-        "unique_graph_breaks"
+        "eager_peak_mem,dynamo_peak_mem,calls_captured,unique_graphs,"
+        "fallbacks_to_eager,graph_breaks,unique_graph_breaks,autograd_captures,autograd_compiles,"
+        "cudagraph_skips"
     )
 
 
@@ -177,6 +179,12 @@ def test_the_page_of_columns(golden: Callable[[str, str], None]) -> None:
     ]
     text = page((name, registry.study(name).tables()) for name in built_in)
     golden("../../../docs/columns.md", text)
+
+
+def test_the_page_of_their_options(golden: Callable[[str, str], None]) -> None:
+    """`docs/coming-from-dynamobench.md` says what each option of PyTorch's harness comes to."""
+    text = dynamobench_page.page(their_options())
+    golden("../../../docs/coming-from-dynamobench.md", text)
 
 
 def test_a_row_with_a_value_too_many_is_refused() -> None:

@@ -119,7 +119,9 @@ captures = st.builds(
     CaptureStats,
     frames=counts, frames_ok=counts, graphs=counts, ops=counts,
     breaks=st.dictionaries(texts, counts, max_size=2), recompiles=counts, guards=counts,
-    guards_s=st.none() | finite, fallbacks=counts, fallback_reason=st.none() | texts,
+    guards_s=st.none() | finite, autograd_captures=st.none() | counts,
+    autograd_compiles=st.none() | counts, cudagraph_skips=st.none() | counts, fallbacks=counts,
+    fallback_reason=st.none() | texts,
 )  # fmt: skip
 arm_results = st.builds(
     ArmResult,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
 
 from dynamometer.common.interfaces.option import Exclusion, Flag, always
 from dynamometer.common.interfaces.run_options import MEASURING_OPTIONS
 from dynamometer.common.studies.study import StudyOfCases
-from dynamometer.results.values.records import StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.values.cases import Case, Protocol
-    from dynamometer.results.values.records import Record
+    from dynamometer.results.values.records import Record, StopReason
 
 MOST_SIZES = 27
 """A search goes from batch size 1 to 2 to the 26."""
@@ -47,7 +47,7 @@ class BatchSizes(StudyOfCases):
     def workload(self, asked: Workload, request: Request) -> Workload:
         """Run eager alone."""
         del request
-        return replace(asked, arms=())
+        return msgspec.structs.replace(asked, arms=())
 
     def announcement(self, cases: Sequence[Case]) -> str | None:
         """Return how far the search goes."""
@@ -60,6 +60,7 @@ class BatchSizes(StudyOfCases):
     def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
         """Stop at the end of the search."""
         from dynamometer.common.studies.batch_sizes.summary import is_over
+        from dynamometer.results.values.records import StopReason
 
         if is_over(records):
             return StopReason.FOUND

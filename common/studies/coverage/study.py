@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
 
 from dynamometer.common.interfaces.option import Exclusion, Flag, always
 from dynamometer.common.interfaces.run_options import MEASURING_OPTIONS
 from dynamometer.common.interfaces.workload_options import (
     BATCH_SIZE,
+    BATCH_SIZE_FILE,
     DYNAMIC,
     DYNAMIC_BATCH,
     OVERRIDE_OPTIONS,
 )
 from dynamometer.common.studies.study import StudyOfCases
-from dynamometer.results.values.records import StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.values.cases import Protocol
-    from dynamometer.results.values.records import Record
+    from dynamometer.results.values.records import Record, StopReason
 
-_UNDERSTOOD = {*OVERRIDE_OPTIONS, BATCH_SIZE, DYNAMIC, DYNAMIC_BATCH}
+_UNDERSTOOD = {*OVERRIDE_OPTIONS, BATCH_SIZE, BATCH_SIZE_FILE, DYNAMIC, DYNAMIC_BATCH}
 COVERAGE = Flag(
     ("--coverage",), group="Measurement",
     help="Instead: what share of each model Dynamo captures, and where it doesn't.",
@@ -48,10 +49,12 @@ class Coverage(StudyOfCases):
     def workload(self, asked: Workload, request: Request) -> Workload:
         """Compare nothing."""
         del request
-        return replace(asked, arms=())
+        return msgspec.structs.replace(asked, arms=())
 
     def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
         """Stop at the number of replicates, whatever became of them."""
+        from dynamometer.results.values.records import StopReason
+
         return StopReason.REPLICATES if len(records) >= protocol.replicates else None
 
     def tables(self) -> list[Table[Any]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
 
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Exclusion, Flag, always
@@ -17,7 +18,6 @@ from dynamometer.common.interfaces.workload_options import (
     SPEEDUP_TS,
 )
 from dynamometer.common.studies.study import StudyOfCases
-from dynamometer.results.statistics.stopping import end_of_measuring
 from dynamometer.results.values.cases import DynamicDims
 
 if TYPE_CHECKING:
@@ -55,12 +55,14 @@ class Sizes(StudyOfCases):
             msg = f"--sweep-sizes times one backend; choose one of {', '.join(asked.arms)}"
             raise UsageError(msg)
         told = request[DYNAMIC] or request[DYNAMIC_BATCH]
-        return replace(
+        return msgspec.structs.replace(
             asked, dynamic=True, dynamic_dims=asked.dynamic_dims if told else DynamicDims.NONE
         )
 
     def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
         """Stop when the speedup at every size is known well enough."""
+        from dynamometer.results.statistics.stopping import end_of_measuring
+
         return end_of_measuring(records, protocol, _speedups(records))
 
     def tables(self) -> list[Table[Any]]:

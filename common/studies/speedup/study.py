@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
 
 from dynamometer.common.interfaces.option import Exclusion, Flag
 from dynamometer.common.interfaces.workload_options import BACKENDS, SPEEDUP_TS
@@ -36,7 +37,7 @@ class Speedup(StudyOfArms):
 
     def workload(self, asked: Workload, request: Request) -> Workload:
         """Time Dynamo without a backend, where that is what is asked for."""
-        return replace(asked, arms=(NO_BACKEND,)) if request[OVERHEAD] else asked
+        return msgspec.structs.replace(asked, arms=(NO_BACKEND,)) if request[OVERHEAD] else asked
 
 
 STUDY = Speedup()

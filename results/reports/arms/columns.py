@@ -89,10 +89,25 @@ _captured, _speedup = of_part(_capture_of), of_part(_speedup_of)
 _CAPTURE = theirs(
     Column[ArmRow]("calls_captured", "Operators in graphs.", _captured(lambda seen: seen.ops)),
     Column("unique_graphs", "Graphs that Dynamo captured.", _captured(lambda seen: seen.graphs)),
+    Column(
+        "fallbacks_to_eager", "Frames that Dynamo looked at and left to eager.",
+        _captured(lambda seen: seen.frames - seen.frames_ok),
+    ),
     Column("graph_breaks", "Graph breaks.", _captured(lambda seen: sum(seen.breaks.values()))),
     Column(
         "unique_graph_breaks", "Different reasons for them.",
         _captured(lambda seen: len(seen.breaks)),
+    ),
+    Column(
+        "autograd_captures", "Backward passes that compiled autograd captured.",
+        _captured(lambda seen: seen.autograd_captures),
+    ),
+    Column(
+        "autograd_compiles", "Those it compiled.", _captured(lambda seen: seen.autograd_compiles)
+    ),
+    Column(
+        "cudagraph_skips", "Graphs that Inductor was to run as CUDA graphs, and didn't.",
+        _captured(lambda seen: seen.cudagraph_skips),
     ),
 )  # fmt: skip
 

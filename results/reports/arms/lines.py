@@ -99,13 +99,13 @@ def _wide_lines(cases: Sequence[CaseSummary]) -> list[str]:
     )
     if not wide:
         return []
-    needed = [f"{name} {count}" for count, name in wide[:_MOST_WIDE]]
-    needed += [f"and {len(wide) - _MOST_WIDE} more"] * (len(wide) > _MOST_WIDE)
+    needed = [f"{name} {count}" for count, name in wide[:_NAMED]]
+    needed += [f"and {len(wide) - _NAMED} more"] * (len(wide) > _NAMED)
     text = f"not known as well as asked (--target): {len(wide)} of {len(known)} speedups"
     return ["", f"{text}; replicates that would do (-r): {', '.join(needed)}"]
 
 
-_MOST_WIDE = 8
+_NAMED = 8
 """Named on the terminal; the CSV has them all."""
 
 
@@ -156,7 +156,19 @@ def _verdict_lines(judged: Sequence[Judgement]) -> list[str]:
         average = geometric_mean([each.ratio for each in own if each.case.is_conclusive])
         rows.append([f"{arm} against {base}", speedup_text(average),
                      *(str(counts[verdict]) for verdict in Verdict)])  # fmt: skip
-    return _table(rows, ["pair", "geomean speedup", *(str(verdict) for verdict in Verdict)])
+    table = _table(rows, ["pair", "geomean speedup", *(str(verdict) for verdict in Verdict)])
+    return [*table, *_unclear_lines(judged)]
+
+
+def _unclear_lines(judged: Sequence[Judgement]) -> list[str]:
+    """Name the pairs of which nothing is concluded, and why."""
+    found = [
+        f"  {each.case.case.label}, {each.arm} against {each.base}: {each.reason}"
+        for each in judged
+        if each.verdict is Verdict.UNCLEAR
+    ]
+    more = [f"  and {len(found) - _NAMED} more; the CSV has all"] * (len(found) > _NAMED)
+    return ["", "UNCLEAR:", *found[:_NAMED], *more] if found else []
 
 
 def _accuracy_lines(suite: Sequence[SuiteSummary]) -> list[str]:

@@ -40,6 +40,10 @@ def verdict(judged: Callable[[T], Judgement | None]) -> tuple[Column[T], ...]:
             "verdict", "FASTER, SLOWER, EQUIVALENT or UNCLEAR (measuring.md).",
             of(lambda each: each.verdict),
         ),
+        Column(
+            "verdict_reason", "Why; of one that is UNCLEAR also what would settle it.",
+            of(lambda each: each.reason),
+        ),
     )  # fmt: skip
 
 

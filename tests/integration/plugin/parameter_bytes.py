@@ -6,7 +6,6 @@ All of it is in this file; the entry point beside it is what makes it known.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -99,7 +98,7 @@ class ParameterBytes(StudyOfCases):
         if asked.mode is Mode.TRAINING:
             msg = "--parameter-bytes is the same in training; leave out --training"
             raise UsageError(msg)
-        return replace(asked, arms=())
+        return msgspec.structs.replace(asked, arms=())
 
     def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
         """Stop when two agree."""

@@ -16,7 +16,16 @@ from dynamometer.common.command_line import cli
 from dynamometer.common.interfaces.run_options import CSV_COMPAT
 from dynamometer.common.machine.environment import read_environment
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import Allocator, Dtype, Mode, Protocol, Scale, StartMethod
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.values.cases import (
+    Allocator,
+    Dtype,
+    DynamicDims,
+    Mode,
+    Protocol,
+    Scale,
+    StartMethod,
+)
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Request
@@ -124,6 +133,14 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         ("torchbench", "--find-batch-sizes --compile-optimizer --training", "leave out --compile"),
         ("torchbench", "--expect mine.py", "its columns must be"),
         ("torchbench", "--only resnet18 --sink zzz", "unknown sink 'zzz'; known: console, csv"),
+        ("torchbench", "--float16 --bfloat16", "--float16 and --bfloat16 contradict each other"),
+        ("torchbench", "--training --inference", "--training and --inference contradict"),
+        ("torchbench", "--accuracy --performance", "contradict each other: give one"),
+        ("torchbench", "--cold --warm-start-latency", "--cold and --warm contradict"),
+        ("torchbench", "--backend eager --backend ts --output x.csv", "results of one backend"),
+        ("torchbench", "--freezing", "TORCHINDUCTOR_FREEZING=1"),
+        ("torchbench", "--quick --batch-size-file none.txt", "none.txt can't be read"),
+        ("torchbench", "--batch-size-file x --batch-size 4", "leave out --batch-size"),
         ("torchbench", "--only resnet18 --executor zzz", "unknown executor 'zzz'; known: local"),
         (None, "run torchbench-checkout", "needs --torchbench-root DIR"),
         (None, "run torchbench-checkout --torchbench-root x", "x is no checkout"),
@@ -184,6 +201,45 @@ def test_a_project_says_what_is_run(program: Program, tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     words = f"dynamometer run {path} --backend eager --replicates 5 -r 2"
     assert manifest.command == words
+
+
+def test_a_choice_of_the_project_gives_way(program: Program, tmp_path: Path) -> None:
+    """Of flags that contradict each other the one that was typed counts."""
+    (tmp_path / "mine.py").write_text("def a(): ...\n")
+    table = '[tool.dynamometer]\nmodels = "mine.py"\nfloat16 = true\ntraining = true\n'
+    (tmp_path / "pyproject.toml").write_text(table)
+    assert cli.main(None, ["run", "--bfloat16"]) == 0
+    ((manifest, _, _),) = program.executed
+    (case,) = manifest.plan.cases
+    assert (case.dtype, case.mode) == (Dtype.BFLOAT16, Mode.TRAINING)
+
+
+def test_a_command_of_pytorchs_harness(
+    program: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is run as it is typed there; what needn't be asked for is said."""
+    line = (
+        "--ci --performance --disable-cudagraphs --inductor --inference --bfloat16 -dcpu -n50"
+        " --only resnet18 --dynamic-shapes --dynamic-batch-only --timeout 9000 --output x.csv"
+    )
+    manifest = program.script(*line.split())
+    (case,) = manifest.plan.cases
+    assert case.arms == ("baseline", "inductor")
+    assert case.dynamic_dims is DynamicDims.BATCH
+    assert (manifest.plan.timeout_s, manifest.plan.protocol.calls) == (9000, 50)
+    assert shlex.split(manifest.command)[2:] == line.split()
+    said = capsys.readouterr().err
+    assert "note: --ci: " in said
+    assert "note: --disable-cudagraphs: " in said
+
+
+def test_batch_sizes_come_from_a_file(program: Program, tmp_path: Path) -> None:
+    """Each model that is named gets its size, and the others keep theirs."""
+    (tmp_path / "sizes.txt").write_text("resnet18,3\n")
+    words = "--only resnet18 --only alexnet --batch-size-file sizes.txt"
+    sizes = {case.model: case.batch_size for case in program.script(*words.split()).plan.cases}
+    assert sizes["resnet18"] == 3
+    assert sizes["alexnet"] != 3
 
 
 def test_quick_may_have_more_replicates(program: Program) -> None:
@@ -294,7 +350,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(KeyboardInterrupt, 130), (store.StoreError("run/events.jsonl: no space"), 3)],
+    [(KeyboardInterrupt, 130), (StoreError("run/events.jsonl: no space"), 3)],
     ids=repr,
 )
 def test_how_a_run_can_end(

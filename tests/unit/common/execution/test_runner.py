@@ -10,6 +10,7 @@ from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.results.store import store
+from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import BASELINE, Protocol
 from dynamometer.results.values.records import Status, StopReason
 
@@ -300,7 +301,7 @@ def test_a_harness_fault_keeps_what_was_recorded(tmp_path: Path, manifest: Manif
 def test_two_runs_of_one_directory_exclude_each_other(tmp_path: Path, manifest: Manifest) -> None:
     """A second run of the same directory is refused before it executes anything."""
     directory, executor = start(tmp_path, manifest), FakeExecutor()
-    with store.RunStore(directory), pytest.raises(store.StoreError, match="another process"):
+    with store.RunStore(directory), pytest.raises(StoreError, match="another process"):
         go(manifest, directory, executor)
     assert executor.executed == []
 

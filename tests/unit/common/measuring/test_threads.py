@@ -36,6 +36,12 @@ class Spinner:
         assert self.thread.native_id is not None
         return self.thread.native_id
 
+    @property
+    def computed_s(self) -> float:
+        """Seconds it had of a processor."""
+        path = Path(f"/proc/self/task/{self.number}/schedstat")
+        return 1e-9 * int(path.read_text().split()[0])
+
     def _run(self) -> None:
         data = bytes(1_000_000)
         while not self.ends.is_set():
@@ -54,11 +60,13 @@ def spinner() -> Iterator[Spinner]:
 
 
 def test_a_thread_that_computes_meanwhile_is_a_steps_own(spinner: Spinner) -> None:
-    """One that is asleep is not."""
+    """One that is asleep is not. The step takes until it had its share, on a busy machine too."""
 
     def step() -> None:
+        started_s, before_s = time.perf_counter(), spinner.computed_s
         spinner.spins.set()
-        time.sleep(0.05)
+        while spinner.computed_s - before_s <= 0.12 * (time.perf_counter() - started_s) + 0.01:
+            time.sleep(0.005)
         spinner.spins.clear()
 
     assert spinner.number in busy_threads(step)

@@ -405,7 +405,7 @@ def test_dynamo_speaks_to_itself_through_backends() -> None:
 
     log = compilations.CompileLog.start()
     internals.optimize(backend)(lambda x: x.sin())(torch.ones(3))
-    assert issubclass(exc.TensorifyScalarRestartAnalysis, internals.CONTROL_FLOW)
+    assert issubclass(exc.TensorifyScalarRestartAnalysis, internals.control_flow())
     assert (len(tried), log.read().frames_ok) == (2, 1)
 
 

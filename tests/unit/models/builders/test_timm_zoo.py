@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dynamometer.models.suites.timm_names import TimmModels, architectures
+from dynamometer.models.timm_models import SUITE
 from dynamometer.results.values.cases import Case, ModelSpec, Scale
-from dynamometer.timm_models import SUITE
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -51,18 +50,11 @@ def test_reading_the_names_imports_nothing_heavy() -> None:
     """Neither the names nor the specs of all architectures need torch or timm."""
     code = (
         "import sys\n"
-        "from dynamometer.timm_models import SUITE\n"
+        "from dynamometer.models.timm_models import SUITE\n"
         "assert len(list(SUITE.open({'all': 'yes'}).specs())) > 1000\n"
         "assert not {'torch', 'timm', 'torchvision'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
-
-
-def test_reading_the_names_is_quick() -> None:
-    """A command that lists models doesn't wait for them."""
-    started = time.process_time()
-    architectures()
-    assert time.process_time() - started < 1  # a twentieth of it, on a machine that is idle
 
 
 def test_without_timm_there_are_no_names(monkeypatch: pytest.MonkeyPatch) -> None:

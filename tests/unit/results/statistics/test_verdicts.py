@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
+import re
+
 import factories
 import msgspec
 import pytest
@@ -145,3 +148,50 @@ def test_the_spread_of_a_record_is_what_its_speedup_is_judged_by() -> None:
     assert narrow is not None
     assert wide is not None
     assert narrow.high / narrow.low < wide.high / wide.low
+
+
+def test_every_verdict_has_its_reason() -> None:
+    """The interval and the limit it is held against."""
+    judged = judge([measured("a", 0.005, 0.010)])
+    of_inductor, of_ts, _ = (each.reason for each in judged)
+    assert "lies beyond 2%, adjusted p=" in of_inductor
+    assert of_ts.endswith("lies within 2%")
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "high", "p_value", "says"),
+    [
+        (0.96, 1.005, 1.05, 0.8, "interval [0.960, 1.050] is wider than +-2%"),
+        (1.01, 1.025, 1.04, 0.01, "interval [1.010, 1.040] is partly within 2% and partly beyond"),
+        (1.03, 1.04, 1.05, 0.09, "interval [1.030, 1.050] lies beyond 2%, but adjusted p=0.09"),
+    ],
+)
+def test_what_is_unclear_says_why(
+    low: float, value: float, high: float, p_value: float, says: str
+) -> None:
+    """Too wide, across the limit, or one of too many."""
+    (known, *_) = judge([measured("a", 0.010, 0.010)])
+    ratio = msgspec.structs.replace(known.ratio, low=low, value=value, high=high)
+    one = dataclasses.replace(known, ratio=ratio, adjusted_p=p_value, verdict=Verdict.UNCLEAR)
+    assert one.reason.startswith(says)
+
+
+def test_what_is_unclear_says_what_would_settle_it() -> None:
+    """As many replicates as make the interval as narrow as was asked for."""
+    case = factories.case("a", (BASELINE, "inductor"))
+    records = [
+        factories.measured_record(
+            case, replicate=each, seconds={BASELINE: 0.010, "inductor": seconds}
+        )
+        for each, seconds in enumerate((0.0094, 0.0100, 0.0106))
+    ]
+    records = [msgspec.structs.replace(each, target=0.01) for each in records]
+    (one,) = judge([summarize_case(records)])
+    assert one.verdict is Verdict.UNCLEAR
+    assert re.search(r"is wider than \+-2%: -r \d+$", one.reason)
+
+
+def test_a_doubt_is_the_reason() -> None:
+    """Whatever the interval is."""
+    (one, *_) = judge([measured("a", 0.005, 0.010, disturbed_blocks=(0, 1, 2, 3))])
+    assert one.reason.startswith("something else kept the machine busy")

@@ -1,0 +1,89 @@
+"""Names of torch that it doesn't promise, looked up where they are used.
+
+A release may rename any of them. That costs what rests on it, with a reason, and nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+RESTS_ON: Mapping[str, str] = {
+    "torch._dynamo.utils.counters": "what Dynamo captured, and what caches gave",
+    "torch._dynamo.convert_frame.FRAME_COMPILE_COUNTER": "recompiles, and what compiled late",
+    "torch._dynamo.utils.calculate_time_spent": "the phases of compiling",
+    "torch._dynamo.utils.graph_break_reasons": "what Dynamo captured",
+    "torch._dynamo.utils.get_compilation_metrics": "what Dynamo captured",
+    "torch._dynamo.utils.set_compilation_metrics_limit": "what Dynamo captured",
+    "torch._dynamo.convert_frame.register_bytecode_hook": "guards in `explain` and --sweep-sizes",
+    "torch._dynamo.eval_frame._debug_get_cache_entry_list": "guards in `explain`",
+    "torch._C._dynamo.guards.DictGuardManager": "guards in `explain`",
+    "torch._C._dynamo.guards.RootGuardManager": "guards in `explain`",
+    "torch._dynamo.symbolic_convert.InstructionTranslatorBase": "causes of breaks in --coverage",
+    "torch._guards.TracingContext": "specialized sizes",
+    "torch._C._autograd._get_sequence_nr": "--coverage of backward passes",
+    "torch._C._current_autograd_node": "--coverage of backward passes",
+}
+"""What isn't measured where a name is gone."""
+
+
+class GoneError(Exception):
+    """Torch has no longer a name that something rests on; says which."""
+
+
+def private(name: str) -> Any:
+    """Look up a name of torch.
+
+    Args:
+        name: in full, such as `torch._dynamo.utils.counters`.
+
+    Raises:
+        GoneError: this torch has none such.
+    """
+    found: Any = torch
+    path = torch.__name__
+    for part in name.split(".")[1:]:
+        path = f"{path}.{part}"
+        try:
+            found = getattr(found, part) if hasattr(found, part) else importlib.import_module(path)
+        except ImportError as error:
+            msg = f"torch {torch.__version__} has no {name}"
+            raise GoneError(msg) from error
+    return found
+
+
+def offered(name: str) -> Callable[..., Any]:
+    """Return a function of torch that is given on, or one that raises a `GoneError`."""
+    try:
+        found: Callable[..., Any] = private(name)
+    except GoneError as error:
+        gone = error
+
+        def found(*_: object, **__: object) -> Any:
+            raise gone
+
+    return found
+
+
+def gone() -> list[str]:
+    """Return of each name that this torch lacks what isn't measured for want of it.
+
+    Nothing if Dynamo was not imported: none of them was asked for then.
+    """
+    return [] if "torch._dynamo" not in sys.modules else list(_gone())
+
+
+def _gone() -> list[str]:
+    found = []
+    for name, what in RESTS_ON.items():
+        try:
+            private(name)
+        except GoneError as error:
+            found.append(f"{error}: {what} can't be known")
+    return found

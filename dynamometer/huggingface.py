@@ -1,1 +1,0 @@
-../huggingface.py

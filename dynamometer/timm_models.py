@@ -1,1 +1,0 @@
-../timm_models.py

@@ -1,1 +1,0 @@
-../torchbench.py

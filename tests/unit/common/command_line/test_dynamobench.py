@@ -1,0 +1,110 @@
+"""Command lines of PyTorch's harness."""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import Path
+
+import pytest
+
+from dynamometer.common import registry
+from dynamometer.common.command_line.dynamobench import their_options, translated
+from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.run_options import run_options
+from dynamometer.common.studies.study import options_of
+
+OURS = frozenset(
+    flag for each in run_options(options_of(*registry.studies())) for flag in each.flags
+)
+ROOT = os.environ.get("TORCHBENCH_ROOT", "")
+THEIR_PARSER = Path(ROOT, "userbenchmark/dynamo/dynamobench/common.py")
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("--inductor --only resnet18", "--backend inductor --only resnet18"),
+        ("--cold-start-latency", "--cold"),
+        ("--cold_start_latency", "--cold"),
+        ("--warm-start-latency -n50 -dcpu", "--warm -n50 -dcpu"),
+        ("--output-directory=out --output x.csv", "--output-dir out --output x.csv"),
+        ("--output-directory out", "--output-dir out"),
+        ("--exclude-exact resnet18", "--exclude ^resnet18$"),
+        ("--batch_size=4", "--batch-size 4"),
+        ("--devices cuda", "--device cuda"),
+        ("--speedup-dynamo-ts --torchscript-jit-trace", "--backend ts --speedup-ts"),
+        ("--only a -- --inductor", "--only a -- --inductor"),
+        ("--no-such-flag --inductor", "--no-such-flag --backend inductor"),
+        ("", ""),
+    ],
+)
+def test_options_of_theirs_become_ours(typed: str, read: str) -> None:
+    """What has another name here is replaced; what nobody knows is left to the parser."""
+    assert translated(typed.split(), OURS).arguments == tuple(read.split())
+
+
+def test_what_is_done_anyway_is_said() -> None:
+    """Each such option is taken, with why it isn't needed."""
+    found = translated(["--ci", "--timing", "-v", "--accuracy"], OURS)
+    assert found.arguments == ("--accuracy",)
+    assert [note.partition(":")[0] for note in found.notes] == ["--ci", "--timing", "--verbose"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("--freezing", "TORCHINDUCTOR_FREEZING=1"),
+        ("--export", "--nopython"),
+        ("--device-index 1", "CUDA_VISIBLE_DEVICES=1"),
+        ("-c max_autotune=True", "--backend module:attribute"),
+        ("--part", "--part needs a value"),
+    ],
+)
+def test_what_is_not_done_is_refused(typed: str, says: str) -> None:
+    """The refusal says what is done instead."""
+    with pytest.raises(UsageError, match=says.split("=", maxsplit=1)[0]) as raised:
+        translated(typed.split(), OURS)
+    assert says in str(raised.value)
+
+
+def test_ours_are_never_replaced() -> None:
+    """A spelling that both have means ours."""
+    both = OURS & {flag for name, each in their_options().items() for flag in (name, *each.also)}
+    assert len(both) > 20
+    for flag in both:
+        assert translated([flag, "--ci"], OURS).arguments == (flag,)
+
+
+def test_each_comes_to_one_thing() -> None:
+    """An option is the same, becomes another, isn't needed or is refused, and never two of these.
+
+    What is the same is an option of ours; so is what another becomes.
+    """
+    for name, each in their_options().items():
+        said = [each.same is not None, bool(each.becomes), each.needless, each.refused]
+        assert sum(map(bool, said)) == 1, name
+        flags = [name] if each.same is not None else each.becomes
+        assert [flag for flag in flags if flag.startswith("-") and flag not in OURS] == [], name
+
+
+@pytest.mark.skipif(not THEIR_PARSER.is_file(), reason="TORCHBENCH_ROOT names no checkout")
+def test_none_of_theirs_is_missing() -> None:
+    """Every option of a checkout's parser is in the table, in each of its spellings."""
+    tree = ast.parse(THEIR_PARSER.read_text())
+    (parser,) = (
+        each for each in ast.walk(tree)
+        if isinstance(each, ast.FunctionDef) and each.name == "parse_args"
+    )  # fmt: skip
+    theirs = {
+        word.value
+        for call in ast.walk(parser)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "add_argument"
+        for word in call.args
+        if isinstance(word, ast.Constant)
+    }
+    known = {flag for name, each in their_options().items() for flag in (name, *each.also)}
+    assert len(theirs) > 100
+    assert theirs - known == set()

@@ -1,0 +1,52 @@
+"""What torch doesn't promise may go; that costs what rests on it, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from dynamometer.dynamo.capture import capture, internals
+from dynamometer.dynamo.capture.phases import Phases
+from dynamometer.dynamo.capture.private import RESTS_ON, GoneError, gone, offered, private
+
+
+@pytest.fixture(params=RESTS_ON)
+def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A name that torch lacks as long as the test lasts."""
+    name = str(request.param)
+    owner, _, attribute = name.rpartition(".")
+    monkeypatch.delattr(private(owner), attribute)
+    return name
+
+
+def test_nothing_is_gone() -> None:
+    """This torch has every name."""
+    assert gone() == []
+
+
+def test_what_is_gone_is_named_with_what_rests_on_it(name: str) -> None:
+    """The record of a case says so."""
+    (note,) = gone()
+    assert note == f"torch {torch.__version__} has no {name}: {RESTS_ON[name]} can't be known"
+    with pytest.raises(GoneError, match=name.replace(".", r"\.")):
+        private(name)
+
+
+@pytest.mark.usefixtures("name")
+def test_timing_goes_on_without_it() -> None:
+    """What stands around a timed arm is asked without an error, whatever torch lacks."""
+    before = capture.Snapshot.take()
+    phases = Phases.now()
+    assert capture.frames_seen() >= 0
+    assert internals.graphs_from_caches() >= 0
+    assert phases.until(Phases.now()) == {}
+    if before is not None:
+        assert before.stats_since(before).graphs == 0
+
+
+def test_what_is_given_on_says_that_it_is_gone() -> None:
+    """A function of torch that is only given on is missed when it is called."""
+    missing = offered("torch._dynamo.no_such_function")
+    with pytest.raises(GoneError, match="no_such_function"):
+        missing(1, two=2)
+    assert offered("torch._dynamo.mark_dynamic") is torch._dynamo.mark_dynamic

@@ -1,0 +1,90 @@
+"""One CSV file where the user wants it."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+
+from dynamometer.common.studies.accuracy.study import STUDY as ACCURACY
+from dynamometer.common.studies.speedup.study import STUDY
+from dynamometer.results.reports.csv_file import CsvFile
+from dynamometer.results.reports.sinks import Destination
+
+if TYPE_CHECKING:
+    from dynamometer.results.reports.sinks import Reporter
+
+THEIR_HARNESS = Path(
+    os.environ.get("TORCHBENCH_ROOT", ""), "userbenchmark/dynamo/dynamobench/common.py"
+)
+
+
+def add(path: Path, *models: str, reporter: Reporter = STUDY, keeps: bool = True) -> None:
+    """Have a run write cases of models into a file."""
+    sink = CsvFile(reporter, Destination(path.parent, io.StringIO(), file=path, keeps_file=keeps))
+    for model in models:
+        sink.write([factories.measured_record(factories.case(model))])
+    sink.close()
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """Read it back."""
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+def test_it_has_their_columns(tmp_path: Path) -> None:
+    """Those of PyTorch's file of speedups, and a row of each model."""
+    path = tmp_path / "deep" / "x.csv"
+    add(path, "resnet18", "dcgan")
+    found = rows(path)
+    assert [each["name"] for each in found] == ["resnet18", "dcgan"]
+    assert list(found[0])[:5] == ["dev", "name", "batch_size", "speedup", "abs_latency"]
+    assert "speedup_low" not in found[0]
+
+
+@pytest.mark.skipif(not THEIR_HARNESS.is_file(), reason="TORCHBENCH_ROOT names no checkout")
+def test_columns_are_those_of_a_checkout(tmp_path: Path) -> None:
+    """What their harness counts of a capture stands in ours, in its order."""
+    tree = ast.parse(THEIR_HARNESS.read_text())
+    (counting,) = (
+        each for each in ast.walk(tree)
+        if isinstance(each, ast.FunctionDef) and each.name == "get_dynamo_stats"
+    )  # fmt: skip
+    (counted,) = (each for each in ast.walk(counting) if isinstance(each, ast.Dict))
+    theirs = [ast.literal_eval(key) for key in counted.keys if key is not None]
+    assert len(theirs) >= 4
+    path = tmp_path / "x.csv"
+    add(path, "resnet18")
+    assert list(rows(path)[0])[-len(theirs) :] == theirs
+
+
+def test_rows_are_added_and_replaced(tmp_path: Path) -> None:
+    """A second run adds its models, and puts a model that is there already in a new row's place."""
+    path = tmp_path / "x.csv"
+    add(path, "resnet18", "dcgan")
+    add(path, "vgg16", "resnet18")
+    assert [each["name"] for each in rows(path)] == ["dcgan", "vgg16", "resnet18"]
+
+
+def test_it_begins_anew_if_so_asked(tmp_path: Path) -> None:
+    """A run of a whole suite leaves nothing of an earlier one."""
+    path = tmp_path / "x.csv"
+    add(path, "resnet18")
+    add(path, "dcgan", keeps=False)
+    assert [each["name"] for each in rows(path)] == ["dcgan"]
+
+
+def test_other_columns_are_kept_beside_it(tmp_path: Path) -> None:
+    """Accuracy has columns of its own: speedups that were in the file are not lost."""
+    path = tmp_path / "x.csv"
+    add(path, "resnet18")
+    add(path, "dcgan", reporter=ACCURACY)
+    assert rows(path)[0]["accuracy"] == "pass"
+    assert [each["name"] for each in rows(path)] == ["dcgan"]
+    assert [each["name"] for each in rows(tmp_path / "x.csv.before")] == ["resnet18"]
