@@ -52,7 +52,6 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
     "sinks": {
         "console": "dynamometer.results.reports.console:Console",
         "csv": "dynamometer.results.reports.csv_sink:CsvFiles",
-        "csv_file": "dynamometer.results.reports.csv_file:CsvFile",
     },
 }
 
@@ -155,9 +154,6 @@ USUAL_EXECUTOR = "local"
 
 USUAL_SINKS = ("console", "csv")
 """What every run's results are put into."""
-
-SINK_OF_A_FILE = "csv_file"
-"""What results are put into besides where the user names a file for them."""
 
 USUAL_SUITE = "torchbench"
 """Whose models are meant where no suite is named."""

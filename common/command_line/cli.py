@@ -12,6 +12,7 @@ import click
 
 import dynamometer
 from dynamometer.common import registry
+from dynamometer.common.command_line.dynamobench import translated
 from dynamometer.common.command_line.options import LazyGroup, command, overridden
 from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError
 from dynamometer.common.interfaces.option import Argument, usual
@@ -185,8 +186,10 @@ def _run(asked: Request, invocation: Invocation) -> int:
     if target is None:
         from dynamometer.common.command_line.project import read_project
 
-        project = overridden(read_project(Path("pyproject.toml")), rest, asked)
-        arguments = ["run", *project, *rest]
+        ours = {flag for option in asked for flag in option.flags}
+        rest = [*translated(rest, ours).arguments]
+        project = translated(read_project(Path("pyproject.toml")), ours).arguments
+        arguments = ["run", *overridden(project, rest, asked), *rest]
         return int(_program().main(arguments, standalone_mode=False, obj=(name, arguments)))
     rest.remove(target)
     suite = registry.suite_of(target)
@@ -240,8 +243,9 @@ def _resume(asked: Request, _: Invocation) -> int:
     directory = asked[DIRECTORY]
     refusals.check_reporting(asked)
     manifest = store.read_manifest(directory)
-    refusals.check_expectations(registry.study(manifest.plan.study), asked)
-    refusals.check_output(manifest.plan, asked)
+    study = registry.study(manifest.plan.study)
+    refusals.check_expectations(study, asked)
+    refusals.check_output(study, manifest.plan, asked)
     require_device(manifest.plan.cases[0].device)
     changes = differences(manifest.environment, read_environment())
     if changes:

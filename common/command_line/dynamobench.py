@@ -27,6 +27,7 @@ class TheirOption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         value: whether a word follows it.
         same: it is an option of ours too; how that differs, if it does.
         becomes: arguments that are taken in its place; `{}` is its value.
+        not_with: an option of ours beside which it would mean something else.
         needless: why nothing has to be asked for.
         refused: what is done instead of what it asks for, and what to type.
     """
@@ -35,6 +36,7 @@ class TheirOption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     value: bool = False
     same: str | None = None
     becomes: tuple[str, ...] = ()
+    not_with: str | None = None
     needless: str | None = None
     refused: str | None = None
 
@@ -80,7 +82,7 @@ def translated(arguments: Sequence[str], ours: Collection[str]) -> Translation:
     words = iter(arguments)
     for word in words:
         name, option = theirs.get(_flag(word), ("", None))
-        if option is None:
+        if option is None or not (option.value or word in {name, *option.also}):
             taken.append(word)
             if word == "--":
                 taken += words
@@ -90,6 +92,9 @@ def translated(arguments: Sequence[str], ours: Collection[str]) -> Translation:
             value = _value(word, option, words)
             if option.refused is not None:
                 msg = f"{name} is not done here: {option.refused.format(value)}"
+                raise UsageError(msg)
+            if option.not_with and option.not_with in map(_flag, arguments):
+                msg = f"{name} goes into {option.not_with}: give {option.not_with} all of the path"
                 raise UsageError(msg)
             taken += [each.format(value) for each in option.becomes]
     return Translation(tuple(taken), tuple(notes))

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 _HEAD = """# Coming from `benchmarks/dynamo`
 
-Command lines of PyTorch's harness can be typed as they are: `./torchbench.py --performance
---inductor --bfloat16 --inference -dcuda --output results.csv`. Below is every option of its
-`common.py`, with what comes of it here:
+Command lines of PyTorch's harness can be typed as they are, but for what is refused below:
+`./torchbench.py --performance --inductor --bfloat16 --inference -dcuda --output results.csv`. These
+are all options of its `common.py`, with what comes of each here:
 
 - *the same*: an option of ours, typed alike;
 - *becomes*: another option of ours is taken in its place;
@@ -29,6 +29,8 @@ What differs without any option:
 - `--inductor` runs with Inductor's own defaults; theirs turns CUDA graphs on unless
   `--disable-cudagraphs` is given.
 - `--inference` and `--performance` are defaults. Theirs asks for both.
+- `-d cpu` is the default. Theirs takes CUDA where there is one. Accelerators other than CUDA have
+  its batch sizes and tolerances.
 - Every model is in the suite's tables: nothing is downloaded, and weights are random.
   `--torchbench-root DIR` runs the models of a checkout of pytorch/benchmark.
 - Results are in a directory of the run, below `--output-dir`; columns are in
@@ -53,7 +55,7 @@ def _row(name: str, option: TheirOption) -> str:
     if option.same is not None:
         kind, text = "the same", option.same
     elif option.becomes:
-        kind, text = "becomes", f"`{shlex.join(option.becomes).format('X')}`"
+        kind, text = "becomes", f"`{shlex.join(each.format('X') for each in option.becomes)}`"
     elif option.needless is not None:
         kind, text = "not needed", option.needless
     else:

@@ -1,4 +1,4 @@
-"""Commands made of declared options, shown in groups, which parse to a request."""
+"""Commands made of declared options: their help, what they refuse, and what they parse to."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command whose help shows its options by group."""
+    """A command of declared options, whose help shows them by group."""
 
     def __init__(
         self, name: str, options: Sequence[Option[Any]], *, reads_theirs: bool, **kwargs: Any
@@ -137,7 +137,7 @@ def command(
 def overridden(
     arguments: Iterable[str], typed: Sequence[str], options: Iterable[Option[Any]]
 ) -> list[str]:
-    """Leave out of arguments each flag of a choice of which what is typed names one.
+    """Drop flags that contradict a typed one.
 
     Args:
         arguments: what is asked for unless the user types otherwise.

@@ -28,6 +28,7 @@ from dynamometer.common.interfaces.run_options import (
 from dynamometer.common.interfaces.workload_options import ONLY
 from dynamometer.common.machine.disturber import BUSY_S, IDLE_S, disturbed
 from dynamometer.common.planning.estimate import TimeEstimate, estimate
+from dynamometer.results.reports.csv_file import CsvFile
 from dynamometer.results.reports.sinks import Destination
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import expected, store
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.execution.executor import Executor
     from dynamometer.common.interfaces.option import Request
+    from dynamometer.results.reports.csv_file import Kept
     from dynamometer.results.reports.sinks import Sink
     from dynamometer.results.values.cases import Case, Protocol
     from dynamometer.results.values.records import Manifest
@@ -51,6 +53,13 @@ def _resume_command(directory: Path, request: Request) -> str:
     installed = shutil.which("dynamometer") is not None
     program = ["dynamometer"] if installed else [sys.executable, "-m", "dynamometer"]
     return shlex.join([*program, "resume", str(directory), *request.argv(REPORT_OPTIONS)])
+
+
+def _kept(request: Request) -> Kept:
+    """Return which rows of the file of `--output` stay: all where single models are asked for."""
+    if ONLY not in request:  # a run that is resumed
+        return "other models"
+    return "all" if request[ONLY] else "nothing"
 
 
 class Session:
@@ -68,19 +77,14 @@ class Session:
         self._directory = directory
         self._request = request
         self._study = registry.study(manifest.plan.study)
-        file = request[OUTPUT]
-        destination = Destination(
-            directory,
-            sys.stdout,
-            is_compatible=request[CSV_COMPAT],
-            file=file,
-            keeps_file=ONLY not in request or bool(request[ONLY]),
-        )
-        of_file = (registry.SINK_OF_A_FILE,) if file else ()
-        names = dict.fromkeys((*registry.USUAL_SINKS, *of_file, *request[SINKS]))
+        destination = Destination(directory, sys.stdout, is_compatible=request[CSV_COMPAT])
+        names = dict.fromkeys((*registry.USUAL_SINKS, *request[SINKS]))
         self._sinks: list[Sink] = [
             registry.resolve("sinks", name)(self._study, destination) for name in names
         ]
+        output = request[OUTPUT]
+        if output:
+            self._sinks.append(CsvFile(self._study, output, _kept(request)))
 
     def run(self) -> int:
         """Run until done or interrupted, and give the exit code: 1 for unexpected results.

@@ -300,6 +300,21 @@ class Member(click.ParamType[E]):
         return self.kind(self._choice.convert(str(value), param, ctx))
 
 
+class DeviceType(click.ParamType[str]):
+    """The type of a device, such as `cuda`; never one of several devices, such as `cuda:1`."""
+
+    name = "type"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Read the word."""
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", str(value)):
+            hint = "; CUDA_VISIBLE_DEVICES chooses one of several cards" * (":" in str(value))
+            self.fail(f"{value!r} is no type of device, such as cpu, cuda or xpu{hint}", param, ctx)
+        return str(value)
+
+
 class ByteSize(click.ParamType[int]):
     """A number of bytes, such as `800M`, `12G` or `12GiB`; units are powers of 1024."""
 

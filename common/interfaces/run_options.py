@@ -147,7 +147,7 @@ OUTPUT_DIR = Valued(
 OUTPUT = Valued[Path | None](
     ("--output",), reads=click.Path(dir_okay=False, path_type=Path), default=None,
     metavar="FILE", group="Output",
-    help="Also one CSV of one backend's results, in PyTorch's columns; with --only, added to it.",
+    help="Also write one backend's results here, in PyTorch's columns; rows are added with --only.",
 )  # fmt: skip
 SINKS = Several(
     ("--sink",), reads=click.STRING, metavar="NAME", group="Output",

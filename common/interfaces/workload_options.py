@@ -9,6 +9,7 @@ import click
 
 from dynamometer.common.interfaces.option import (
     Argument,
+    DeviceType,
     Exclusion,
     Flag,
     Member,
@@ -84,7 +85,7 @@ SPEEDUP_TS = Flag(
     again=_has_torchscript,
 )  # fmt: skip
 DEVICE = Valued(
-    ("-d", "--device"), reads=click.STRING, default="cpu", metavar="TYPE", group="Workload",
+    ("-d", "--device"), reads=DeviceType(), default="cpu", metavar="TYPE", group="Workload",
     help="Where to run: cpu, cuda, or any other device type of torch, such as xpu.",
     again=lambda _, case: case.device, is_always_said=True,
 )  # fmt: skip
@@ -128,7 +129,7 @@ NOPYTHON = Flag(
 )  # fmt: skip
 DYNAMIC_BATCH = Flag(
     ("--dynamic-batch-only",), group="Workload",
-    help="Likewise, but only the sizes that differ are dynamic; beside --dynamic-shapes too.",
+    help="Likewise, but only the sizes that differ are dynamic, also if --dynamic-shapes is given.",
     again=lambda _, case: case.has_dynamic_dims(DynamicDims.BATCH),
 )  # fmt: skip
 DYNAMIC = Flag(

@@ -115,7 +115,7 @@ def require_device(device: str) -> None:
 _FIND_ACCELERATOR = """
 import sys, torch
 if not torch.get_device_module(sys.argv[1]).is_available():
-    sys.exit("it finds none")
+    sys.exit("torch knows the type, and finds no such device")
 """
 
 
@@ -130,8 +130,7 @@ def _require_accelerator(device: str) -> None:
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
         msg = (
-            f"no device of type {device!r} here, says torch: {said}. Run with -d cpu, or import"
-            " what brings the device: https://docs.pytorch.org/docs/stable/accelerator.html"
+            f"no device of type {device!r} here: {said}. Run with -d cpu, or install a torch for it"
         )
         raise UnfitEnvironmentError(msg)
 

@@ -99,7 +99,7 @@ def _cases(spec: ModelSpec, workload: Workload) -> Iterator[Case]:
         dynamic=workload.dynamic,
         dynamic_dims=workload.dynamic_dims,
         scale=workload.scale,
-        batch_size=_asked_batch_size(spec, workload)
+        batch_size=asked_batch_size(spec, workload)
         or spec.batch_size_at(
             workload.scale, workload.device, workload.mode, dynamic=workload.dynamic
         ),
@@ -111,7 +111,7 @@ def _cases(spec: ModelSpec, workload: Workload) -> Iterator[Case]:
         yield msgspec.structs.replace(usual, overrides=overrides)
 
 
-def _asked_batch_size(spec: ModelSpec, workload: Workload) -> int | None:
+def asked_batch_size(spec: ModelSpec, workload: Workload) -> int | None:
     """Return the batch size that was asked for, by the model's name or an alias of it or of all."""
     of_model = (workload.batch_sizes.get(name) for name in (spec.name, *spec.aliases))
     return next(filter(None, of_model), workload.batch_size)

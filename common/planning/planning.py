@@ -152,7 +152,7 @@ def make_plan(
         raise_backend_errors=request[RAISE_BACKEND_ERRORS],
     )
     refusals.refuse_fixed_sizes(study, plan)
-    refusals.check_output(plan, request)
+    refusals.check_output(study, plan, request)
     return plan
 
 

@@ -15,7 +15,9 @@ from dynamometer.common.interfaces.run_options import (
     run_options,
 )
 from dynamometer.common.interfaces.workload_options import TARGET
+from dynamometer.common.planning.plan import asked_batch_size
 from dynamometer.common.studies.study import FIXED_SIZES, options_of, skip_reason
+from dynamometer.results.reports.csv_file import IDENTITY
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import TORCHSCRIPT, Dtype, Mode
 
@@ -127,9 +129,7 @@ def check_batch_size(suite: str, models: Sequence[ModelSpec], workload: Workload
     """
     argument = registry.suite(suite).batch_size_argument
     fixed = [
-        spec.name
-        for spec in models
-        if not spec.batch_size and (workload.batch_size or spec.name in workload.batch_sizes)
+        spec.name for spec in models if not spec.batch_size and asked_batch_size(spec, workload)
     ]
     if argument and fixed:
         msg = f"{fixed[0]} takes no {argument} as an argument; give it no batch size"
@@ -152,19 +152,34 @@ def check_workload(workload: Workload) -> None:
         raise UsageError(msg)
 
 
-def check_output(plan: RunPlan, request: Request) -> None:
-    """Refuse to put several backends' results into a file that has no column to tell them apart.
+def check_output(study: Study, plan: RunPlan, request: Request) -> None:
+    """Refuse what the file of `--output` can't hold, and a file that can't be written.
+
+    It has PyTorch's columns, none of which tells backends apart.
 
     Raises:
-        UsageError: that was asked for.
+        UsageError: there is something of the kind.
     """
-    arms = plan.cases[0].arms[1:]
-    if request[OUTPUT] and len(arms) > 1:
+    path, arms = request[OUTPUT], plan.cases[0].arms[1:]
+    if path is None:
+        return
+    if len(arms) > 1:
         msg = (
-            f"--output {request[OUTPUT]} holds the results of one backend, and these are"
+            f"--output {path} holds the results of one backend, and these are"
             f" {', '.join(arms)}: leave it out, as each has a file in the run's directory"
         )
         raise UsageError(msg)
+    if study.asked_by and len(study.tables()[0].theirs().columns) <= len(IDENTITY):
+        msg = f"--output {path} has PyTorch's columns, which say nothing of {study.asked_by.named}"
+        raise UsageError(msg)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8"):
+            pass
+        path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"--output {path} can't be written: {error}"
+        raise UsageError(msg) from error
 
 
 def refuse_fixed_sizes(study: Study, plan: RunPlan) -> None:

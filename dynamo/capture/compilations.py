@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
-from dynamometer.dynamo.capture.private import private
+from dynamometer.dynamo.capture.private import GoneError, private
 from dynamometer.results.values.coverage import Recompile, SkippedFrame
 
 if TYPE_CHECKING:
@@ -77,11 +77,15 @@ def noting_breaks() -> Iterator[list[BreakNote]]:
     """Note what ends graphs; where Dynamo can't go on after it, it says no more of it later on.
 
     Such is a break within `try` or `with`: of the graph's end it only says `step_unsupported`, at
-    the line before.
+    the line before. Nothing is noted where torch has not what it takes any more.
     """
     notes: list[BreakNote] = []
-    translator = private("torch._dynamo.symbolic_convert.InstructionTranslatorBase")
-    tracing = private("torch._guards.TracingContext")
+    try:
+        translator = private("torch._dynamo.symbolic_convert.InstructionTranslatorBase")
+        tracing = private("torch._guards.TracingContext")
+    except GoneError:
+        yield notes
+        return
     original = translator.log_graph_break
 
     def log_graph_break(self: Any, code_options: Any, **said: Any) -> None:

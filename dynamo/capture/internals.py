@@ -1,4 +1,6 @@
-"""Everything of torch that capture relies on and torch doesn't promise, here and in `compilations`.
+"""What capture relies on and torch doesn't promise, here and in `compilations`.
+
+The names are looked up by `private`, where they are used.
 
 tests/unit/dynamo/capture/test_internals.py fails, by name, when one of these changes.
 """
@@ -122,12 +124,19 @@ def run_only(function: Callable[..., Any] | None = None) -> Any:
 
 @contextmanager
 def watching(rewritten: Callable[[CodeType, CodeType], None]) -> Iterator[None]:
-    """Tell of every frame that is compiled meanwhile: its bytecode, and what Dynamo makes of it."""
+    """Tell of every frame that is compiled meanwhile: its bytecode, and what Dynamo makes of it.
+
+    Of none where torch doesn't tell any more.
+    """
 
     def hook(code: CodeType, new_code: CodeType) -> None:
         rewritten(code, new_code)
 
-    handle = private("torch._dynamo.convert_frame.register_bytecode_hook")(hook)
+    try:
+        handle = private("torch._dynamo.convert_frame.register_bytecode_hook")(hook)
+    except GoneError:
+        yield
+        return
     try:
         yield
     finally:
@@ -139,8 +148,15 @@ def guards_of(original: CodeType, rewritten: CodeType) -> tuple[tuple[str, str |
 
     Returns:
         The text of each, and the line of the user's code it is there for, if it is for one; nothing
-        where Dynamo has dropped the bytecode since.
+        where Dynamo has dropped the bytecode since, or torch doesn't tell any more.
     """
+    try:
+        return _guards_of(original, rewritten)
+    except GoneError:
+        return ()
+
+
+def _guards_of(original: CodeType, rewritten: CodeType) -> tuple[tuple[str, str | None], ...]:
     entries = private("torch._dynamo.eval_frame._debug_get_cache_entry_list")
     found = dict.fromkeys(
         text
@@ -178,7 +194,10 @@ def specializations() -> dict[tuple[str, int], tuple[str, int, str] | None]:
         For each expression of an input's size and its number, the file, line and function that
         made it one, where torch knows.
     """
-    context = private("torch._guards.TracingContext").try_get()
+    try:
+        context = private("torch._guards.TracingContext").try_get()
+    except GoneError:
+        return {}
     shapes = context.fake_mode.shape_env if context and context.fake_mode else None
     found: dict[tuple[str, int], tuple[str, int, str] | None] = {}
     if shapes is None:

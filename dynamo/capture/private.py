@@ -1,6 +1,8 @@
 """Names of torch that it doesn't promise, looked up where they are used.
 
-A release may rename any of them. That costs what rests on it, with a reason, and nothing else.
+A release may rename any of them. That costs what rests on it: whatever is timed is timed all the
+same, and each record says what can't be known. A study of what is captured fails with the name
+where it can't do without.
 """
 
 from __future__ import annotations
@@ -15,18 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 RESTS_ON: Mapping[str, str] = {
-    "torch._dynamo.utils.counters": "what Dynamo captured, and what caches gave",
+    "torch._dynamo.utils.counters": "what Dynamo captured, what caches gave, what compiled late",
     "torch._dynamo.convert_frame.FRAME_COMPILE_COUNTER": "recompiles, and what compiled late",
     "torch._dynamo.utils.calculate_time_spent": "the phases of compiling",
     "torch._dynamo.utils.graph_break_reasons": "what Dynamo captured",
     "torch._dynamo.utils.get_compilation_metrics": "what Dynamo captured",
     "torch._dynamo.utils.set_compilation_metrics_limit": "what Dynamo captured",
     "torch._dynamo.convert_frame.register_bytecode_hook": "guards in `explain` and --sweep-sizes",
-    "torch._dynamo.eval_frame._debug_get_cache_entry_list": "guards in `explain`",
-    "torch._C._dynamo.guards.DictGuardManager": "guards in `explain`",
-    "torch._C._dynamo.guards.RootGuardManager": "guards in `explain`",
+    "torch._dynamo.eval_frame._debug_get_cache_entry_list": "guards in `explain` and --sweep-sizes",
+    "torch._C._dynamo.guards.DictGuardManager": "guards in `explain` and --sweep-sizes",
+    "torch._C._dynamo.guards.RootGuardManager": "guards in `explain` and --sweep-sizes",
     "torch._dynamo.symbolic_convert.InstructionTranslatorBase": "causes of breaks in --coverage",
-    "torch._guards.TracingContext": "specialized sizes",
+    "torch._guards.TracingContext": "specialized sizes, and causes of breaks in --coverage",
     "torch._C._autograd._get_sequence_nr": "--coverage of backward passes",
     "torch._C._current_autograd_node": "--coverage of backward passes",
 }

@@ -4,69 +4,100 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, Literal
 
 from dynamometer.results.reports.csv_sink import texts_of
+from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from dynamometer.results.reports.columns import Rows
-    from dynamometer.results.reports.sinks import Destination, Reporter
+    from dynamometer.results.reports.sinks import Reporter
     from dynamometer.results.values.records import Record
 
-_IDENTITY = 3  # dev, name and batch_size come first in every file of theirs
+IDENTITY = ("dev", "name", "batch_size")
+"""What comes first in every file of theirs."""
+
+Kept = Literal["nothing", "all", "other models"]
+"""What stays of the rows that a file has when a run begins to write to it."""
 
 
 class CsvFile:
-    """Writes the rows of the study's first table as each case ends.
+    """Writes the rows of a study's first table as each case ends.
 
-    A row takes the place of an earlier one of the same device, model and batch size. A file that
-    has other columns is kept beside it, as `FILE.before`.
+    A file that has other columns stays beside it, as `FILE.before`.
     """
 
-    def __init__(self, reporter: Reporter, destination: Destination) -> None:
+    def __init__(self, reporter: Reporter, path: Path, kept: Kept) -> None:
         """Read what is there, if rows are added to it.
 
         Args:
             reporter: the study whose records come.
-            destination: the file, and whether what it holds stays.
+            path: of the file.
+            kept: what stays of it; of a run that is gone on with other models' rows, as cases that
+                ended before come once more.
 
         Raises:
-            OSError: the file can't be read.
+            StoreError: the file can't be read.
         """
         self._reporter = reporter
-        self._path = destination.file or destination.directory / "results.csv"
-        self._lines: list[list[str]] = []
-        if destination.keeps_file and self._path.exists():
-            self._lines = list(csv.reader(io.StringIO(self._path.read_text(encoding="utf-8"))))
+        self._path = path
+        self._replaces = kept == "other models"
+        self._header: list[str] = []
+        self._rows: list[list[str]] = []
+        self._is_written = False
+        if kept != "nothing" and path.exists():
+            try:
+                text = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                msg = f"{path} can't be read: {error}"
+                raise StoreError(msg) from error
+            self._header, *self._rows = [*csv.reader(io.StringIO(text))] or [[]]
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The file."""
-        return (self._path,)
+        """The file, once a case is written."""
+        return (self._path,) if self._is_written else ()
 
     def write(self, records: Sequence[Record]) -> None:
-        """Add the rows of a case."""
+        """Add the rows of a case.
+
+        Raises:
+            StoreError: the file can't be written.
+        """
         kind = self._reporter.tables()[0].kind
-        for found in self._reporter.rows(records, compatible=True):
-            if found.file.endswith(f"_{kind}.csv"):
-                self._add(found)
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(self._lines)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.write_text(text.getvalue(), encoding="utf-8")
+        try:
+            for found in self._reporter.rows(records, compatible=True):
+                if found.file.endswith(f"_{kind}.csv"):
+                    self._add(found)
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerows([self._header, *self._rows])
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.write_text(text.getvalue(), encoding="utf-8")
+        except OSError as error:
+            msg = f"{self._path} can't be written: {error}"
+            raise StoreError(msg) from error
+        self._is_written = True
 
     def close(self) -> None:
         """Do nothing: everything is written."""
 
     def _add(self, found: Rows) -> None:
         header = list(found.columns)
-        if self._lines and self._lines[0] != header:
-            self._path.rename(self._path.with_name(f"{self._path.name}.before"))
-            self._lines = []
+        if self._header not in ([], header):
+            self._path.rename(_free_name(self._path))
+            self._rows = []
+        self._header = header
         added = [texts_of(row, absent="0") for row in found.rows]
-        replaced = [row[:_IDENTITY] for row in added]
-        kept = [row for row in self._lines[1:] if row[:_IDENTITY] not in replaced]
-        self._lines = [header, *kept, *added]
+        if self._replaces:
+            own = [row[: len(IDENTITY)] for row in added]
+            self._rows = [row for row in self._rows if row[: len(IDENTITY)] not in own]
+        self._rows += added
+
+
+def _free_name(path: Path) -> Path:
+    names = (f"{path.name}.before{'' if each == 1 else each}" for each in count(1))
+    return next(free for name in names if not (free := path.with_name(name)).exists())

@@ -53,15 +53,11 @@ class Destination(msgspec.Struct, frozen=True):
         directory: the run's; files go there.
         stream: of text, for who looks on.
         is_compatible: whether PyTorch's dashboards are to read what is written.
-        file: the one that a user named, if one was.
-        keeps_file: whether what that file holds stays.
     """
 
     directory: Path
     stream: TextIO
     is_compatible: bool = False
-    file: Path | None = None
-    keeps_file: bool = False
 
 
 class Sink(Protocol):

@@ -46,11 +46,14 @@ class Judgement:
 
     @property
     def reason(self) -> str:
-        """Why the verdict is what it is; of one that is UNCLEAR also what would settle it."""
+        """Why the verdict is what it is.
+
+        Of an interval that is too wide also how many replicates would make it as narrow as asked.
+        """
         if self.case.is_disturbed:
             return "something else kept the machine busy: measure again when nothing does"
         if self.adjusted_p is None:
-            return "its arms disturbed each other: give each backend a run of its own"
+            return "its arms disturbed each other"
         low, high = self.ratio.low, self.ratio.high
         interval, floor = f"interval [{low:.3f}, {high:.3f}]", f"{LATENCY_FLOOR:.0%}"
         match self.verdict:
@@ -64,13 +67,14 @@ class Judgement:
     def _why_unclear(self, interval: str, floor: str) -> str:
         half_width = math.log(self.ratio.high / self.ratio.low) / 2
         if half_width >= math.log1p(LATENCY_FLOOR):
-            text = f"{interval} is wider than +-{floor}"
+            text = f"{interval} is wider than {floor} on either side"
         elif self.ratio.low <= 1 + LATENCY_FLOOR and self.ratio.high >= 1 / (1 + LATENCY_FLOOR):
             text = f"{interval} is partly within {floor} and partly beyond"
         else:
             text = f"{interval} lies beyond {floor}, but adjusted p={self.adjusted_p:.2g}"
+        target = self.case.records[-1].target
         needed = replicates_needed_over(self.base, self.arm, self.case.records)
-        return f"{text}: -r {needed}" if needed else text
+        return f"{text}; -r {needed} would narrow it to {target:.2g}" if needed else text
 
 
 def judge(cases: Sequence[CaseSummary]) -> list[Judgement]:

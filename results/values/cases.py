@@ -165,7 +165,8 @@ class ModelSpec(Value, frozen=True, kw_only=True):
         statistics. Where one is what is published, it stays one. Nor does a batch that varies
         start at one: Dynamo compiles sizes of one apart.
         """
-        published = self.batch_size.get(device, self.batch_size.get("cpu"))
+        like = "cpu" if device == "cpu" else "cuda"  # which other accelerators are taken for
+        published = self.batch_size.get(like, self.batch_size.get("cpu"))
         size = self._overrides(scale, device).get("batch_size", published)
         if size is None or published is None:
             return size

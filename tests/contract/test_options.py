@@ -14,6 +14,7 @@ from dynamometer.common.command_line.options import command
 from dynamometer.common.interfaces.option import (
     Argument,
     ByteSize,
+    DeviceType,
     Flag,
     Member,
     OneOf,
@@ -100,8 +101,8 @@ def words_for(reads: click.ParamType[Any], folder: Path) -> list[Any]:
         case click.IntRange() | ByteSize():
             return [7]
         case _:
-            assert reads is click.STRING
-            return ["a:b"]
+            assert reads is click.STRING or isinstance(reads, DeviceType)
+            return ["a:b"] if reads is click.STRING else ["xpu"]
 
 
 def values_of(option: Option[Any], folder: Path) -> list[Any]:

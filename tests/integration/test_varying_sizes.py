@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import subprocess
 import sys
@@ -129,8 +130,8 @@ def test_dynamic_shapes_are_timed(tmp_path: Path) -> None:
     assert {"latency", "compile_time", "calls_memory"} <= found
     (directory,) = (tmp_path / "runs").iterdir()
     (path,) = directory.glob("*_performance.csv")
-    header, row = path.read_text().splitlines()
-    fields = dict(zip(header.split(","), row.split(","), strict=True))
+    with path.open(newline="") as file:
+        (fields,) = csv.DictReader(file)
     assert (fields["shapes"], fields["recompiles"]) == ("dynamic", "0")
 
 

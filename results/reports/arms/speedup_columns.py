@@ -41,7 +41,8 @@ def verdict(judged: Callable[[T], Judgement | None]) -> tuple[Column[T], ...]:
             of(lambda each: each.verdict),
         ),
         Column(
-            "verdict_reason", "Why; of one that is UNCLEAR also what would settle it.",
+            "verdict_reason",
+            "Why, and how many replicates would narrow an interval that leaves it UNCLEAR.",
             of(lambda each: each.reason),
         ),
     )  # fmt: skip

@@ -19,6 +19,7 @@ from dynamometer.results.store import store
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import (
     Allocator,
+    Caches,
     Dtype,
     DynamicDims,
     Mode,
@@ -138,6 +139,9 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         ("torchbench", "--accuracy --performance", "contradict each other: give one"),
         ("torchbench", "--cold --warm-start-latency", "--cold and --warm contradict"),
         ("torchbench", "--backend eager --backend ts --output x.csv", "results of one backend"),
+        ("torchbench", "--sweep-sizes --output x.csv", "say nothing of --sweep-sizes"),
+        ("torchbench", "--quick --output /dev/null/x.csv", "x.csv can't be written"),
+        ("torchbench", "--quick -d cuda:1", "CUDA_VISIBLE_DEVICES chooses"),
         ("torchbench", "--freezing", "TORCHINDUCTOR_FREEZING=1"),
         ("torchbench", "--quick --batch-size-file none.txt", "none.txt can't be read"),
         ("torchbench", "--batch-size-file x --batch-size 4", "leave out --batch-size"),
@@ -203,15 +207,19 @@ def test_a_project_says_what_is_run(program: Program, tmp_path: Path) -> None:
     assert manifest.command == words
 
 
-def test_a_choice_of_the_project_gives_way(program: Program, tmp_path: Path) -> None:
+def test_a_choice_of_the_project_gives_way(
+    program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Of flags that contradict each other the one that was typed counts."""
     (tmp_path / "mine.py").write_text("def a(): ...\n")
-    table = '[tool.dynamometer]\nmodels = "mine.py"\nfloat16 = true\ntraining = true\n'
+    table = '[tool.dynamometer]\nmodels = "mine.py"\nfloat16 = true\ntraining = true\ncold = true\n'
     (tmp_path / "pyproject.toml").write_text(table)
-    assert cli.main(None, ["run", "--bfloat16"]) == 0
+    assert cli.main(None, ["run", "--bfloat16", "--warm-start-latency", "--ci"]) == 0
+    assert capsys.readouterr().err.count("--ci") == 1
     ((manifest, _, _),) = program.executed
     (case,) = manifest.plan.cases
     assert (case.dtype, case.mode) == (Dtype.BFLOAT16, Mode.TRAINING)
+    assert manifest.plan.protocol.caches is Caches.WARM
 
 
 def test_a_command_of_pytorchs_harness(

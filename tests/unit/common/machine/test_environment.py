@@ -6,14 +6,15 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+import torch
+
 from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.common.machine import environment
 from dynamometer.common.machine.environment import memory_bytes, read_environment, require_device
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_the_environment_is_that_of_this_process() -> None:
@@ -73,6 +74,15 @@ def test_an_installed_package_has_no_commit(
 def test_a_cpu_is_always_there() -> None:
     """The host needs no driver."""
     require_device("cpu")
+
+
+@pytest.mark.parametrize("device", ["abacus", "xpu"])
+def test_another_device_is_asked_of_torch(device: str) -> None:
+    """A type that there is not, and one of which torch finds none here."""
+    if device == "xpu" and torch.xpu.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(UnfitEnvironmentError, match=f"no device of type '{device}' here: .*torch"):
+        require_device(device)
 
 
 def test_a_missing_gpu_is_named() -> None:

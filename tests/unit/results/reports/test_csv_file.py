@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import csv
-import io
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +14,10 @@ import pytest
 from dynamometer.common.studies.accuracy.study import STUDY as ACCURACY
 from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.reports.csv_file import CsvFile
-from dynamometer.results.reports.sinks import Destination
+from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
+    from dynamometer.results.reports.csv_file import Kept
     from dynamometer.results.reports.sinks import Reporter
 
 THEIR_HARNESS = Path(
@@ -25,9 +25,10 @@ THEIR_HARNESS = Path(
 )
 
 
-def add(path: Path, *models: str, reporter: Reporter = STUDY, keeps: bool = True) -> None:
+def add(path: Path, *models: str, reporter: Reporter = STUDY, kept: Kept = "all") -> None:
     """Have a run write cases of models into a file."""
-    sink = CsvFile(reporter, Destination(path.parent, io.StringIO(), file=path, keeps_file=keeps))
+    sink = CsvFile(reporter, path, kept)
+    assert sink.paths == ()
     for model in models:
         sink.write([factories.measured_record(factories.case(model))])
     sink.close()
@@ -64,27 +65,46 @@ def test_columns_are_those_of_a_checkout(tmp_path: Path) -> None:
     assert list(rows(path)[0])[-len(theirs) :] == theirs
 
 
-def test_rows_are_added_and_replaced(tmp_path: Path) -> None:
-    """A second run adds its models, and puts a model that is there already in a new row's place."""
+def test_rows_are_added(tmp_path: Path) -> None:
+    """A second run adds its models: it may have another dtype, which no column names."""
     path = tmp_path / "x.csv"
     add(path, "resnet18", "dcgan")
     add(path, "vgg16", "resnet18")
-    assert [each["name"] for each in rows(path)] == ["dcgan", "vgg16", "resnet18"]
+    assert [each["name"] for each in rows(path)] == ["resnet18", "dcgan", "vgg16", "resnet18"]
+
+
+def test_a_run_that_is_resumed_replaces_its_own(tmp_path: Path) -> None:
+    """The cases that ended before come once more."""
+    path = tmp_path / "x.csv"
+    add(path, "resnet18", "dcgan")
+    add(path, "dcgan", "vgg16", kept="other models")
+    assert [each["name"] for each in rows(path)] == ["resnet18", "dcgan", "vgg16"]
 
 
 def test_it_begins_anew_if_so_asked(tmp_path: Path) -> None:
     """A run of a whole suite leaves nothing of an earlier one."""
     path = tmp_path / "x.csv"
     add(path, "resnet18")
-    add(path, "dcgan", keeps=False)
+    add(path, "dcgan", kept="nothing")
     assert [each["name"] for each in rows(path)] == ["dcgan"]
 
 
 def test_other_columns_are_kept_beside_it(tmp_path: Path) -> None:
-    """Accuracy has columns of its own: speedups that were in the file are not lost."""
+    """Accuracy has columns of its own: nothing that was in the file is lost, whatever follows."""
     path = tmp_path / "x.csv"
     add(path, "resnet18")
     add(path, "dcgan", reporter=ACCURACY)
     assert rows(path)[0]["accuracy"] == "pass"
-    assert [each["name"] for each in rows(path)] == ["dcgan"]
-    assert [each["name"] for each in rows(tmp_path / "x.csv.before")] == ["resnet18"]
+    add(path, "vgg16")
+    names = ["x.csv.before", "x.csv.before2", "x.csv"]
+    found = [[each["name"] for each in rows(tmp_path / name)] for name in names]
+    assert found == [["resnet18"], ["dcgan"], ["vgg16"]]
+
+
+def test_what_can_not_be_read_or_written_is_said(tmp_path: Path) -> None:
+    """Both name the file."""
+    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe")
+    with pytest.raises(StoreError, match=r"bytes\.csv can't be read"):
+        add(tmp_path / "bytes.csv", "resnet18")
+    with pytest.raises(StoreError, match="can't be written"):
+        add(tmp_path, "resnet18", kept="nothing")

@@ -161,7 +161,7 @@ def test_every_verdict_has_its_reason() -> None:
 @pytest.mark.parametrize(
     ("low", "value", "high", "p_value", "says"),
     [
-        (0.96, 1.005, 1.05, 0.8, "interval [0.960, 1.050] is wider than +-2%"),
+        (0.96, 1.005, 1.05, 0.8, "interval [0.960, 1.050] is wider than 2% on either side"),
         (1.01, 1.025, 1.04, 0.01, "interval [1.010, 1.040] is partly within 2% and partly beyond"),
         (1.03, 1.04, 1.05, 0.09, "interval [1.030, 1.050] lies beyond 2%, but adjusted p=0.09"),
     ],
@@ -188,7 +188,9 @@ def test_what_is_unclear_says_what_would_settle_it() -> None:
     records = [msgspec.structs.replace(each, target=0.01) for each in records]
     (one,) = judge([summarize_case(records)])
     assert one.verdict is Verdict.UNCLEAR
-    assert re.search(r"is wider than \+-2%: -r \d+$", one.reason)
+    assert re.search(
+        r"is wider than 2% on either side; -r \d+ would narrow it to 0\.01$", one.reason
+    )
 
 
 def test_a_doubt_is_the_reason() -> None:

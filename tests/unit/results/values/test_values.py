@@ -130,7 +130,7 @@ def test_options_of_a_scale_leave_the_spec_alone(scaled: ModelSpec) -> None:
     [
         (Scale.FULL, "cpu", 4),
         (Scale.FULL, "cuda", 64),
-        (Scale.FULL, "xpu", 4),
+        (Scale.FULL, "xpu", 64),
         (Scale.SMALL, "cuda", 64),
         (Scale.TINY, "cpu", 2),
         (Scale.TINY, "cuda", 2),
