@@ -47,9 +47,9 @@ def test_options_of_theirs_become_ours(typed: str, read: str) -> None:
 
 def test_what_is_done_anyway_is_said() -> None:
     """Each such option is taken, with why it isn't needed."""
-    found = translated(["--ci", "--timing", "-v", "--accuracy"], OURS)
+    found = translated(["--ci", "--isolate", "-v", "--accuracy"], OURS)
     assert found.arguments == ("--accuracy",)
-    assert [note.partition(":")[0] for note in found.notes] == ["--ci", "--timing", "--verbose"]
+    assert [note.partition(":")[0] for note in found.notes] == ["--ci", "--isolate", "--verbose"]
 
 
 @pytest.mark.parametrize(
