@@ -29,6 +29,8 @@ RESTS_ON: Mapping[str, str] = {
     "torch._C._dynamo.guards.RootGuardManager": "guards in `explain` and --sweep-sizes",
     "torch._dynamo.symbolic_convert.InstructionTranslatorBase": "causes of breaks in --coverage",
     "torch._guards.TracingContext": "specialized sizes, and causes of breaks in --coverage",
+    "torch._dynamo.optimize": "what --coverage, --sweep-sizes and `explain` show",
+    "torch._dynamo.disable": "what --coverage shows",
     "torch._C._autograd._get_sequence_nr": "--coverage of backward passes",
     "torch._C._current_autograd_node": "--coverage of backward passes",
 }
