@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import importlib
 import inspect
+import warnings
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -150,7 +151,17 @@ class DynamoBackend:
 
 @dataclass(frozen=True)
 class TorchScript(Baseline):
-    """`torch.jit.trace` and `torch.jit.freeze`: the baseline that never sees Dynamo."""
+    """`torch.jit.trace` and `torch.jit.freeze`: the baseline that never sees Dynamo.
+
+    torch 2.15 says that both are deprecated.
+    """
+
+    def available(self, device: str) -> str | None:
+        """Return why it can't be used where torch has it no more."""
+        del device
+        if not hasattr(torch.jit, "trace"):
+            return f"torch {torch.__version__} has no torch.jit.trace any more"
+        return None
 
     def compile(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -174,9 +185,11 @@ class TorchScript(Baseline):
 
 def _frozen_trace(module: nn.Module, **examples: Any) -> Callable[..., Any]:
     trace: Callable[..., Any] = torch.jit.trace  # not annotated by torch
-    # Of copies: tracing runs the module, which may change its inputs.
-    traced = trace(module, strict=False, check_trace=False, **copy.deepcopy(examples))
-    frozen: Callable[..., Any] = torch.jit.freeze(traced)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # that both are deprecated
+        # Of copies: tracing runs the module, which may change its inputs.
+        traced = trace(module, strict=False, check_trace=False, **copy.deepcopy(examples))
+        frozen: Callable[..., Any] = torch.jit.freeze(traced)
     return frozen
 
 

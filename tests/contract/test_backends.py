@@ -95,6 +95,13 @@ def test_a_missing_package_says_how_to_get_it() -> None:
     assert "pip install no_such_package" in reason
 
 
+def test_torchscript_may_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where torch has no `torch.jit.trace` any more, that is the reason, and no failure."""
+    monkeypatch.delattr(torch.jit, "trace")
+    reason = as_backend(registry.resolve("backends", "ts")).available("cpu")
+    assert reason == f"torch {torch.__version__} has no torch.jit.trace any more"
+
+
 def test_a_limited_backend_names_its_devices() -> None:
     """The reason says where it does run."""
     assert DynamoBackend("fast", devices=("cuda", "xpu")).available("cpu") == (

@@ -44,9 +44,10 @@ class Known:
 
 TORCH_2_11 = torch.__version__.startswith("2.11.")
 PRINT = "Failed to trace builtin operator"
-LIBRARY = (
-    "Attempted to call function marked as skipped" if TORCH_2_11 else "Unsupported method call"
-)
+LIBRARY = {
+    "2.11": "Attempted to call function marked as skipped",
+    "2.15": "call to a callable object with no traceable __call__",
+}.get(torch.__version__[:4], "Unsupported method call")
 KNOWN = (
     # sin, add, cos; backward of cos: sin, neg, mul; of sin: cos, mul
     Known(models.Straight, [3], (3, 8), (3, 8)),
