@@ -23,6 +23,7 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from dynamometer.common.studies.calibration import evaluation as calibration
+from dynamometer.common.studies.calibration.arms import PAIRS
 from dynamometer.results.statistics.replicates import log_speedups, of_pair
 from dynamometer.results.store import store
 from dynamometer.results.values import metrics
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.records import Measurement, Record
 
-ALIKE = [pair for pair, truth in calibration.PAIRS.items() if truth == 1]
+ALIKE = [pair for pair, truth in PAIRS.items() if truth == 1]
 EAGER = ALIKE[:3]
 """Pairs of eager arms, which share no arm with each other."""
 

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 GOLDEN = Path(__file__).resolve().parent / "golden" / "expected"
 
-hypothesis.settings.register_profile("dynamometer", deadline=None, max_examples=40)
+# No verdict on how long an example takes, or to draw.
+hypothesis.settings.register_profile(
+    "dynamometer",
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("dynamometer")
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import factories
 
 from dynamometer.common.execution.executor import StartUp
-from dynamometer.common.machine.surroundings import Load
-from dynamometer.results.values.records import PASSED, Outcome, Record, Status
+from dynamometer.results.values.records import PASSED, Load, Outcome, Record, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

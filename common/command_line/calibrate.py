@@ -122,7 +122,7 @@ def _measure(program: str, arguments: Sequence[str], asked: Request) -> tuple[Pa
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.planning import planning
     from dynamometer.common.planning.plan import Selection, build_cases, select
-    from dynamometer.common.studies.calibration.evaluation import ARMS
+    from dynamometer.common.studies.calibration.arms import ARMS
 
     source = registry.suite(registry.USUAL_SUITE)
     opening = source.opening(usual(run_options(of_suites=source.options)))
@@ -160,7 +160,7 @@ def _read(directory: Path) -> Calibration:
         UsageError: it measured something else.
         StoreError: it is no run directory.
     """
-    from dynamometer.common.studies.calibration.evaluation import ARMS
+    from dynamometer.common.studies.calibration.arms import ARMS
     from dynamometer.common.studies.calibration.page import Calibration
     from dynamometer.results.store import store
 

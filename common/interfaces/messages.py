@@ -14,6 +14,7 @@ from dynamometer.results.values.records import (
     NOTHING,
     Absence,
     ArmResult,
+    BlockLoad,
     Measurement,
     Outcome,
     Stage,
@@ -57,6 +58,7 @@ class Findings(Value, frozen=True, kw_only=True):
     """What the study's own type encodes (`packed`)."""
     build_order: tuple[str, ...] = ()
     disturbed_blocks: tuple[int, ...] = ()
+    loads: tuple[BlockLoad, ...] = ()
     repeated_blocks: int = 0
     waited: bool = False
     notes: tuple[str, ...] = ()

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamometer.common.machine.openmp import is_runtime
-from dynamometer.common.machine.surroundings import BACKGROUND_CPUS, compare, read_counters
+from dynamometer.common.machine.surroundings import compare, read_counters
+from dynamometer.results.statistics.disturbance import BACKGROUND_CPUS
 from dynamometer.results.values.records import Diagnosis, Level
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from dynamometer.results.statistics.disturbance import total
+from dynamometer.results.values.records import Load
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-BACKGROUND_CPUS = 0.10
-"""Processors' worth of others' work, stolen time included, that count as a disturbance."""
 
 _RESOLUTION_S = 0.02
 """Of one processor: the counters go by ticks of 10 ms, which is five standard deviations of what
@@ -31,42 +31,6 @@ _CLOCK_DROP = 0.05
 _STAT = Path("/proc/stat")
 _THROTTLES = "devices/system/cpu/cpu*/thermal_throttle/*_throttle_count"
 _CLOCK = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
-
-
-@dataclass(frozen=True)
-class Load:
-    """What others did during some time.
-
-    Attributes:
-        wall_s: how long it was.
-        background_s: processor seconds others took, or the hypervisor stole.
-        is_slowed: whether heat or a falling clock slowed the processors, or others used the
-            accelerator.
-        resolution_s: processor seconds that the counters can't tell from none.
-    """
-
-    wall_s: float
-    background_s: float
-    is_slowed: bool = False
-    resolution_s: float = 0.0
-
-    @property
-    def disturbs(self) -> bool:
-        """Whether what is timed meanwhile is worth nothing."""
-        return (
-            self.is_slowed or self.background_s > BACKGROUND_CPUS * self.wall_s + self.resolution_s
-        )
-
-
-def total(loads: Iterable[Load]) -> Load:
-    """Add up what others did, block by block; together blocks show what ticks hide in each."""
-    found = list(loads)
-    return Load(
-        wall_s=sum(each.wall_s for each in found),
-        background_s=sum(each.background_s for each in found),
-        is_slowed=any(each.is_slowed for each in found),
-        resolution_s=max((each.resolution_s for each in found), default=0.0),
-    )
 
 
 class Surroundings(Protocol):

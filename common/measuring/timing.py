@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common.interfaces.outcome import BurstError
-from dynamometer.common.machine.surroundings import total
+from dynamometer.results.statistics.disturbance import disturbed_blocks, disturbs
 from dynamometer.results.values.metrics import COUNTED
+from dynamometer.results.values.records import BlockLoad
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping, Sequence
 
-    from dynamometer.common.machine.surroundings import Load, Surroundings
+    from dynamometer.common.machine.surroundings import Surroundings
     from dynamometer.results.values.cases import Protocol
+    from dynamometer.results.values.records import Load
 
 STEADY_WITHIN = 0.01
 """Two successive windows whose medians agree this well count as steady (docs/measuring.md, step
@@ -163,12 +165,14 @@ class Blocks:
 
     Attributes:
         bursts: those of every block's last measuring, in their order.
+        loads: what others did meanwhile, stretch by stretch.
         disturbed: the blocks that were disturbed whenever they were measured.
         repeats: how often a block was measured again.
         waited: whether bursts began when other arms' threads were idle.
     """
 
     bursts: tuple[Burst, ...] = ()
+    loads: tuple[BlockLoad, ...] = ()
     disturbed: tuple[int, ...] = ()
     repeats: int = 0
     waited: bool = False
@@ -180,13 +184,18 @@ class Blocks:
 
     def then(self, later: Blocks) -> Blocks:
         """Add blocks that were measured after these, numbered on from them."""
-        first = 1 + max((burst.block for burst in self.bursts), default=-1)
+        start = 1 + max((burst.block for burst in self.bursts), default=-1)
         return Blocks(
-            (*self.bursts, *(replace(each, block=first + each.block) for each in later.bursts)),
-            (*self.disturbed, *(first + block for block in later.disturbed)),
+            (*self.bursts, *(replace(each, block=start + each.block) for each in later.bursts)),
+            (*self.loads, *(_moved(each, start) for each in later.loads)),
+            (*self.disturbed, *(start + block for block in later.disturbed)),
             self.repeats + later.repeats,
             self.waited or later.waited,
         )
+
+
+def _moved(found: BlockLoad, by: int) -> BlockLoad:
+    return msgspec.structs.replace(found, first=found.first + by, last=found.last + by)
 
 
 def measure_blocks(
@@ -216,22 +225,15 @@ def measure_blocks(
     paces = {arm: pace(latencies_s[arm], fastest_s, protocol) for arm in calls}
     stretches = _Stretches(watch, calls, paces, protocol, rng)
     bursts: list[Burst] = []
-    disturbed: list[int] = []
-    undisturbed: list[Load] = []
+    loads: list[BlockLoad] = []
     repeats = 0
     while not stretches.enough(bursts):
         first = bursts[-1].block + 1 if bursts else 0
         own, load, again = _measure_undisturbed(stretches, first, surroundings)
-        blocks = range(first, own[-1].block + 1)
-        repeats += again * len(blocks)
+        loads.append(BlockLoad(first=first, last=own[-1].block, load=load))
+        repeats += again * (own[-1].block + 1 - first)
         bursts += own
-        if load.disturbs:
-            disturbed += blocks
-        else:
-            undisturbed.append(load)
-    if total(undisturbed).disturbs:  # what no single stretch shows, as counters go by ticks
-        disturbed = sorted({burst.block for burst in bursts})
-    return Blocks(tuple(bursts), tuple(disturbed), repeats)
+    return Blocks(tuple(bursts), tuple(loads), disturbed_blocks(loads), repeats)
 
 
 def _measure_undisturbed(
@@ -243,7 +245,7 @@ def _measure_undisturbed(
         surroundings.begin()
         own = stretches.measure(first)
         load = surroundings.load()
-        if not load.disturbs or stretches.are_late() or repeats == _MAX_REPEATS:
+        if not disturbs(load) or stretches.are_late() or repeats == _MAX_REPEATS:
             return own, load, repeats
         repeats += 1
 

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.results.statistics.replicates import interfere, log_speedups, of_pair
+from dynamometer.results.statistics.replicates import (
+    between_sd_of,
+    interfere,
+    is_disturbed,
+    log_speedups,
+    of_pair,
+)
 from dynamometer.results.statistics.scatter import Scatter, updated
-from dynamometer.results.statistics.summary import summarize_case, summarize_cases
+from dynamometer.results.statistics.summary import by_case, summarize_case
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, Status
+from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, SEPARATE_SD, Status
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -31,7 +37,7 @@ _FEWEST_SERIES = 3
 def scatters(records: Iterable[Record]) -> Iterator[Scatter]:
     """Return of each case that was timed twice or more how far its replicates differ."""
     passed = [each for each in records if each.outcome.status is Status.PASS]
-    return filter(None, map(_scatter, summarize_cases(passed)))
+    return filter(None, map(_scatter, by_case(passed)))
 
 
 def shared(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
@@ -41,16 +47,26 @@ def shared(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
     where earlier runs have taught something, and where there are no others, nothing changes. A
     case's own replicates count besides (`significance.moderated`): they are not among the others.
     """
-    assumed = {record.between_sd for case in cases for record in case.records}
-    if not assumed <= {ASSUMED_SD, FORMERLY_ASSUMED}:
+    if not all(map(is_assumed, cases)):
         return list(cases)  # what was known holds for a whole run, and all samples need not be read
-    between_sds = by_others(ASSUMED_SD, [_scatter(case) for case in cases])
+    between_sds = by_others(ASSUMED_SD, [_scatter(case.records) for case in cases])
     return [
         summarize_case(
             [with_between_sd(record, between_sd) for record in case.records], timed=case.is_timed
         )
         for case, between_sd in zip(cases, between_sds, strict=True)
     ]
+
+
+def is_assumed(case: CaseSummary) -> bool:
+    """Return whether nothing was known of how far processes differ when it was judged."""
+    return {record.between_sd for record in case.records} <= {ASSUMED_SD, FORMERLY_ASSUMED}
+
+
+def is_provisional(case: CaseSummary) -> bool:
+    """Return whether the intervals of a case may be others once all cases of its run are known."""
+    others_may_teach = case.records[-1].replicate > 0 and is_assumed(case)
+    return others_may_teach and between_sd_of(case.records) != SEPARATE_SD
 
 
 def by_others(
@@ -92,9 +108,9 @@ def pair_scatter(records: Iterable[Record], pair: tuple[str, str]) -> Scatter | 
 _FEWEST_REPLICATES = 2
 
 
-def _scatter(case: CaseSummary) -> Scatter | None:
+def _scatter(records: Sequence[Record]) -> Scatter | None:
     """Average over a case's arms, as these share the baseline's processes and don't vary apart."""
-    found = [pair_scatter(case.records, (BASELINE, arm.name)) for arm in case.arms]
+    found = [pair_scatter(records, (BASELINE, arm)) for arm in records[0].case.arms[1:]]
     several = [each for each in found if each is not None]
     if not several:
         return None
@@ -106,4 +122,4 @@ def _scatter(case: CaseSummary) -> Scatter | None:
 
 
 def _tells(record: Record) -> bool:
-    return not (summarize_case([record]).is_disturbed or record.waited)
+    return not (is_disturbed([record]) or record.waited)

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.results.statistics.interference import disturb_each_other, shifts
+from dynamometer.results.statistics.interference import (
+    LONGEST_DISTURBANCE,
+    disturb_each_other,
+    shifts,
+)
 from dynamometer.results.statistics.significance import moderated, replicates_needed
 from dynamometer.results.statistics.statistics import log_speedup, speedup
 from dynamometer.results.values import metrics
@@ -187,6 +191,18 @@ def disturbed_share_of(record: Record, metric: str) -> float:
     found = (each for each in record.measurements if each.metric == metric)
     blocks = {block for each in found for block in each.blocks}
     return len(blocks & set(record.disturbed_blocks)) / len(blocks) if blocks else 0.0
+
+
+def is_disturbed(records: Sequence[Record]) -> bool:
+    """Return whether something else kept the machine busy in too many blocks of a replicate."""
+    return disturbed_share(records) > LONGEST_DISTURBANCE
+
+
+def doubt(records: Sequence[Record]) -> str | None:
+    """Return why speedups of a case can't be counted on, in a word; `None` if they can."""
+    if is_disturbed(records):
+        return "disturbed"
+    return "interference" if interfere(records) and not are_isolated(records) else None
 
 
 def find(records: Iterable[Record], metric: str, arm: str) -> list[Measurement]:

@@ -82,7 +82,9 @@ def _likeliest(series: list[Scatter]) -> tuple[float, float]:
     found = optimize.minimize(
         surprise,
         np.array((0.0, math.log(_USUAL_DF))),
-        method="L-BFGS-B",
+        # Ten times as fast as L-BFGS-B, whose BLAS starts threads for two numbers.
+        method="TNC",
+        options={"ftol": 1e-12, "xtol": 1e-9, "gtol": 1e-9},
         jac=True,
         bounds=((-far, far), (math.log(_LEAST_DF), math.log(MOST_DF))),
     )

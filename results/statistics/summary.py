@@ -11,13 +11,13 @@ import msgspec
 
 from dynamometer.results.statistics import significance
 from dynamometer.results.statistics.breakeven import Breakeven, breakeven
-from dynamometer.results.statistics.interference import LONGEST_DISTURBANCE
 from dynamometer.results.statistics.memory import NOT_MEASURED, ArmMemory, compression, memory_of
 from dynamometer.results.statistics.replicates import (
     are_isolated,
-    disturbed_share,
+    doubt,
     find,
     interfere,
+    is_disturbed,
     latencies,
     replicates_needed_over,
     speedup_over,
@@ -148,14 +148,12 @@ class CaseSummary:
     @property
     def is_disturbed(self) -> bool:
         """Whether something else kept the machine busy during too many blocks of a replicate."""
-        return disturbed_share(self.records) > LONGEST_DISTURBANCE
+        return is_disturbed(self.records)
 
     @property
     def doubt(self) -> str | None:
         """Why its speedups can't be counted on, in a word; `None` if they can."""
-        if self.is_disturbed:
-            return "disturbed"
-        return "interference" if self.interferes else None
+        return doubt(self.records)
 
     @property
     def is_conclusive(self) -> bool:

@@ -84,6 +84,32 @@ class Measurement(Value, frozen=True, kw_only=True):
             raise ValueError(msg)
 
 
+class Load(Value, frozen=True):
+    """What others did on the machine during some time."""
+
+    wall_s: float
+    """How long it was."""
+    background_s: float
+    """Processor seconds others took, or the hypervisor stole."""
+    is_slowed: bool = False
+    """Whether heat or a falling clock slowed the processors, or others used the accelerator."""
+    resolution_s: float = 0.0
+    """Processor seconds that the counters can't tell from none."""
+
+
+class BlockLoad(Value, frozen=True, kw_only=True):
+    """What others did while a stretch of blocks was measured, when it was for the last time."""
+
+    first: int
+    """The first block."""
+    last: int
+    """The last one."""
+    load: Load
+    isolated: tuple[str, int] | None = None
+    """The arm and the number of its isolated run, where the blocks are of one: these are counted
+    from 0 in each."""
+
+
 class Absence(Value, frozen=True, kw_only=True):
     """A metric that was asked for and is not there, and why."""
 
@@ -241,6 +267,8 @@ class Record(Value, frozen=True, kw_only=True):
     """The order in which the arms were built, drawn at random."""
     disturbed_blocks: tuple[int, ...] = ()
     """Blocks that were disturbed whenever they were measured."""
+    loads: tuple[BlockLoad, ...] = ()
+    """What others did meanwhile, for all blocks; none in earlier records."""
     disturbed_isolated_runs: bool = False
     """Whether some isolated run was disturbed for most of its blocks, to the last."""
     repeated_blocks: int = 0

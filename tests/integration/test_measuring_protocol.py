@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import hostile_manifest, run_replicates, with_protocol
 
-from dynamometer.common.studies.calibration.evaluation import ARMS, IN_ISOLATION, PAIRS, naive_tests
+from dynamometer.common.studies.calibration.arms import ARMS, IN_ISOLATION, PAIRS
+from dynamometer.common.studies.calibration.evaluation import naive_tests
 from dynamometer.results.statistics.replicates import log_speedups, of_pair
 from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.values.cases import BASELINE, Caches

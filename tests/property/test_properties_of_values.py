@@ -36,11 +36,13 @@ from dynamometer.results.values.records import (
     Absence,
     ArmResult,
     BetweenProcessSd,
+    BlockLoad,
     CaptureStats,
     Diagnosis,
     Environment,
     Estimate,
     Level,
+    Load,
     Manifest,
     Measurement,
     Outcome,
@@ -202,6 +204,13 @@ sweeps = st.builds(
     specializations=st.lists(specializations, max_size=2).map(tuple),
 )  # fmt: skip
 founds = st.just(NOTHING) | coverages.map(packed) | sweeps.map(packed)
+loads = st.builds(
+    Load, wall_s=finite, background_s=finite, is_slowed=st.booleans(), resolution_s=finite
+)
+block_loads = st.builds(
+    BlockLoad, first=counts, last=counts, load=loads,
+    isolated=st.none() | st.tuples(texts, counts),
+)  # fmt: skip
 records = st.builds(
     Record,
     schema=st.just(1), run_id=texts, case=cases, replicate=counts, outcome=outcomes,
@@ -211,6 +220,7 @@ records = st.builds(
     absent=st.lists(absences, max_size=2).map(tuple), found=founds,
     build_order=st.lists(texts, max_size=2).map(tuple),
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
+    loads=st.lists(block_loads, max_size=2).map(tuple),
     waited=st.booleans(),
     disturbed_isolated_runs=st.booleans(),
     stopped=st.none() | st.sampled_from(StopReason), between_sd=between_sds,
@@ -244,6 +254,7 @@ findings = st.builds(
     absent=st.lists(absences, max_size=2).map(tuple), found=founds,
     build_order=st.lists(texts, max_size=2).map(tuple),
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
+    loads=st.lists(block_loads, max_size=2).map(tuple),
     waited=st.booleans(),
     notes=st.lists(texts, max_size=2).map(tuple), device_name=st.none() | texts,
 )  # fmt: skip
@@ -269,10 +280,12 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     SkippedFrame: skipped_frames,
     Diagnosis: diagnoses,
     BetweenProcessSd: between_sds,
+    BlockLoad: block_loads,
     Case: cases,
     Overrides: overrides,
     Environment: environments,
     Estimate: estimates,
+    Load: loads,
     Manifest: manifests,
     Measurement: measurements(),
     ModelSpec: specs,

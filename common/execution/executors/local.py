@@ -219,6 +219,7 @@ class LocalExecutor:
             found=first.found.copy(),  # and not the whole message with it
             build_order=first.build_order,
             disturbed_blocks=first.disturbed_blocks,
+            loads=tuple(each for part in parts for each in part.loads),
             disturbed_isolated_runs=any(part.disturbed_blocks for part in parts[1:]),
             repeated_blocks=sum(part.repeated_blocks for part in parts),
             waited=any(part.waited for part in parts),

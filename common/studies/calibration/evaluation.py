@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from scipy import stats
 
+from dynamometer.common.studies.calibration.arms import PAIRS, SLOWED
 from dynamometer.results.statistics.between_processes import (
     by_others,
     learnt,
@@ -20,6 +21,8 @@ from dynamometer.results.statistics.between_processes import (
     with_between_sd,
 )
 from dynamometer.results.statistics.replicates import (
+    doubt,
+    is_disturbed,
     isolated_log_speedups,
     isolated_speedup,
     log_speedups,
@@ -28,8 +31,7 @@ from dynamometer.results.statistics.replicates import (
 )
 from dynamometer.results.statistics.significance import SIGNIFICANT_P, wilson
 from dynamometer.results.statistics.stopping import is_precise
-from dynamometer.results.statistics.summary import summarize_case, summarize_cases
-from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.values.metrics import LATENCY_ISOLATED
 from dynamometer.results.values.records import Status
 
@@ -38,28 +40,6 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.cases import Protocol
     from dynamometer.results.values.records import BetweenProcessSd, Estimate, Ratio, Record
-
-_KNOWN = "dynamometer.dynamo.known"
-_EAGER_AGAIN = f"{_KNOWN}:eager_again"
-_THIRD, _FOURTH = f"{_KNOWN}:eager_third", f"{_KNOWN}:eager_fourth"
-_FIFTH, _SIXTH = f"{_KNOWN}:eager_fifth", f"{_KNOWN}:eager_sixth"
-_FIRST, _AGAIN = f"{_KNOWN}:inductor_first", f"{_KNOWN}:inductor_again"
-_SLOWED = {share: f"{_KNOWN}:slower_by_{share}_percent" for share in (1, 2, 5)}
-
-PAIRS = {
-    (BASELINE, _EAGER_AGAIN): 1.0,
-    (_THIRD, _FOURTH): 1.0,
-    (_FIFTH, _SIXTH): 1.0,
-    (_FIRST, _AGAIN): 1.0,
-    **{(BASELINE, arm): 1 / (1 + share / 100) for share, arm in _SLOWED.items()},
-}
-"""Pairs of arms, with the speedup of the second over the first, which is known."""
-
-IN_ISOLATION = ((BASELINE, _EAGER_AGAIN, _SLOWED[5]), (_THIRD, _FOURTH))
-"""Groups of arms that may have isolated runs besides (`calibrate --isolated`)."""
-
-ARMS = tuple(dict.fromkeys(arm for pair in PAIRS for arm in pair))
-
 
 NAIVE_LATENCY = "naive_latency"
 
@@ -202,9 +182,13 @@ class Drift:
     n: int
 
 
-def learnt_without(records: Iterable[Record], model: str) -> BetweenProcessSd:
-    """Learn how far processes differ from all models but one."""
-    return learnt(list(scatters(each for each in records if each.case.model != model)))
+def learnt_from_others(records: Iterable[Record]) -> dict[str, BetweenProcessSd]:
+    """Learn for each model how far processes differ, from all models but it."""
+    taught = {own[0].case.model: list(scatters(own)) for own in by_case(records)}
+    return {
+        model: learnt([each for other, found in taught.items() if other != model for each in found])
+        for model in taught
+    }
 
 
 def series(
@@ -226,10 +210,11 @@ def series(
         alone: whether each model is the only one of its run, so that nothing is added.
     """
     passed = _passed(records)
+    learnt_of = {} if between_sd else learnt_from_others(passed)
     runs: defaultdict[tuple[tuple[str, str], int], list[Sequence[Record]]] = defaultdict(list)
-    for case in summarize_cases(passed):
-        known = between_sd or learnt_without(passed, case.case.model)
-        own = [with_between_sd(record, known) for record in case.records]
+    for measured in by_case(passed):
+        known = between_sd or learnt_of[measured[0].case.model]
+        own = [with_between_sd(record, known) for record in measured]
         for pair in PAIRS:
             of_two = [of_pair(record, pair) for record in own]
             ratio_of = partial(speedup_over, *pair)
@@ -259,10 +244,10 @@ def series_in_isolation(records: Iterable[Record], protocol: Protocol) -> list[S
     passed = _passed(records)
     return [
         _isolated_series(taken, pair, protocol)
-        for case in summarize_cases(passed)
+        for own in by_case(passed)
         for pair in PAIRS
         for taken in _cut(
-            [each for each in case.records if isolated_log_speedups(*pair, [each])],
+            [each for each in own if isolated_log_speedups(*pair, [each])],
             partial(isolated_speedup, *pair),
             protocol,
         )
@@ -285,19 +270,19 @@ def _isolated_series(taken: Sequence[Record], pair: tuple[str, str], protocol: P
 
 
 def _series(taken: Sequence[Record], pair: tuple[str, str], protocol: Protocol) -> Series | None:
-    ratio, summary = speedup_over(*pair, taken), summarize_case(taken)
+    ratio = speedup_over(*pair, taken)
     if ratio is None:
         return None
     seconds = [record.seconds.get("measure", 0.0) / len(PAIRS) for record in taken]
     return Series(
-        model=summary.case.model,
+        model=taken[0].case.model,
         pair=pair,
         ratio=ratio,
         replicates=len(taken),
         measured_s=math.fsum(seconds),
         within_target=is_precise(ratio, protocol.target),
-        is_disturbed=summary.is_disturbed,
-        is_conclusive=summary.is_conclusive,
+        is_disturbed=is_disturbed(taken),
+        is_conclusive=doubt(taken) is None,
     )
 
 
@@ -341,7 +326,7 @@ def rates(found: Sequence[Series]) -> Rates:
     """Count how often ours is wrong and right, where it concludes anything."""
     counted = [each for each in found if each.is_conclusive]
     same = [each for each in counted if each.truth == 1.0]
-    slowed = [each for each in counted if each.pair[1] == _SLOWED[2]]
+    slowed = [each for each in counted if each.pair[1] == SLOWED[2]]
     return Rates(
         false_alarms=_share([each.is_significant for each in same]),
         coverage=_share([each.is_covered for each in same]),
@@ -370,16 +355,16 @@ def drifts(records: Iterable[Record]) -> list[Drift]:
     """Return of each model how far its identical arms differ from process to process."""
     passed = _passed(records)
     found = []
-    for case in summarize_cases(passed):
+    for own in by_case(passed):
         for pair, truth in PAIRS.items():
-            of_two = [of_pair(record, pair) for record in case.records]
-            undisturbed = [each for each in of_two if not summarize_case([each]).is_disturbed]
+            of_two = [of_pair(record, pair) for record in own]
+            undisturbed = [each for each in of_two if not is_disturbed([each])]
             values = [each.value for each in log_speedups(*pair, undisturbed)]
             if truth == 1.0 and len(values) > 1:
                 mean, sd = statistics.fmean(values), statistics.stdev(values)
                 error = sd / math.sqrt(len(values))
                 t = mean / error if error else 0.0
-                found.append(Drift(case.case.model, pair, mean, sd, t, len(values)))
+                found.append(Drift(own[0].case.model, pair, mean, sd, t, len(values)))
     return found
 
 
@@ -390,7 +375,7 @@ def _passed(records: Iterable[Record]) -> list[Record]:
 def _detection(found: Sequence[Series | NaiveTest]) -> dict[int, Estimate | None]:
     return {
         share: _share([each.is_detected for each in found if each.pair[1] == arm])
-        for share, arm in _SLOWED.items()
+        for share, arm in SLOWED.items()
     }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common.orders import drawn_from
-from dynamometer.common.studies.calibration.evaluation import IN_ISOLATION
+from dynamometer.common.studies.calibration.arms import IN_ISOLATION
 from dynamometer.common.studies.speedup.isolated import Isolated
 from dynamometer.common.studies.speedup.isolated_runs import isolated_runs_of, latencies_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.common.studies.calibration.evaluation import PAIRS
+from dynamometer.common.studies.calibration.arms import PAIRS
 from dynamometer.common.studies.speedup.in_blocks import Speedup
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from dynamometer.common.machine.disturber import BUSY_S, IDLE_S
 from dynamometer.common.studies.calibration import evaluation as calibration
-from dynamometer.common.studies.calibration.evaluation import PAIRS, NaiveTest, Series
+from dynamometer.common.studies.calibration.arms import PAIRS
 from dynamometer.results.statistics.between_processes import learnt, scatters
 from dynamometer.results.values.cases import Protocol, StartMethod
 from dynamometer.results.values.records import (
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from dynamometer.common.studies.calibration.evaluation import NaiveTest, Series
     from dynamometer.results.values.records import Estimate
 
 

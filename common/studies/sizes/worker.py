@@ -84,6 +84,7 @@ def sweep(context: Context) -> Findings:
         measurements=tuple(found),
         absent=tuple(absent),
         disturbed_blocks=timed.disturbed,
+        loads=timed.loads,
         repeated_blocks=timed.repeats,
         waited=timed.waited,
         found=packed(seen),

@@ -62,6 +62,7 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
         measurements=found,
         absent=absences(findings.arms, found),
         disturbed_blocks=blocks.disturbed,
+        loads=blocks.loads,
         repeated_blocks=blocks.repeats,
         waited=blocks.waited,
     )
@@ -97,6 +98,10 @@ def measure_isolated(context: Context) -> Findings:
         outcome=PASSED,
         measurements=tuple(latencies(LATENCY_ISOLATED, isolated)),
         disturbed_blocks=(job.isolated_run,) if too_many else (),
+        loads=tuple(
+            msgspec.structs.replace(each, isolated=(name, job.isolated_run))
+            for each in blocks.loads
+        ),
         repeated_blocks=blocks.repeats,
         notes=notes,
         device_name=context.device.name,

@@ -11,7 +11,7 @@ from tabulate import tabulate
 from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.arms import overhead
 from dynamometer.results.reports.texts import name_columns, speedup_text
-from dynamometer.results.statistics.between_processes import shared
+from dynamometer.results.statistics.between_processes import is_provisional, shared
 from dynamometer.results.statistics.significance import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.statistics.summary import CaseSummary, summarize_suite
 from dynamometer.results.statistics.verdicts import judge
@@ -35,7 +35,9 @@ def case_line(case: CaseSummary) -> str:
     else:
         arms = "  ".join(_arm_text(case, arm) for arm in case.arms)
     again = f", {captures[0].recompiles} recompiles" if captures and case.case.dynamic else ""
-    marks = "".join(f" {mark}" for mark in _marks(case))
+    timed = any(arm.speedup for arm in case.arms)
+    provisional = " PROVISIONAL" if timed and is_provisional(case) else ""
+    marks = provisional + "".join(f" {mark}" for mark in _marks(case))
     return f"{name_columns(case.case)} {ok:3}/{total:3} frames{again}, {arms}{marks}"
 
 
@@ -110,15 +112,17 @@ _NAMED = 8
 
 
 def _between_sd_lines(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> list[str]:
-    """Return what the cases have taught of the machine, if nothing was known of it."""
-    assumed, found = (
-        f"{statistics.median(case.records[0].between_sd.sd_log for case in cases):.1%}"
-        for cases in (before, after)
-    )
-    if assumed == found:
+    """Return what became of intervals that the lines of cases give for provisional."""
+    if not any(map(is_provisional, before)):
         return []
-    text = f"from process to process speedups differ by {found}, as these cases show;"
-    return ["", f"{text} their lines assume {assumed}, tables and CSV don't"]
+    known, learnt = ([case.records[0].between_sd for case in cases] for cases in (before, after))
+    assumed, found = (
+        f"{statistics.median(each.sd_log for each in sds):.1%}" for sds in (known, learnt)
+    )
+    text = f"its interval assumes that speedups differ by {assumed} from process to process;"
+    if known == learnt:
+        return ["", f"PROVISIONAL: {text} no other case told more, so it stands"]
+    return ["", f"PROVISIONAL: {text} these cases show {found}, which tables and CSV use"]
 
 
 def _reasons_against_one_graph(cases: Sequence[CaseSummary]) -> list[str]:

@@ -11,7 +11,6 @@ import pytest
 from fakes import FakeClock, FakeSurroundings
 
 from dynamometer.common.interfaces.outcome import BurstError
-from dynamometer.common.machine.surroundings import Load
 from dynamometer.common.measuring.timing import (
     Blocks,
     Burst,
@@ -21,8 +20,10 @@ from dynamometer.common.measuring.timing import (
     measure_blocks,
     warm_up_to_steady,
 )
+from dynamometer.results.statistics.disturbance import disturbed_blocks
 from dynamometer.results.values.cases import Protocol
 from dynamometer.results.values.metrics import MINOR_FAULTS, SYSTEM_TIME
+from dynamometer.results.values.records import BlockLoad, Load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -410,6 +411,8 @@ def test_disturbed_blocks_are_measured_again(
     latencies = dict.fromkeys(calls, FAST_S)
     found = measure_blocks(watch, calls, latencies, rules, random.Random(0), surroundings)
     assert (found.disturbed, found.repeats) == (disturbed, repeats)
+    assert disturbed_blocks(found.loads) == disturbed
+    assert [(each.first, each.last) for each in found.loads] == [(0, 1), (2, 3), (4, 5)]
     assert surroundings.begun == 3 + repeats // 2
     assert [burst.block for burst in found.bursts] == [block for block in range(6) for _ in "AB"]
 
@@ -485,7 +488,8 @@ def test_blocks_are_numbered_on_from_others() -> None:
 
     def blocks(arm: str, *disturbed: int) -> Blocks:
         bursts = (Burst(arm, block, (1.0,), 1, {}) for block in (0, 1))
-        return Blocks(tuple(bursts), disturbed, len(disturbed))
+        loads = (BlockLoad(first=0, last=1, load=CALM),)
+        return Blocks(tuple(bursts), loads, disturbed, len(disturbed))
 
     found = Blocks().then(blocks("A", 1)).then(blocks("B", 0))
     assert [(each.arm, each.block) for each in found.bursts] == [
@@ -493,3 +497,4 @@ def test_blocks_are_numbered_on_from_others() -> None:
     ]  # fmt: skip
     assert (found.disturbed, found.repeats) == ((1, 2), 2)
     assert [each.block for each in found.undisturbed] == [0, 3]
+    assert [(each.first, each.last) for each in found.loads] == [(0, 1), (2, 3)]
