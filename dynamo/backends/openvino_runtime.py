@@ -1,0 +1,131 @@
+"""OpenVINO: `openvino` for each of Dynamo's graphs, `ov` for a module as a whole.
+
+Inputs are read where PyTorch keeps them. Outputs are copied, as the runtime writes every call's to
+the same memory, and the caller may keep what it got.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dynamometer.dynamo.backends.declared import ThroughDynamo, WholeModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import torch
+    from torch import fx, nn
+
+    from dynamometer.dynamo.backends.programs import Compute, Program
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runtime:
+    """How OpenVINO is set.
+
+    Attributes:
+        precision: floating point numbers are computed in; by itself it takes bfloat16 where the
+            processor is faster in it, which is no comparison.
+        hint: what it is to be good at.
+    """
+
+    precision: str = "f32"
+    hint: str = "LATENCY"
+
+    def build(self, program: Program) -> Compute:
+        """Return an inference request's call.
+
+        Raises:
+            UnsupportedError: a dtype of an input or an output is none it shares with PyTorch.
+            Exception: whatever the runtime raises of what it can't do.
+        """
+        return _Request(program, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Graphs(Runtime):
+    def __call__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        from dynamometer.dynamo.backends.graphs import SpecializedGraph
+
+        return SpecializedGraph(graph, inputs, self.build)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Modules(Runtime):
+    def __call__(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        from dynamometer.dynamo.backends.programs import ExportedModule
+
+        return ExportedModule(module, args, kwargs, self.build)
+
+
+class _Request:
+    """An inference request that reads PyTorch's memory."""
+
+    def __init__(self, program: Program, runtime: Runtime) -> None:
+        import openvino
+        import torch
+        from torch._guards import tracing
+
+        for each in (*program.examples, *program.outputs):
+            _refuse_unshared(each)
+        assert program.exported is not None
+        with torch.no_grad(), tracing(None):
+            model = openvino.convert_model(program.exported)
+        for port, example in zip(model.inputs, program.examples, strict=True):
+            port.get_node().set_partial_shape(openvino.PartialShape(list(example.shape)))
+        model.validate_nodes_and_infer_types()
+        settings = {
+            "INFERENCE_PRECISION_HINT": runtime.precision,
+            "PERFORMANCE_HINT": runtime.hint,
+            "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+        }
+        compiled = openvino.Core().compile_model(model, "CPU", settings)
+        self._dtypes = [each.dtype for each in program.outputs]
+        self._request = compiled.create_infer_request()
+        assert len(compiled.outputs) == len(self._dtypes)
+
+    def __call__(self, fed: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Compute new tensors."""
+        import torch
+
+        arrays = [each.detach().contiguous().numpy() for each in fed]
+        found = self._request.infer(arrays, share_inputs=True, share_outputs=True)
+        return [
+            # OpenVINO may hand back an integer in 32 bits, or a truth value in 8.
+            torch.from_numpy(found[index]).to(dtype, copy=True)
+            for index, dtype in enumerate(self._dtypes)
+        ]
+
+
+def _refuse_unshared(tensor: torch.Tensor) -> None:
+    """Raise where numpy, through which tensors are shared, has no such tensors."""
+    import torch
+
+    from dynamometer.dynamo.backends.programs import UnsupportedError
+
+    if tensor.layout is torch.strided and tensor.device.type == "cpu":
+        if not (tensor.is_complex() or tensor.dtype is torch.bfloat16):
+            return
+    msg = f"OpenVINO takes no tensors of {tensor.dtype}, {tensor.layout}, on {tensor.device}"
+    raise UnsupportedError(msg)
+
+
+openvino = ThroughDynamo(
+    name="openvino",
+    summary="OpenVINO in float32, for each graph that Dynamo captures; inference",
+    devices=("cpu",),
+    packages=("openvino",),
+    extra="openvino",
+    compiler=_Graphs(),
+)
+ov = WholeModel(
+    name="ov",
+    summary="OpenVINO in float32, for the model exported as a whole; inference",
+    devices=("cpu",),
+    packages=("openvino",),
+    extra="openvino",
+    compiler=_Modules(),
+)

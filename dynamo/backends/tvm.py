@@ -1,0 +1,77 @@
+"""TVM's Relax for each of Dynamo's graphs, without tuning: kernels are as TVM's own rules make them.
+
+Inputs are shared by DLPack; outputs are TVM's own memory, new at every call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dynamometer.dynamo.backends.declared import ThroughDynamo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+    from torch import fx
+
+    from dynamometer.dynamo.backends.programs import Compute, Program
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Graphs:
+    """How TVM is set.
+
+    Attributes:
+        target: what LLVM compiles for; `native` for this processor with its vector instructions.
+    """
+
+    target: str = "native"
+
+    def __call__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """Compile a graph."""
+        from dynamometer.dynamo.backends.graphs import SpecializedGraph
+
+        return SpecializedGraph(graph, inputs, self._build)
+
+    def _build(self, program: Program) -> Compute:
+        import tvm
+        from torch._guards import tracing
+        from tvm import relax
+        from tvm.relax.frontend.torch import from_exported_program
+
+        assert program.exported is not None
+        with tracing(None):
+            module = from_exported_program(program.exported, unwrap_unit_return_tuple=False)
+        compiled = tvm.compile(module, target=self._llvm())
+        machine = relax.VirtualMachine(compiled, tvm.cpu())
+        call = machine["main"]
+
+        def compute(fed: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+            import torch
+
+            arrays = [tvm.runtime.from_dlpack(each.detach().contiguous()) for each in fed]
+            return [torch.from_dlpack(each) for each in call(*arrays)]
+
+        return compute
+
+    def _llvm(self) -> Any:
+        import tvm
+
+        if self.target != "native":
+            return tvm.target.Target(self.target)
+        from tvm.target import codegen
+
+        processor = codegen.llvm_get_system_cpu()
+        return tvm.target.Target({"kind": "llvm", "mcpu": processor})
+
+
+tvm = ThroughDynamo(
+    name="tvm",
+    summary="TVM Relax without tuning, for each graph that Dynamo captures; inference",
+    devices=("cpu",),
+    packages=("tvm",),
+    extra="tvm",
+    compiler=_Graphs(),
+)
