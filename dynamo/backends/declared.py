@@ -73,11 +73,13 @@ class ThroughDynamo(Declared):
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Callable[..., Any]:
         """Wrap the module; graphs are captured and compiled at the first call."""
-        return self._backend().compile(module, args, kwargs)
+        compiled: Callable[..., Any] = self._backend().compile(module, args, kwargs)
+        return compiled
 
     def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function, or a module, which is one as well."""
-        return self._backend().compile_function(function)
+        compiled: Callable[..., Any] = self._backend().compile_function(function)
+        return compiled
 
     def _backend(self) -> Any:
         from dynamometer.dynamo.backends.backends import DynamoBackend

@@ -119,9 +119,7 @@ class SpecializedGraph:
         values = tuple(given[index] for index in places)
         program = program_of(export(module, values), values).moved(places)
         weights = [given[index] for index in self._weights]
-        frozen = [
-            each for each in weights if not (program.changes(each) or each.is_inference())
-        ]
+        frozen = [each for each in weights if not (program.changes(each) or each.is_inference())]
         key = (weights, self._sizes_of(given) if self._varies else [])
         compute = build_of(program, self._build)
         versions = [each._version for each in frozen]  # noqa: SLF001  as above
@@ -185,13 +183,11 @@ def _sizes(nodes: Sequence[fx.Node], examples: Sequence[Any]) -> dict[str, int]:
     for node, example in zip(nodes, examples, strict=True):
         fake = node.meta.get("example_value")
         if isinstance(fake, torch.Tensor) and isinstance(example, torch.Tensor):
-            pairs = zip(fake.shape, example.shape, strict=True)
-            found |= {
-                str(one): int(two) for one, two in pairs if isinstance(one, torch.SymInt)
-            }
+            sizes: zip[tuple[Any, int]] = zip(fake.shape, example.shape, strict=True)
+            found |= {str(one): two for one, two in sizes if isinstance(one, torch.SymInt)}
     return found
 
 
 def _digest(weight: torch.Tensor) -> int:
     data = weight.detach().cpu().contiguous().flatten().view(torch.uint8)
-    return zlib.crc32(data.numpy())
+    return zlib.crc32(data.numpy().data)

@@ -1,8 +1,8 @@
 """ONNX Runtime: `onnxrt` for each of Dynamo's graphs, `onnx` for a module as a whole.
 
-Programs are translated by `torch.onnx`. Inputs are read where PyTorch keeps them, outputs written to
-memory of PyTorch's. Weights are handed over as addresses; what the runtime packs or folds anew, such
-as the weights of a matrix product, it holds a second time.
+Programs are translated by `torch.onnx`. Inputs are read where PyTorch keeps them, and outputs
+written to memory of PyTorch's. Weights are handed over as addresses; what the runtime packs or
+folds anew, such as the weights of a matrix product, it holds a second time.
 """
 
 from __future__ import annotations
@@ -86,9 +86,7 @@ class _Session:
         options = _options(runtime)
         values = [onnxruntime.OrtValue.from_dlpack(each) for each in weights.values()]
         options.add_external_initializers(list(weights), values)
-        self._session = onnxruntime.InferenceSession(
-            model, options, providers=_providers(device)
-        )
+        self._session = onnxruntime.InferenceSession(model, options, providers=_providers(device))
         self._weights = values  # the session reads them where they are
         self._input_names = [each.name for each in self._session.get_inputs()]
         self._output_names = [each.name for each in self._session.get_outputs()]
@@ -99,7 +97,9 @@ class _Session:
     def __call__(self, fed: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Compute new tensors."""
         kept = [self._feed(name, form, each) for name, form, each in self._fed(fed)]
-        made = [self._provide(*each) for each in zip(self._output_names, self._outputs, strict=True)]
+        made = [
+            self._provide(*each) for each in zip(self._output_names, self._outputs, strict=True)
+        ]
         self._session.run_with_iobinding(self._binding)
         del kept
         if None not in made:
@@ -134,12 +134,12 @@ class _Session:
         return made
 
     def _received(self, made: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
-        import torch
+        from torch.utils.dlpack import from_dlpack
 
         values = self._binding.get_outputs()
         self._binding.clear_binding_outputs()  # what it made is the caller's now
         return [
-            torch.from_dlpack(value) if each is None else each
+            from_dlpack(value) if each is None else each
             for each, value in zip(made, values, strict=True)
         ]
 
@@ -197,7 +197,7 @@ def _options(runtime: Runtime) -> Any:
 
 
 def _providers(device: torch.device) -> list[Any]:
-    """Return who computes; on a GPU in PyTorch's own stream, so that neither waits for the other."""
+    """Return who computes; on a GPU in PyTorch's own stream, so that neither overtakes."""
     if device.type == "cpu":
         return ["CPUExecutionProvider"]
     import torch
@@ -227,7 +227,12 @@ def _translated(program: Program) -> tuple[bytes, dict[str, torch.Tensor]]:
         # The runtime takes them from the processor's memory, packed one after another.
         weights[name] = raw.detach().cpu().contiguous()
         value.const_value = onnx_ir.ExternalTensor(
-            "in memory", 0, held.nbytes, held.dtype, shape=held.shape, name=name
+            "in memory",
+            0,
+            held.nbytes,
+            held.dtype,
+            shape=onnx_ir.Shape(held.shape.numpy()),
+            name=name,
         )
     return onnx_ir.to_proto(translated.model).SerializeToString(), weights
 

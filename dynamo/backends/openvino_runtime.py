@@ -106,9 +106,9 @@ def _refuse_unshared(tensor: torch.Tensor) -> None:
 
     from dynamometer.dynamo.backends.programs import UnsupportedError
 
-    if tensor.layout is torch.strided and tensor.device.type == "cpu":
-        if not (tensor.is_complex() or tensor.dtype is torch.bfloat16):
-            return
+    is_plain = tensor.layout is torch.strided and tensor.device.type == "cpu"
+    if is_plain and not (tensor.is_complex() or tensor.dtype is torch.bfloat16):
+        return
     msg = f"OpenVINO takes no tensors of {tensor.dtype}, {tensor.layout}, on {tensor.device}"
     raise UnsupportedError(msg)
 

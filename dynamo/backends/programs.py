@@ -249,7 +249,8 @@ def export(
     # Inside a backend Dynamo's own tracing goes on, whose fake tensors are not those of export.
     with torch.no_grad(), tracing(None):
         exported = torch.export.export(module, args, dict(kwargs or {}), strict=False)
-        return exported.run_decompositions({})
+        functional: ExportedProgram = exported.run_decompositions({})
+        return functional
 
 
 def program_of(exported: ExportedProgram, given: Sequence[Any]) -> Program:
@@ -323,8 +324,7 @@ class _Planner:
                 writes.append((target, self._plain(node)))
                 self._written[node] = target
         bases = [
-            _base(self._by_name[arg.name]) if arg.name in self._by_name else None
-            for arg in outputs
+            _base(self._by_name[arg.name]) if arg.name in self._by_name else None for arg in outputs
         ]
         results = tuple(
             self._result(arg, bases.count(base) > 1)
@@ -388,7 +388,7 @@ def _base(node: fx.Node) -> fx.Node:
 
 
 def _shares(one: torch.Tensor, two: torch.Tensor) -> bool:
-    return one.untyped_storage()._cdata == two.untyped_storage()._cdata  # noqa: SLF001  fakes have no address
+    return bool(one.untyped_storage()._cdata == two.untyped_storage()._cdata)  # noqa: SLF001  fakes have no address
 
 
 def _refuse_randomness(module: fx.GraphModule) -> None:
@@ -409,7 +409,7 @@ def _is_quiet(node: fx.Node) -> bool:
         names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]  # noqa: SLF001  its tags were read
         place = names.index("dropout_p") if "dropout_p" in names else len(node.args)
         value = node.args[place] if place < len(node.args) else node.kwargs.get("dropout_p", 0.0)
-        return value == 0.0
+        return bool(value == 0.0)
     return False
 
 

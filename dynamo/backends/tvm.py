@@ -1,4 +1,4 @@
-"""TVM's Relax for each of Dynamo's graphs, without tuning: kernels are as TVM's own rules make them.
+"""TVM's Relax for each of Dynamo's graphs, without tuning: kernels as TVM's own rules make them.
 
 Inputs are shared by DLPack; outputs are TVM's own memory, new at every call.
 """
@@ -49,10 +49,10 @@ class _Graphs:
         call = machine["main"]
 
         def compute(fed: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-            import torch
+            from torch.utils.dlpack import from_dlpack
 
             arrays = [tvm.runtime.from_dlpack(each.detach().contiguous()) for each in fed]
-            return [torch.from_dlpack(each) for each in call(*arrays)]
+            return [from_dlpack(each) for each in call(*arrays)]
 
         return compute
 

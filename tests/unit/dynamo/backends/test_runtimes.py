@@ -1,0 +1,210 @@
+"""Runtimes outside PyTorch compute what eager does, and change what it changes, or refuse."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from typing import Any
+
+import pytest
+import torch
+from graph_cases import Adds, Counts, Net, Several, cases
+from torch import nn
+from torch.utils._pytree import tree_flatten
+
+from dynamometer.dynamo.backends.programs import UnsupportedError
+
+WHOLE = ["onnx_runtime:onnx", "openvino_runtime:ov"]
+PER_GRAPH = ["onnx_runtime:onnxrt", "openvino_runtime:openvino", "tvm:tvm"]
+CASES = cases()
+
+# What runtimes, and torch.onnx, say of themselves while they are imported or used.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+
+
+def load(name: str) -> Any:
+    """Return a backend; skip the test where its packages are not installed."""
+    module, attribute = name.split(":")
+    backend = getattr(importlib.import_module(f"dynamometer.dynamo.backends.{module}"), attribute)
+    for package in backend.packages:
+        pytest.importorskip(package)
+    return backend
+
+
+def compiled(name: str, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+    """Return a module compiled for inputs like these."""
+    return load(name).compile(module, args, kwargs)
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    """Compare structures, types and values."""
+    (ours, our_form), (theirs, their_form) = tree_flatten(found), tree_flatten(expected)
+    assert our_form == their_form
+    for one, two in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, two) if isinstance(two, torch.Tensor) else None
+        assert isinstance(two, torch.Tensor) or one == two
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *PER_GRAPH])
+@pytest.mark.parametrize("case", CASES)
+@torch.no_grad()
+def test_it_computes_what_eager_does(name: str, case: str) -> None:
+    """Structures, keyword inputs, kinds of numbers and strides come out as they should, twice."""
+    module, args, kwargs = CASES[case]
+    module.eval()
+    call = compiled(name, copy.deepcopy(module), *args, **kwargs)
+    for _ in range(2):
+        assert_same(call(*args, **kwargs), module(*args, **kwargs))
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *PER_GRAPH])
+@torch.no_grad()
+def test_other_values_give_other_results_and_earlier_ones_stay(name: str) -> None:
+    """The caller may keep what it got, whatever is called afterwards."""
+    module = Net().eval()
+    one, two = torch.randn(2, 3, 8, 8), torch.randn(2, 3, 8, 8)
+    call = compiled(name, module, one)
+    first, second = call(one), call(two)
+    assert_same((first, second), (module(one), module(two)))
+    one.zero_()
+    assert_same(call(one), module(one))
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *PER_GRAPH])
+@torch.no_grad()
+def test_outputs_alias_as_in_eager(name: str) -> None:
+    """An input given back is the input, its view a view, and what is given twice is one."""
+    module, (x,), _ = CASES["aliases"]
+    same, view, product, transposed, again = compiled(name, module, x)(x)
+    assert same is x
+    assert view.data_ptr() == x[1:].data_ptr()
+    assert again is product
+    assert transposed.data_ptr() == product.data_ptr()
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *PER_GRAPH])
+@torch.no_grad()
+def test_inputs_are_changed_in_place(name: str) -> None:
+    """What the model does to its inputs is done to the caller's tensor."""
+    x, expected = torch.zeros(4, 3), torch.zeros(4, 3)
+    call = compiled(name, Adds(), x.clone())
+    for _ in range(2):
+        assert_same((call(x), x), (Adds()(expected), expected))
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *PER_GRAPH])
+@torch.no_grad()
+def test_buffers_are_changed_in_place(name: str) -> None:
+    """What the model counts goes on, and so does what someone else writes there."""
+    ours, theirs, x = Counts(), Counts(), torch.ones(3)
+    call = compiled(name, ours, x)
+    for _ in range(2):
+        assert_same((call(x), ours.count), (theirs(x), theirs.count))
+    ours.count.fill_(10)
+    theirs.count.fill_(10)
+    assert_same(call(x), theirs(x))
+
+
+@pytest.mark.parametrize("name", PER_GRAPH)
+@torch.no_grad()
+def test_written_weights_are_followed(name: str) -> None:
+    """A graph whose weights were written to computes with the new ones."""
+    module, x = nn.Linear(3, 2), torch.randn(4, 3)
+    call = compiled(name, module, x)
+    call(x)
+    module.weight.mul_(2)
+    assert_same(call(x), module(x))
+
+
+class Layers(nn.Module):
+    """Two layers of one code, each a graph by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute something in three graphs."""
+        for layer in self.layers:
+            torch._dynamo.graph_break()
+            x = layer(x)
+        return x
+
+
+@pytest.mark.parametrize("name", PER_GRAPH)
+@torch.no_grad()
+def test_a_graph_of_several_layers_has_each_ones_weights(name: str) -> None:
+    """Dynamo may use one graph for all layers."""
+    module, x = Layers(), torch.randn(4, 3)
+    call = compiled(name, module, x)
+    assert_same((call(x), call(x)), (module(x), module(x)))
+
+
+class Sized(nn.Module):
+    """Computes with a size."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute something."""
+        return x.reshape(x.shape[0] * 3) * x.shape[0]
+
+
+@pytest.mark.parametrize("name", PER_GRAPH)
+@torch.no_grad()
+def test_sizes_may_vary(name: str) -> None:
+    """A graph of Dynamo with sizes for inputs serves each of them."""
+    call = torch.compile(Sized(), backend=load(name).compiler, dynamic=True)
+    for size in (4, 5, 6, 4):
+        x = torch.randn(size, 3)
+        assert_same(call(x), Sized()(x))
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@torch.no_grad()
+def test_other_inputs_than_it_was_exported_for_are_refused(name: str) -> None:
+    """Another size, dtype or structure is an error, and no wrong result."""
+    one, two = torch.randn(4, 3), torch.randn(4, 3)
+    call = compiled(name, Several(), (one, two), scale=torch.ones(3))
+    with pytest.raises(ValueError, match=r"of torch.float32 \(3,\), not of torch.float32 \(1,\)"):
+        call((one, two), scale=torch.ones(1))
+    with pytest.raises(ValueError, match="not of torch.float64"):
+        call((one.double(), two), scale=torch.ones(3))
+    with pytest.raises(ValueError, match="exported for inputs"):
+        call((one, two, one), scale=torch.ones(3))
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@torch.no_grad()
+def test_complex_numbers_are_refused(name: str) -> None:
+    """The error names the runtime and the dtype."""
+    with pytest.raises(UnsupportedError, match=r"takes no tensors of torch.complex64"):
+        compiled(name, Adds(), torch.ones(3, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@torch.no_grad()
+def test_random_numbers_are_refused(name: str) -> None:
+    """A runtime's random numbers would be others than eager's."""
+    with pytest.raises(UnsupportedError, match="draws random numbers"):
+        compiled(name, nn.Dropout().train(), torch.ones(3))
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_training_is_refused(name: str) -> None:
+    """Nothing is computed for which there would be no gradients."""
+    with pytest.raises(UnsupportedError, match="computes no gradients"):
+        compiled(name, nn.Linear(3, 3), torch.ones(3))
+
+
+@torch.no_grad()
+def test_onnx_runtime_reads_large_weights_where_they_are() -> None:
+    """A table that the runtime doesn't pack anew is PyTorch's: a change of it is seen."""
+    module, index = nn.Embedding(1000, 8), torch.arange(4)
+    call = compiled("onnx_runtime:onnx", module, index)
+    module.weight.zero_()
+    assert not call(index).any()

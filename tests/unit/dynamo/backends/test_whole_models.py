@@ -1,0 +1,69 @@
+"""Compilers of whole models that come with torch compute what eager does."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+import torch
+from graph_cases import Net, Several
+from torch import nn
+
+# torch.jit warns of its own retirement, and Inductor of what it lacks here.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def load(name: str) -> Any:
+    """Return a backend."""
+    module, attribute = name.split(":")
+    return getattr(importlib.import_module(f"dynamometer.dynamo.backends.{module}"), attribute)
+
+
+@pytest.mark.parametrize("name", ["exported:export", "ofi:ofi", "aot_inductor:aot_inductor"])
+@torch.no_grad()
+def test_it_computes_what_eager_does(name: str) -> None:
+    """Results follow the inputs, and earlier ones are not overwritten."""
+    module = Net().eval()
+    one, two = torch.randn(2, 3, 8, 8), torch.randn(2, 3, 8, 8)
+    call = load(name).compile(module, (one,), {})
+    first, second = call(one), call(two)
+    torch.testing.assert_close((first, second), (module(one), module(two)))
+
+
+@torch.no_grad()
+def test_export_keeps_structures() -> None:
+    """Nested inputs and outputs come through, and keyword inputs."""
+    pair, scale = (torch.ones(2, 3), torch.ones(2, 3)), torch.tensor(2.0)
+    found = load("exported:export").compile(Several(), (pair,), {"scale": scale})(pair, scale=scale)
+    assert found["count"] == 3
+    torch.testing.assert_close(found["total"], torch.full((2, 3), 3.0))
+
+
+class Scaled(nn.Module):
+    """Takes inputs by position and by name."""
+
+    def forward(self, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        """Compute something."""
+        return torch.relu(x) * scale
+
+
+@torch.no_grad()
+def test_ofi_takes_inputs_by_position_and_by_name() -> None:
+    """What is passed by name is bound to the names of `forward`."""
+    x, scale = torch.ones(3), torch.tensor(2.0)
+    call = load("ofi:ofi").compile(Scaled().eval(), (x,), {"scale": scale})
+    torch.testing.assert_close(call(x, scale=scale), torch.full((3,), 2.0))
+
+
+def test_ofi_may_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where torch has it no more, that is the reason, and no failure."""
+    monkeypatch.delattr(torch.jit, "optimize_for_inference")
+    assert "no torch.jit.optimize_for_inference" in load("ofi:ofi").available("cpu")
+
+
+@pytest.mark.parametrize("name", ["exported:export", "ofi:ofi", "aot_inductor:aot_inductor"])
+def test_training_is_refused(name: str) -> None:
+    """Nothing is computed for which there would be no gradients."""
+    with pytest.raises(NotImplementedError, match="computes no gradients"):
+        load(name).compile(nn.Linear(3, 3), (torch.ones(3),), {})
