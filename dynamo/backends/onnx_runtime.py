@@ -1,8 +1,8 @@
 """ONNX Runtime: `onnxrt` for each of Dynamo's graphs, `onnx` for a module as a whole.
 
 Programs are translated by `torch.onnx`. Inputs are read where PyTorch keeps them, and outputs
-written to memory of PyTorch's. Weights are handed over as addresses; what the runtime packs or
-folds anew, such as the weights of a matrix product, it holds a second time.
+written to memory of PyTorch's. On a CPU so are weights read, but for those that the runtime packs
+or folds anew, such as of linear layers and convolutions: these it holds a second time.
 """
 
 from __future__ import annotations
@@ -86,8 +86,13 @@ class _Session:
         options = _options(runtime)
         values = [onnxruntime.OrtValue.from_dlpack(each) for each in weights.values()]
         options.add_external_initializers(list(weights), values)
+        if device.type == "cpu":
+            # The first is what optimizations look at and is copied at the end; with the second
+            # the copy is left out for whatever kept its name.
+            for name, value in zip(weights, values, strict=True):
+                options.add_initializer(name, value)
         self._session = onnxruntime.InferenceSession(model, options, providers=_providers(device))
-        self._weights = values  # the session reads them where they are
+        self._weights = weights, values  # the session reads them where they are
         self._input_names = [each.name for each in self._session.get_inputs()]
         self._output_names = [each.name for each in self._session.get_outputs()]
         assert len(self._input_names) == len(self._inputs)
