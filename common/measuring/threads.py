@@ -129,5 +129,7 @@ def wait_until_idle(but: frozenset[int] = frozenset(), linux: Linux | None = Non
     """Wait until no thread runs but the calling one and some others, 0.3 s at most."""
     linux = linux or Linux()
     ends = linux.now() + _LONGEST_WAIT_S
-    while linux.now() < ends and any(linux.runs(each) for each in linux.others() if each not in but):
+    while linux.now() < ends and any(
+        linux.runs(each) for each in linux.others() if each not in but
+    ):
         linux.nap(_NAP_S)

@@ -65,7 +65,9 @@ def linux(tmp_path: Path, clock: FakeClock, thread: Thread) -> Linux:
     return Linux(tmp_path / "task", clock.now, nap)
 
 
-@pytest.mark.parametrize(("share", "is_busy"), [(1.0, True), (0.11, True), (0.09, False), (0, False)])
+@pytest.mark.parametrize(
+    ("share", "is_busy"), [(1.0, True), (0.11, True), (0.09, False), (0, False)]
+)
 def test_a_thread_that_computes_meanwhile_is_a_steps_own(
     clock: FakeClock, linux: Linux, thread: Thread, share: float, *, is_busy: bool
 ) -> None:

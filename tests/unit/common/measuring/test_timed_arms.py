@@ -13,6 +13,7 @@ from fakes import FakeClock
 from dynamometer.common.measuring.threads import ArmThreads
 from dynamometer.common.measuring.timed_arms import pad_heap, time_in_blocks
 from dynamometer.results.values.cases import Protocol
+
 NO_SUCH_THREADS = frozenset({2**30}), frozenset({2**30 + 1})
 
 

@@ -26,6 +26,7 @@ from dynamometer.results.values.sizes import STATIC, SizeSweep, latency_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
     from dynamometer.results.values.records import Record
 
 NAMES = ("four", "five", "six")
