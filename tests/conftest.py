@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _machine_at_rest() -> Iterator[None]:
     """Look at the machine before a run without a clock: no time passes, nobody else is busy."""
-    examine = partial(doctor.examine, read=lambda: None, piece_s=lambda: 1.0)
+    examine = partial(doctor.examine, read=lambda: None, pause=lambda _: None, piece_s=lambda: 1.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(doctor, "examine", examine)
         yield

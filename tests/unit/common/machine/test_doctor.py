@@ -68,14 +68,14 @@ PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
 )  # fmt: skip
 def test_kernel_files(tmp_path: Path, file: str, text: str, subject: str, level: Level) -> None:
     """What the kernel was told is judged, and what isn't fine comes with a remedy."""
-    found = look_around(tmp_path, {file: text})[subject]
+    found = examine(tmp_path, {file: text})[subject]
     assert found.level is level
     assert (found.remedy is None) == (level is Level.FINE)
 
 
 def test_a_machine_that_tells_nothing_is_not_blamed(tmp_path: Path) -> None:
     """Without the files there is nothing to say of governor, turbo, pages or quota."""
-    found = look_around(tmp_path)
+    found = examine(tmp_path)
     assert not found.keys() & {"governor", "turbo", "huge pages", "clock", "quota"}
     assert {each.level for each in found.values()} == {Level.FINE}
 
@@ -84,7 +84,7 @@ def test_several_openmp_runtimes_are_noted(tmp_path: Path) -> None:
     """Those that packages bring, wherever they keep them."""
     files = {"packages/torch/lib/libgomp.so.1": "", "packages/some.libs/libiomp5.so": ""}
     files["packages/torch/lib/libbackend_with_compiler.so"] = ""  # is none
-    found = look_around(tmp_path, files)["OpenMP"]
+    found = examine(tmp_path, files)["OpenMP"]
     assert found.level is Level.NOTE
     assert "some.libs/libiomp5.so, torch/lib/libgomp.so.1" in found.finding
 
@@ -100,7 +100,7 @@ def test_an_unlimited_quota_is_none(tmp_path: Path) -> None:
 )
 def test_variables_are_named(tmp_path: Path, name: str, subject: str) -> None:
     """A variable that changes timings is shown with its value."""
-    found = look_around(tmp_path, environment={name: "7"})[subject]
+    found = examine(tmp_path, environment={name: "7"})[subject]
     assert found.level is Level.NOTE
     assert f"{name}=7" in found.finding
 
@@ -116,7 +116,7 @@ def test_variables_are_named(tmp_path: Path, name: str, subject: str) -> None:
 )
 def test_others_are_noticed(tmp_path: Path, after: Reading, load: Level, steal: Level) -> None:
     """Who takes the processors, other processes or other guests."""
-    found = look_around(tmp_path, readings=(CALM[0], after))
+    found = examine(tmp_path, readings=(CALM[0], after))
     assert (found["load"].level, found["steal"].level) == (load, steal)
 
 
@@ -138,7 +138,7 @@ def test_a_machine_whose_speed_varies_is_unfit(
 
 def test_a_kernel_without_counters_is_noted(tmp_path: Path) -> None:
     """Disturbances will go unnoticed there, which a reader should know."""
-    found = look_around(tmp_path, readings=(None, None))
+    found = examine(tmp_path, readings=(None, None))
     assert found["load"].level is Level.NOTE
 
 
@@ -165,6 +165,6 @@ def test_a_card_nobody_watches_is_noted(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(doctor, "find_spec", lambda name: object() if watched else None)
-    found = look_around(tmp_path)
+    found = examine(tmp_path)
     assert found["persistence mode"].level is Level.FINE
     assert ("GPU neighbours" in found) is not watched
