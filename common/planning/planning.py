@@ -41,6 +41,7 @@ from dynamometer.common.interfaces.workload_options import (
     NO_SKIP,
     NOPYTHON,
     ONLY,
+    ONLY_OVERRIDES,
     PARTITION_ID,
     QUICK,
     RAISE_BACKEND_ERRORS,
@@ -178,6 +179,7 @@ def _workload(request: Request) -> Workload:
         batch_sizes=read_batch_sizes(sizes) if (sizes := request[BATCH_SIZE_FILE]) else {},
         overrides=_overrides_of(request),
         model_overrides=request[MODEL_OVERRIDES],
+        only_overrides=request[ONLY_OVERRIDES],
     )
 
 
