@@ -53,6 +53,7 @@ from dynamometer.common.interfaces.workload_options import (
 )
 from dynamometer.common.planning import refusals
 from dynamometer.common.planning.batch_size_file import read_batch_sizes
+from dynamometer.common.planning.functions import refuse_unknown_functions
 from dynamometer.common.planning.plan import Selection, build_cases
 from dynamometer.results.values.cases import (
     BASELINE,
@@ -126,6 +127,9 @@ def make_plan(
     refusals.check_batch_size(suite, models, asked)
     workload = study.workload(asked, request)
     refusals.check_workload(workload)
+    folders = registry.suite(suite).import_folders(suite_options)
+    if folders is not None:
+        refuse_unknown_functions(workload.overrides.names, folders)
     registry.target("executors", request[EXECUTOR])
     least, most = _replicates(study, request)
     plan = RunPlan(

@@ -66,6 +66,11 @@ class UserModels(SuiteSource):
         target = self.target(typed or "")
         return {} if target is None else {"target": target}
 
+    def import_folders(self, opening: Mapping[str, str]) -> tuple[str, ...] | None:
+        """Return the folder of the file, whose neighbours can be imported."""
+        path = opening["target"].partition("::")[0]
+        return None if path.startswith(_HUB_PREFIX) else (str(Path(path).parent),)
+
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Open what a target names.
 
