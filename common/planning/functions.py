@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dynamometer.common.errors import UsageError
@@ -87,7 +86,7 @@ class _Names:
     """
 
     bound: frozenset[str] = frozenset()
-    classes: Mapping[str, ast.ClassDef] = MappingProxyType({})
+    classes: Mapping[str, ast.ClassDef] = field(default_factory=dict)
     are_all: bool = False
 
 

@@ -129,7 +129,6 @@ def replicates_needed(mean: Mean, target: float) -> int:
         mean: over those there are.
         target: half the width, as a share of the ratio.
     """
-
     return _fewest(mean, math.log1p(target), CONFIDENCE)
 
 
