@@ -105,6 +105,25 @@ def noting_breaks() -> Iterator[list[BreakNote]]:
         translator.log_graph_break = original
 
 
+@contextmanager
+def keeping_all() -> Iterator[None]:
+    """Have torch keep what it notes of every compilation, and as many as before afterwards.
+
+    Where torch can't be told any more, it keeps what it does.
+    """
+    try:
+        before = _utils("_compilation_metrics").maxlen
+        set_limit = _utils("set_compilation_metrics_limit")
+    except GoneError:
+        yield
+        return
+    set_limit(_ALL_COMPILATIONS)
+    try:
+        yield
+    finally:
+        set_limit(before)
+
+
 @dataclass(frozen=True)
 class Compilations:
     """What Dynamo has done since some moment."""
@@ -136,8 +155,7 @@ class CompileLog:
 
     @classmethod
     def start(cls) -> Self:
-        """Begin to read."""
-        _utils("set_compilation_metrics_limit")(_ALL_COMPILATIONS)
+        """Begin to read; within `keeping_all` nothing is lost."""
         return cls(
             frames=_utils("counters")["frames"]["total"],
             frames_ok=_utils("counters")["frames"]["ok"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,12 @@ import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
-from dynamometer.common.execution.abnormal_exits import arms_at_exit, name_exit
+from dynamometer.common.execution.abnormal_exits import (
+    arms_at_exit,
+    culprit,
+    name_exit,
+    with_culprit,
+)
 from dynamometer.common.execution.executor import StartUp
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.graph_caches import GraphCaches
@@ -21,7 +27,7 @@ from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.interfaces.messages import Findings, Job
 from dynamometer.common.interfaces.outcome import worst
 from dynamometer.common.studies.study import skip_reason
-from dynamometer.results.values.cases import Caches
+from dynamometer.results.values.cases import BASELINE, Caches
 from dynamometer.results.values.records import PASSED, Record, Stage, Status
 
 if TYPE_CHECKING:
@@ -128,16 +134,28 @@ class LocalExecutor:
         Those of the plan's first experiment go by stage, those of others by the experiment's name.
         """
         started, starting_s = time.monotonic(), self._servers.starting_s
-        workers = [self._run_worker(name, case, replicate, process) for process in wanted]
-        if workers and name == self._plan.experiments[0] and workers[0].report:
-            for stage, spent_s in workers[0].report.seconds.items():
+        ended = [self._run_process(name, case, replicate, process) for process in wanted]
+        report = ended[0][0].report if ended else None
+        if report and name == self._plan.experiments[0]:
+            for stage, spent_s in report.seconds.items():
                 seconds[stage] += spent_s
-        elif workers:
+        elif ended:
             seconds[name] += time.monotonic() - started - (self._servers.starting_s - starting_s)
-        return [
-            self._findings(name, worker, case, process.arms)
-            for worker, process in zip(workers, wanted, strict=True)
-        ]
+        return [found for _, found in ended]
+
+    def _run_process(
+        self, name: str, case: Case, replicate: int, process: WorkerSpec
+    ) -> tuple[Worker, Findings]:
+        """Run a worker process, and another one for the other arms where one arm ends it."""
+        worker = self._run_worker(name, case, replicate, process)
+        found = self._findings(name, worker, case, process.arms)
+        arm = culprit(worker, found.outcome)
+        rest = tuple(each for each in process.arms if each != arm)
+        if arm is None or not {BASELINE} < set(rest):
+            return worker, found
+        others = replace(process, arms=rest)
+        _, found_of_others = self._run_process(name, case, replicate, others)
+        return worker, with_culprit(found_of_others, arm, found, process.arms)
 
     def _run_worker(self, name: str, case: Case, replicate: int, process: WorkerSpec) -> Worker:
         """Run one worker process, alone: two at a time spin for each other's cores."""

@@ -57,7 +57,13 @@ def sweep(context: Context) -> Findings:
     result = arm_result(arm, compiled)
     results = (ArmResult(arm=BASELINE, outcome=PASSED), result)
     if not isinstance(compiled, arms.CompiledArm) or result.outcome != PASSED:
-        return Findings(outcome=result.outcome, arms=results, notes=loaded.notes)
+        return Findings(
+            outcome=result.outcome,
+            arms=results,
+            found=packed(seen),
+            notes=loaded.notes,
+            device_name=context.device.name,
+        )
     eager = make_step(loaded.module, loaded, job.case.mode, job.seed)
     found: list[Measurement] = []
     absent: list[Absence] = []

@@ -26,7 +26,7 @@ def test_durations(seconds: float, text: str) -> None:
 
 def lines(capsys: pytest.CaptureFixture[str], records: Sequence[Record], estimate_s: float) -> str:
     """Watch records go by, and give what was printed on standard error."""
-    with ProgressLine(len(records), estimate_s, "replicate {}".format) as progress:
+    with ProgressLine(len(records), 1, estimate_s, "replicate {}".format) as progress:
         for record in records:
             progress.case_started(record.case)
             progress.record_made(record)
