@@ -12,7 +12,7 @@ from dynamometer.models.builders import torchvision_schemas
 def test_operators_are_looked_for_under_each_name_of_their_library(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """torchvision 0.29 renamed it, and ends the process where they were declared before."""
+    """Torchvision 0.29 renamed it, and ends the process where they were declared before."""
     loaded: list[str] = []
     monkeypatch.setattr(torch.ops, "load_library", loaded.append)
     monkeypatch.setattr(torchvision_schemas, "_are_defined", lambda: bool(loaded))
