@@ -46,8 +46,8 @@ def run(job: Job, result_descriptor: int, token: str) -> None:
 def _measure(job: Job, stages: StageClock) -> Findings:
     from dynamometer.dynamo import state
     from dynamometer.dynamo.capture.compilations import keeping_all
-    from dynamometer.dynamo.capture.private import gone
     from dynamometer.dynamo.device import open_device
+    from dynamometer.dynamo.private import gone
 
     experiment = experiment_of(job.study, job.experiment)
     context = Context(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
-from dynamometer.dynamo.capture.private import GoneError, private
+from dynamometer.dynamo.private import GoneError, private
 from dynamometer.results.values.coverage import Recompile, SkippedFrame
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import torch
 
 from dynamometer.dynamo.capture import capture, internals
 from dynamometer.dynamo.capture.phases import Phases
-from dynamometer.dynamo.capture.private import RESTS_ON, GoneError, gone, offered, private
+from dynamometer.dynamo.private import RESTS_ON, GoneError, gone, offered, private
 
 
 @pytest.fixture(params=RESTS_ON)
