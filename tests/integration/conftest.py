@@ -54,7 +54,7 @@ def hostile_manifest(
     *,
     start_method: StartMethod = StartMethod.FORK,
     mode: Mode = Mode.INFERENCE,
-    timeout_s: float = 300.0,
+    timeout_s: float = 9000.0,
     **fields: Any,
 ) -> Manifest:
     """Plan one quick replicate of some hostile models."""
