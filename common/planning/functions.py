@@ -42,8 +42,10 @@ def _missing(module: str, path: str, folders: tuple[str, ...]) -> str | None:
     """Return what of a name is certain not to be there."""
     parent, _, last = module.rpartition(".")
     if _spec(module, folders) is None:
-        if parent and _missing(parent, last, folders) is None:
-            return None  # its parent may call something so
+        if parent and _spec(parent, folders) is None and not _missing(parent, last, folders):
+            return None  # whatever its parent is
+        if parent and last in _names(parent, folders).bound:
+            return None
         return f"no module named {module!r}"
     names = _names(module, folders)
     first, _, method = path.partition(".")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import factories
 import pytest
 
+from dynamometer.common.command_line import progress as progress_module
 from dynamometer.common.command_line.progress import ProgressLine, duration
-from dynamometer.results.values.records import Status
+from dynamometer.results.values.records import Status, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,3 +70,22 @@ def test_what_is_left_shrinks_to_nothing(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_run_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """No case needs no line."""
     assert lines(capsys, [], 0.0) == ""
+
+
+@pytest.mark.parametrize(("made", "left"), [(5, "1 min"), (9, "13 s"), (10, "0 s")])
+def test_replicates_count(
+    made: int, left: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a case that has had nine of its ten replicates little is left, of one that ended nothing.
+
+    The first takes twice as long as a later one.
+    """
+    now = iter([0.0, *(20.0 + 10.0 * each for each in range(20))])
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: next(now))
+    with ProgressLine(1, 10, 600.0, "replicate {}".format) as progress:
+        for index in range(made):
+            stopped = StopReason.REPLICATES if index == 9 else None
+            progress.record_made(
+                factories.record(factories.case("a"), replicate=index, stopped=stopped)
+            )
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"about {left} left")

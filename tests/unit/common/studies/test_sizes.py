@@ -202,6 +202,21 @@ def test_a_size_without_a_static_arm_says_why() -> None:
     assert "not timed: no eights" in text
 
 
+def test_what_was_observed_of_an_arm_that_failed_is_kept() -> None:
+    """Its line and its row say how often it was compiled, though nothing was timed."""
+    (record,) = sweep_records(1)
+    outcome = factories.failure(factories.Status.FAIL_ACCURACY, factories.Stage.COMPARE, "off")
+    found = sizes_report.summarize_sweep(
+        [msgspec.structs.replace(record, measurements=(), outcome=outcome)]
+    )
+    (row,) = sizes_report.rows(found).by_column()
+    assert (row["status"], row["recompiles"], row["speedup"]) == ("fail_accuracy", 0, None)
+    (line,) = sizes_report.lines(found)
+    assert line.endswith(
+        "2 compilations, 0 recompiles, 0 symbolic guards, 0 specialisations; FAIL_ACCURACY (compare) off"
+    )
+
+
 def test_a_sweep_that_failed_is_one_row() -> None:
     """With its reason."""
     (record,) = sweep_records(1)
@@ -350,6 +365,7 @@ def test_a_sweep_of_what_does_not_compute_is_none(
     assert cli.main(None, [*words, "--output-dir", str(tmp_path / "runs")]) == 0
     printed = capsys.readouterr().out
     assert says in printed
+    assert ("5 compilations, 4 recompiles" in printed) == (model == "net")  # observed before
     assert "over eager" not in printed
 
 
