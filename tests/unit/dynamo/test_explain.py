@@ -16,7 +16,9 @@ from torch import nn
 
 from dynamometer.common.command_line import cli
 from dynamometer.dynamo import state
+from dynamometer.dynamo.capture import compilations
 from dynamometer.dynamo.capture.function import FunctionModule
+from dynamometer.dynamo.capture.private import private
 from dynamometer.dynamo.explain import explain
 from dynamometer.results.reports import explanation_page
 from dynamometer.results.values.cases import Mode

@@ -10,7 +10,6 @@ def test_files_that_are_left_lie_in_the_folder(tmp_path: Path) -> None:
     """And those of whoever comes later where they did before."""
     before = tempfile.gettempdir()
     with temporary_files_in(tmp_path / "own"):
-        descriptor, name = tempfile.mkstemp()
-        open(descriptor).close()
-    assert Path(name).parent == tmp_path / "own"
+        left = Path(tempfile.mkdtemp())
+    assert left.parent == tmp_path / "own"
     assert tempfile.gettempdir() == before

@@ -212,9 +212,8 @@ def test_what_was_observed_of_an_arm_that_failed_is_kept() -> None:
     (row,) = sizes_report.rows(found).by_column()
     assert (row["status"], row["recompiles"], row["speedup"]) == ("fail_accuracy", 0, None)
     (line,) = sizes_report.lines(found)
-    assert line.endswith(
-        "2 compilations, 0 recompiles, 0 symbolic guards, 0 specialisations; FAIL_ACCURACY (compare) off"
-    )
+    assert "2 compilations, 0 recompiles, 0 symbolic guards" in line
+    assert line.endswith("FAIL_ACCURACY (compare) off")
 
 
 def test_a_sweep_that_failed_is_one_row() -> None:

@@ -16,7 +16,6 @@ from dynamometer.results.statistics.significance import (
     adjusted,
     half_width_log,
     moderated,
-    ratio,
     replicates_needed,
     replicates_to_settle,
     verdict,
@@ -150,7 +149,7 @@ def test_replicates_needed_bring_the_interval_there() -> None:
 def test_replicates_to_settle_reach_the_limit(value: float, bound: float) -> None:
     """As many as bring the interval wholly to one side of 2 %, if the mean stays where it is."""
     mean = Mean(value, 0.02, 10.0, 3)
-    needed = replicates_to_settle(mean, ratio(mean).p_value)
+    needed = replicates_to_settle(mean, significance.ratio(mean).p_value)
     assert needed is not None
     distance = abs(abs(value) - math.log1p(bound))
     halves = [half_width_log(0.02 * math.sqrt(3 / n), 10.0 + n - 3) for n in (needed - 1, needed)]
@@ -165,7 +164,7 @@ def test_what_lies_at_the_limit_is_never_settled() -> None:
 def test_more_replicates_for_a_p_value_among_many() -> None:
     """One that is adjusted upwards has to be smaller itself."""
     mean = Mean(0.04, 0.008, 10.0, 3)
-    own = ratio(mean).p_value
+    own = significance.ratio(mean).p_value
     alone, among = (replicates_to_settle(mean, own * times) for times in (1, 5000))
     assert alone is not None
     assert among is not None
