@@ -44,8 +44,8 @@ def _missing(module: str, path: str, folders: tuple[str, ...]) -> str | None:
     if _spec(module, folders) is None:
         if parent and _spec(parent, folders) is None and not _missing(parent, last, folders):
             return None  # whatever its parent is
-        above = _names(parent, folders)
-        if parent and _spec(parent, folders) and (last in above.bound or not above.bound):
+        is_there = parent and _spec(parent, folders) is not None
+        if is_there and (_names(parent, folders).bound or {last}) >= {last}:
             return None  # which has no file of its own, or whose parent has none in Python
         return f"no module named {module!r}"
     names = _names(module, folders)
