@@ -42,19 +42,30 @@ def _missing(module: str, path: str, folders: tuple[str, ...]) -> str | None:
     """Return what of a name is certain not to be there."""
     parent, _, last = module.rpartition(".")
     if _spec(module, folders) is None:
-        if parent and _missing(parent, last, folders) is None:
-            return None  # its parent may call something so
+        if parent and _spec(parent, folders) is None and not _missing(parent, last, folders):
+            return None  # whatever its parent is
+        is_there = parent and _spec(parent, folders) is not None
+        if is_there and (_names(parent, folders).bound or {last}) >= {last}:
+            return None  # which has no file of its own, or whose parent has none in Python
         return f"no module named {module!r}"
     names = _names(module, folders)
     first, _, method = path.partition(".")
     if names.are_all and first not in names.bound and _spec(f"{module}.{first}", folders) is None:
         return f"module {module!r} has no {first!r}"
     defined = names.classes.get(first)
-    if method and defined and not defined.bases and not defined.decorator_list:
+    if method and defined and _is_plain(defined):
         own = {each for each, _ in _bound(defined.body)}
-        if method.partition(".")[0] not in own and not defined.keywords:
+        if method.partition(".")[0] not in own:
             return f"class {first!r} of module {module!r} has no {method!r}"
     return None
+
+
+def _is_plain(node: ast.ClassDef) -> bool:
+    """Return whether a class has nothing from elsewhere but what every object has."""
+    bases = [
+        each for each in node.bases if not (isinstance(each, ast.Name) and each.id == "object")
+    ]
+    return not (bases or node.keywords or node.decorator_list)
 
 
 @cache

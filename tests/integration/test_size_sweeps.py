@@ -158,8 +158,9 @@ def test_a_size_that_is_not_compiled_alone_loses_no_other(
     ],
 )
 def test_a_sweep_of_what_does_not_compute_is_none(model: str, says: str, swept: Swept) -> None:
-    """Each says why, and no size has a speedup."""
+    """Each says why, and what was observed before, and no size has a speedup."""
     (line,) = [each for each in swept.printed.splitlines() if each.split()[1:2] == [model]]
     assert says in line
+    assert (" compilations, " in line) == (model in {"wrong", "fails"})
     (row,) = swept.rows[model]
     assert (row["size"], row["speedup"]) == ("", "")

@@ -200,6 +200,20 @@ def test_a_size_without_a_static_arm_says_why() -> None:
     assert "not timed: no eights" in text
 
 
+def test_what_was_observed_of_an_arm_that_failed_is_kept() -> None:
+    """Its line and its row say how often it was compiled, though nothing was timed."""
+    (record,) = sweep_records(1)
+    outcome = factories.failure(factories.Status.FAIL_ACCURACY, factories.Stage.COMPARE, "off")
+    found = sizes_report.summarize_sweep(
+        [msgspec.structs.replace(record, measurements=(), outcome=outcome)]
+    )
+    (row,) = sizes_report.rows(found).by_column()
+    assert (row["status"], row["recompiles"], row["speedup"]) == ("fail_accuracy", 0, None)
+    (line,) = sizes_report.lines(found)
+    assert "2 compilations, 0 recompiles, 0 symbolic guards" in line
+    assert line.endswith("FAIL_ACCURACY (compare) off")
+
+
 def test_a_sweep_that_failed_is_one_row() -> None:
     """With its reason."""
     (record,) = sweep_records(1)
