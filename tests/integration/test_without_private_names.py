@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 from dynamometer.dynamo.private import RESTS_ON
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_a_run_without_any_of_them_is_timed_and_says_what_it_lacks(

@@ -51,6 +51,6 @@ def test_own_trees_are_as_torchs_are(tree: Any) -> None:
 
 
 def test_torchs_own_are_used_while_there_are_any() -> None:
-    """Which know what containers libraries have registered; a name that is gone has a substitute."""
+    """They know what containers libraries have registered; one that is gone has a substitute."""
     assert trees.tree_leaves is theirs.tree_leaves
     assert trees._offered("no_such_function", trees.leaves) is trees.leaves

@@ -141,7 +141,8 @@ def test_what_dynamo_could_not_trace_is_named_with_its_line_and_a_hint() -> None
     assert reason.startswith("Unsupported: Data-dependent branching (hand_built.py:")
     said, hint = reason.split(f"(hand_built.py:{line}). ")
     # Dynamo's first hint on a branch; before torch 2.13 it was another one.
-    assert said and hint.startswith(("For the common pattern", "This graph break is fundamental"))
+    assert said
+    assert hint.startswith(("For the common pattern", "This graph break is fundamental"))
     torch._dynamo.reset()
 
 
