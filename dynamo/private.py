@@ -117,7 +117,7 @@ def _gone() -> list[str]:
     found = []
     for name, what in RESTS_ON.items():
         try:
-            if not _is_unused(name.rpartition(".")[0]):
+            if not any(map(_is_unused, (name.rpartition(".")[0], name))):
                 private(name)
         except GoneError as error:
             found.append(f"{error}: {what} can't be known")
