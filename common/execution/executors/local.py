@@ -154,7 +154,7 @@ class LocalExecutor:
 
     def _run_worker(self, name: str, case: Case, replicate: int, process: WorkerSpec) -> Worker:
         """Run one worker process, alone: two at a time spin for each other's cores."""
-        log = self._log_path(case)
+        log = _log_path(self._logs, case)
         limits = Limits(self._plan.timeout_s, self._plan.memory_limit_bytes)
         job = self._job(name, case, replicate, process)
         worker = self._servers.run(job, log, limits)
@@ -187,9 +187,6 @@ class LocalExecutor:
             raise_backend_errors=self._plan.raise_backend_errors,
         )
 
-    def _log_path(self, case: Case) -> Path:
-        return self._logs / f"{case.model.replace('/', '_')}.log"
-
     def _findings(
         self, experiment: str, worker: Worker, case: Case, arms: tuple[str, ...]
     ) -> Findings:
@@ -214,7 +211,7 @@ class LocalExecutor:
     ) -> Record:
         first = parts[0]
         outcome = worst([part.outcome for part in parts])
-        log = self._log_path(case)
+        log = _log_path(self._logs, case)
         if outcome.status not in {Status.PASS, Status.SKIP} and outcome.detail is None:
             outcome = msgspec.structs.replace(outcome, detail=tail(log) or None)
         return Record(
@@ -258,6 +255,10 @@ def _warnings(outcome: Outcome) -> tuple[str, ...]:
         reason = outcome.reason or str(outcome.status)
         raise UsageError(reason.removeprefix(f"{UsageError.__name__}: "))
     return (f"the toolchain could not be made ready: {outcome.reason}",)
+
+
+def _log_path(logs: Path, case: Case) -> Path:
+    return logs / f"{case.model.replace('/', '_')}.log"
 
 
 def _failed(found: Findings) -> dict[str, Outcome]:
