@@ -79,14 +79,7 @@ class LocalExecutor:
         (process,) = self._processes(TOOLCHAIN, case, 0, [])
         worker = self._run_worker(TOOLCHAIN, case, 0, process)
         self.forget(case)
-        outcome = self._findings(TOOLCHAIN, worker, case, case.arms).outcome
-        if outcome == PASSED:
-            return ()
-        if outcome.stage is Stage.LOAD:
-            # A name on the command line is at fault, and every case would say the same.
-            reason = outcome.reason or str(outcome.status)
-            raise UsageError(reason.removeprefix(f"{UsageError.__name__}: "))
-        return (f"the toolchain could not be made ready: {outcome.reason}",)
+        return _warnings(self._findings(TOOLCHAIN, worker, case, case.arms).outcome)
 
     def execute(self, case: Case, replicate: int) -> Record:
         """Run every experiment of the plan on one replicate of a case."""
@@ -103,7 +96,9 @@ class LocalExecutor:
             # What failed in an earlier experiment is not asked again.
             failed = _failed(parts[0]) if parts else {}
             barred = [each for each in wanted if failed.keys() & set(each.arms)]
-            parts += [_left_out(self._experiment(name), each, failed) for each in barred]
+            parts += [
+                _left_out(experiment_of(self._plan.study, name), each, failed) for each in barred
+            ]
             wanted = tuple(each for each in wanted if each not in barred)
             parts += self._run_experiment(name, case, replicate, wanted, seconds)
         if caches is Caches.COLD:
@@ -159,7 +154,7 @@ class LocalExecutor:
 
     def _run_worker(self, name: str, case: Case, replicate: int, process: WorkerSpec) -> Worker:
         """Run one worker process, alone: two at a time spin for each other's cores."""
-        log = self._log_path(case)
+        log = _log_path(self._logs, case)
         limits = Limits(self._plan.timeout_s, self._plan.memory_limit_bytes)
         job = self._job(name, case, replicate, process)
         worker = self._servers.run(job, log, limits)
@@ -169,11 +164,8 @@ class LocalExecutor:
     def _processes(
         self, name: str, case: Case, replicate: int, found: Sequence[Findings]
     ) -> tuple[WorkerSpec, ...]:
-        experiment = self._experiment(name)
+        experiment = experiment_of(self._plan.study, name)
         return experiment.processes(case, self._plan, replicate, found)
-
-    def _experiment(self, name: str) -> Experiment:
-        return experiment_of(self._plan.study, name)
 
     def _job(self, experiment: str, case: Case, replicate: int, process: WorkerSpec) -> Job:
         return Job(
@@ -195,9 +187,6 @@ class LocalExecutor:
             raise_backend_errors=self._plan.raise_backend_errors,
         )
 
-    def _log_path(self, case: Case) -> Path:
-        return self._logs / f"{case.model.replace('/', '_')}.log"
-
     def _findings(
         self, experiment: str, worker: Worker, case: Case, arms: tuple[str, ...]
     ) -> Findings:
@@ -209,7 +198,7 @@ class LocalExecutor:
             outcome = name_exit(worker, self._plan.timeout_s, machine_bytes)
             found = Findings(outcome=outcome, arms=arms_at_exit(worker, case, outcome))
         if found.outcome.status is not Status.PASS:
-            found = self._experiment(experiment).salvage(found, arms)
+            found = experiment_of(self._plan.study, experiment).salvage(found, arms)
         return _with_foreign_bytes(found, worker.receiver.foreign_bytes)
 
     def _record(
@@ -222,7 +211,7 @@ class LocalExecutor:
     ) -> Record:
         first = parts[0]
         outcome = worst([part.outcome for part in parts])
-        log = self._log_path(case)
+        log = _log_path(self._logs, case)
         if outcome.status not in {Status.PASS, Status.SKIP} and outcome.detail is None:
             outcome = msgspec.structs.replace(outcome, detail=tail(log) or None)
         return Record(
@@ -252,6 +241,24 @@ class LocalExecutor:
             command=single_case_command(self._manifest, case),
             log=str(log.relative_to(self._directory)),
         )
+
+
+def _warnings(outcome: Outcome) -> tuple[str, ...]:
+    """Return what to say of how toolchains were made ready.
+
+    Raises:
+        UsageError: a name on the command line is at fault, and every case would say the same.
+    """
+    if outcome == PASSED:
+        return ()
+    if outcome.stage is Stage.LOAD:
+        reason = outcome.reason or str(outcome.status)
+        raise UsageError(reason.removeprefix(f"{UsageError.__name__}: "))
+    return (f"the toolchain could not be made ready: {outcome.reason}",)
+
+
+def _log_path(logs: Path, case: Case) -> Path:
+    return logs / f"{case.model.replace('/', '_')}.log"
 
 
 def _failed(found: Findings) -> dict[str, Outcome]:
