@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import hand_built
 import pytest
 import torch
-from dynamometer.dynamo.capture.private import private
 from torch import nn
 
 from dynamometer.common.command_line import cli
@@ -20,6 +19,7 @@ from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import compilations
 from dynamometer.dynamo.capture.function import FunctionModule
 from dynamometer.dynamo.explain import explain
+from dynamometer.dynamo.private import private
 from dynamometer.results.reports import explanation_page
 from dynamometer.results.values.cases import Mode
 
