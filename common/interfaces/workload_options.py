@@ -89,7 +89,7 @@ BACKENDS = Several(
 )  # fmt: skip
 SPEEDUP_TS = Flag(
     ("--speedup-ts",), group="Workload",
-    help="Also TorchScript, traced and frozen, without Dynamo.",
+    help="Also TorchScript, traced and frozen, without Dynamo; torch has deprecated it.",
     again=_has_torchscript,
 )  # fmt: skip
 DEVICE = Valued(
