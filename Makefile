@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 IN_PARALLEL := --ignore tests/integration --numprocesses auto --dist worksteal
 CODE := $(wildcard *.py) common dynamo models results dynamometer bench tests
 
-.PHONY: setup demo test test-fast test-gpu lint clean
+.PHONY: setup demo test test-fast test-gpu check-timing coverage lint clean
 
 setup: $(READY)
 
@@ -46,6 +46,18 @@ test: $(if $(TORCH),$(TEST_READY),lint)
 
 test-fast: $(TEST_READY)
 	$(BIN)/python -m pytest -m 'not gpu' $(IN_PARALLEL)
+
+# What needs a real clock, again and again, and how often it went as it should: no verdict.
+check-timing: $(TEST_READY)
+	$(BIN)/python bench/check_timing.py
+
+# Which branches the tests take, in workers and their servers as well; fails below what is asked.
+coverage: $(TEST_READY)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -m 'not gpu' $(IN_PARALLEL)
+	$(BIN)/coverage run -m pytest -m 'not gpu' tests/integration
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under 92
 
 # On a CUDA machine, without network and without a virtual environment of its own: python3 holds
 # torch, timm and transformers there, and PYTHONPATH what else the core needs.

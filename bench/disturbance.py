@@ -17,6 +17,7 @@ import tempfile
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from dynamometer.dynamo.processor import processor_name
@@ -27,6 +28,9 @@ from dynamometer.results.statistics.verdicts import judge
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.metrics import LATENCY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ("resnet18", "mobilenet_v2", "hf_DistilBert")
@@ -71,40 +75,40 @@ def main() -> int:
     parser.add_argument("--scale", default="small")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    found = [
-        Finding(kind, case)
-        for kind, rhythm in KINDS.items()
-        for case in _measure(rhythm, options.scale)
-    ]
+    found = [each for kind in KINDS for each in measure(kind, options.scale, MODELS)]
     text = _page(found)
     print(text)
     if options.output:
         options.output.write_text(text)
-    fooled = [each for each in found if _verdict(each) in {Verdict.FASTER, Verdict.SLOWER}]
+    fooled = [each for each in found if verdict_of(each) in {Verdict.FASTER, Verdict.SLOWER}]
     missed = [each for each in found if each.kind == "stays" and not each.marked]
     return 1 if fooled or missed else 0
 
 
-def _measure(rhythm: tuple[float, float], scale: str) -> list[CaseSummary]:
+def measure(kind: str, scale: str, models: Sequence[str]) -> list[Finding]:
+    """Run identical arms of some models under a disturbance."""
     stop = threading.Event()
     with tempfile.TemporaryDirectory() as runs:
-        disturber = threading.Thread(target=_disturb, args=(*rhythm, Path(runs), stop))
+        disturber = threading.Thread(
+            target=_disturb, args=(*KINDS[kind], len(models), Path(runs), stop)
+        )
         disturber.start()
         try:
             command = [sys.executable, str(ROOT / "torchbench.py"), "--scale", scale]
             command += ["--backend", "dynamometer.dynamo.known:eager_again", "--output-dir", runs]
-            command += [word for model in MODELS for word in ("--only", model)]
+            command += [word for model in models for word in ("--only", model)]
             subprocess.run(command, check=True, capture_output=True)
             (directory,) = Path(runs).iterdir()
-            return shared(summarize_cases(store.read_records(directory)))
+            cases = shared(summarize_cases(store.read_records(directory)))
+            return [Finding(kind, case) for case in cases]
         finally:
             stop.set()
             disturber.join()
 
 
-def _disturb(busy_s: float, idle_s: float, runs: Path, stop: threading.Event) -> None:
+def _disturb(busy_s: float, idle_s: float, models: int, runs: Path, stop: threading.Event) -> None:
     """Compute now and then, beginning in the middle: once each model has had a replicate."""
-    while not stop.wait(0.1) and _records(runs) < len(MODELS):
+    while not stop.wait(0.1) and _records(runs) < models:
         pass
     while busy_s and not stop.is_set():
         process = subprocess.Popen([sys.executable, "-c", BUSY])
@@ -118,7 +122,8 @@ def _records(runs: Path) -> int:
     return sum(path.read_bytes().count(b"\n") for path in runs.glob("*/events.jsonl"))
 
 
-def _verdict(found: Finding) -> Verdict:
+def verdict_of(found: Finding) -> Verdict:
+    """Say what is concluded of the two arms."""
     judged = judge([found.case])
     return judged[0].verdict if judged else Verdict.UNCLEAR
 
@@ -141,7 +146,7 @@ def _page(found: list[Finding]) -> str:
         text = f"{ratio.value:.3f}x [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "-"
         lines.append(
             f"| {each.kind} | {each.case.case.model} | {each.blocks} | {each.repeated}"
-            f" | {each.marked} | {text} | {_verdict(each)} |"
+            f" | {each.marked} | {text} | {verdict_of(each)} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Time a model on a torch that lacks one of the names it doesn't promise, each in turn.
 
-    python bench/without_private_names.py
+    python bench/without_private_names.py [NAME ...]
 
 Every process of a run is told that torch has no such name. A run must end well, with a speedup, and
-its record must name what can't be known for want of it.
+its record must name what can't be known for want of it. The last run lacks all of them.
 """
 
 from __future__ import annotations
@@ -14,26 +14,32 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dynamometer.dynamo.capture.private import RESTS_ON
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
+from dynamometer.dynamo.private import RESTS_ON
 from dynamometer.results.store import store
 from dynamometer.results.values.metrics import LATENCY
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+GOOD = "timed, and named"
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = (
     *("--only", "lennard_jones", "--scale", "tiny", "-r", "1", "-n", "5"),
-    *("--backend", "aot_eager", "--speedup-ts"),
+    *("--backend", "aot_eager", "--backend", "inductor", "--speedup-ts"),
 )
 
 # Python imports a module of this name when it starts.
 LACKING = """
 import sys
 sys.path.insert(0, {root!r})
-from dynamometer.dynamo.capture import private as names
+from dynamometer.dynamo import private as names
 del sys.path[0]
 find = names.private
 def private(name):
-    if name == {name!r}:
+    if name in {lacking!r}:
         raise names.GoneError("torch has no " + name)
     return find(name)
 names.private = private
@@ -43,16 +49,20 @@ names.private = private
 def main() -> int:
     """Print a line for each name, and return how many cost more than they should."""
     wrong = 0
-    for name in RESTS_ON:
-        said = _run_without(name)
-        wrong += said != "timed, and named"
-        print(f"{name}: {said}", flush=True)
+    alone = [(name,) for name in sys.argv[1:] or RESTS_ON]
+    for names in alone if sys.argv[1:] else [*alone, tuple(RESTS_ON)]:
+        said = run_without(names)
+        wrong += said != GOOD
+        print(f"{names[0] if len(names) == 1 else 'all of them'}: {said}", flush=True)
     return wrong
 
 
-def _run_without(name: str) -> str:
+def run_without(names: Sequence[str]) -> str:
+    """Time a model without some names, and say how that went."""
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "sitecustomize.py").write_text(LACKING.format(root=str(ROOT), name=name))
+        (Path(folder) / "sitecustomize.py").write_text(
+            LACKING.format(root=str(ROOT), lacking=names)
+        )
         done = subprocess.run(
             [sys.executable, str(ROOT / "torchbench.py"), *WORDS, "--output-dir", f"{folder}/runs"],
             env={**os.environ, "PYTHONPATH": folder},
@@ -67,7 +77,8 @@ def _run_without(name: str) -> str:
         timed = {each.arm for each in record.measurements if each.metric == LATENCY.name}
         if timed != set(record.case.arms):
             return f"not timed: {set(record.case.arms) - timed} {record.outcome.line}"
-        return "timed, and named" if any(name in note for note in record.notes) else "not named"
+        silent = [name for name in names if not any(f" {name}:" in each for each in record.notes)]
+        return f"not named: {', '.join(silent)}" if silent else GOOD
 
 
 if __name__ == "__main__":

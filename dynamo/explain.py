@@ -42,23 +42,33 @@ _DIRECTORY = re.compile(r"^.*/")
 _CONTEXT_LINES = 2
 
 
-def explain(name: str, function: Callable[..., Any], calls: Sequence[Call]) -> Explanation:
+def explain(
+    name: str, function: Callable[..., Any], calls: Sequence[Call], *, is_training: bool = False
+) -> Explanation:
     """Have Dynamo compile a callable, after forgetting what it compiled, and note what it does.
 
     Args:
         name: what the callable is to be called.
         function: a function or module; it runs once for each of the calls.
         calls: the arguments of each; further calls show recompiles, and what lies beyond a branch.
+        is_training: whether it gives a loss, of which a backward pass follows each call.
     """
     if isinstance(function, FunctionModule):
         function = function.function
     state.forget_compiled()
-    log, recorder = compilations.CompileLog.start(), _Recorder()
-    with internals.watching(recorder.rewritten), compilations.noting_breaks() as notes:
+    recorder = _Recorder()
+    with (
+        compilations.keeping_all(),
+        internals.watching(recorder.rewritten),
+        compilations.noting_breaks() as notes,
+    ):
+        log = compilations.CompileLog.start()
         compiled = internals.optimize(recorder.backend)(function)
         for args, kwargs in calls:
-            compiled(*args, **kwargs)
-    done = log.read(notes)
+            result = compiled(*args, **kwargs)
+            if is_training:
+                result.backward()
+        done = log.read(notes)
     return Explanation(
         target=name,
         torch=str(torch.__version__).partition("+")[0],

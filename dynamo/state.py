@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import random
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
+from dynamometer.dynamo.private import GoneError, private
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+_DYNAMO, _INDUCTOR = "torch._dynamo.config", "torch._inductor.config"
 
 
 def seed_everything(seed: int) -> None:
@@ -38,17 +42,13 @@ def without_gradients() -> Iterator[None]:
 
 def forget_compiled() -> None:
     """Have Dynamo forget everything it compiled."""
-    from torch import _dynamo
-
-    _dynamo.reset()
+    torch.compiler.reset()
 
 
 @contextmanager
 def context_managers() -> Iterator[None]:
     """Let Dynamo be entered by `with`, which it refuses unless told."""
-    from torch._dynamo import config
-
-    with config.patch(raise_on_ctx_manager_usage=False):
+    with _setting(_DYNAMO, "raise_on_ctx_manager_usage", value=False):
         yield
 
 
@@ -64,20 +64,32 @@ def running(mode: Mode, threads: int | None, *, dynamic: bool = False) -> Iterat
 
     Inductor draws random numbers as eager does: with its own generator a dropout, or noise that a
     model adds, would be another one than eager's, and no two results could be compared.
-    """
-    from torch._dynamo import config as dynamo_config
-    from torch._inductor import config
 
+    Raises:
+        GoneError: torch can't be told that every size is dynamic.
+    """
+    if dynamic:
+        private(f"{_DYNAMO}.assume_static_by_default")
     before = torch.get_num_threads()
     if threads is not None:
         torch.set_num_threads(threads)
     try:
         with (
             torch.set_grad_enabled(mode is Mode.TRAINING),
-            config.patch(fallback_random=True),
-            dynamo_config.patch(assume_static_by_default=not dynamic),
+            _setting(_INDUCTOR, "fallback_random", value=True),
+            _setting(_DYNAMO, "assume_static_by_default", value=not dynamic),
         ):
             yield
     finally:
         if threads is not None:
             torch.set_num_threads(before)
+
+
+def _setting(config: str, name: str, *, value: bool) -> AbstractContextManager[None]:
+    """Set what torch has a setting for; where that is gone nothing is done."""
+    try:
+        private(f"{config}.{name}")
+    except GoneError:
+        return nullcontext()
+    patched: AbstractContextManager[None] = private(config).patch(**{name: value})
+    return patched

@@ -1,15 +1,23 @@
-"""What all tests share: golden files, and how long Hypothesis searches."""
+"""What all tests share: golden files, how long Hypothesis searches, and a machine at rest."""
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
+from dynamometer.common.machine import doctor
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+# Networks of tests are small, and there is a process for each processor: threads that wait for
+# each other take most of the time. Read when torch is imported, which is later.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 GOLDEN = Path(__file__).resolve().parent / "golden" / "expected"
 
@@ -30,6 +38,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what the tests produce over tests/golden/expected, to be read with git diff",
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _machine_at_rest() -> Iterator[None]:
+    """Look at the machine before a run without a clock: no time passes, nobody else is busy."""
+    examine = partial(doctor.examine, read=lambda: None, pause=lambda _: None, piece_s=lambda: 1.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(doctor, "examine", examine)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
-from torch.utils._pytree import tree_map_only
 
 from dynamometer.common.checking.snapshots import (
     distinct,
@@ -17,6 +16,7 @@ from dynamometer.common.checking.snapshots import (
     state_of,
 )
 from dynamometer.dynamo import state
+from dynamometer.dynamo.trees import tree_map_only
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:

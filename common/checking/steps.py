@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
-from torch.utils._pytree import tree_leaves, tree_map_only
 
 from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.leaves import by_path
 from dynamometer.dynamo.accuracy.numbers import as_real
 from dynamometer.dynamo.accuracy.rounding import nudge
+from dynamometer.dynamo.trees import tree_leaves, tree_map_only
 from dynamometer.results.values.cases import Dtype, Mode
 
 if TYPE_CHECKING:

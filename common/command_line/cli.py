@@ -14,7 +14,7 @@ import dynamometer
 from dynamometer.common import registry
 from dynamometer.common.command_line.dynamobench import translated
 from dynamometer.common.command_line.options import LazyGroup, command, overridden
-from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError
+from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError, UsageError
 from dynamometer.common.interfaces.option import Argument, usual
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR, REPORT_OPTIONS, run_options
 from dynamometer.common.interfaces.workload_options import LIST, QUICK, TARGET
@@ -223,11 +223,16 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
         click.echo("\n".join(spec.name for spec in models))
         return 0
     from dynamometer.common.command_line import begin
+    from dynamometer.results.store import store
 
     plan = planning.make_plan(suite, opening, models, asked)
     line = shlex.join([*shlex.split(program), *arguments])
     manifest, directory = begin.begin(plan, program, line, asked[OUTPUT_DIR])
-    return _execute(manifest, directory, asked)
+    try:
+        return _execute(manifest, directory, asked)
+    except UsageError:
+        store.discard(directory)
+        raise
 
 
 def _resume(asked: Request, _: Invocation) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +17,9 @@ from dynamometer.common.interfaces.option import Argument, Valued, usual
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import SCALE as SCALE_OF_RUN
 from dynamometer.common.interfaces.workload_options import TARGET as TARGET_OF_RUN
-from dynamometer.results.values.cases import NO_BACKEND, Scale
+from dynamometer.common.interfaces.workload_options import TRAINING as TRAINING_OF_RUN
+from dynamometer.common.machine.temporary import temporary_files_in
+from dynamometer.results.values.cases import NO_BACKEND, Mode, Scale
 
 if TYPE_CHECKING:
     from dynamometer.common.command_line.options import Invocation
@@ -30,6 +33,10 @@ TARGET = Argument(("TARGET",), default="", reads=click.STRING, is_required=True)
 SCALE = msgspec.structs.replace(
     SCALE_OF_RUN, default=Scale.TINY, help="How far a suite's model is shrunk."
 )
+TRAINING = msgspec.structs.replace(
+    TRAINING_OF_RUN, help="Forward and loss of a training step, or a forward pass."
+    "  [default: --inference]",
+)  # fmt: skip
 FORMAT = Valued(
     ("--format",), reads=click.Choice(["text", "html", "json"]), default="text", group="Output",
     help="Plain text, a page, or values.",
@@ -38,7 +45,7 @@ OUTPUT = Valued[Path | None](
     ("-o", "--output"), reads=click.Path(dir_okay=False, path_type=Path), default=None,
     metavar="FILE", group="Output", help="Instead of standard output.",
 )  # fmt: skip
-OPTIONS = (SCALE, FORMAT, OUTPUT, TARGET)
+OPTIONS = (SCALE, TRAINING, FORMAT, OUTPUT, TARGET)
 
 
 def run(asked: Request, _: Invocation) -> int:
@@ -49,7 +56,9 @@ def run(asked: Request, _: Invocation) -> int:
         DynamometerError: the target can't be built or called.
     """
     with redirect_stdout(sys.stderr):  # what the target prints is no part of the explanation
-        explained = explain_target(asked[TARGET], asked[SCALE])
+        explained = explain_target(
+            asked[TARGET], asked[SCALE], Mode.TRAINING if asked[TRAINING] else Mode.INFERENCE
+        )
     found = _written(explained, asked[FORMAT])
     output = asked[OUTPUT]
     if output is None:
@@ -63,13 +72,17 @@ def run(asked: Request, _: Invocation) -> int:
     return 0
 
 
-def explain_target(target: str, scale: Scale = Scale.TINY) -> Explanation:
+def explain_target(
+    target: str, scale: Scale = Scale.TINY, mode: Mode = Mode.INFERENCE
+) -> Explanation:
     """Build what a target names, and have Dynamo compile it.
 
     Args:
         target: `SUITE/MODEL`, or `FILE.py::NAME` for a function without arguments that returns
             a callable and its inputs; a list of inputs is as many calls.
         scale: of a suite's model.
+        mode: in training the loss belongs to what is compiled, and each call is followed by a
+            backward pass.
 
     Raises:
         UsageError: there is none of that name.
@@ -79,7 +92,7 @@ def explain_target(target: str, scale: Scale = Scale.TINY) -> Explanation:
     from dynamometer.common.planning.plan import build_cases
 
     suite, spec = _find(target)
-    (case,) = build_cases((spec,), Workload(arms=(NO_BACKEND,), scale=scale))
+    (case,) = build_cases((spec,), Workload(arms=(NO_BACKEND,), scale=scale, mode=mode))
     # These import torch.
     from dynamometer.common.checking.steps import configure
     from dynamometer.dynamo import state
@@ -88,11 +101,13 @@ def explain_target(target: str, scale: Scale = Scale.TINY) -> Explanation:
 
     state.seed_everything(0)
     try:
-        with state.running(case.mode, None):
-            loaded = suite.load(spec, case)
+        with TemporaryDirectory() as folder, state.running(case.mode, None):
+            with temporary_files_in(Path(folder)):
+                loaded = suite.load(spec, case)
             loaded = configure(loaded, case, open_device(case.device).torch_device)
             calls = [(each.args, each.kwargs) for each in loaded.calls]
-            return explain(spec.name, loaded.module, calls)
+            is_training = case.mode is Mode.TRAINING
+            return explain(spec.name, loaded.module, calls, is_training=is_training)
     except Exception as error:
         msg = f"{target} can't be explained, as it fails: {type(error).__name__}: {error}"
         raise DynamometerError(msg) from error

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from dynamometer.common.planning.estimate import LATER_REPLICATE_SHARE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
@@ -20,11 +22,18 @@ if TYPE_CHECKING:
 class ProgressLine:
     """Shows total, time left, current case and counts so far; a `runner.Observer`."""
 
-    def __init__(self, cases: int, estimate_s: float, replicate_name: Callable[[int], str]) -> None:
+    def __init__(
+        self,
+        cases: int,
+        replicates: int,
+        estimate_s: float,
+        replicate_name: Callable[[int], str],
+    ) -> None:
         """Show nothing yet.
 
         Args:
             cases: how many there will be.
+            replicates: how many each has at least.
             estimate_s: how long all of them may take, a guess.
             replicate_name: names a replicate of a case by its index.
         """
@@ -32,6 +41,8 @@ class ProgressLine:
         self._console = Console(stderr=True, highlight=False)
         self._estimate_s = estimate_s
         self._total = cases
+        self._replicates = replicates
+        self._shares: dict[str, float] = {}
         self._ended = 0
         self._counts: Counter[str] = Counter()
         self._started = time.monotonic()
@@ -71,6 +82,7 @@ class ProgressLine:
 
     def record_made(self, record: Record) -> None:
         """Say how a replicate ended where there is no live line."""
+        self._shares[record.case.id] = self._share_of(record)
         if not self._console.is_terminal:
             spent = sum(record.seconds.values())
             outcome = record.outcome
@@ -84,6 +96,7 @@ class ProgressLine:
     def case_ended(self, case: Case) -> None:
         """Move on."""
         self._ended += 1
+        self._shares[case.id] = 1.0
         self._update(case.model)
 
     def _update(self, description: str) -> None:
@@ -99,11 +112,22 @@ class ProgressLine:
 
     def _left(self) -> str:
         """Return how long the rest takes: by the estimate first, by what was seen later on."""
-        share = self._ended / self._total if self._total else 1.0
+        share = sum(self._shares.values()) / self._total if self._total else 1.0
         elapsed_s = time.monotonic() - self._started
         seen_s = elapsed_s * (1 - share) / share if share else self._estimate_s
         left_s = share * seen_s + (1 - share) * max(0.0, self._estimate_s - elapsed_s)
         return f"about {duration(left_s)} left"
+
+    def _share_of(self, record: Record) -> float:
+        """Return how much of a case is done with a replicate of it.
+
+        The first takes longer, and after the least number there may be one more.
+        """
+        if record.stopped is not None:
+            return 1.0
+        made, later = record.replicate + 1, LATER_REPLICATE_SHARE
+        least = max(self._replicates, made + 1)
+        return (1 + later * (made - 1)) / (1 + later * (least - 1))
 
 
 def duration(seconds: float) -> str:

@@ -148,7 +148,10 @@ class Session:
                 disturbed(plan.seed, BUSY_S, IDLE_S) if plan.busy else nullcontext(),
                 Interrupt() as interrupt,
                 ProgressLine(
-                    len(plan.cases), forecast.seconds, self._study.replicate_name
+                    len(plan.cases),
+                    plan.protocol.replicates,
+                    forecast.seconds,
+                    self._study.replicate_name,
                 ) as progress,
             ):
                 prepared = executor.prepare(rest.cases)

@@ -5,10 +5,17 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from dynamometer.common.interfaces.outcome import worst
+from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import ArmResult, Outcome, Stage, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.common.execution.process import Worker
+    from dynamometer.common.interfaces.messages import Findings
     from dynamometer.results.values.cases import Case
 
 _KERNEL_KILL_SHARE = 0.5
@@ -42,6 +49,32 @@ def arms_at_exit(worker: Worker, case: Case, outcome: Outcome) -> tuple[ArmResul
     )
     return tuple(
         ArmResult(arm=arm, outcome=outcome if arm == culprit else spared) for arm in case.arms
+    )
+
+
+def culprit(worker: Worker, outcome: Outcome) -> str | None:
+    """Return the arm that ended its process, if another process may do without it."""
+    if worker.report or not worker.progress or outcome.status is Status.INFRA:
+        return None
+    return None if worker.progress.arm == BASELINE else worker.progress.arm
+
+
+def with_culprit(others: Findings, arm: str, found: Findings, arms: Sequence[str]) -> Findings:
+    """Add the arm that ended a process to what another process found of the others.
+
+    Args:
+        others: found without it.
+        arm: which ended the first process.
+        found: made of that process.
+        arms: of both.
+    """
+    results = {each.arm: each for each in (*found.arms, *others.arms)}
+    return msgspec.structs.replace(
+        others,
+        outcome=worst([others.outcome, found.outcome]),
+        arms=tuple(results[each] for each in arms),
+        absent=(*others.absent, *(each for each in found.absent if each.arm == arm)),
+        notes=tuple(dict.fromkeys((*found.notes, *others.notes))),
     )
 
 

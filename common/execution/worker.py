@@ -45,8 +45,9 @@ def run(job: Job, result_descriptor: int, token: str) -> None:
 
 def _measure(job: Job, stages: StageClock) -> Findings:
     from dynamometer.dynamo import state
-    from dynamometer.dynamo.capture.private import gone
+    from dynamometer.dynamo.capture.compilations import keeping_all
     from dynamometer.dynamo.device import open_device
+    from dynamometer.dynamo.private import gone
 
     experiment = experiment_of(job.study, job.experiment)
     context = Context(
@@ -56,9 +57,8 @@ def _measure(job: Job, stages: StageClock) -> Findings:
         stages=stages,
     )
     policy_note = allocator.apply(job.allocator)
-    with state.running(
-        job.case.mode, job.threads, dynamic=job.case.has_dynamic_dims(DynamicDims.ALL)
-    ):
+    is_dynamic = job.case.has_dynamic_dims(DynamicDims.ALL)
+    with keeping_all(), state.running(job.case.mode, job.threads, dynamic=is_dynamic):
         findings = experiment.measure(context)
     notes = [note for note in (policy_note, note_on_runtimes(), *gone()) if note]
     return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))

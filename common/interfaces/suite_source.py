@@ -43,6 +43,14 @@ class SuiteSource(Protocol):
         del request
         return {}
 
+    def import_folders(self, opening: Mapping[str, str]) -> tuple[str, ...] | None:
+        """Return the folders that workers import from besides the path of every process.
+
+        `None` where only loading a model tells.
+        """
+        del opening
+        return ()
+
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Open the suite.
 

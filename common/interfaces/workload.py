@@ -40,3 +40,5 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """What every model is run with as well."""
     model_overrides: bool = False
     """Whether it is also run with what its table says."""
+    only_overrides: bool = False
+    """Whether it isn't run without."""

@@ -19,7 +19,15 @@ from dynamometer.common.interfaces.option import (
     Switch,
     Valued,
 )
-from dynamometer.results.values.cases import BASELINE, TORCHSCRIPT, Dtype, DynamicDims, Mode, Scale
+from dynamometer.results.values.cases import (
+    BASELINE,
+    NO_OVERRIDES,
+    TORCHSCRIPT,
+    Dtype,
+    DynamicDims,
+    Mode,
+    Scale,
+)
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Option
@@ -81,7 +89,7 @@ BACKENDS = Several(
 )  # fmt: skip
 SPEEDUP_TS = Flag(
     ("--speedup-ts",), group="Workload",
-    help="Also TorchScript, traced and frozen, without Dynamo.",
+    help="Also TorchScript, traced and frozen, without Dynamo; torch has deprecated it.",
     again=_has_torchscript,
 )  # fmt: skip
 DEVICE = Valued(
@@ -157,6 +165,11 @@ MODEL_OVERRIDES = Flag(
     ("--overrides",), group="Workload",
     help="Also run each model with the overrides its table declares.",
 )  # fmt: skip
+ONLY_OVERRIDES = Flag(
+    ("--only-overrides",), group="Workload",
+    help="Leave out the models as they are without overrides.",
+    again=lambda _, case: case.overrides != NO_OVERRIDES,
+)  # fmt: skip
 RAISE_BACKEND_ERRORS = Flag(
     ("--raise-backend-errors",), group="Workload",
     help="An arm fails with its backend; else a graph it fails on runs in eager, and is counted.",
@@ -186,6 +199,6 @@ BATCH_SIZE_FILE = Valued[Path | None](
 )  # fmt: skip
 
 OVERRIDE_OPTIONS: tuple[Option[Any], ...] = (
-    ALLOW_IN_GRAPH, DISABLE_FRAME, SUBSTITUTE, MODEL_OVERRIDES,
+    ALLOW_IN_GRAPH, DISABLE_FRAME, SUBSTITUTE, MODEL_OVERRIDES, ONLY_OVERRIDES,
 )  # fmt: skip
 """Those that tell Dynamo how to treat functions."""

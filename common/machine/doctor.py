@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.machine.openmp import is_runtime
 from dynamometer.common.machine.surroundings import compare, read_counters
+from dynamometer.common.machine.versions import judge
 from dynamometer.results.statistics.disturbance import BACKGROUND_CPUS
 from dynamometer.results.values.records import Diagnosis, Level
 
@@ -60,6 +61,7 @@ def examine(
         *_processors(root),
         *_variables(environment),
         _openmp(_library_folders() if folders is None else folders),
+        *judge(folders),
         *_others(read, pause),
         _steadiness(piece_s or _work),
         *_graphics_cards(),

@@ -10,16 +10,14 @@ import itertools
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
 from dynamometer.common.machine.surroundings import usable_processors
 
-_TASKS = Path("/proc/self/task")
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
 
 _WATCHED_S = 0.030
 _BUSY_SHARE = 0.1
@@ -33,21 +31,60 @@ _NAP_S = 0.0005
 
 
 @dataclass(frozen=True)
+class Linux:
+    """What the kernel tells of this process's threads, and the time.
+
+    Attributes:
+        tasks: a directory of a folder for each; there is none but on Linux.
+        now: seconds from any fixed point.
+        nap: lets some of them pass.
+    """
+
+    tasks: Path = Path("/proc/self/task")
+    now: Callable[[], float] = field(default_factory=lambda: time.perf_counter)
+    nap: Callable[[float], None] = field(default_factory=lambda: time.sleep)
+
+    def others(self) -> Iterator[int]:
+        """Name the threads but for the calling one."""
+        own = threading.get_native_id()
+        with suppress(OSError):
+            yield from (n for path in self.tasks.iterdir() if (n := int(path.name)) != own)
+
+    def runs(self, thread: int) -> bool:
+        """Return whether a thread is on a processor, or wants to be."""
+        with suppress(OSError):  # it has just ended
+            after_name = (self.tasks / str(thread) / "stat").read_bytes().rpartition(b")")[2]
+            return after_name.split()[0] == b"R"
+        return False
+
+    def computed_s(self) -> dict[int, float]:
+        """Return how long each of the others has had a processor."""
+        found = {}
+        for thread in self.others():
+            with suppress(OSError):
+                nanoseconds = (self.tasks / str(thread) / "schedstat").read_text().split()[0]
+                found[thread] = 1e-9 * int(nanoseconds)
+        return found
+
+
+@dataclass(frozen=True)
 class ArmThreads:
     """The threads that each arm keeps busy, by their numbers, besides the one that calls them all.
 
     Attributes:
         of: each arm's.
         processors: for all of them.
+        linux: tells which run.
     """
 
     of: Mapping[str, frozenset[int]]
     processors: int
+    linux: Linux = field(default_factory=Linux)
 
     @classmethod
     def now(cls, of: Mapping[str, frozenset[int]]) -> Self:
         """Leave out threads that have ended, as some do where a pool shrinks."""
-        alive = frozenset(_others())
+        alive = frozenset(Linux().others())
         present = {arm: threads & alive for arm, threads in of.items()}
         return cls(present, len(usable_processors()))
 
@@ -64,52 +101,35 @@ class ArmThreads:
 
     def wait(self, arm: str) -> None:
         """Wait until no thread runs but the calling one and the arm's own."""
-        wait_until_idle(self.of[arm])
+        wait_until_idle(self.of[arm], self.linux)
 
 
-def busy_threads(call: Callable[[], object]) -> frozenset[int]:
+def busy_threads(call: Callable[[], object], linux: Linux | None = None) -> frozenset[int]:
     """Return which threads calls keep busy; none where Linux doesn't tell.
 
     Args:
         call: one step, made at least once, and for at least 30 ms.
+        linux: tells of threads; this machine's where nothing is said.
     """
-    wait_until_idle()
-    before, started = _computed_s(), time.perf_counter()
+    linux = linux or Linux()
+    wait_until_idle(linux=linux)
+    before, started = linux.computed_s(), linux.now()
     spent_s = 0.0
     while spent_s < _WATCHED_S:
         call()
-        spent_s = time.perf_counter() - started
+        spent_s = linux.now() - started
     return frozenset(
         thread
-        for thread, computed_s in _computed_s().items()
+        for thread, computed_s in linux.computed_s().items()
         if computed_s - before.get(thread, 0.0) > _BUSY_SHARE * spent_s
     )
 
 
-def wait_until_idle(but: frozenset[int] = frozenset()) -> None:
+def wait_until_idle(but: frozenset[int] = frozenset(), linux: Linux | None = None) -> None:
     """Wait until no thread runs but the calling one and some others, 0.3 s at most."""
-    ends = time.perf_counter() + _LONGEST_WAIT_S
-    while time.perf_counter() < ends and any(_runs(each) for each in _others() if each not in but):
-        time.sleep(_NAP_S)
-
-
-def _others() -> Iterator[int]:
-    own = threading.get_native_id()
-    with suppress(OSError):  # no such directory but on Linux
-        yield from (number for path in _TASKS.iterdir() if (number := int(path.name)) != own)
-
-
-def _runs(thread: int) -> bool:
-    with suppress(OSError):  # it has just ended
-        after_name = (_TASKS / str(thread) / "stat").read_bytes().rpartition(b")")[2]
-        return after_name.split()[0] == b"R"
-    return False
-
-
-def _computed_s() -> dict[int, float]:
-    found = {}
-    for thread in _others():
-        with suppress(OSError):
-            nanoseconds = (_TASKS / str(thread) / "schedstat").read_text().split()[0]
-            found[thread] = 1e-9 * int(nanoseconds)
-    return found
+    linux = linux or Linux()
+    ends = linux.now() + _LONGEST_WAIT_S
+    while linux.now() < ends and any(
+        linux.runs(each) for each in linux.others() if each not in but
+    ):
+        linux.nap(_NAP_S)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _RUNS_READ = 20
 _START_S = 10.0
-_LATER_REPLICATE_SHARE = 0.5
+LATER_REPLICATE_SHARE = 0.5
+"""Of what a first replicate takes."""
+
 _GUESS_S = {BASELINE: 3.0, "inductor": 12.0}
 _OTHER_ARM_S = 4.0
 _SCALE_FACTOR = {Scale.TINY: 0.6, Scale.SMALL: 1.0, Scale.FULL: 2.0}
@@ -48,7 +50,7 @@ def estimate(plan: RunPlan, left: Sequence[Case], runs: Path) -> TimeEstimate:
     cases = [case for case in left if skip_reason(study, plan, case) is None]
     if not cases:
         return TimeEstimate(0.0, 0)
-    repeats = 1 + _LATER_REPLICATE_SHARE * (plan.protocol.replicates - 1)
+    repeats = 1 + LATER_REPLICATE_SHARE * (plan.protocol.replicates - 1)
     first_s = [history.get(case.id, study.cost_factor * _guess_s(case)) for case in cases]
     known = sum(case.id in history for case in cases)
     return TimeEstimate(_START_S + repeats * sum(first_s), known)

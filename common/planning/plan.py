@@ -81,8 +81,16 @@ def select(
 
 
 def build_cases(specs: Sequence[ModelSpec], workload: Workload) -> tuple[Case, ...]:
-    """Make one case of each model, and one more with overrides where there are any."""
-    return tuple(case for spec in specs for case in _cases(spec, workload))
+    """Make one case of each model, and one more with overrides where there are any.
+
+    Raises:
+        UsageError: only the latter are wanted, and there are none.
+    """
+    found = tuple(case for spec in specs for case in _cases(spec, workload))
+    if specs and not found:
+        msg = "--only-overrides leaves nothing to run: no model is run with overrides"
+        raise UsageError(msg)
+    return found
 
 
 def _cases(spec: ModelSpec, workload: Workload) -> Iterator[Case]:
@@ -104,7 +112,8 @@ def _cases(spec: ModelSpec, workload: Workload) -> Iterator[Case]:
             workload.scale, workload.device, workload.mode, dynamic=workload.dynamic
         ),
     )
-    yield usual
+    if not workload.only_overrides:
+        yield usual
     own = spec.overrides if workload.model_overrides else NO_OVERRIDES
     overrides = own.and_(workload.overrides)
     if overrides != NO_OVERRIDES:

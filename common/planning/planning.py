@@ -41,6 +41,7 @@ from dynamometer.common.interfaces.workload_options import (
     NO_SKIP,
     NOPYTHON,
     ONLY,
+    ONLY_OVERRIDES,
     PARTITION_ID,
     QUICK,
     RAISE_BACKEND_ERRORS,
@@ -52,6 +53,7 @@ from dynamometer.common.interfaces.workload_options import (
 )
 from dynamometer.common.planning import refusals
 from dynamometer.common.planning.batch_size_file import read_batch_sizes
+from dynamometer.common.planning.functions import refuse_unknown_functions
 from dynamometer.common.planning.plan import Selection, build_cases
 from dynamometer.results.values.cases import (
     BASELINE,
@@ -125,6 +127,9 @@ def make_plan(
     refusals.check_batch_size(suite, models, asked)
     workload = study.workload(asked, request)
     refusals.check_workload(workload)
+    folders = registry.suite(suite).import_folders(suite_options)
+    if folders is not None:
+        refuse_unknown_functions(workload.overrides.names, folders)
     registry.target("executors", request[EXECUTOR])
     least, most = _replicates(study, request)
     plan = RunPlan(
@@ -178,6 +183,7 @@ def _workload(request: Request) -> Workload:
         batch_sizes=read_batch_sizes(sizes) if (sizes := request[BATCH_SIZE_FILE]) else {},
         overrides=_overrides_of(request),
         model_overrides=request[MODEL_OVERRIDES],
+        only_overrides=request[ONLY_OVERRIDES],
     )
 
 

@@ -6,12 +6,14 @@ import time
 from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from dynamometer.common.checking.shapes import with_other_sizes
 from dynamometer.common.interfaces.messages import Findings, Progress
+from dynamometer.common.machine.temporary import temporary_files_in
 from dynamometer.results.values.cases import DynamicDims
 from dynamometer.results.values.records import PASSED, Absence, ArmResult
 
@@ -84,10 +86,11 @@ class Context:
 
         spec, case = self.job.spec, self.job.case
         state.seed_everything(self.job.seed)
-        loaded = self.suite.load(spec, case)
-        apply_overrides(case.overrides)
-        if case.dynamic:
-            loaded = with_other_sizes(loaded, self.suite, spec, case)
+        with temporary_files_in(Path(self.job.cache_dir, "temporary")):
+            loaded = self.suite.load(spec, case)
+            apply_overrides(case.overrides)
+            if case.dynamic:
+                loaded = with_other_sizes(loaded, self.suite, spec, case)
         loaded = configure(loaded, case, self.device.torch_device)
         if case.has_dynamic_dims(DynamicDims.BATCH):
             mark_varying([(each.args, dict(each.kwargs)) for each in loaded.calls])

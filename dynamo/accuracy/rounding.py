@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
 
 from dynamometer.dynamo.accuracy.numbers import as_real
+from dynamometer.dynamo.private import offered_class
+from dynamometer.dynamo.trees import tree_map_only
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+TorchDispatchMode = offered_class("torch.utils._python_dispatch.TorchDispatchMode")
 
 _ROUNDINGS_IN_FLOAT32, _ROUNDINGS_IN_HALF = 4.0, 0.5
 """How many roundings to change weights by so that results differ as much as those of other kernels.
@@ -57,7 +58,7 @@ def nudge(
     return nudged.detach().requires_grad_(tensor.requires_grad)
 
 
-class OtherKernels(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annotated by torch
+class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what torch has
     """Has operators round as other kernels may, where changing weights and inputs doesn't show it.
 
     Functions that no two libraries round alike are off by a rounding. Beside what weights are off
@@ -74,7 +75,7 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not a
 
     def __init__(self, seed: int, roundings: float = 1.0) -> None:
         """Draw errors from a seed, of so many roundings at most."""
-        super().__init__()  # type: ignore[no-untyped-call]  # likewise
+        super().__init__()
         self._seed, self._roundings = seed, roundings
 
     def __torch_dispatch__(
@@ -127,7 +128,7 @@ _SUM_OVER_CHANNELS = {"native_batch_norm": 5, "native_batch_norm_backward": 7}
 """Operators, each with the place of the argument that says whether it is training."""
 
 
-class DrawsOf(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annotated by torch
+class DrawsOf(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what torch has
     """Has random numbers in float64 be those that eager draws in its own dtype.
 
     Most generators give other numbers, not the same ones more finely: with another mask a dropout
@@ -138,7 +139,7 @@ class DrawsOf(TorchDispatchMode):  # type: ignore[no-untyped-call]  # not annota
 
     def __init__(self, dtype: torch.dtype) -> None:
         """Draw in a dtype, and widen."""
-        super().__init__()  # type: ignore[no-untyped-call]  # likewise
+        super().__init__()
         self._dtype = dtype
 
     def __torch_dispatch__(

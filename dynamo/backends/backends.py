@@ -7,14 +7,16 @@ is, the baseline, a third. What is returned is called by the very same step for 
 from __future__ import annotations
 
 import copy
-import importlib
 import inspect
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
+
+from dynamometer.dynamo.private import GoneError, private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -126,7 +128,8 @@ class DynamoBackend:
     def preload(self, device: str) -> None:
         """Import Dynamo with what its backends share."""
         del device
-        importlib.import_module("torch._inductor.compile_fx")
+        with suppress(GoneError):  # whoever compiles first imports it then
+            private("torch._inductor.compile_fx")
 
     def prepare(self, device: str) -> None:
         """Keep nothing beyond the process."""
@@ -159,8 +162,9 @@ class TorchScript(Baseline):
     def available(self, device: str) -> str | None:
         """Return why it can't be used where torch has it no more."""
         del device
-        if not hasattr(torch.jit, "trace"):
-            return f"torch {torch.__version__} has no torch.jit.trace any more"
+        for name in ("trace", "freeze"):
+            if not hasattr(getattr(torch, "jit", None), name):
+                return f"torch {torch.__version__} has no torch.jit.{name} any more"
         return None
 
     def compile(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamometer.dynamo.backends.backends import DynamoBackend
+from dynamometer.dynamo.private import GoneError, private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,20 +40,20 @@ class Inductor(DynamoBackend):
         """
         super().preload(device)
         if device == "cpu":
-            from torch._inductor.cpu_vec_isa import valid_vec_isa_list
-
-            valid_vec_isa_list()
+            with suppress(GoneError):  # the first model is charged for it then
+                private("torch._inductor.cpu_vec_isa.valid_vec_isa_list")()
 
     def prepare(self, device: str) -> None:
         """Compile one small graph, unless that was done on this machine before."""
         stamp = _stamp(device)
-        if stamp.exists():
+        if stamp is not None and stamp.exists():
             return
         with _own_cache():
             example = torch.ones(4096, device=device)
             torch.compile(_normalized_sine, backend="inductor")(example)
-        stamp.parent.mkdir(parents=True, exist_ok=True)
-        stamp.touch()
+        if stamp is not None:
+            stamp.parent.mkdir(parents=True, exist_ok=True)
+            stamp.touch()
 
 
 def _normalized_sine(x: torch.Tensor) -> torch.Tensor:
@@ -60,15 +61,21 @@ def _normalized_sine(x: torch.Tensor) -> torch.Tensor:
     return torch.sin(x) / x.abs().sum()
 
 
-def _stamp(device: str) -> Path:
-    """Name a file beside the prepared header, by everything that would make another one."""
-    from torch._inductor.cpp_builder import get_compiler_version_info, get_cpp_compiler
-    from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+def _stamp(device: str) -> Path | None:
+    """Name a file beside the prepared header, by everything that would make another one.
 
-    compiler = get_compiler_version_info(get_cpp_compiler())
+    `None` where torch doesn't tell that any more: whatever lasts is made again in every run.
+    """
+    try:
+        get_cpp_compiler = private("torch._inductor.cpp_builder.get_cpp_compiler")
+        version_of = private("torch._inductor.cpp_builder.get_compiler_version_info")
+        cache = private("torch._inductor.runtime.cache_dir_utils.default_cache_dir")
+    except GoneError:
+        return None
+    compiler = version_of(get_cpp_compiler())
     parts = (device, torch.__version__, torch.__file__, compiler)
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-    return Path(default_cache_dir()) / "precompiled_headers" / f"dynamometer-{digest}"
+    return Path(cache()) / "precompiled_headers" / f"dynamometer-{digest}"
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dynamometer.dynamo.capture import internals
 from dynamometer.dynamo.capture.compilations import CompileLog, headline
-from dynamometer.dynamo.capture.private import GoneError
+from dynamometer.dynamo.private import GoneError
 from dynamometer.results.values.records import CaptureStats
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
-from dynamometer.dynamo.capture.private import GoneError, private
+from dynamometer.dynamo.private import GoneError, private
 from dynamometer.results.values.coverage import Recompile, SkippedFrame
 
 if TYPE_CHECKING:
@@ -105,6 +105,25 @@ def noting_breaks() -> Iterator[list[BreakNote]]:
         translator.log_graph_break = original
 
 
+@contextmanager
+def keeping_all() -> Iterator[None]:
+    """Have torch keep what it notes of every compilation, and as many as before afterwards.
+
+    Where torch can't be told any more, it keeps what it does.
+    """
+    try:
+        before = _utils("_compilation_metrics").maxlen
+        set_limit = _utils("set_compilation_metrics_limit")
+    except GoneError:
+        yield
+        return
+    set_limit(_ALL_COMPILATIONS)
+    try:
+        yield
+    finally:
+        set_limit(before)
+
+
 @dataclass(frozen=True)
 class Compilations:
     """What Dynamo has done since some moment."""
@@ -126,23 +145,22 @@ class CompileLog:
         frames: that it had seen when this was made.
         frames_ok: that it had compiled.
         breaks: graphs that had ended.
-        compilations: that it had tried.
+        last: the compilation that it had tried last, if any.
     """
 
     frames: int
     frames_ok: int
     breaks: int
-    compilations: int
+    last: CompilationMetrics | None
 
     @classmethod
     def start(cls) -> Self:
-        """Begin to read."""
-        _utils("set_compilation_metrics_limit")(_ALL_COMPILATIONS)
+        """Begin to read; within `keeping_all` nothing is lost."""
         return cls(
             frames=_utils("counters")["frames"]["total"],
             frames_ok=_utils("counters")["frames"]["ok"],
             breaks=len(_utils("graph_break_reasons")),
-            compilations=len(_utils("get_compilation_metrics")()),
+            last=next(reversed(_utils("get_compilation_metrics")()), None),
         )
 
     def read(self, notes: Sequence[BreakNote] = ()) -> Compilations:
@@ -151,7 +169,7 @@ class CompileLog:
         Args:
             notes: taken meanwhile, to name the causes of graphs' ends that don't name their own.
         """
-        everything = _utils("get_compilation_metrics")()[self.compilations :]
+        everything = self._tried_since()
         metrics = [each for each in everything if each.co_name]
         # One that is refused, as it was compiled too often, has only the number of its frame.
         places = {_frame_number(each): _place(each) for each in metrics}
@@ -184,6 +202,15 @@ class CompileLog:
                 "recompile limit exceeded" in (each.fail_reason or "") for each in everything
             ),
         )
+
+    def _tried_since(self) -> list[CompilationMetrics]:
+        """Return the compilations that were tried since, as far as torch has kept them.
+
+        Told by the last one before: torch drops the first ones, so that their number says nothing.
+        """
+        kept: list[CompilationMetrics] = _utils("get_compilation_metrics")()
+        before = [index for index, each in enumerate(kept) if each is self.last]
+        return kept[before[-1] + 1 :] if before else kept
 
 
 def _utils(name: str) -> Any:

@@ -16,8 +16,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from torch.utils._python_dispatch import TorchDispatchMode
-
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import compilations, internals
 from dynamometer.dynamo.capture.not_captured import (
@@ -27,6 +25,7 @@ from dynamometer.dynamo.capture.not_captured import (
     sites_of,
     skipped_frames,
 )
+from dynamometer.dynamo.private import offered_class
 from dynamometer.results.values.coverage import CapturedGraph, Coverage
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     import torch
 
+TorchDispatchMode = offered_class("torch.utils._python_dispatch.TorchDispatchMode")
 
 _TIMED_STEPS = 5
 
@@ -158,7 +158,7 @@ class _Owner:
     site: Site | None = None
 
 
-class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's __init_subclass__
+class OpCounter(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what torch has
     """Counts operators of a model, inside its graphs and outside.
 
     Attributes:
@@ -172,7 +172,7 @@ class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
 
     def __init__(self, probe: Probe, sites: frozenset[Site]) -> None:
         """Count for a probe, operators outside graphs by these places."""
-        super().__init__()  # type: ignore[no-untyped-call]  # torch's
+        super().__init__()
         self.captured = 0
         self.not_captured: Counter[Site | None] = Counter()
         self.gaps: defaultdict[int, Counter[Site | None]] = defaultdict(Counter)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamometer.dynamo.capture.compilations import innermost
-from dynamometer.dynamo.capture.private import GoneError, offered, private
+from dynamometer.dynamo.private import GoneError, offered, private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

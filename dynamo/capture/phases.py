@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from dynamometer.dynamo.capture import internals
-from dynamometer.dynamo.capture.private import GoneError
+from dynamometer.dynamo.private import GoneError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

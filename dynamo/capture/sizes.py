@@ -6,10 +6,10 @@ import linecache
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import compilations, internals
+from dynamometer.dynamo.trees import tree_leaves
 from dynamometer.results.reports.guard_words import in_words, readable
 from dynamometer.results.values.sizes import SizeSweep, Specialization
 

@@ -19,6 +19,10 @@ SCHEMAS = (
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 )
 
+EXTENSIONS = ("_C_stable", "_C")
+"""What torchvision calls its operators' library: the first since 0.29. Were they declared all the
+same, loading it later would end the process."""
+
 
 @functools.cache
 def define_missing_schemas() -> torch.library.Library | None:
@@ -46,7 +50,11 @@ def _are_defined() -> bool:
 
 def _loads_extension(locations: list[str] | None) -> bool:
     """Load the operators as torchvision itself does, and tell whether that worked."""
-    extension = PathFinder.find_spec("_C", locations)
+    return any(_loads(name, locations) for name in EXTENSIONS)
+
+
+def _loads(name: str, locations: list[str] | None) -> bool:
+    extension = PathFinder.find_spec(name, locations)
     if extension is None or extension.origin is None:
         return False
     try:

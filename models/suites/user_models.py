@@ -26,7 +26,7 @@ from dynamometer.common.interfaces.workload_options import SCALE, TARGET
 from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from types import ModuleType
 
     from dynamometer.common.interfaces.option import Request
@@ -65,6 +65,11 @@ class UserModels(SuiteSource):
         typed = request.and_usual((TARGET,))[TARGET]
         target = self.target(typed or "")
         return {} if target is None else {"target": target}
+
+    def import_folders(self, opening: Mapping[str, str]) -> tuple[str, ...] | None:
+        """Return the folder of the file, whose neighbours can be imported."""
+        path = opening["target"].partition("::")[0]
+        return None if path.startswith(_HUB_PREFIX) else (str(Path(path).parent),)
 
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Open what a target names.
@@ -273,13 +278,37 @@ def _builders(file: ModelFile) -> dict[str, int | None]:
         known = ", ".join(sorted([*functions, *tables])) or "none"
         msg = (
             f"{file.path} has no model {file.name!r}, which is a function that needs no arguments"
-            f" or a dictionary of them; it has: {known}"
+            f" or a dictionary of them; it has: {known}{_advice(file)}"
         )
         raise ValueError(msg)
     if not functions:
-        msg = f"{file.path} has no function without arguments that could build a model"
+        msg = (
+            f"{file.path} has no function without arguments that could build a model;"
+            f" {_NOT_WRITTEN.format(name='name')}"
+        )
         raise ValueError(msg)
     return functions
+
+
+_NOT_WRITTEN = (
+    "what is not written as `def`, such as a lambda or a partial, is taken from a dictionary:"
+    ' MODELS = {{"{name}": {name}}}'
+)
+
+
+def _advice(file: ModelFile) -> str:
+    """Return what to do about a name that a file holds, and that builds no model as it stands."""
+    body = ast.parse(file.path.read_text(encoding="utf-8")).body
+    for node in body:
+        if isinstance(node, ast.FunctionDef) and node.name == file.name:
+            first = next(iter((*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)))
+            return (
+                f". {file.name} takes arguments ({first.arg}): a function without says with which,"
+                f" such as `def example(): return {file.name}, (torch.randn(2, 3),)`"
+            )
+    if any(file.name == target.id for target, _ in _assigned(body)):
+        return f"; {_NOT_WRITTEN.format(name=file.name)}"
+    return ""
 
 
 def _table_name(file: ModelFile) -> str | None:
@@ -306,13 +335,23 @@ def _read(path: Path) -> tuple[dict[str, int | None], dict[str, dict[str, int | 
         if not node.name.startswith("_") and not _required(node.args)
     }
     tables = {
-        target.id: _entries(node.value, sizes)
-        for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
-        for target in node.targets
-        if isinstance(target, ast.Name)
+        target.id: _entries(value, sizes)
+        for target, value in _assigned(tree.body)
+        if isinstance(value, ast.Dict)
     }
     return functions, tables
+
+
+def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[ast.Name, ast.expr | None]]:
+    """Yield the names that a file gives to values, and these."""
+    for node in body:
+        match node:
+            case ast.Assign():
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        yield target, node.value
+            case ast.AnnAssign(target=ast.Name() as target):
+                yield target, node.value
 
 
 def _entries(table: ast.Dict, sizes: Mapping[str, int | None]) -> dict[str, int | None]:

@@ -71,6 +71,10 @@ class Checkout(SuiteSource):
             "offline_weights": "yes" if offline else "no",
         }
 
+    def import_folders(self, opening: Mapping[str, str]) -> tuple[str, ...] | None:
+        """Return that models of a checkout may come from anywhere."""
+        return None if "torchbench_root" in opening else ()
+
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Look into the checkout.
 

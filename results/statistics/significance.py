@@ -129,14 +129,49 @@ def replicates_needed(mean: Mean, target: float) -> int:
         mean: over those there are.
         target: half the width, as a share of the ratio.
     """
+    return _fewest(mean, math.log1p(target), CONFIDENCE)
+
+
+def replicates_to_settle(mean: Mean, adjusted_p: float) -> int | None:
+    """Return how many replicates would turn UNCLEAR into another verdict.
+
+    If further ones vary as those there are, and the mean stays where it is. `None` if that takes
+    more than anybody would wait for.
+
+    Args:
+        mean: of log speedups.
+        adjusted_p: the p-value among all that are shown together, `ratio(mean).p_value` times some
+            number, which is taken to stay what it is.
+    """
+    least, distance = math.log1p(LATENCY_FLOOR), abs(mean.value)
+    needed = max(mean.n + 1, _fewest(mean, abs(distance - least), CONFIDENCE))
+    if distance > least:
+        own_p = ratio(mean).p_value
+        share = own_p / adjusted_p if adjusted_p else 1.0
+        needed = max(needed, _fewest(mean, distance, 1 - SIGNIFICANT_P * share))
+    return needed if needed <= _MOST_REPLICATES else None
+
+
+_MOST_REPLICATES = 200
+"""Replicates of a case take seconds each, of a large model minutes."""
+
+
+def _fewest(mean: Mean, target_log: float, confidence: float) -> int:
+    """Return with how many replicates half the width of an interval is within a target."""
 
     def reaches(n: int) -> bool:
         error = mean.error * math.sqrt(mean.n / n)
-        return half_width_log(error, mean.df + n - mean.n) <= math.log1p(target)
+        return half_width_log(error, mean.df + n - mean.n, confidence) <= target_log
 
-    share = half_width_log(mean.error, mean.df) / math.log1p(target)
+    if reaches(mean.n):
+        return mean.n
+    share = half_width_log(mean.error, mean.df, confidence) / max(target_log, _LEAST_TARGET_LOG)
     most = math.ceil(mean.n * share**2) + 1
-    return bisect.bisect_left(range(most), x=True, lo=mean.n, key=reaches) if share > 1 else mean.n
+    return bisect.bisect_left(range(most), x=True, lo=mean.n, key=reaches)
+
+
+_LEAST_TARGET_LOG = 1e-6
+"""What is asked for more closely is out of reach."""
 
 
 def ratio(mean: Mean) -> Ratio:
@@ -153,9 +188,9 @@ def ratio(mean: Mean) -> Ratio:
     )
 
 
-def half_width_log(standard_error: float, df: float) -> float:
-    """Return half the width of a 95 % t interval."""
-    return float(special.stdtrit(df, 0.5 + CONFIDENCE / 2)) * standard_error
+def half_width_log(standard_error: float, df: float, confidence: float = CONFIDENCE) -> float:
+    """Return half the width of a t interval."""
+    return float(special.stdtrit(df, 0.5 + confidence / 2)) * standard_error
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:

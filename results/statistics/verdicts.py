@@ -7,11 +7,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.results.statistics.replicates import replicates_needed_over, speedup_over
+from dynamometer.results.statistics.replicates import between_sd_of, log_speedups, speedup_over
 from dynamometer.results.statistics.significance import (
     LATENCY_FLOOR,
     Verdict,
     adjusted,
+    moderated,
+    replicates_to_settle,
     verdict,
 )
 from dynamometer.results.values.cases import BASELINE
@@ -20,6 +22,7 @@ from dynamometer.results.values.records import Status
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dynamometer.results.statistics.significance import Mean
     from dynamometer.results.statistics.summary import CaseSummary
     from dynamometer.results.values.records import Ratio
 
@@ -46,14 +49,14 @@ class Judgement:
 
     @property
     def reason(self) -> str:
-        """Why the verdict is what it is.
-
-        Of an interval that is too wide also how many replicates would make it as narrow as asked.
-        """
+        """Why the verdict is what it is; where it is UNCLEAR also what would settle it."""
         if self.case.is_disturbed:
             return "something else kept the machine busy: measure again when nothing does"
         if self.adjusted_p is None:
-            return "its arms disturbed each other"
+            return (
+                "its arms disturb each other, and not every replicate has isolated runs:"
+                " measure again with one backend, or fewer threads (-t)"
+            )
         low, high = self.ratio.low, self.ratio.high
         interval, floor = f"interval [{low:.3f}, {high:.3f}]", f"{LATENCY_FLOOR:.0%}"
         match self.verdict:
@@ -62,19 +65,29 @@ class Judgement:
             case Verdict.FASTER | Verdict.SLOWER:
                 return f"{interval} lies beyond {floor}, adjusted p={self.adjusted_p:.2g}"
             case Verdict.UNCLEAR:
-                return self._why_unclear(interval, floor)
+                return self._why_unclear(interval, floor, self.adjusted_p)
 
-    def _why_unclear(self, interval: str, floor: str) -> str:
+    def _why_unclear(self, interval: str, floor: str, adjusted_p: float) -> str:
         half_width = math.log(self.ratio.high / self.ratio.low) / 2
-        if half_width >= math.log1p(LATENCY_FLOOR):
+        if self.ratio.low > 1 + LATENCY_FLOOR or self.ratio.high < 1 / (1 + LATENCY_FLOOR):
+            text = f"{interval} lies beyond {floor}, but adjusted p={adjusted_p:.2g}"
+        elif half_width >= math.log1p(LATENCY_FLOOR):
             text = f"{interval} is wider than {floor} on either side"
-        elif self.ratio.low <= 1 + LATENCY_FLOOR and self.ratio.high >= 1 / (1 + LATENCY_FLOOR):
-            text = f"{interval} is partly within {floor} and partly beyond"
         else:
-            text = f"{interval} lies beyond {floor}, but adjusted p={self.adjusted_p:.2g}"
-        target = self.case.records[-1].target
-        needed = replicates_needed_over(self.base, self.arm, self.case.records)
-        return f"{text}; -r {needed} would narrow it to {target:.2g}" if needed else text
+            text = f"{interval} is partly within {floor} and partly beyond"
+        return f"{text}: {self._what_settles_it(floor, adjusted_p)}"
+
+    def _what_settles_it(self, floor: str, adjusted_p: float) -> str:
+        """Say how many replicates would do, if further ones vary as those there are."""
+        needed = replicates_to_settle(self._mean, adjusted_p)
+        if needed is None:
+            return f"it is so near {floor} that replicates hardly settle it"
+        return f"-r {needed}"
+
+    @property
+    def _mean(self) -> Mean:
+        records = self.case.records
+        return moderated(log_speedups(self.base, self.arm, records), between_sd_of(records))
 
 
 def judge(cases: Sequence[CaseSummary]) -> list[Judgement]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -107,6 +108,13 @@ def create(directory: Path, manifest: Manifest) -> None:
         temporary.rename(directory / MANIFEST)
     except OSError as error:
         raise _unmakeable(directory, error) from error
+
+
+def discard(directory: Path) -> None:
+    """Remove a run directory in which there is no record, as nothing could be run."""
+    events = directory / EVENTS
+    if events.exists() and not events.stat().st_size:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _unmakeable(directory: Path, error: OSError) -> StoreError:

@@ -7,6 +7,7 @@ bytes. Absent is `None` with a reason beside it, never 0.
 from __future__ import annotations
 
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -92,6 +93,11 @@ class Overrides(Value, frozen=True, kw_only=True):
             for name in names
             for word in (option, name)
         )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All functions that are named."""
+        return (*self.allow_in_graph, *self.disable, *chain.from_iterable(self.substitute))
 
     @property
     def escaped(self) -> Overrides:

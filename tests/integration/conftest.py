@@ -30,6 +30,7 @@ def importable_suite() -> Iterator[None]:
     """Let worker processes import the suites beside the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(HERE))
+        patch.delenv("OMP_NUM_THREADS", raising=False)
         patch.syspath_prepend(str(HERE))
         yield
 
@@ -53,7 +54,7 @@ def hostile_manifest(
     *,
     start_method: StartMethod = StartMethod.FORK,
     mode: Mode = Mode.INFERENCE,
-    timeout_s: float = 300.0,
+    timeout_s: float = 9000.0,
     **fields: Any,
 ) -> Manifest:
     """Plan one quick replicate of some hostile models."""

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -109,6 +110,14 @@ def _wait_among_spinning_threads(clock: Clock) -> None:
     clock.sleep(0.006 if clock.seconds < until else 0.004)
 
 
+class Timed(Behaving):
+    """Takes as long as it takes to read a simulated clock, from now on that of this process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        install(reading_s=0.002)
+
+
 class Allocating(Behaving):
     """Takes 48 MB for a moment at every call."""
 
@@ -157,10 +166,16 @@ def take_shared_memory() -> None:
         kept.append(block)
 
 
+def hang() -> None:
+    """Hang, and leave a file that says so where the test looks for it."""
+    Path(os.environ["HANGS"]).touch()
+    time.sleep(3600)
+
+
 def ignore_termination() -> None:
     """Hang, deaf to SIGTERM."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    time.sleep(3600)
+    hang()
 
 
 def print_megabytes() -> None:
@@ -191,7 +206,7 @@ MISDEEDS: dict[str, Callable[[], object]] = {
     "closes_descriptors": lambda: os.closerange(3, 1024),
     "exits": lambda: os._exit(3),
     "exits_as_if_well": lambda: os._exit(0),
-    "hangs": lambda: time.sleep(3600),
+    "hangs": hang,
     "ignores_termination": ignore_termination,
     "leaves_a_daemon": lambda: leave_a_process_behind(in_a_session_of_its_own=True),
     "leaves_a_process": leave_a_process_behind,
@@ -207,6 +222,7 @@ CLASSES = {
     "allocates": Allocating,
     "behaves": Behaving,
     "slowed": Slowed,
+    "timed": Timed,
     "two_graphs": TwoGraphs,
     "two_outputs": TwoOutputs,
     "uncapturable": Uncapturable,

@@ -89,10 +89,10 @@ def test_of_two_arms_with_the_same_graphs_one_is_cold(tmp_path: Path) -> None:
 
 
 def test_replicates_go_on_until_the_target(tmp_path: Path) -> None:
-    """A target that any machine meets is met at once, one that none meets is not."""
+    """A target that anything meets is met at once, one that nothing meets is not."""
     for target, count, reason in ((1e9, 2, StopReason.TARGET), (1e-9, 3, StopReason.REPLICATES)):
         manifest = with_protocol(
-            hostile_manifest(["behaves"]), replicates=2, most_replicates=3, target=target
+            hostile_manifest(["timed"]), replicates=2, most_replicates=3, target=target
         )
         records = run_replicates(manifest, tmp_path / reason)
         assert [record.replicate for record in records] == list(range(count))
@@ -102,12 +102,12 @@ def test_replicates_go_on_until_the_target(tmp_path: Path) -> None:
 def test_a_calibration_measures_every_pair_both_ways(tmp_path: Path) -> None:
     """Each pair in blocks of its own and, under stock malloc, call by call; some arms in turns."""
     manifest = hostile_manifest(
-        ["behaves"], ARMS[1:], experiments=("in_pairs", "naive", "in_isolation")
+        ["timed"], ARMS[1:], experiments=("in_pairs", "naive", "in_isolation")
     )
     (record,) = run_replicates(manifest, tmp_path / "run")
     assert record.outcome.status is Status.PASS, record.outcome
     assert {(each.model, each.pair) for each in naive_tests([record])} == {
-        ("behaves", pair) for pair in PAIRS
+        ("timed", pair) for pair in PAIRS
     }
     turns = Counter(
         each.arm for each in record.measurements if each.metric == LATENCY_ISOLATED.name

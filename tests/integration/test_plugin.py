@@ -24,7 +24,7 @@ def started(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str
         env={**os.environ, "PYTHONPATH": f"{PLUGIN}:{ROOT}"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=3600,
         check=False,
     )
 

@@ -41,7 +41,7 @@ def started(tmp_path: Path, environment: dict[str, str], *words: str) -> tuple[i
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=3600,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr
@@ -84,7 +84,7 @@ def test_it_runs_is_interrupted_and_resumed(tmp_path: Path, environment: dict[st
     ):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate(timeout=3600)
     (directory,) = events.iterdir()
     before = store.read_records(directory)
     assert before
@@ -94,7 +94,7 @@ def test_it_runs_is_interrupted_and_resumed(tmp_path: Path, environment: dict[st
     again = subprocess.run(
         [sys.executable, "-m", "dynamometer", "resume", str(directory)],
         env={**environment, "PYTHONPATH": f"{PLUGIN}:{ROOT}"},
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=3600, check=False,
     )  # fmt: skip
     assert again.returncode == 0, again.stderr
     records = store.read_records(directory)

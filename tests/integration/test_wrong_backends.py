@@ -107,3 +107,18 @@ def test_an_arm_that_fails_while_it_is_timed_takes_no_other_along(
     measured = {(each.arm, each.metric) for each in record.measurements}
     assert {(BASELINE, "latency"), ("eager", "latency"), ("eager", "compile_time")} <= measured
     assert (f"wrong_backends:{name}", "latency") not in measured
+
+
+def test_an_arm_that_crashes_takes_no_other_along(tmp_path: Path) -> None:
+    """Another process measures the others, and only the one that crashed has no figures."""
+    arms = ["wrong_backends:crashes", "eager"]
+    record = run_manifest(hostile_manifest(["two_outputs"], arms), tmp_path / "run")["two_outputs"]
+    outcomes = {result.arm: result.outcome for result in record.arms}
+    assert [*outcomes] == [BASELINE, *arms]
+    crashed = outcomes[arms[0]]
+    assert (crashed.status, record.outcome.status) == (Status.CRASH, Status.CRASH)
+    assert crashed.reason == "killed by SIGSEGV at stage compile of wrong_backends:crashes"
+    assert outcomes[BASELINE].status is outcomes["eager"].status is Status.PASS
+    measured = {(each.arm, each.metric) for each in record.measurements}
+    assert {(BASELINE, "latency"), ("eager", "latency")} <= measured
+    assert {each.arm for each in record.absent if each.metric == "latency"} == {arms[0]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,12 @@ import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
-from dynamometer.common.execution.abnormal_exits import arms_at_exit, name_exit
+from dynamometer.common.execution.abnormal_exits import (
+    arms_at_exit,
+    culprit,
+    name_exit,
+    with_culprit,
+)
 from dynamometer.common.execution.executor import StartUp
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.graph_caches import GraphCaches
@@ -21,7 +27,7 @@ from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.interfaces.messages import Findings, Job
 from dynamometer.common.interfaces.outcome import worst
 from dynamometer.common.studies.study import skip_reason
-from dynamometer.results.values.cases import Caches
+from dynamometer.results.values.cases import BASELINE, Caches
 from dynamometer.results.values.records import PASSED, Record, Stage, Status
 
 if TYPE_CHECKING:
@@ -73,14 +79,7 @@ class LocalExecutor:
         (process,) = self._processes(TOOLCHAIN, case, 0, [])
         worker = self._run_worker(TOOLCHAIN, case, 0, process)
         self.forget(case)
-        outcome = self._findings(TOOLCHAIN, worker, case, case.arms).outcome
-        if outcome == PASSED:
-            return ()
-        if outcome.stage is Stage.LOAD:
-            # A name on the command line is at fault, and every case would say the same.
-            reason = outcome.reason or str(outcome.status)
-            raise UsageError(reason.removeprefix(f"{UsageError.__name__}: "))
-        return (f"the toolchain could not be made ready: {outcome.reason}",)
+        return _warnings(self._findings(TOOLCHAIN, worker, case, case.arms).outcome)
 
     def execute(self, case: Case, replicate: int) -> Record:
         """Run every experiment of the plan on one replicate of a case."""
@@ -97,7 +96,9 @@ class LocalExecutor:
             # What failed in an earlier experiment is not asked again.
             failed = _failed(parts[0]) if parts else {}
             barred = [each for each in wanted if failed.keys() & set(each.arms)]
-            parts += [_left_out(self._experiment(name), each, failed) for each in barred]
+            parts += [
+                _left_out(experiment_of(self._plan.study, name), each, failed) for each in barred
+            ]
             wanted = tuple(each for each in wanted if each not in barred)
             parts += self._run_experiment(name, case, replicate, wanted, seconds)
         if caches is Caches.COLD:
@@ -128,20 +129,32 @@ class LocalExecutor:
         Those of the plan's first experiment go by stage, those of others by the experiment's name.
         """
         started, starting_s = time.monotonic(), self._servers.starting_s
-        workers = [self._run_worker(name, case, replicate, process) for process in wanted]
-        if workers and name == self._plan.experiments[0] and workers[0].report:
-            for stage, spent_s in workers[0].report.seconds.items():
+        ended = [self._run_process(name, case, replicate, process) for process in wanted]
+        report = ended[0][0].report if ended else None
+        if report and name == self._plan.experiments[0]:
+            for stage, spent_s in report.seconds.items():
                 seconds[stage] += spent_s
-        elif workers:
+        elif ended:
             seconds[name] += time.monotonic() - started - (self._servers.starting_s - starting_s)
-        return [
-            self._findings(name, worker, case, process.arms)
-            for worker, process in zip(workers, wanted, strict=True)
-        ]
+        return [found for _, found in ended]
+
+    def _run_process(
+        self, name: str, case: Case, replicate: int, process: WorkerSpec
+    ) -> tuple[Worker, Findings]:
+        """Run a worker process, and another one for the other arms where one arm ends it."""
+        worker = self._run_worker(name, case, replicate, process)
+        found = self._findings(name, worker, case, process.arms)
+        arm = culprit(worker, found.outcome)
+        rest = tuple(each for each in process.arms if each != arm)
+        if arm is None or not {BASELINE} < set(rest):
+            return worker, found
+        others = replace(process, arms=rest)
+        _, found_of_others = self._run_process(name, case, replicate, others)
+        return worker, with_culprit(found_of_others, arm, found, process.arms)
 
     def _run_worker(self, name: str, case: Case, replicate: int, process: WorkerSpec) -> Worker:
         """Run one worker process, alone: two at a time spin for each other's cores."""
-        log = self._log_path(case)
+        log = _log_path(self._logs, case)
         limits = Limits(self._plan.timeout_s, self._plan.memory_limit_bytes)
         job = self._job(name, case, replicate, process)
         worker = self._servers.run(job, log, limits)
@@ -151,11 +164,8 @@ class LocalExecutor:
     def _processes(
         self, name: str, case: Case, replicate: int, found: Sequence[Findings]
     ) -> tuple[WorkerSpec, ...]:
-        experiment = self._experiment(name)
+        experiment = experiment_of(self._plan.study, name)
         return experiment.processes(case, self._plan, replicate, found)
-
-    def _experiment(self, name: str) -> Experiment:
-        return experiment_of(self._plan.study, name)
 
     def _job(self, experiment: str, case: Case, replicate: int, process: WorkerSpec) -> Job:
         return Job(
@@ -177,9 +187,6 @@ class LocalExecutor:
             raise_backend_errors=self._plan.raise_backend_errors,
         )
 
-    def _log_path(self, case: Case) -> Path:
-        return self._logs / f"{case.model.replace('/', '_')}.log"
-
     def _findings(
         self, experiment: str, worker: Worker, case: Case, arms: tuple[str, ...]
     ) -> Findings:
@@ -191,7 +198,7 @@ class LocalExecutor:
             outcome = name_exit(worker, self._plan.timeout_s, machine_bytes)
             found = Findings(outcome=outcome, arms=arms_at_exit(worker, case, outcome))
         if found.outcome.status is not Status.PASS:
-            found = self._experiment(experiment).salvage(found, arms)
+            found = experiment_of(self._plan.study, experiment).salvage(found, arms)
         return _with_foreign_bytes(found, worker.receiver.foreign_bytes)
 
     def _record(
@@ -204,7 +211,7 @@ class LocalExecutor:
     ) -> Record:
         first = parts[0]
         outcome = worst([part.outcome for part in parts])
-        log = self._log_path(case)
+        log = _log_path(self._logs, case)
         if outcome.status not in {Status.PASS, Status.SKIP} and outcome.detail is None:
             outcome = msgspec.structs.replace(outcome, detail=tail(log) or None)
         return Record(
@@ -234,6 +241,24 @@ class LocalExecutor:
             command=single_case_command(self._manifest, case),
             log=str(log.relative_to(self._directory)),
         )
+
+
+def _warnings(outcome: Outcome) -> tuple[str, ...]:
+    """Return what to say of how toolchains were made ready.
+
+    Raises:
+        UsageError: a name on the command line is at fault, and every case would say the same.
+    """
+    if outcome == PASSED:
+        return ()
+    if outcome.stage is Stage.LOAD:
+        reason = outcome.reason or str(outcome.status)
+        raise UsageError(reason.removeprefix(f"{UsageError.__name__}: "))
+    return (f"the toolchain could not be made ready: {outcome.reason}",)
+
+
+def _log_path(logs: Path, case: Case) -> Path:
+    return logs / f"{case.model.replace('/', '_')}.log"
 
 
 def _failed(found: Findings) -> dict[str, Outcome]:

@@ -65,7 +65,7 @@ class SweepSummary:
     Attributes:
         case: what was run.
         outcome: how that ended.
-        sweep: what Dynamo made of the sizes; `None` unless it passed.
+        sweep: what Dynamo made of the sizes; `None` where it came to none.
         sizes: those that were timed.
         fallbacks: graphs the backend failed on, which run in eager.
         missing: why something was not timed, each reason once.
@@ -242,16 +242,18 @@ def lines(found: SweepSummary) -> list[str]:
     """Render one model: what varies, each size, and what was made a number where."""
     name = name_columns(found.case)
     seen = found.sweep
-    if seen is None or found.outcome.status is not Status.PASS:
+    if seen is None:
         return [f"{name} {found.outcome.line}"]
+    has_passed = found.outcome.status is Status.PASS
     counts = (
         f"{seen.frames} compilations", f"{len(seen.recompiles)} recompiles",
         f"{len(seen.guards)} symbolic guards", f"{len(seen.specializations)} specialisations",
     )  # fmt: skip
     missing = len(seen.sizes) - len(found.sizes)
     screening = any(each.over_eager.n == 1 for each in found.sizes)
-    remarks = [f"{found.fallbacks} graphs in eager"] * bool(found.fallbacks)
-    remarks += [f"{missing} sizes left out"] * bool(missing)
+    remarks = [found.outcome.line] * (not has_passed)
+    remarks += [f"{found.fallbacks} graphs in eager"] * bool(found.fallbacks)
+    remarks += [f"{missing} sizes left out"] * bool(missing and has_passed)
     remarks += ["screening: one replicate (-r 3 for more)"] * screening
     busy = any(each.disturbed for each in found.sizes)
     remarks += ["DISTURBED: something else kept the machine busy"] * busy

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import torch
-from torch.utils._pytree import tree_map_only
 
 from dynamometer.common.checking import shapes
 from dynamometer.common.checking.checking import check_first_calls
@@ -24,6 +23,7 @@ from dynamometer.common.measuring.timing import Blocks, warm_up_to_steady
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.studies.arms_beside_eager import load
 from dynamometer.dynamo.capture import capture, sizes
+from dynamometer.dynamo.trees import tree_map_only
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, Absence, ArmResult, Outcome, Stage, packed
 from dynamometer.results.values.sizes import STATIC, latency_at
@@ -57,7 +57,13 @@ def sweep(context: Context) -> Findings:
     result = arm_result(arm, compiled)
     results = (ArmResult(arm=BASELINE, outcome=PASSED), result)
     if not isinstance(compiled, arms.CompiledArm) or result.outcome != PASSED:
-        return Findings(outcome=result.outcome, arms=results, notes=loaded.notes)
+        return Findings(
+            outcome=result.outcome,
+            arms=results,
+            found=packed(seen),
+            notes=loaded.notes,
+            device_name=context.device.name,
+        )
     eager = make_step(loaded.module, loaded, job.case.mode, job.seed)
     found: list[Measurement] = []
     absent: list[Absence] = []

@@ -65,7 +65,7 @@ _MEANINGS = {
 def closing_lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Render what a run's cases come to, and what overrides changed of it."""
     known, cases = cases, shared(cases)
-    usual = overrides_report.without_overrides(cases)
+    usual = overrides_report.usual(cases)
     return [*suite_lines(usual), *_between_sd_lines(known, cases), *overrides_report.lines(cases)]
 
 

@@ -77,21 +77,22 @@ def overheads(cases: Sequence[CaseSummary]) -> list[Overhead]:
 def lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Return what Dynamo costs on average, and on the models where it costs most."""
     found = overheads(cases)
-    asked = sum(
-        arm.name == NO_BACKEND and case.outcome.status is not Status.SKIP
+    asked = [
+        arm
         for case in cases
-        if case.is_timed
+        if case.is_timed and case.outcome.status is not Status.SKIP
         for arm in case.arms
-    )
+        if arm.name == NO_BACKEND
+    ]
     average = geometric_mean([each.speedup for each in found])
     if average is None:
-        text = (
-            "what Dynamo costs without a backend is not known: each model failed or was disturbed"
-        )
-        return ["", text] if asked else []
+        text = "what Dynamo costs without a backend is not known: nothing conclusive was timed"
+        return ["", text] if any(arm.speedup for arm in asked) else []
     worst = found[0]
     text = f"Dynamo without a backend costs {_cost(average)} on average of {len(found)} models"
-    text += f" ({asked - len(found)} left out: failed or disturbed)" * (asked > len(found))
+    text += f" ({len(asked) - len(found)} left out: failed or disturbed)" * (
+        len(asked) > len(found)
+    )
     rows = [
         [each.name, _cost(each.speedup), _microseconds(each.added_s), each.guards,
          _microseconds(each.guards_s), _percent(each.share_of_guards)]

@@ -16,8 +16,10 @@ from torch import nn
 
 from dynamometer.common.command_line import cli
 from dynamometer.dynamo import state
+from dynamometer.dynamo.capture import compilations
 from dynamometer.dynamo.capture.function import FunctionModule
 from dynamometer.dynamo.explain import explain
+from dynamometer.dynamo.private import private
 from dynamometer.results.reports import explanation_page
 from dynamometer.results.values.cases import Mode
 
@@ -266,3 +268,22 @@ def without_bytecode(text: str) -> list[str]:
     """Leave out the two columns of bytecode."""
     listing = re.compile(r"  .{48} \||  .{4} +\d+ [A-Z_]+")
     return [line for line in text.splitlines() if not listing.match(line)]
+
+
+def test_training_calls_backward() -> None:
+    """The loss that is compiled is one that gradients come from."""
+    weight = torch.ones(3, requires_grad=True)
+    found = explain(
+        "loss", lambda x: (x * weight).sum(), [((torch.ones(3),), {})], is_training=True
+    )
+    assert len(found.frames) == 1
+    assert weight.grad is not None
+
+
+def test_torch_keeps_as_many_compilations_as_before() -> None:
+    """What is set to read all of them is put back."""
+    before = private("torch._dynamo.utils._compilation_metrics").maxlen
+    with compilations.keeping_all():
+        assert private("torch._dynamo.utils._compilation_metrics").maxlen > before
+        explain("scaled", scaled, [((X, 2), {})])
+    assert private("torch._dynamo.utils._compilation_metrics").maxlen == before

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import factories
+import msgspec
 import pytest
 
+from dynamometer.common.command_line import progress as progress_module
 from dynamometer.common.command_line.progress import ProgressLine, duration
-from dynamometer.results.values.records import Status
+from dynamometer.results.values.records import Status, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,10 +29,10 @@ def test_durations(seconds: float, text: str) -> None:
 
 def lines(capsys: pytest.CaptureFixture[str], records: Sequence[Record], estimate_s: float) -> str:
     """Watch records go by, and give what was printed on standard error."""
-    with ProgressLine(len(records), estimate_s, "replicate {}".format) as progress:
+    with ProgressLine(len(records), 1, estimate_s, "replicate {}".format) as progress:
         for record in records:
             progress.case_started(record.case)
-            progress.record_made(record)
+            progress.record_made(msgspec.structs.replace(record, stopped=StopReason.REPLICATES))
             progress.case_ended(record.case)
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -44,7 +47,7 @@ def test_one_plain_line_for_each_replicate(capsys: pytest.CaptureFixture[str]) -
         factories.record(factories.case("b"), replicate=1, outcome=failed),
     ]
     first, second = lines(capsys, records, 100.0).splitlines()
-    assert first == "[0/2 done] a replicate 0: pass in 3.2 s, about 2 min left"
+    assert first == "[0/2 done] a replicate 0: pass in 3.2 s, about 50 s left"
     assert second.startswith("[1/2 done] b replicate 1: oom in 3.0 s, about ")
     assert "\x1b" not in first + second
 
@@ -63,9 +66,28 @@ def test_what_is_left_shrinks_to_nothing(capsys: pytest.CaptureFixture[str]) -> 
     left = [int(found) for found in re.findall(r"about (\d+) s left", text)]
     assert len(left) == 10
     assert left == sorted(left, reverse=True)
-    assert (left[0], left[-1]) == (40, 4)
+    assert (left[0], left[-1]) == (36, 0)
 
 
 def test_a_run_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """No case needs no line."""
     assert lines(capsys, [], 0.0) == ""
+
+
+@pytest.mark.parametrize(("made", "left"), [(5, "50 s"), (9, "10 s"), (10, "0 s")])
+def test_replicates_count(
+    made: int, left: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a case that has had nine of its ten replicates a tenth is left, of one that ended nothing.
+
+    The first takes twice as long as a later one.
+    """
+    now = iter([0.0, *(20.0 + 10.0 * each for each in range(20))])
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    with ProgressLine(1, 10, 110.0, "replicate {}".format) as progress:
+        for index in range(made):
+            stopped = StopReason.REPLICATES if index == 9 else None
+            progress.record_made(
+                factories.record(factories.case("a"), replicate=index, stopped=stopped)
+            )
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"about {left} left")

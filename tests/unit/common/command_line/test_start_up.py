@@ -38,7 +38,7 @@ def start(folder: Path, *words: str, **variables: str) -> Ended:
         env={**kept, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=3600,
         check=False,
     )
     lines = done.stderr.splitlines()

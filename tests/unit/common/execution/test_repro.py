@@ -104,6 +104,18 @@ def test_the_command_repeats_the_case(planned: Callable[[list[str]], Manifest], 
     assert skip_reason(study, again, case) == skip_reason(study, manifest.plan, case)
 
 
+@pytest.mark.parametrize("index", [0, 1])
+def test_the_command_of_a_case_with_overrides_repeats_it_alone(
+    planned: Callable[[list[str]], Manifest], index: int
+) -> None:
+    """Of the two cases of a model, with and without, each has a command for itself."""
+    words = "--only resnet18 --disable-frame torch.nn.functional:relu"
+    manifest = planned(shlex.split(words))
+    case = manifest.plan.cases[index]
+    _, _, *repeated = shlex.split(single_case_command(manifest, case))
+    assert planned(repeated).plan.cases == (case,)
+
+
 @pytest.mark.parametrize("weights", ["--offline-weights", "--hub-weights"])
 def test_the_command_names_the_checkout_and_its_weights(
     planned: Callable[[list[str]], Manifest], tmp_path: Path, weights: str

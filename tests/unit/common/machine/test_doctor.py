@@ -7,6 +7,7 @@ import pytest
 
 from dynamometer.common.command_line import cli
 from dynamometer.common.machine import doctor
+from dynamometer.common.machine.doctor import examine as look_around  # itself, on any machine
 from dynamometer.common.machine.surroundings import Reading
 from dynamometer.results.values.records import Diagnosis, Level
 
@@ -30,7 +31,7 @@ def examine(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n")
     script, pieces = iter(readings), itertools.cycle(pieces_s)
-    found = doctor.examine(
+    found = look_around(
         root,
         environment,
         [root / "packages"],

@@ -1,102 +1,166 @@
-"""Which threads a step keeps busy, and waiting for those of others."""
+"""Which threads a step keeps busy, and waiting for those of others, on a clock of its own."""
 
 from __future__ import annotations
 
-import hashlib
 import threading
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from fakes import FakeClock
 
-from dynamometer.common.measuring import threads
-from dynamometer.common.measuring.threads import ArmThreads, busy_threads, wait_until_idle
+from dynamometer.common.measuring.threads import ArmThreads, Linux, busy_threads, wait_until_idle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/task").is_dir(), reason="this kernel doesn't tell of threads"
-)
+NUMBER = 2**30
 
 
-class Spinner:
-    """One thread that computes while it is told to."""
+class Thread:
+    """What the kernel would tell of a thread."""
 
-    def __init__(self) -> None:
-        """Start it."""
-        self.spins, self.ends = threading.Event(), threading.Event()
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.computed_s = folder, 0.0
+        folder.mkdir(parents=True)
+        self.sleeps()
 
-    @property
-    def number(self) -> int:
-        """What the kernel calls it."""
-        assert self.thread.native_id is not None
-        return self.thread.native_id
+    def sleeps(self) -> None:
+        """Say that it waits."""
+        self._say("S")
 
-    @property
-    def computed_s(self) -> float:
-        """Seconds it had of a processor."""
-        path = Path(f"/proc/self/task/{self.number}/schedstat")
-        return 1e-9 * int(path.read_text().split()[0])
+    def runs(self) -> None:
+        """Say that it computes."""
+        self._say("R")
 
-    def _run(self) -> None:
-        data = bytes(1_000_000)
-        while not self.ends.is_set():
-            self.spins.wait()
-            hashlib.sha256(data)  # without Python's lock
+    def computes(self, seconds: float) -> None:
+        """Add what it had of a processor."""
+        self.computed_s += seconds
+        self._say("S")
+
+    def _say(self, state: str) -> None:
+        (self.folder / "stat").write_text(f"{NUMBER} (a (name) of) {state} 1 2 3")
+        (self.folder / "schedstat").write_text(f"{round(1e9 * self.computed_s)} 0 1")
 
 
 @pytest.fixture
-def spinner() -> Iterator[Spinner]:
+def clock() -> FakeClock:
+    """Have a clock that calls and naps advance."""
+    return FakeClock()
+
+
+@pytest.fixture
+def thread(tmp_path: Path) -> Thread:
     """Have one that is idle."""
-    found = Spinner()
-    yield found
-    found.ends.set()
-    found.spins.set()
-    found.thread.join()
+    return Thread(tmp_path / "task" / str(NUMBER))
 
 
-def test_a_thread_that_computes_meanwhile_is_a_steps_own(spinner: Spinner) -> None:
-    """One that is asleep is not. The step takes until it had its share, on a busy machine too."""
+@pytest.fixture
+def linux(tmp_path: Path, clock: FakeClock, thread: Thread) -> Linux:
+    """Tell of that thread."""
+
+    def nap(seconds: float) -> None:
+        clock.time_s += seconds
+
+    return Linux(tmp_path / "task", clock.now, nap)
+
+
+@pytest.mark.parametrize(
+    ("share", "is_busy"), [(1.0, True), (0.11, True), (0.09, False), (0, False)]
+)
+def test_a_thread_that_computes_meanwhile_is_a_steps_own(
+    clock: FakeClock, linux: Linux, thread: Thread, share: float, *, is_busy: bool
+) -> None:
+    """For a tenth of the time that calls take; one that is asleep is not."""
+    thread.computes(100.0)  # before
 
     def step() -> None:
-        started_s, before_s = time.perf_counter(), spinner.computed_s
-        spinner.spins.set()
-        while spinner.computed_s - before_s <= 0.12 * (time.perf_counter() - started_s) + 0.01:
-            time.sleep(0.005)
-        spinner.spins.clear()
+        clock.time_s += 0.004
+        thread.computes(share * 0.004)
 
-    assert spinner.number in busy_threads(step)
-    assert spinner.number not in busy_threads(lambda: time.sleep(0.001))
+    assert busy_threads(step, linux) == ({NUMBER} if is_busy else set())
+    assert 0.030 <= clock.time_s < 0.030 + 0.004
 
 
-def test_a_wait_ends_when_others_sleep(spinner: Spinner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_long_step_is_enough(clock: FakeClock, linux: Linux, thread: Thread) -> None:
+    """It is not made again to find out."""
+    made = []
+
+    def step() -> None:
+        made.append(clock.time_s)
+        clock.time_s += 2.0
+        thread.computes(1.0)
+
+    assert busy_threads(step, linux) == {NUMBER}
+    assert len(made) == 1
+
+
+def test_a_thread_that_is_new_counts_from_nothing(
+    clock: FakeClock, linux: Linux, tmp_path: Path
+) -> None:
+    """A pool may grow in a step."""
+
+    def step() -> None:
+        clock.time_s += 0.030
+        Thread(tmp_path / "task" / str(NUMBER + 1)).computes(0.030)
+
+    assert busy_threads(step, linux) == {NUMBER + 1}
+
+
+def test_a_wait_ends_when_others_sleep(clock: FakeClock, linux: Linux, thread: Thread) -> None:
     """An arm's own threads may run on."""
-    monkeypatch.setattr(threads, "_LONGEST_WAIT_S", 30.0)
-    arms = ArmThreads({"own": frozenset({spinner.number}), "other": frozenset()}, processors=2)
-    spinner.spins.set()
+    naps = []
+
+    def nap(seconds: float) -> None:
+        clock.time_s += seconds
+        naps.append(seconds)
+        if len(naps) == 5:
+            thread.sleeps()
+
+    told = Linux(linux.tasks, clock.now, nap)
+    arms = ArmThreads({"own": frozenset({NUMBER}), "other": frozenset()}, 2, told)
+    thread.runs()
     arms.wait("own")
-    assert spinner.spins.is_set()
-    threading.Timer(0.05, spinner.spins.clear).start()
+    assert not naps
     arms.wait("other")
-    assert not spinner.spins.is_set()
+    assert len(naps) == 5
 
 
-def test_what_never_sleeps_is_not_waited_for_for_ever(spinner: Spinner) -> None:
-    """Nor does an arm wait for itself."""
-    spinner.spins.set()
-    wait_until_idle()
-    assert spinner.spins.is_set()
+def test_what_never_sleeps_is_not_waited_for_for_ever(
+    clock: FakeClock, linux: Linux, thread: Thread
+) -> None:
+    """Nor longer than the slowest runtime spins."""
+    thread.runs()
+    wait_until_idle(linux=linux)
+    assert clock.time_s == pytest.approx(0.3, abs=0.001)
 
 
-def test_threads_that_have_ended_are_nobodys(spinner: Spinner) -> None:
+def test_where_the_kernel_tells_nothing_nothing_is_busy(clock: FakeClock, tmp_path: Path) -> None:
+    """There is no such directory but on Linux."""
+    told = Linux(tmp_path / "nothing", clock.now, clock.step(lambda _: 1.0))  # type: ignore[arg-type]  # not called
+    assert busy_threads(clock.step(lambda _: 0.01), told) == frozenset()
+
+
+@pytest.fixture
+def sleeper() -> Iterator[int]:
+    """Have a real thread, and give its number."""
+    ends = threading.Event()
+    real = threading.Thread(target=ends.wait, daemon=True)
+    real.start()
+    assert real.native_id is not None
+    yield real.native_id
+    ends.set()
+    real.join()
+
+
+def test_threads_that_have_ended_are_nobodys(sleeper: int) -> None:
     """A pool that grew again has others."""
-    found = ArmThreads.now({"a": frozenset({spinner.number, 2**30})})
-    assert found.of == {"a": {spinner.number}}
+    if not Linux().tasks.is_dir():
+        pytest.skip("this kernel doesn't tell of threads")
+    found = ArmThreads.now({"a": frozenset({sleeper, NUMBER})})
+    assert found.of == {"a": {sleeper}}
     assert found.processors >= 1
+    assert sleeper in Linux().computed_s()
 
 
 @pytest.mark.parametrize(

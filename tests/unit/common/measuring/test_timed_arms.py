@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from fakes import FakeClock
 
 from dynamometer.common.measuring.threads import ArmThreads
 from dynamometer.common.measuring.timed_arms import pad_heap, time_in_blocks
@@ -17,11 +18,15 @@ NO_SUCH_THREADS = frozenset({2**30}), frozenset({2**30 + 1})
 
 
 @pytest.mark.parametrize("processors", [2, 3])
-def test_arms_whose_threads_do_not_fit_have_longer_visits(processors: int) -> None:
+def test_arms_whose_threads_do_not_fit_have_longer_visits(
+    processors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With rests before; as many processors as they need together change that."""
+    clock = FakeClock()
+    monkeypatch.setattr(time, "perf_counter", clock.now)
     device = SimpleNamespace(synchronize=lambda: None, is_disturbed=lambda: False)
     context = cast("Any", SimpleNamespace(device=device))
-    calls = {arm: lambda: time.sleep(0.001) for arm in "ab"}
+    calls = {arm: clock.step(lambda _: 0.001) for arm in "ab"}
     blocks = time_in_blocks(
         context,
         calls,
@@ -32,8 +37,8 @@ def test_arms_whose_threads_do_not_fit_have_longer_visits(processors: int) -> No
     )
     assert blocks.waited is (processors == 2)
     for burst in blocks.bursts:
-        counted_s = burst.calls * sum(burst.samples_s) / len(burst.samples_s)
-        assert counted_s >= (0.030 if blocks.waited else 0.008)
+        assert burst.calls == pytest.approx(30 if blocks.waited else 8, abs=1)
+        assert burst.samples_s == pytest.approx([0.001] * len(burst.samples_s))
 
 
 def test_no_two_replicates_have_the_same_heap() -> None:

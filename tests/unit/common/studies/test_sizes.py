@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING
 
 import factories
@@ -27,7 +26,6 @@ from dynamometer.results.values.sizes import STATIC, SizeSweep, latency_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from dynamometer.results.values.records import Record
 
@@ -202,6 +200,20 @@ def test_a_size_without_a_static_arm_says_why() -> None:
     assert "not timed: no eights" in text
 
 
+def test_what_was_observed_of_an_arm_that_failed_is_kept() -> None:
+    """Its line and its row say how often it was compiled, though nothing was timed."""
+    (record,) = sweep_records(1)
+    outcome = factories.failure(factories.Status.FAIL_ACCURACY, factories.Stage.COMPARE, "off")
+    found = sizes_report.summarize_sweep(
+        [msgspec.structs.replace(record, measurements=(), outcome=outcome)]
+    )
+    (row,) = sizes_report.rows(found).by_column()
+    assert (row["status"], row["recompiles"], row["speedup"]) == ("fail_accuracy", 0, None)
+    (line,) = sizes_report.lines(found)
+    assert "2 compilations, 0 recompiles, 0 symbolic guards" in line
+    assert line.endswith("FAIL_ACCURACY (compare) off")
+
+
 def test_a_sweep_that_failed_is_one_row() -> None:
     """With its reason."""
     (record,) = sweep_records(1)
@@ -213,48 +225,6 @@ def test_a_sweep_that_failed_is_one_row() -> None:
     assert "FAIL (compile) no" in sizes_report.lines(found)[0]
 
 
-FILE = """
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = torch.nn.Linear(16, 16)
-
-    def forward(self, x):
-        return self.fc(x).relu()
-
-def net(batch_size=8):
-    return Net(), torch.randn(batch_size, 16)
-"""
-
-
-@pytest.mark.parametrize(
-    ("words", "shapes"),
-    [
-        ([], "varying"),
-        (["--dynamic-shapes"], "dynamic"),
-        (["--dynamic-batch-only"], "dynamic_batch"),
-    ],
-)
-def test_a_sweep_through_a_worker(
-    words: list[str], shapes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Five sizes, each with a row; symbols from the start need no second compilation."""
-    path = tmp_path / "mine.py"
-    path.write_text(FILE)
-    runs = tmp_path / "runs"
-    asked = ["run", str(path), "--sweep-sizes", "--backend", "eager", *words]
-    assert cli.main(None, [*asked, "--output-dir", str(runs)]) == 0
-    assert "batch size 4" in capsys.readouterr().out
-    (directory,) = runs.iterdir()
-    (table,) = directory.glob("*_sizes.csv")
-    rows = list(csv.DictReader(table.read_text().splitlines()))
-    assert [row["size"] for row in rows] == [f"batch size {size}" for size in (8, 7, 6, 5, 4)]
-    assert {row["shapes"] for row in rows} == {shapes}
-    assert {row["recompiles"] for row in rows} == {"0" if words else "1"}
-
-
 def test_a_sweep_takes_one_backend(capsys: pytest.CaptureFixture[str]) -> None:
     """Anything else is refused before it runs."""
     words = ["--only", "resnet18", "--sweep-sizes", "--backend", "eager", "--backend", "inductor"]
@@ -262,95 +232,6 @@ def test_a_sweep_takes_one_backend(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--sweep-sizes times one backend; choose one of eager, inductor" in (
         capsys.readouterr().err
     )
-
-
-BROKEN = """
-import torch
-
-class OneSize(torch.nn.Module):
-    def forward(self, x):
-        return x + torch.ones(8, 16)
-
-def one_size(batch_size=8):
-    return OneSize(), torch.randn(batch_size, 16)
-
-def own_calls(batch_size=8):
-    return torch.nn.ReLU(), [(torch.ones(3),), (torch.ones(4),)]
-
-def wrong(graph, inputs):
-    return lambda *args: tuple(each + 1 for each in graph(*args))
-
-def fails(graph, inputs):
-    raise NotImplementedError("not today")
-
-def is_five(inputs):
-    tensors = [each for each in inputs if isinstance(each, torch.Tensor)]
-    return any(type(each.shape[0]) is int and each.shape[0] == 5 for each in tensors)
-
-def no_fives(graph, inputs):
-    if is_five(inputs):
-        raise NotImplementedError("no fives")
-    return graph.forward
-
-def wrong_fives(graph, inputs):
-    return wrong(graph, inputs) if is_five(inputs) else graph.forward
-"""
-
-
-@pytest.mark.parametrize(
-    ("backend", "says"),
-    [("no_fives", "not timed: BackendCompilerFailed"), ("wrong_fives", "elements are wrong")],
-)
-def test_a_size_that_is_not_compiled_alone_loses_no_other(
-    backend: str,
-    says: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """It has its figure against eager, and the reason why it has no other, right or wrong."""
-    (tmp_path / "broken.py").write_text(FILE + BROKEN)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.syspath_prepend(tmp_path)
-    words = ["run", f"{tmp_path / 'broken.py'}::net", "--sweep-sizes"]
-    words += ["--backend", f"broken:{backend}", "--output-dir", str(tmp_path / "runs")]
-    assert cli.main(None, words) == 0
-    assert says in capsys.readouterr().out
-    (table,) = (tmp_path / "runs").glob("*/*_sizes.csv")
-    rows = {row["size"]: row for row in csv.DictReader(table.read_text().splitlines())}
-    alone = {size: bool(row["over_static"]) for size, row in rows.items()}
-    assert alone == {f"batch size {size}": size != 5 for size in (8, 7, 6, 5, 4)}
-    assert all(row["speedup"] for row in rows.values())
-    assert {row["fallbacks"] for row in rows.values()} == {"0"}
-
-
-@pytest.mark.parametrize(
-    ("model", "backend", "says"),
-    [
-        ("one_size", "eager", "SKIP (eager) it runs at one size only"),
-        ("own_calls", "eager", "SKIP (load) it has several calls of its own"),
-        ("net", "broken:wrong", "FAIL_ACCURACY (compare)"),
-        ("net", "broken:fails", "FAIL (compile) the backend failed on every graph: NotImpl"),
-    ],
-)
-def test_a_sweep_of_what_does_not_compute_is_none(
-    model: str,
-    backend: str,
-    says: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Each says why, and no size has a speedup."""
-    (tmp_path / "broken.py").write_text(FILE + BROKEN)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.syspath_prepend(tmp_path)
-    target = f"{tmp_path / 'broken.py'}::{model}"
-    words = ["run", target, "--sweep-sizes", "--backend", backend]
-    assert cli.main(None, [*words, "--output-dir", str(tmp_path / "runs")]) == 0
-    printed = capsys.readouterr().out
-    assert says in printed
-    assert "over eager" not in printed
 
 
 def test_a_sweep_that_failed_once_has_no_speedup() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import hand_built as models
 import pytest
 import torch
+from fakes import FakeClock
 from torch import nn
 
 from dynamometer.dynamo.capture import coverage
@@ -120,11 +121,29 @@ def step_of(call: Callable[..., Any], *, training: bool) -> Callable[[], object]
     return step
 
 
-@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.make.__name__)
-def test_counts_are_exact(known: Known, *, training: bool) -> None:
+@dataclass(frozen=True)
+class Step:
+    """A step of a model of which everything is known, and what was counted of it."""
+
+    known: Known
+    training: bool
+    found: Coverage
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(known, training) for known in KNOWN for training in (False, True)],
+    ids=lambda param: f"{param[0].make.__name__}-{'training' if param[1] else 'inference'}",
+)
+def step(request: pytest.FixtureRequest) -> Step:
+    """Count each step once for all tests."""
+    known, training = request.param
+    return Step(known, training, count(known.make(), training=training))
+
+
+def test_counts_are_exact(step: Step) -> None:
     """Graphs, operators, lines and what is lost at each are what is written beside the model."""
-    found = count(known.make(), training=training)
+    known, training, found = step.known, step.training, step.found
     assert [graph.ops for graph in found.graphs] == known.graphs
     assert [graph.calls for graph in found.graphs] == [1] * len(known.graphs)
     assert (found.captured_ops, found.total_ops) == (
@@ -140,11 +159,9 @@ def test_counts_are_exact(known: Known, *, training: bool) -> None:
     assert found.frames_again == 0
 
 
-@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.make.__name__)
-def test_graphs_end_at_the_lines_that_say_so(known: Known, *, training: bool) -> None:
+def test_graphs_end_at_the_lines_that_say_so(step: Step) -> None:
     """Each break is at a line that is marked, for its reason; a module may hold another's line."""
-    found = count(known.make(), training=training)
+    known, found = step.known, step.found
     module = models.Prints if known.make is models.InnerBreak else known.make
     assert inspect.isclass(module)
     lines, first = inspect.getsourcelines(module)
@@ -170,13 +187,9 @@ def eager_ops(model: nn.Module, *, training: bool) -> int:
     return eager.total
 
 
-@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.make.__name__)
-def test_the_total_is_what_eager_runs(known: Known, *, training: bool) -> None:
+def test_the_total_is_what_eager_runs(step: Step) -> None:
     """Whatever Dynamo does with it, a model runs the operators it runs without."""
-    model = known.make()
-    total = eager_ops(model, training=training)
-    assert count(model, training=training).total_ops == total
+    assert step.found.total_ops == eager_ops(step.known.make(), training=step.training)
 
 
 def test_an_autograd_function_has_its_backward_in_the_graph() -> None:
@@ -226,7 +239,7 @@ def line_of(model: type[nn.Module], text: str) -> int:
 @torch._dynamo.disable  # type: ignore[untyped-decorator]  # torch's
 def nap() -> None:
     """Compute nothing."""
-    time.sleep(0.02)
+    time.sleep(1.0)
 
 
 class Waits(nn.Module):
@@ -239,14 +252,15 @@ class Waits(nn.Module):
         return x.cos()
 
 
-def test_time_is_lost_where_no_operator_is() -> None:
-    """At the line at which the graph before it ends."""
+def test_time_is_lost_where_no_operator_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the line at which the graph before it ends; on a clock that nothing else advances."""
+    clock = FakeClock()
+    monkeypatch.setattr(time, "perf_counter", clock.now)
+    monkeypatch.setattr(time, "sleep", lambda seconds: clock.step(lambda _: seconds)())
     found = count(Waits(), training=False)
     (line,) = found.breaks
     assert (line.not_captured_ops, line.code) == (0, "nap()")
-    assert line.not_captured_s is not None
-    assert found.total_s is not None
-    assert 0.02 <= line.not_captured_s < found.total_s
+    assert (line.not_captured_s, found.total_s) == (1.0, 1.0)
 
 
 def test_a_function_that_is_left_as_it_is_says_what_it_loses() -> None:

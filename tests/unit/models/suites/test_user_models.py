@@ -86,6 +86,9 @@ def test_batch_sizes_are_read(tmp_path: Path) -> None:
     [
         (FILE, "third", "has no model 'third', .* it has: first, second, zoo"),
         ("def f(x): ...", "", "no function without arguments"),
+        ("def f(x): ...", "f", r"f takes arguments \(x\): .*def example\(\): return f, "),
+        ("f = lambda: 1", "", "not written as `def`, .* taken from a dictionary: MODELS = "),
+        ("f = lambda: 1", "f", r"not written as `def`, .* MODELS = \{\"f\": f\}"),
         ("def f(:", "", "mine.py can't be read"),
     ],
 )

@@ -17,6 +17,7 @@ from dynamometer.results.statistics.significance import (
     half_width_log,
     moderated,
     replicates_needed,
+    replicates_to_settle,
     verdict,
     wilson,
 )
@@ -142,6 +143,32 @@ def test_replicates_needed_bring_the_interval_there() -> None:
     assert half_width_log(*moderated(more, between_sd)[1:3]) == pytest.approx(
         math.log1p(0.01), rel=0.1
     )
+
+
+@pytest.mark.parametrize(("value", "bound"), [(0.0, 0.02), (0.03, 0.02), (-0.05, 0.02)])
+def test_replicates_to_settle_reach_the_limit(value: float, bound: float) -> None:
+    """As many as bring the interval wholly to one side of 2 %, if the mean stays where it is."""
+    mean = Mean(value, 0.02, 10.0, 3)
+    needed = replicates_to_settle(mean, significance.ratio(mean).p_value)
+    assert needed is not None
+    distance = abs(abs(value) - math.log1p(bound))
+    halves = [half_width_log(0.02 * math.sqrt(3 / n), 10.0 + n - 3) for n in (needed - 1, needed)]
+    assert halves[1] <= distance < halves[0]
+
+
+def test_what_lies_at_the_limit_is_never_settled() -> None:
+    """It would take more replicates than anybody waits for."""
+    assert replicates_to_settle(Mean(math.log1p(0.02), 0.01, 10.0, 3), 0.1) is None
+
+
+def test_more_replicates_for_a_p_value_among_many() -> None:
+    """One that is adjusted upwards has to be smaller itself."""
+    mean = Mean(0.04, 0.008, 10.0, 3)
+    own = significance.ratio(mean).p_value
+    alone, among = (replicates_to_settle(mean, own * times) for times in (1, 5000))
+    assert alone is not None
+    assert among is not None
+    assert mean.n < alone < among
 
 
 def test_both_parts_of_the_variance_by_hand() -> None:

@@ -188,9 +188,16 @@ def test_what_is_unclear_says_what_would_settle_it() -> None:
     records = [msgspec.structs.replace(each, target=0.01) for each in records]
     (one,) = judge([summarize_case(records)])
     assert one.verdict is Verdict.UNCLEAR
-    assert re.search(
-        r"is wider than 2% on either side; -r \d+ would narrow it to 0\.01$", one.reason
-    )
+    assert re.search(r"is wider than 2% on either side: -r \d+$", one.reason)
+
+
+def test_arms_that_disturb_each_other_are_the_reason() -> None:
+    """No number of replicates is said to help."""
+    (known, *_) = judge([measured("a", 0.005, 0.010)])
+    one = dataclasses.replace(known, adjusted_p=None, verdict=Verdict.UNCLEAR)
+    assert one.reason.startswith("its arms disturb each other")
+    assert "-t" in one.reason
+    assert "-r" not in one.reason
 
 
 def test_a_doubt_is_the_reason() -> None:

@@ -194,3 +194,14 @@ def test_a_manifest_with_a_field_that_is_gone_is_read(directory: Path) -> None:
     path.write_text(json.dumps(stored))
     assert stored["plan"]["models"]
     assert store.read_manifest(directory).plan.models
+
+
+def test_a_run_in_which_nothing_could_be_run_is_discarded(tmp_path: Path) -> None:
+    """One that holds a record stays."""
+    for name, records in (("empty", []), ("run", [factories.record()])):
+        store.create(tmp_path / name, factories.manifest())
+        with store.RunStore(tmp_path / name) as events:
+            for record in records:
+                events.append(record)
+        store.discard(tmp_path / name)
+    assert [each.name for each in tmp_path.iterdir()] == ["run"]

@@ -81,3 +81,11 @@ def test_other_backends_have_no_overhead() -> None:
     records = [factories.measured_record(factories.case("alexnet", (BASELINE, "inductor")),
                                          replicate=each) for each in range(3)]  # fmt: skip
     assert overhead.lines([summarize_case(records)]) == []
+
+
+def test_where_nothing_was_timed_nothing_is_said_of_the_cost() -> None:
+    """Failures are counted elsewhere."""
+    case = factories.case("alexnet", (BASELINE, NO_BACKEND))
+    outcome = factories.failure(Status.FAIL)
+    failed = summarize_case([factories.record(case, outcome=outcome)], timed=True)
+    assert overhead.lines([failed]) == []

@@ -8,6 +8,7 @@ where it can't do without.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,8 @@ RESTS_ON: Mapping[str, str] = {
     "torch._dynamo.utils.calculate_time_spent": "the phases of compiling",
     "torch._dynamo.utils.graph_break_reasons": "what Dynamo captured",
     "torch._dynamo.utils.get_compilation_metrics": "what Dynamo captured",
-    "torch._dynamo.utils.set_compilation_metrics_limit": "what Dynamo captured",
+    "torch._dynamo.utils.set_compilation_metrics_limit": "more than the last 64 compilations",
+    "torch._dynamo.utils._compilation_metrics": "more than the last 64 compilations",
     "torch._dynamo.convert_frame.register_bytecode_hook": "guards in `explain` and --sweep-sizes",
     "torch._dynamo.eval_frame._debug_get_cache_entry_list": "guards in `explain` and --sweep-sizes",
     "torch._C._dynamo.guards.DictGuardManager": "guards in `explain` and --sweep-sizes",
@@ -33,7 +35,22 @@ RESTS_ON: Mapping[str, str] = {
     "torch._dynamo.disable": "what --coverage shows",
     "torch._C._autograd._get_sequence_nr": "--coverage of backward passes",
     "torch._C._current_autograd_node": "--coverage of backward passes",
-}
+    "torch._dynamo.lookup_backend": "what `dynamometer.dynamo.interface` compiles",
+    "torch._dynamo.run": "what `dynamometer.dynamo.interface` runs without compiling",
+    "torch._dynamo.maybe_mark_dynamic": "--dynamic-batch-only, and what --sweep-sizes shows",
+    "torch._dynamo.config.assume_static_by_default": "--dynamic-shapes of every dimension",
+    "torch._inductor.config.fallback_random": "whether Inductor draws what eager does",
+    "torch._inductor.compile_fx": "compile time apart from importing Inductor",
+    "torch._inductor.cpu_vec_isa.valid_vec_isa_list": "compile time apart from Inductor's probe",
+    "torch._inductor.cpp_builder.get_cpp_compiler": "whether Inductor's header is made already",
+    "torch._inductor.cpp_builder.get_compiler_version_info":
+        "whether Inductor's header is made already",
+    "torch._inductor.runtime.cache_dir_utils.default_cache_dir":
+        "whether Inductor's header is made already",
+    "torch.utils._pytree.tree_leaves": "what is in other containers than Python's own",
+    "torch.utils._pytree.tree_map_only": "what is in other containers than Python's own",
+    "torch.utils._python_dispatch.TorchDispatchMode": "what rounding does, and --coverage",
+}  # fmt: skip
 """What isn't measured where a name is gone."""
 
 
@@ -75,10 +92,24 @@ def offered(name: str) -> Callable[..., Any]:
     return found
 
 
+def offered_class(name: str) -> Any:
+    """Return a class of torch to derive from, or one whose objects raise a `GoneError`."""
+    try:
+        return private(name)
+    except GoneError as error:
+        gone = error
+
+        class Gone:
+            def __init__(self) -> None:
+                raise gone
+
+        return Gone
+
+
 def gone() -> list[str]:
     """Return of each name that this torch lacks what isn't measured for want of it.
 
-    Nothing if Dynamo was not imported: none of them was asked for then.
+    Nothing of modules that are there and were not imported: none was asked for then.
     """
     return [] if "torch._dynamo" not in sys.modules else list(_gone())
 
@@ -87,7 +118,18 @@ def _gone() -> list[str]:
     found = []
     for name, what in RESTS_ON.items():
         try:
-            private(name)
+            if not any(map(_is_unused, (name.rpartition(".")[0], name))):
+                private(name)
         except GoneError as error:
             found.append(f"{error}: {what} can't be known")
     return found
+
+
+def _is_unused(module: str) -> bool:
+    """Return whether a module can be imported, and nobody has."""
+    if module in sys.modules:
+        return False
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False

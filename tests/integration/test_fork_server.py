@@ -1,0 +1,30 @@
+"""The server that workers are forked from, left to end by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conftest import hostile_manifest
+
+from dynamometer.common.execution.executors.local import LocalExecutor
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_server_ends_when_nobody_asks_it_any_more(tmp_path: Path) -> None:
+    """It has served, its run closes the socket, and it ends well without being killed."""
+    manifest = hostile_manifest(["allocates"])
+    executor = LocalExecutor(manifest, tmp_path)
+    try:
+        record = executor.execute(manifest.plan.cases[0], 0)
+        assert record.outcome.status is Status.PASS
+        (server,) = executor._servers._servers.values()
+        assert server._control is not None
+        assert server._process is not None
+        server._control.close()
+        assert server._process.wait() == 0
+        server._control = None
+    finally:
+        executor.close()
