@@ -25,6 +25,7 @@ from dynamometer.common.measuring.threads import busy_threads
 from dynamometer.common.measuring.timing import Stopwatch, WarmUp, warm_up_to_steady
 from dynamometer.dynamo.accuracy import accuracy
 from dynamometer.dynamo.backends.backends import DynamoBackend, FunctionBackend, as_backend
+from dynamometer.dynamo.backends.declared import Declared, ThroughDynamo
 from dynamometer.dynamo.capture import capture, internals
 from dynamometer.dynamo.capture.phases import Phases
 from dynamometer.dynamo.interface import Fallback
@@ -274,7 +275,7 @@ def compiled_step(
         SkippedError: the backend is not available here.
     """
     backend = _available_backend(name, context.job)
-    if isinstance(backend, DynamoBackend):
+    if isinstance(backend, (DynamoBackend, ThroughDynamo)):
         backend = replace(backend, dynamic=dynamic)
     return _step(context, backend, loaded)
 
@@ -322,11 +323,13 @@ def load_backend(name: str) -> Backend:
 
 def _available_backend(name: str, job: Job) -> Backend:
     backend = load_backend(name)
-    if isinstance(backend, DynamoBackend):
+    if isinstance(backend, (DynamoBackend, ThroughDynamo)):
         backend = replace(backend, full_graph=backend.full_graph or job.case.nopython)
         if callable(backend.compiler) and not job.raise_backend_errors:  # a user's own
             backend = replace(backend, compiler=Fallback(backend.compiler))
     reason = backend.available(job.case.device)
+    if reason is None and isinstance(backend, Declared):
+        reason = backend.refusal(job.case.mode)
     if reason:
         raise SkippedError(reason)
     return backend

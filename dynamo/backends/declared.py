@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from dynamometer.results.values.cases import Mode
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -45,6 +47,12 @@ class Declared:
         noun = "package" if len(missing) == 1 else "packages"
         wanted = f"'dynamometer[{self.extra}]'" if self.extra else " ".join(missing)
         return f"{self.name} needs the {noun} {', '.join(missing)}: pip install {wanted}"
+
+    def refusal(self, mode: Mode) -> str | None:
+        """Return why it can't be used in a mode."""
+        if mode is Mode.TRAINING and not self.trains:
+            return f"{self.name} computes no gradients; leave out --training"
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,7 +56,7 @@ class _Modules(Runtime):
     def __call__(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Callable[..., Any]:
-        from dynamometer.dynamo.backends.programs import ExportedModule
+        from dynamometer.dynamo.backends.exported_module import ExportedModule
 
         return ExportedModule(module, args, kwargs, self.build)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
-from torch.utils._pytree import tree_flatten, tree_unflatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -155,67 +154,6 @@ class Program:
     def changes(self, tensor: torch.Tensor) -> bool:
         """Return whether it writes to a buffer."""
         return any(isinstance(to, Known) and to.value is tensor for to, _ in self.writes)
-
-
-class ExportedModule:
-    """A module that was exported once, for inputs of one structure and of these sizes.
-
-    Weights are as they were when it was exported: a runtime may have kept copies in forms of its
-    own. Buffers that the module itself changes are followed.
-    """
-
-    def __init__(
-        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], build: Build
-    ) -> None:
-        """Export and build.
-
-        Raises:
-            UnsupportedError: the runtime would compute something else, or can't.
-        """
-        flat, self._spec = tree_flatten((args, dict(kwargs)))
-        refuse_training(flat, module.parameters())
-        exported = export(module, args, dict(kwargs))
-        out_spec = exported.call_spec.out_spec
-        assert out_spec is not None
-        self._out_spec = out_spec
-        self._names = tuple(kwargs)
-        self._program = program_of(exported, flat)
-        self._compute = build_of(self._program, build)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute what the module does.
-
-        Raises:
-            ValueError: the inputs are not like those it was exported for.
-        """
-        if tuple(kwargs) != self._names and set(kwargs) == set(self._names):
-            kwargs = {name: kwargs[name] for name in self._names}
-        flat, spec = tree_flatten((args, kwargs))
-        if spec != self._spec:
-            msg = f"the module was exported for inputs {self._spec}, not {spec}"
-            raise ValueError(msg)
-        self._check(flat)
-        return tree_unflatten(self._program.run(self._compute, flat), self._out_spec)
-
-    def _check(self, flat: list[Any]) -> None:
-        for index, value in self._program.constants:
-            if type(flat[index]) is not type(value) or flat[index] != value:
-                msg = f"the module was exported for input {index} = {value!r}, not {flat[index]!r}"
-                raise ValueError(msg)
-        for feed, example in zip(self._program.feeds, self._program.examples, strict=True):
-            if not isinstance(feed, int):
-                continue
-            found = flat[feed]
-            if found.shape != example.shape or found.dtype != example.dtype:
-                msg = (
-                    f"the module was exported for input {feed} of {_form(example)}, not of "
-                    f"{_form(found)}"
-                )
-                raise ValueError(msg)
-
-
-def _form(tensor: torch.Tensor) -> str:
-    return f"{tensor.dtype} {tuple(tensor.shape)}"
 
 
 def build_of(program: Program, build: Build) -> Compute:
