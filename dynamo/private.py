@@ -24,7 +24,6 @@ RESTS_ON: Mapping[str, str] = {
     "torch._dynamo.utils.graph_break_reasons": "what Dynamo captured",
     "torch._dynamo.utils.get_compilation_metrics": "what Dynamo captured",
     "torch._dynamo.utils.set_compilation_metrics_limit": "more than the last 64 compilations",
-    "torch._dynamo.utils._compilation_metrics": "more than the last 64 compilations",
     "torch._dynamo.convert_frame.register_bytecode_hook": "guards in `explain` and --sweep-sizes",
     "torch._dynamo.eval_frame._debug_get_cache_entry_list": "guards in `explain` and --sweep-sizes",
     "torch._C._dynamo.guards.DictGuardManager": "guards in `explain` and --sweep-sizes",
