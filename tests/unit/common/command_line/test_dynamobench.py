@@ -25,6 +25,7 @@ THEIR_PARSER = Path(ROOT, "userbenchmark/dynamo/dynamobench/common.py")
     ("typed", "read"),
     [
         ("--inductor --only resnet18", "--backend inductor --only resnet18"),
+        ("--export-aot-inductor -dcpu", "--backend aot_inductor -dcpu"),
         ("--cold-start-latency", "--cold"),
         ("--cold_start_latency", "--cold"),
         ("--warm-start-latency -n50 -dcpu", "--warm -n50 -dcpu"),
@@ -56,7 +57,6 @@ def test_what_is_done_anyway_is_said() -> None:
     ("typed", "says"),
     [
         ("--freezing", "TORCHINDUCTOR_FREEZING=1"),
-        ("--export", "--nopython"),
         ("--device-index 1", "CUDA_VISIBLE_DEVICES=1"),
         ("-c max_autotune=True", "--backend module:attribute"),
         ("-cmax_autotune=True", "--backend module:attribute"),
