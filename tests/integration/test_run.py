@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +19,9 @@ from dynamometer.results.reports.arms.columns import PERFORMANCE
 from dynamometer.results.store import store
 from dynamometer.results.values.metrics import COMPILE_PHASES
 from dynamometer.results.values.records import Record, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = [sys.executable, str(ROOT / "torchbench.py")]
@@ -33,6 +37,7 @@ def first():
     return torch.nn.Linear(4, 4), torch.randn(2, 4)
 
 def second():
+    open("under-way", "w").close()
     while not os.path.exists("go-on"):
         time.sleep(0.02)
     return first()
@@ -40,7 +45,7 @@ def second():
 def third():
     return first()
 """
-"""Models of which the second waits until it is told to go on, so that a run is surely under way."""
+"""Models of which the second says that it is under way, and waits until it is told to go on."""
 MODELS = ("first", "second", "third")
 
 
@@ -155,7 +160,9 @@ def started(folder: Path) -> tuple[subprocess.Popen[str], Path]:
         stderr=subprocess.PIPE,
         text=True,
     )
-    return process, wait_for_record(folder / "runs")
+    wait_until((folder / "under-way").exists)
+    (events,) = (folder / "runs").glob(f"*/{store.EVENTS}")
+    return process, events.parent
 
 
 def resumed(folder: Path, directory: Path) -> list[Record]:
@@ -174,7 +181,7 @@ def test_killed_parent_loses_nothing(tmp_path: Path) -> None:
     process.communicate()
     before = (directory / store.EVENTS).read_bytes()
     assert children
-    wait_until_gone(children)
+    wait_until(lambda: not any(is_running(pid) for pid in children))
     records = resumed(tmp_path, directory)
     assert (directory / store.EVENTS).read_bytes().startswith(before)
     assert sorted(record.case.model for record in records) == sorted(MODELS)
@@ -185,7 +192,7 @@ def test_interrupt_finishes_the_case(tmp_path: Path) -> None:
     """Ctrl-C lets the case in flight end, stores it, and says how to go on."""
     process, directory = started(tmp_path)
     process.send_signal(signal.SIGINT)
-    wait_until_noticed(process)
+    wait_until(lambda: has_noticed(process))
     (tmp_path / "go-on").touch()
     _, errors = process.communicate(timeout=LONG_S)
     assert process.returncode == 130
@@ -216,27 +223,19 @@ def only_record(command: list[str], cwd: Path, runs: str) -> Record:
     return record
 
 
-def wait_for_record(runs: Path) -> Path:
-    """Wait until a run below a folder has its first record, and give the run's directory."""
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Wait for something that happens sooner or later."""
     ends = time.monotonic() + LONG_S
-    while time.monotonic() < ends:
-        for events in runs.glob(f"*/{store.EVENTS}"):
-            if events.read_bytes().count(b"\n"):
-                return events.parent
-        time.sleep(0.05)
-    pytest.fail("no record")
-
-
-def wait_until_noticed(process: subprocess.Popen[str]) -> None:
-    """Wait until a process has taken in a SIGINT it was sent: none is pending any more."""
-    ends = time.monotonic() + LONG_S
-    while time.monotonic() < ends:
-        status = Path(f"/proc/{process.pid}/status").read_text()
-        pending = [line.split()[1] for line in status.splitlines() if "Pnd:" in line]
-        if not any(int(each, 16) >> (signal.SIGINT - 1) & 1 for each in pending):
-            return
+    while not is_so():
+        assert time.monotonic() < ends
         time.sleep(0.02)
-    pytest.fail("still pending")
+
+
+def has_noticed(process: subprocess.Popen[str]) -> bool:
+    """Return whether a process has taken in the SIGINT it was sent: none is pending any more."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    pending = [line.split()[1] for line in status.splitlines() if "Pnd:" in line]
+    return not any(int(each, 16) >> (signal.SIGINT - 1) & 1 for each in pending)
 
 
 def descendants(pid: int) -> list[int]:
@@ -246,16 +245,6 @@ def descendants(pid: int) -> list[int]:
         for child in (task / "children").read_text().split():
             below += [int(child), *descendants(int(child))]
     return below
-
-
-def wait_until_gone(pids: list[int]) -> None:
-    """Wait until none of these processes runs any more."""
-    ends = time.monotonic() + LONG_S
-    while time.monotonic() < ends:
-        if not any(is_running(pid) for pid in pids):
-            return
-        time.sleep(0.1)
-    pytest.fail(f"still running: {[pid for pid in pids if is_running(pid)]}")
 
 
 def is_running(pid: int) -> bool:
