@@ -46,6 +46,10 @@ RESTS_ON: Mapping[str, str] = {
         "whether Inductor's header is made already",
     "torch._inductor.runtime.cache_dir_utils.default_cache_dir":
         "whether Inductor's header is made already",
+    "torch._guards.tracing": "backends that export what they compile",
+    "torch._ops.OpOverload": "backends that export what they compile",
+    "torch._inductor.aoti_compile_and_package": "`--backend aot_inductor`",
+    "torch._inductor.aoti_load_package": "`--backend aot_inductor`",
     "torch.utils._pytree.tree_leaves": "what is in other containers than Python's own",
     "torch.utils._pytree.tree_map_only": "what is in other containers than Python's own",
     "torch.utils._python_dispatch.TorchDispatchMode": "what rounding does, and --coverage",

@@ -40,6 +40,19 @@ def without_gradients() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def exporting() -> Iterator[None]:
+    """Let a program be exported, without gradients and apart from what Dynamo is tracing.
+
+    Inside a backend Dynamo's own tracing goes on, whose fake tensors are not those of export.
+
+    Raises:
+        GoneError: torch can't be told so any more.
+    """
+    with torch.no_grad(), private("torch._guards.tracing")(None):
+        yield
+
+
 def forget_compiled() -> None:
     """Have Dynamo forget everything it compiled."""
     torch.compiler.reset()

@@ -32,20 +32,21 @@ class _Compiler:
     ) -> Callable[..., Any]:
         """Return the loaded library's call; the library has weights of its own."""
         import torch
-        from torch._inductor import aoti_compile_and_package, aoti_load_package
 
+        from dynamometer.dynamo import state
         from dynamometer.dynamo.backends.programs import refuse_training
+        from dynamometer.dynamo.private import private
 
         refuse_training(args, kwargs.values(), module.parameters())
-        with torch.no_grad():
+        with state.without_gradients():
             exported = torch.export.export(module, args, dict(kwargs), strict=False)
             folder = tempfile.mkdtemp(prefix="dynamometer-aoti-")
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
             package = str(Path(folder) / "model.pt2")
-            aoti_compile_and_package(
+            private("torch._inductor.aoti_compile_and_package")(
                 exported, package_path=package, inductor_configs=dict(self.settings)
             )
-            loaded: Callable[..., Any] = aoti_load_package(package)
+            loaded: Callable[..., Any] = private("torch._inductor.aoti_load_package")(package)
         return loaded
 
 

@@ -217,10 +217,10 @@ def _translated(program: Program) -> tuple[bytes, dict[str, torch.Tensor]]:
     import onnx_ir
     import torch
 
-    assert program.exported is not None
-    from torch._guards import tracing
+    from dynamometer.dynamo import state
 
-    with _silence(), torch.no_grad(), tracing(None):
+    assert program.exported is not None
+    with _silence(), state.exporting():
         translated = torch.onnx.export(program.exported, dynamo=True, verbose=False)
     assert translated is not None
     weights: dict[str, torch.Tensor] = {}

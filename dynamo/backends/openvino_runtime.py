@@ -67,12 +67,13 @@ class _Request:
     def __init__(self, program: Program, runtime: Runtime) -> None:
         import openvino
         import torch
-        from torch._guards import tracing
+
+        from dynamometer.dynamo import state
 
         for each in (*program.examples, *program.outputs):
             _refuse_unshared(each)
         assert program.exported is not None
-        with torch.no_grad(), tracing(None):
+        with state.exporting():
             model = openvino.convert_model(program.exported)
         for port, example in zip(model.inputs, program.examples, strict=True):
             port.get_node().set_partial_shape(openvino.PartialShape(list(example.shape)))

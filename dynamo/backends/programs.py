@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
+from dynamometer.dynamo import state
+from dynamometer.dynamo.private import private
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -182,10 +185,7 @@ def export(
     module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
 ) -> ExportedProgram:
     """Return a module as a program of functional operations, on the memory of its own weights."""
-    from torch._guards import tracing
-
-    # Inside a backend Dynamo's own tracing goes on, whose fake tensors are not those of export.
-    with torch.no_grad(), tracing(None):
+    with state.exporting():
         exported = torch.export.export(module, args, dict(kwargs or {}), strict=False)
         functional: ExportedProgram = exported.run_decompositions({})
         return functional
@@ -311,7 +311,7 @@ class _Planner:
 
 def _base(node: fx.Node) -> fx.Node:
     """Return what a node is a view of; itself where it is none."""
-    while isinstance(node.target, torch._ops.OpOverload):  # noqa: SLF001  its public type
+    while isinstance(node.target, private("torch._ops.OpOverload")):
         returns = node.target._schema.returns  # noqa: SLF001  there is no other way to ask
         first = node.args[0] if node.args else None
         if len(returns) != 1 or returns[0].alias_info is None or not isinstance(first, fx.Node):

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 def _graph(graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
     """Hand a graph to the backend that Torch-TensorRT registers with Dynamo."""
     import torch_tensorrt  # noqa: F401  registers it
-    from torch._dynamo import lookup_backend
 
-    compiled: Callable[..., Any] = lookup_backend("torch_tensorrt")(graph, list(inputs))
+    from dynamometer.dynamo.private import private
+
+    lookup = private("torch._dynamo.lookup_backend")
+    compiled: Callable[..., Any] = lookup("torch_tensorrt")(graph, list(inputs))
     return compiled
 
 

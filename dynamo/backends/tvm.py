@@ -37,12 +37,13 @@ class _Graphs:
 
     def _build(self, program: Program) -> Compute:
         import tvm
-        from torch._guards import tracing
         from tvm import relax
         from tvm.relax.frontend.torch import from_exported_program
 
+        from dynamometer.dynamo import state
+
         assert program.exported is not None
-        with tracing(None):
+        with state.exporting():
             module = from_exported_program(program.exported, unwrap_unit_return_tuple=False)
         compiled = tvm.compile(module, target=self._llvm())
         machine = relax.VirtualMachine(compiled, tvm.cpu())
