@@ -25,6 +25,7 @@ _TRACED_PLACE = re.compile(r'^ *File "([^"]+)", line (\d+), in ', re.MULTILINE)
 """Of a line that Dynamo traced and didn't run, in the message of its exception."""
 
 _HINT = re.compile(r"^ *Hint: (.+)$", re.MULTILINE)
+_DEEPER_REASON = re.compile(r"^ *Explanation: .* Reason: (.+)$", re.MULTILINE)
 _DETAIL_CHARACTERS = 8_000
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "bad_alloc")
 """What torch and its libraries write into a plain RuntimeError when an allocation fails."""
@@ -94,8 +95,8 @@ def _place(error: BaseException) -> str:
 
 
 def _hint(error: BaseException) -> str:
-    """Return the first thing Dynamo advises to do about it, if it does."""
-    found = _HINT.search(_text(error))
+    """Return the first thing Dynamo advises to do about it, if it does, or its deeper reason."""
+    found = _HINT.search(_text(error)) or _DEEPER_REASON.search(_text(error))
     return f". {found[1]}" if found else ""
 
 

@@ -195,3 +195,15 @@ def test_every_status_has_its_gravity() -> None:
     assert worst(outcomes).status is Status.INFRA
     for outcome in outcomes:
         assert worst([PASSED, outcome]) == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("No\n  Explanation: It calls `f`. Reason: There is no f.\n", "There is no f."),
+        ("No\n  Explanation: It calls `f`. Reason: None.\n  Hint: Write f.\n", "Write f."),
+    ],
+)
+def test_a_deeper_reason_stands_in_for_a_hint(text: str, told: str) -> None:
+    """As torch 2.15 names it of an RNN; where there is a hint, that is told."""
+    assert classify(RuntimeError(text), Stage.COMPILE).reason == f"RuntimeError: No. {told}"
