@@ -63,8 +63,9 @@ def finish(command: list[str], cwd: Path = ROOT) -> subprocess.CompletedProcess[
 
 
 def environment() -> dict[str, str]:
-    """Let Python find this tree from any folder."""
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
+    """Let Python find this tree from any folder, and torch choose its threads as for a user."""
+    kept = {name: text for name, text in os.environ.items() if name != "OMP_NUM_THREADS"}
+    return {**kept, "PYTHONPATH": str(ROOT)}
 
 
 def only(*names: str) -> list[str]:
