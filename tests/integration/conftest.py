@@ -30,7 +30,6 @@ def importable_suite() -> Iterator[None]:
     """Let worker processes import the suites beside the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(HERE))
-        patch.delenv("OMP_NUM_THREADS", raising=False)
         patch.syspath_prepend(str(HERE))
         yield
 

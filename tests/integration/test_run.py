@@ -63,8 +63,9 @@ def finish(command: list[str], cwd: Path = ROOT) -> subprocess.CompletedProcess[
 
 
 def environment() -> dict[str, str]:
-    """Let Python find this tree from any folder."""
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
+    """Let Python find this tree from any folder, and torch choose its threads as for a user."""
+    kept = {name: text for name, text in os.environ.items() if name != "OMP_NUM_THREADS"}
+    return {**kept, "PYTHONPATH": str(ROOT)}
 
 
 def only(*names: str) -> list[str]:
@@ -77,7 +78,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Measure one model with three arms in two replicates; give its directory and output."""
     runs = tmp_path_factory.mktemp("runs")
     arms = ["--backend", "eager", "--backend", "inductor", "--speedup-ts"]
-    words = [*only("dcgan"), *arms, "-r", "2", "--output-dir", str(runs)]
+    words = [*only("dcgan"), *arms, "-r", "2", "-n", "20", "--output-dir", str(runs)]
     # From another folder: the script must not depend on where it is run.
     done = finish([*SCRIPT, *words], cwd=runs)
     assert done.returncode == 0, done.stderr
@@ -153,7 +154,7 @@ def started(folder: Path) -> tuple[subprocess.Popen[str], Path]:
     """Start a run of the models above, and wait until the second is in flight."""
     (folder / "mine.py").write_text(FILE)
     process = subprocess.Popen(
-        [*RUN, "mine.py", "--backend", "eager", "-r", "1"],
+        [*RUN, "mine.py", "--backend", "eager", "-r", "1", "-n", "3"],
         cwd=folder,
         env=environment(),
         stdout=subprocess.DEVNULL,
@@ -209,7 +210,7 @@ def test_other_users_of_the_names_are_not_met(tmp_path: Path) -> None:
     for name in ("common", "results", "models"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise RuntimeError('not ours')")
-    words = [*only("lennard_jones"), "--backend", "eager", "-r", "1"]
+    words = [*only("lennard_jones"), "--backend", "eager", "-r", "1", "-n", "3"]
     record = only_record([*SCRIPT, *words], tmp_path, "runs")
     again = only_record(shlex.split(record.command), tmp_path, "again")
     assert again.case == record.case
