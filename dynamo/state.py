@@ -49,7 +49,7 @@ def exporting() -> Iterator[None]:
     Raises:
         GoneError: torch can't be told so any more.
     """
-    with torch.no_grad(), private("torch._guards.tracing")(None):
+    with without_gradients(), private("torch._guards.tracing")(None):
         yield
 
 

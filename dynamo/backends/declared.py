@@ -5,6 +5,7 @@ Imports no torch, so that backends can be listed by a process that never needs i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from torch import nn
+    from torch import fx, nn
+
+    from dynamometer.dynamo.backends.programs import Compute, Program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,3 +115,38 @@ class WholeModel(Declared):
         """Compile the module for inputs like these."""
         compiled: Callable[..., Any] = self.compiler(module, args, kwargs)
         return compiled
+
+
+class Runtime(ABC):
+    """What computes programs of tensors; its settings are the fields of who derives from it."""
+
+    @abstractmethod
+    def build(self, program: Program) -> Compute:
+        """Return what computes a program.
+
+        Raises:
+            UnsupportedError: the runtime can't, or would compute something else.
+            Exception: whatever the runtime raises of what it can't do.
+        """
+
+
+class GraphCompiler(Runtime):
+    """A runtime as the compiler of Dynamo's graphs."""
+
+    def __call__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """Compile a graph."""
+        from dynamometer.dynamo.backends.graphs import SpecializedGraph
+
+        return SpecializedGraph(graph, inputs, self.build)
+
+
+class ModuleCompiler(Runtime):
+    """A runtime as the compiler of whole modules."""
+
+    def __call__(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        """Compile a module for inputs like these."""
+        from dynamometer.dynamo.backends.exported_module import ExportedModule
+
+        return ExportedModule(module, args, kwargs, self.build)

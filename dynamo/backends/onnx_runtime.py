@@ -14,13 +14,19 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynamometer.dynamo.backends.declared import Declared, ThroughDynamo, WholeModel
+from dynamometer.dynamo.backends.declared import (
+    Declared,
+    GraphCompiler,
+    ModuleCompiler,
+    Runtime,
+    ThroughDynamo,
+    WholeModel,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     import torch
-    from torch import fx, nn
 
     from dynamometer.dynamo.backends.programs import Compute, Program
 
@@ -32,7 +38,7 @@ _QUIET = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runtime:
+class OnnxRuntime(Runtime):
     """How ONNX Runtime is set.
 
     Attributes:
@@ -52,28 +58,18 @@ class Runtime:
         return _Session(program, self)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Graphs(Runtime):
-    def __call__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        from dynamometer.dynamo.backends.graphs import SpecializedGraph
-
-        return SpecializedGraph(graph, inputs, self.build)
+class _Graphs(OnnxRuntime, GraphCompiler):
+    """For each of Dynamo's graphs."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Modules(Runtime):
-    def __call__(
-        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Callable[..., Any]:
-        from dynamometer.dynamo.backends.exported_module import ExportedModule
-
-        return ExportedModule(module, args, kwargs, self.build)
+class _Modules(OnnxRuntime, ModuleCompiler):
+    """For a module as a whole."""
 
 
 class _Session:
     """An inference session that reads and writes PyTorch's memory."""
 
-    def __init__(self, program: Program, runtime: Runtime) -> None:
+    def __init__(self, program: Program, runtime: OnnxRuntime) -> None:
         import onnxruntime
 
         self._inputs = [_form(each) for each in program.examples]
@@ -189,7 +185,7 @@ def _form(tensor: torch.Tensor) -> _Form:
     return _Form(tensor.dtype, int(codes[tensor.dtype]), tuple(tensor.shape) if fixed else None)
 
 
-def _options(runtime: Runtime) -> Any:
+def _options(runtime: OnnxRuntime) -> Any:
     import onnxruntime
     import torch
 

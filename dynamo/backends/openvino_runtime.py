@@ -7,21 +7,26 @@ the same memory, and the caller may keep what it got.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dynamometer.dynamo.backends.declared import ThroughDynamo, WholeModel
+from dynamometer.dynamo.backends.declared import (
+    GraphCompiler,
+    ModuleCompiler,
+    Runtime,
+    ThroughDynamo,
+    WholeModel,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     import torch
-    from torch import fx, nn
 
     from dynamometer.dynamo.backends.programs import Compute, Program
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runtime:
+class OpenVino(Runtime):
     """How OpenVINO is set.
 
     Attributes:
@@ -43,28 +48,18 @@ class Runtime:
         return _Request(program, self)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Graphs(Runtime):
-    def __call__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        from dynamometer.dynamo.backends.graphs import SpecializedGraph
-
-        return SpecializedGraph(graph, inputs, self.build)
+class _Graphs(OpenVino, GraphCompiler):
+    """For each of Dynamo's graphs."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Modules(Runtime):
-    def __call__(
-        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Callable[..., Any]:
-        from dynamometer.dynamo.backends.exported_module import ExportedModule
-
-        return ExportedModule(module, args, kwargs, self.build)
+class _Modules(OpenVino, ModuleCompiler):
+    """For a module as a whole."""
 
 
 class _Request:
     """An inference request that reads PyTorch's memory."""
 
-    def __init__(self, program: Program, runtime: Runtime) -> None:
+    def __init__(self, program: Program, runtime: OpenVino) -> None:
         import openvino
         import torch
 

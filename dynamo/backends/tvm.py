@@ -8,19 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynamometer.dynamo.backends.declared import ThroughDynamo
+from dynamometer.dynamo.backends.declared import GraphCompiler, ThroughDynamo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import torch
-    from torch import fx
 
     from dynamometer.dynamo.backends.programs import Compute, Program
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Graphs:
+class _Graphs(GraphCompiler):
     """How TVM is set.
 
     Attributes:
@@ -29,13 +28,8 @@ class _Graphs:
 
     target: str = "native"
 
-    def __call__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        """Compile a graph."""
-        from dynamometer.dynamo.backends.graphs import SpecializedGraph
-
-        return SpecializedGraph(graph, inputs, self._build)
-
-    def _build(self, program: Program) -> Compute:
+    def build(self, program: Program) -> Compute:
+        """Return the call of a virtual machine's main function."""
         import tvm
         from tvm import relax
         from tvm.relax.frontend.torch import from_exported_program
