@@ -14,14 +14,14 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynamometer.dynamo.backends.declared import (
-    Declared,
+from dynamometer.dynamo.backends.compilers import (
     GraphCompiler,
     ModuleCompiler,
     Runtime,
     ThroughDynamo,
     WholeModel,
 )
+from dynamometer.dynamo.backends.declared import BackendOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -251,31 +251,50 @@ def _silence() -> Iterator[None]:
             logging.disable(disabled)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _WithProvider(Declared):
-    def available(self, device: str) -> str | None:
-        """Check the packages, and that the runtime was built for the device."""
-        reason = super().available(device)
-        if reason or device == "cpu":
-            return reason
-        import onnxruntime
+def _without_provider(name: str, device: str) -> str | None:
+    """Return what is missing where the runtime wasn't built for the device."""
+    if device == "cpu":
+        return None
+    import onnxruntime
 
-        if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
-            return None
-        return f"{self.name} needs onnxruntime-gpu on {device}: pip install onnxruntime-gpu"
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        return None
+    return f"{name} needs onnxruntime-gpu on {device}: pip install onnxruntime-gpu"
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnnxRuntimeGraphs(_WithProvider, ThroughDynamo):
+class OnnxRuntimeGraphs(ThroughDynamo):
     """ONNX Runtime for each of Dynamo's graphs."""
 
+    def available(self, device: str) -> str | None:
+        """Check the packages, and that the runtime was built for the device."""
+        return super().available(device) or _without_provider(self.name, device)
+
 
 @dataclass(frozen=True, kw_only=True)
-class OnnxRuntimeModules(_WithProvider, WholeModel):
+class OnnxRuntimeModules(WholeModel):
     """ONNX Runtime for a module as a whole."""
+
+    def available(self, device: str) -> str | None:
+        """Check the packages, and that the runtime was built for the device."""
+        return super().available(device) or _without_provider(self.name, device)
 
 
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+_OPTIONS = (
+    BackendOption(
+        name="spin",
+        does="idle threads wait in a loop; the runtime's default",
+        sets={"spinning": True},
+        excludes=("no-spin",),
+    ),
+    BackendOption(
+        name="no-spin",
+        does="idle threads sleep: slower by itself, but in nobody's way",
+        sets={"spinning": False},
+        excludes=("spin",),
+    ),
+)
 
 onnxrt = OnnxRuntimeGraphs(
     name="onnxrt",
@@ -283,6 +302,8 @@ onnxrt = OnnxRuntimeGraphs(
     devices=("cpu", "cuda"),
     packages=_PACKAGES,
     extra="onnx",
+    distribution="onnxruntime",
+    options=_OPTIONS,
     compiler=_Graphs(),
 )
 onnx = OnnxRuntimeModules(
@@ -291,5 +312,7 @@ onnx = OnnxRuntimeModules(
     devices=("cpu", "cuda"),
     packages=_PACKAGES,
     extra="onnx",
+    distribution="onnxruntime",
+    options=_OPTIONS,
     compiler=_Modules(),
 )
