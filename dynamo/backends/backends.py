@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 
+from dynamometer.dynamo import state
 from dynamometer.dynamo.private import GoneError, private
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class DynamoBackend:
     def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function, or a module, which is one as well."""
         options: dict[str, Any] = {"fullgraph": self.full_graph, "dynamic": self.dynamic}
-        if "isolate_recompiles" in inspect.signature(torch.compile).parameters:
+        if state.has_limit_per_arm():
             # Since torch 2.13. Arms are copies of one model and share its code objects: without
             # this each looks through the others' compiled entries and counts against their limit.
             options["isolate_recompiles"] = True

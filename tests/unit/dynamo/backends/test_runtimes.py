@@ -19,7 +19,7 @@ PER_GRAPH = ["onnx_runtime:onnxrt", "openvino_runtime:openvino", "tvm:tvm"]
 CASES = cases()
 
 # What runtimes, and torch.onnx, say of themselves while they are imported or used.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(autouse=True)
