@@ -57,6 +57,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "sizes": "dynamometer.common.studies.sizes.study:STUDY",
         "speedup": "dynamometer.common.studies.speedup.study:STUDY",
         "coverage": "dynamometer.common.studies.coverage.study:STUDY",
+        "graphs": "dynamometer.common.studies.graphs.study:STUDY",
         "in_pairs": "dynamometer.common.studies.calibration.study:STUDY",
     },
     "executors": {"local": "dynamometer.common.execution.executors.local:LocalExecutor"},
