@@ -143,7 +143,7 @@ class StudyOfCases:
     def corpus(self, request: Request) -> Path | None:
         """Return that none are."""
         del request
-        return None  # noqa: RET501  mypy wants it said
+        return None
 
     def replicates(self, request: Request) -> tuple[int, int]:
         """Return the usual number."""
