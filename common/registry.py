@@ -27,6 +27,7 @@ Kind = Literal["suites", "backends", "studies", "executors", "sinks"]
 
 _BUILT_IN: dict[Kind, dict[str, str]] = {
     "suites": {
+        "corpus": "dynamometer.models.corpus:SUITE",
         "huggingface": "dynamometer.models.huggingface:SUITE",
         "timm_models": "dynamometer.models.timm_models:SUITE",
         "torchbench": "dynamometer.models.torchbench:SUITE",
@@ -57,6 +58,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "sizes": "dynamometer.common.studies.sizes.study:STUDY",
         "speedup": "dynamometer.common.studies.speedup.study:STUDY",
         "coverage": "dynamometer.common.studies.coverage.study:STUDY",
+        "graphs": "dynamometer.common.studies.graphs.study:STUDY",
         "in_pairs": "dynamometer.common.studies.calibration.study:STUDY",
     },
     "executors": {"local": "dynamometer.common.execution.executors.local:LocalExecutor"},

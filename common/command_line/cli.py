@@ -90,6 +90,7 @@ def _program() -> click.Group:
         "run": _run_command,
         "resume": _resume_command,
         "calibrate": _calibrate_command,
+        "corpus": _corpus_command,
         "explain": _explain_command,
     }
 
@@ -138,6 +139,21 @@ def _calibrate_command() -> click.Command:
     from dynamometer.common.command_line import calibrate
 
     return command("calibrate", calibrate.OPTIONS, calibrate.run, _CALIBRATE_HELP)
+
+
+def _corpus_command() -> click.Command:
+    from dynamometer.common.command_line import corpus
+
+    @click.pass_obj
+    def again(invocation: Invocation, arguments: list[str]) -> int:
+        return _with_arguments(invocation[0], arguments)
+
+    return corpus.group(again)
+
+
+def _with_arguments(name: str, arguments: list[str]) -> int:
+    """Run the `dynamometer` command with other arguments."""
+    return int(_program().main(arguments, standalone_mode=False, obj=(name, arguments)))
 
 
 def _explain_command() -> click.Command:
@@ -201,7 +217,7 @@ def _run(asked: Request, invocation: Invocation) -> int:
         rest = [*translated(rest, ours).arguments]
         project = translated(read_project(Path("pyproject.toml")), ours).arguments
         arguments = ["run", *overridden(project, rest, asked), *rest]
-        return int(_program().main(arguments, standalone_mode=False, obj=(name, arguments)))
+        return _with_arguments(name, arguments)
     rest.remove(target)
     suite = registry.suite_of(target)
     if suite is None:

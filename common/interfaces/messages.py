@@ -45,6 +45,8 @@ class Job(Value, frozen=True, kw_only=True):
     threads: int | None = None
     memory_limit_bytes: int | None = None
     raise_backend_errors: bool = False
+    corpus: str | None = None
+    """Where graphs are put, by a study that records them."""
 
 
 class Findings(Value, frozen=True, kw_only=True):

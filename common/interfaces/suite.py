@@ -33,6 +33,7 @@ class LoadedModel:
         others: inputs of other sizes that a step goes through as well.
         notes: what a reader of the record must know about how it was built, such as weights
             that were substituted. One sentence each.
+        keeps_dtypes: whether module and inputs must stay of the dtypes that they are.
     """
 
     module: nn.Module
@@ -40,6 +41,7 @@ class LoadedModel:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     others: tuple[Inputs, ...] = ()
     notes: tuple[str, ...] = ()
+    keeps_dtypes: bool = False
 
     @property
     def calls(self) -> tuple[Inputs, ...]:

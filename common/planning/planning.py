@@ -129,6 +129,7 @@ def make_plan(
         refuse_unknown_functions(workload.overrides.names, folders)
     registry.target("executors", request[EXECUTOR])
     least, most = _replicates(study, request)
+    corpus = study.corpus(request)
     plan = RunPlan(
         suite=suite,
         suite_options=suite_options,
@@ -152,6 +153,7 @@ def make_plan(
         executor=request[EXECUTOR],
         no_skip=request[NO_SKIP],
         raise_backend_errors=request[RAISE_BACKEND_ERRORS],
+        corpus=None if corpus is None else str(corpus),
     )
     refusals.refuse_fixed_sizes(study, plan)
     refusals.check_output(study, plan, request)

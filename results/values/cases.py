@@ -377,6 +377,8 @@ class RunPlan(Value, frozen=True, kw_only=True):
     raise_backend_errors: bool = False
     """Whether an arm fails with its backend, where else the graph would run in eager."""
 
+    corpus: str | None = None
+    """The folder that captured graphs are put into, by a study that records them."""
     busy: bool = False
     """Whether a process of ours comes and goes meanwhile, to calibrate on a busy machine."""
 
