@@ -90,6 +90,7 @@ def _program() -> click.Group:
         "run": _run_command,
         "resume": _resume_command,
         "calibrate": _calibrate_command,
+        "decisions": _decisions_command,
         "explain": _explain_command,
     }
 
@@ -127,6 +128,12 @@ def _calibrate_command() -> click.Command:
     from dynamometer.common.command_line import calibrate
 
     return command("calibrate", calibrate.OPTIONS, calibrate.run, _CALIBRATE_HELP)
+
+
+def _decisions_command() -> click.Command:
+    from dynamometer.common.command_line import decisions
+
+    return decisions.group()
 
 
 def _explain_command() -> click.Command:

@@ -45,6 +45,8 @@ class Job(Value, frozen=True, kw_only=True):
     threads: int | None = None
     memory_limit_bytes: int | None = None
     raise_backend_errors: bool = False
+    decisions: str | None = None
+    """The file in which arms made of decisions look them up."""
 
 
 class Findings(Value, frozen=True, kw_only=True):

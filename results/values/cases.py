@@ -354,6 +354,19 @@ class Protocol(Value, frozen=True, kw_only=True):
     start_method: StartMethod = StartMethod.FORK
 
 
+class Tuning(Value, frozen=True, kw_only=True):
+    """How the backend `ensemble` comes to its decisions."""
+
+    decisions: str
+    """The file they are kept in."""
+    candidates: tuple[str, ...] = ()
+    """Backends it may choose; none for all that work here."""
+    retune: bool = False
+    """Whether what was decided before the run is decided anew."""
+    budget_s: float = 60.0
+    """Seconds after which a graph is given no further replicate."""
+
+
 class RunPlan(Value, frozen=True, kw_only=True):
     """Everything a run will do, fixed before the first case starts."""
 
@@ -377,6 +390,8 @@ class RunPlan(Value, frozen=True, kw_only=True):
     raise_backend_errors: bool = False
     """Whether an arm fails with its backend, where else the graph would run in eager."""
 
+    tuning: Tuning | None = None
+    """`None` where no arm is made of decisions."""
     busy: bool = False
     """Whether a process of ours comes and goes meanwhile, to calibrate on a busy machine."""
 
