@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from dynamometer.common.errors import UnknownNameError, UsageError
+from dynamometer.dynamo.backends import torch_names
 from dynamometer.results.values.cases import BASELINE
 
 if TYPE_CHECKING:
@@ -34,21 +35,21 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
     },
     "backends": {
         "aot_eager": "dynamometer.dynamo.backends.backends:aot_eager",
-        "aot_inductor": "dynamometer.dynamo.backends.aot_inductor:aot_inductor",
+        "aot_inductor": "dynamometer.dynamo.backends.exported:aot_inductor",
         "baseline": "dynamometer.dynamo.backends.backends:baseline",
         "cudagraphs": "dynamometer.dynamo.backends.backends:cudagraphs",
         "eager": "dynamometer.dynamo.backends.backends:eager",
         "export": "dynamometer.dynamo.backends.exported:export",
         "inductor": "dynamometer.dynamo.backends.inductor:inductor",
-        "ofi": "dynamometer.dynamo.backends.ofi:ofi",
-        "onnx": "dynamometer.dynamo.backends.onnx_runtime:onnx",
-        "onnxrt": "dynamometer.dynamo.backends.onnx_runtime:onnxrt",
-        "openvino": "dynamometer.dynamo.backends.openvino_runtime:openvino",
-        "ov": "dynamometer.dynamo.backends.openvino_runtime:ov",
-        "tensorrt": "dynamometer.dynamo.backends.tensorrt:tensorrt",
-        "trt": "dynamometer.dynamo.backends.tensorrt:trt",
-        "ts": "dynamometer.dynamo.backends.backends:torchscript",
-        "tvm": "dynamometer.dynamo.backends.tvm:tvm",
+        "ofi": "dynamometer.dynamo.backends.torchscript:ofi",
+        "onnx": "dynamometer.dynamo.backends.runtimes.onnx_runtime:onnx",
+        "onnxrt": "dynamometer.dynamo.backends.runtimes.onnx_runtime:onnxrt",
+        "openvino": "dynamometer.dynamo.backends.runtimes.openvino_runtime:openvino",
+        "ov": "dynamometer.dynamo.backends.runtimes.openvino_runtime:ov",
+        "tensorrt": "dynamometer.dynamo.backends.runtimes.tensorrt:tensorrt",
+        "trt": "dynamometer.dynamo.backends.runtimes.tensorrt:trt",
+        "ts": "dynamometer.dynamo.backends.torchscript:torchscript",
+        "tvm": "dynamometer.dynamo.backends.runtimes.tvm:tvm",
     },
     "studies": {
         "accuracy": "dynamometer.common.studies.accuracy.study:STUDY",
@@ -121,6 +122,16 @@ def is_built_in(kind: Kind, name: str) -> bool:
     return name in _BUILT_IN[kind]
 
 
+def is_registered(kind: Kind, name: str) -> bool:
+    """Return whether a name stands for something; a `module:attribute` is none."""
+    return name in _BUILT_IN[kind] or name in targets(kind) or _of_dynamo(kind, name)
+
+
+def _of_dynamo(kind: Kind, name: str) -> bool:
+    """Return whether it is a backend that nobody registered here, and `torch.compile` knows."""
+    return kind == "backends" and torch_names.is_known(name)
+
+
 def target(kind: Kind, name: str) -> str:
     """Find the `module:attribute` of a name; a name with a colon is one already.
 
@@ -140,6 +151,8 @@ def target(kind: Kind, name: str) -> str:
             raise UsageError(_cannot_load(kind, name, name, reason))
         return name
     known = targets(kind)
+    if name not in known and _of_dynamo(kind, name):
+        return f"dynamometer.dynamo.backends.named:{name}"
     if name not in known:
         hint = "A callable of your own is given as module:attribute." if kind == "backends" else ""
         raise UnknownNameError(_singular(kind), name, set(known) - {BASELINE}, hint)

@@ -50,6 +50,8 @@ RESTS_ON: Mapping[str, str] = {
     "torch._ops.OpOverload": "backends that export what they compile",
     "torch._inductor.aoti_compile_and_package": "`--backend aot_inductor`",
     "torch._inductor.aoti_load_package": "`--backend aot_inductor`",
+    "torch._inductor.list_mode_options": "Inductor's modes, such as `inductor:max-autotune`",
+    "torch._inductor.config.freezing": "`inductor:freezing`",
     "torch.utils._pytree.tree_leaves": "what is in other containers than Python's own",
     "torch.utils._pytree.tree_map_only": "what is in other containers than Python's own",
     "torch.utils._python_dispatch.TorchDispatchMode": "what rounding does, and --coverage",

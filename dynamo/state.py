@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from dynamometer.dynamo.private import GoneError, private
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
 _DYNAMO, _INDUCTOR = "torch._dynamo.config", "torch._inductor.config"
@@ -51,6 +51,28 @@ def exporting() -> Iterator[None]:
     """
     with without_gradients(), private("torch._guards.tracing")(None):
         yield
+
+
+def freezing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a compiled function that freezes weights at whichever of its calls compiles.
+
+    Dynamo asks the setting when it captures, long before Inductor is handed its own options.
+    Without gradients weights are constants then; others that are called meanwhile are not touched.
+
+    Raises:
+        GoneError: torch can't be told so any more.
+    """
+    private(f"{_INDUCTOR}.freezing")
+    config = private(_INDUCTOR)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        before, config.freezing = config.freezing, True  # 2 us, where `patch` takes 14
+        try:
+            return function(*args, **kwargs)
+        finally:
+            config.freezing = before
+
+    return call
 
 
 def forget_compiled() -> None:

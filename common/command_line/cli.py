@@ -218,7 +218,7 @@ def _quick(asked: Request, arguments: Sequence[str]) -> Request:
 
 def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -> int:
     """Plan a run and execute it."""
-    from dynamometer.common.planning import planning, refusals
+    from dynamometer.common.planning import arms, planning, refusals
     from dynamometer.common.planning.plan import select
 
     source = registry.suite(suite)
@@ -232,6 +232,9 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
     from dynamometer.common.command_line import begin
     from dynamometer.results.store import store
 
+    asked, unusable = arms.with_every_backend(asked)
+    for reason in unusable.values():
+        click.echo(f"left out: {reason}", err=True)
     plan = planning.make_plan(suite, opening, models, asked)
     line = shlex.join([*shlex.split(program), *arguments])
     manifest, directory = begin.begin(plan, program, line, asked[OUTPUT_DIR])

@@ -28,6 +28,7 @@ import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.execution import worker
+from dynamometer.common.interfaces import arm_names
 from dynamometer.common.interfaces.messages import (
     LONGEST_MESSAGE,
     Answer,
@@ -90,12 +91,13 @@ def prepare(preload: Preload) -> None:
     for name in preload.experiments:
         _import_worker(study.experiment(name))
     from dynamometer.common.measuring.arms import load_backend
-    from dynamometer.dynamo.backends.backends import DynamoBackend, PreparesToolchain
+    from dynamometer.dynamo.backends.backends import PreparesToolchain
+    from dynamometer.dynamo.backends.compilers import ThroughDynamo
 
     device = preload.device
     for arm in preload.arms:
-        known = registry.is_built_in("backends", arm)
-        backend = load_backend(arm) if known else DynamoBackend(arm)
+        known = registry.is_built_in("backends", arm_names.read(arm).backend)
+        backend = load_backend(arm) if known else ThroughDynamo(name=arm, compiler=arm)
         if isinstance(backend, PreparesToolchain) and backend.available(device) is None:
             backend.preload(device)
     suite = registry.suite(preload.suite).open(preload.suite_options)

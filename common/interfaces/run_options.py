@@ -19,7 +19,7 @@ from dynamometer.common.interfaces.option import (
     Valued,
 )
 from dynamometer.common.interfaces.workload_options import (
-    BACKENDS,
+    BACKEND_OPTIONS,
     BATCH_SIZE,
     BATCH_SIZE_FILE,
     CHANNELS_LAST,
@@ -39,7 +39,6 @@ from dynamometer.common.interfaces.workload_options import (
     QUICK,
     RAISE_BACKEND_ERRORS,
     SCALE,
-    SPEEDUP_TS,
     TOTAL_PARTITIONS,
     TRAINING,
 )
@@ -199,14 +198,14 @@ REPORT_OPTIONS: tuple[Option[Any], ...] = (CSV_COMPAT, OUTPUT, EXPECT, UPDATE_EX
 """What is done with results, whether a run begins or goes on."""
 
 MEASURING_OPTIONS: tuple[Option[Any], ...] = (
-    BACKENDS, BATCH_SIZE, BATCH_SIZE_FILE, CACHES, CALLS, CASE_BUDGET, COMPILED_OPTIMIZER, DYNAMIC,
-    DYNAMIC_BATCH, EXPECT, NOPYTHON, REPLICATES, RIGOROUS, SPEEDUP_TS, *OVERRIDE_OPTIONS,
+    *BACKEND_OPTIONS, BATCH_SIZE, BATCH_SIZE_FILE, CACHES, CALLS, CASE_BUDGET, COMPILED_OPTIMIZER,
+    DYNAMIC, DYNAMIC_BATCH, EXPECT, NOPYTHON, REPLICATES, RIGOROUS, *OVERRIDE_OPTIONS,
 )  # fmt: skip
 """Those that say what is measured and how, which not every study understands."""
 
 _OF_MODELS: tuple[Option[Any], ...] = (
     INCLUDE, EXCLUDE, ONLY, QUICK, NO_SKIP, PARTITION_ID, TOTAL_PARTITIONS, LIST,
-    BACKENDS, SPEEDUP_TS, DEVICE, TRAINING, DTYPE, CHANNELS_LAST, DYNAMIC, DYNAMIC_BATCH,
+    *BACKEND_OPTIONS, DEVICE, TRAINING, DTYPE, CHANNELS_LAST, DYNAMIC, DYNAMIC_BATCH,
     COMPILED_OPTIMIZER, NOPYTHON, *OVERRIDE_OPTIONS, RAISE_BACKEND_ERRORS, SCALE, BATCH_SIZE,
     BATCH_SIZE_FILE,
 )  # fmt: skip

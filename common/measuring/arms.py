@@ -16,6 +16,7 @@ from dynamometer.common.checking.reference import reference_of
 from dynamometer.common.checking.snapshots import Snapshot
 from dynamometer.common.checking.steps import Step, make_step
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces import arm_names
 from dynamometer.common.interfaces.outcome import (
     NondeterministicError,
     SkippedError,
@@ -24,8 +25,9 @@ from dynamometer.common.interfaces.outcome import (
 from dynamometer.common.measuring.threads import busy_threads
 from dynamometer.common.measuring.timing import Stopwatch, WarmUp, warm_up_to_steady
 from dynamometer.dynamo.accuracy import accuracy
-from dynamometer.dynamo.backends.backends import DynamoBackend, FunctionBackend, as_backend
-from dynamometer.dynamo.backends.declared import Declared, ThroughDynamo
+from dynamometer.dynamo.backends.backends import FunctionBackend, as_backend
+from dynamometer.dynamo.backends.compilers import ThroughDynamo
+from dynamometer.dynamo.backends.declared import Declared
 from dynamometer.dynamo.capture import capture, internals
 from dynamometer.dynamo.capture.phases import Phases
 from dynamometer.dynamo.interface import Fallback
@@ -275,7 +277,7 @@ def compiled_step(
         SkippedError: the backend is not available here.
     """
     backend = _available_backend(name, context.job)
-    if isinstance(backend, (DynamoBackend, ThroughDynamo)):
+    if isinstance(backend, ThroughDynamo):
         backend = replace(backend, dynamic=dynamic)
     return _step(context, backend, loaded)
 
@@ -312,18 +314,21 @@ def _steps_s(calls_s: list[float], calls: int) -> tuple[float, ...]:
 
 
 def load_backend(name: str) -> Backend:
-    """Return the backend of an arm.
+    """Return the backend of an arm, set as its name says.
 
     Raises:
-        UsageError: it can't be imported.
+        UsageError: it can't be imported, or can't be set so.
         TypeError: what was imported is no backend.
     """
-    return as_backend(registry.resolve("backends", name))
+    arm = arm_names.read(name)
+    backend = as_backend(registry.resolve("backends", arm.backend))
+    settings = arm_names.settings_of(arm)
+    return backend.set_to(settings) if isinstance(backend, Declared) else backend
 
 
 def _available_backend(name: str, job: Job) -> Backend:
     backend = load_backend(name)
-    if isinstance(backend, (DynamoBackend, ThroughDynamo)):
+    if isinstance(backend, ThroughDynamo):
         backend = replace(backend, full_graph=backend.full_graph or job.case.nopython)
         if callable(backend.compiler) and not job.raise_backend_errors:  # a user's own
             backend = replace(backend, compiler=Fallback(backend.compiler))

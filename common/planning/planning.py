@@ -25,7 +25,6 @@ from dynamometer.common.interfaces.run_options import (
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.interfaces.workload_options import (
     ALLOW_IN_GRAPH,
-    BACKENDS,
     BATCH_SIZE,
     BATCH_SIZE_FILE,
     CHANNELS_LAST,
@@ -46,19 +45,17 @@ from dynamometer.common.interfaces.workload_options import (
     QUICK,
     RAISE_BACKEND_ERRORS,
     SCALE,
-    SPEEDUP_TS,
     SUBSTITUTE,
     TOTAL_PARTITIONS,
     TRAINING,
 )
 from dynamometer.common.planning import refusals
+from dynamometer.common.planning.arms import asked_arms
 from dynamometer.common.planning.batch_size_file import read_batch_sizes
 from dynamometer.common.planning.functions import refuse_unknown_functions
 from dynamometer.common.planning.plan import Selection, build_cases
 from dynamometer.results.values.cases import (
-    BASELINE,
     RIGOROUS_REPLICATES,
-    TORCHSCRIPT,
     DynamicDims,
     Mode,
     Overrides,
@@ -169,7 +166,7 @@ def _workload(request: Request) -> Workload:
         UsageError: options contradict each other.
     """
     return Workload(
-        arms=_arms(request),
+        arms=asked_arms(request),
         device=request[DEVICE],
         mode=Mode.TRAINING if request[TRAINING] else Mode.INFERENCE,
         dtype=request[DTYPE],
@@ -206,23 +203,6 @@ def asked_study(request: Request, studies: Sequence[Study]) -> Study:
         msg = f"one run asks one question: {flags} are several"
         raise UsageError(msg)
     return asked[0] if asked else registry.study(registry.USUAL_STUDY)
-
-
-def _arms(request: Request) -> tuple[str, ...]:
-    """Return what is compared with the baseline, unless the study has it otherwise.
-
-    Raises:
-        UnknownNameError: there is no such backend.
-        UsageError: the baseline was named.
-    """
-    baselines = (TORCHSCRIPT,) if request[SPEEDUP_TS] else ()
-    arms = tuple(dict.fromkeys((*request[BACKENDS], *baselines))) or ("inductor",)
-    for arm in arms:
-        registry.target("backends", arm)
-        if arm == BASELINE:
-            msg = "the baseline is always measured; --backend names what is compared with it"
-            raise UsageError(msg)
-    return arms
 
 
 def _overrides_of(request: Request) -> Overrides:

@@ -6,17 +6,12 @@ is, the baseline, a third. What is returned is called by the very same step for 
 
 from __future__ import annotations
 
-import copy
-import inspect
-import warnings
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import torch
-
-from dynamometer.dynamo.private import GoneError, private
+from dynamometer.dynamo.backends.compilers import ThroughDynamo
+from dynamometer.dynamo.backends.declared import Declared
+from dynamometer.results.values.cases import BASELINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,16 +69,18 @@ class FunctionBackend(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Baseline:
+@dataclass(frozen=True, kw_only=True)
+class Baseline(Declared):
     """The module as it is."""
 
-    captures: bool = False
+    name: str = BASELINE
+    summary: str = "The module as it is, in eager"
+    trains: bool = True
 
-    def available(self, device: str) -> str | None:
-        """Give no reason against any device type."""
-        del device
-        return None
+    @property
+    def kind(self) -> str:
+        """Say that it is what others are compared with."""
+        return "baseline"
 
     def compile(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -97,111 +94,26 @@ class Baseline:
         return function
 
 
-@dataclass(frozen=True)
-class DynamoBackend:
-    """`torch.compile` with a backend.
-
-    Attributes:
-        compiler: a name `torch.compile` knows, or a callable from an FX graph module and example
-            inputs to a callable.
-        devices: device types it works on; empty for all.
-        package: an importable package it needs.
-        full_graph: whether Dynamo must capture all in one graph, or raise.
-        dynamic: whether sizes are dynamic; `None` for as Dynamo is set, `False` for never.
-    """
-
-    compiler: str | Callable[..., Any]
-    devices: tuple[str, ...] = ()
-    package: str | None = None
-    full_graph: bool = False
-    captures: bool = True
-    dynamic: bool | None = None
-
-    def available(self, device: str) -> str | None:
-        """Check the device type and the package."""
-        if self.devices and device not in self.devices:
-            return f"{self.compiler} runs on {', '.join(self.devices)} only"
-        if self.package and find_spec(self.package) is None:
-            return f"{self.compiler} needs the package {self.package}: pip install {self.package}"
-        return None
-
-    def preload(self, device: str) -> None:
-        """Import Dynamo with what its backends share."""
-        del device
-        with suppress(GoneError):  # whoever compiles first imports it then
-            private("torch._inductor.compile_fx")
-
-    def prepare(self, device: str) -> None:
-        """Keep nothing beyond the process."""
-
-    def compile(
-        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Callable[..., Any]:
-        """Wrap the module; graphs are captured and compiled at the first call."""
-        del args, kwargs
-        return self.compile_function(module)
-
-    def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a function, or a module, which is one as well."""
-        options: dict[str, Any] = {"fullgraph": self.full_graph, "dynamic": self.dynamic}
-        if "isolate_recompiles" in inspect.signature(torch.compile).parameters:
-            # Since torch 2.13. Arms are copies of one model and share its code objects: without
-            # this each looks through the others' compiled entries and counts against their limit.
-            options["isolate_recompiles"] = True
-        compiled: Callable[..., Any] = torch.compile(function, backend=self.compiler, **options)
-        return compiled
-
-
-@dataclass(frozen=True)
-class TorchScript(Baseline):
-    """`torch.jit.trace` and `torch.jit.freeze`: the baseline that never sees Dynamo.
-
-    torch 2.15 says that both are deprecated.
-    """
-
-    def available(self, device: str) -> str | None:
-        """Return why it can't be used where torch has it no more."""
-        del device
-        for name in ("trace", "freeze"):
-            if not hasattr(getattr(torch, "jit", None), name):
-                return f"torch {torch.__version__} has no torch.jit.{name} any more"
-        return None
-
-    def compile(
-        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Callable[..., Any]:
-        """Trace on the example inputs and freeze.
-
-        Positional inputs are traced by position, keyword inputs by name; a model that takes
-        both is traced by name, its positional inputs bound to the names of its `forward`.
-        """
-        if not kwargs:
-            return _frozen_trace(module, example_inputs=args)
-        bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-        frozen = _frozen_trace(module, example_kwarg_inputs=bound)
-        names = list(bound)[: len(args)]
-
-        def call(*positional: Any, **named: Any) -> Any:
-            return frozen(**dict(zip(names, positional, strict=True)), **named)
-
-        return call if args else frozen
-
-
-def _frozen_trace(module: nn.Module, **examples: Any) -> Callable[..., Any]:
-    trace: Callable[..., Any] = torch.jit.trace  # not annotated by torch
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # that both are deprecated
-        # Of copies: tracing runs the module, which may change its inputs.
-        traced = trace(module, strict=False, check_trace=False, **copy.deepcopy(examples))
-        frozen: Callable[..., Any] = torch.jit.freeze(traced)
-    return frozen
-
-
 baseline = Baseline()
-eager = DynamoBackend("eager")
-aot_eager = DynamoBackend("aot_eager")
-cudagraphs = DynamoBackend("cudagraphs", devices=("cuda",))
-torchscript = TorchScript()
+eager = ThroughDynamo(
+    name="eager",
+    summary="Dynamo's graphs run as they are: what capturing alone costs",
+    compiler="eager",
+    trains=True,
+)
+aot_eager = ThroughDynamo(
+    name="aot_eager",
+    summary="Dynamo's graphs and their backward graphs, traced by AOTAutograd, in eager",
+    compiler="aot_eager",
+    trains=True,
+)
+cudagraphs = ThroughDynamo(
+    name="cudagraphs",
+    summary="Dynamo's graphs in eager, recorded and replayed as CUDA graphs",
+    compiler="cudagraphs",
+    devices=("cuda",),
+    trains=True,
+)
 
 
 def as_backend(value: object) -> Backend:
@@ -213,6 +125,7 @@ def as_backend(value: object) -> Backend:
     if all(hasattr(value, method) for method in ("compile", "available", "captures")):
         return value  # type: ignore[return-value]  # the three members were just checked
     if callable(value):
-        return DynamoBackend(value)
+        name = getattr(value, "__name__", type(value).__name__)
+        return ThroughDynamo(name=name, compiler=value, trains=True)
     msg = f"{value!r} is neither a backend nor a callable from a graph module to a callable"
     raise TypeError(msg)

@@ -1,23 +1,73 @@
-"""What a backend says of itself, and the two ways a compiler is applied: per graph, or once.
-
-Imports no torch, so that backends can be listed by a process that never needs it.
-"""
+"""What a backend says of itself before it is loaded, and what can be set of it. No torch."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+import ast
+import sys
+from dataclasses import dataclass, field, is_dataclass, replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
 
-    from torch import fx, nn
 
-    from dynamometer.dynamo.backends.programs import Compute, Program
+@dataclass(frozen=True, kw_only=True)
+class BackendOption:
+    """One thing that can be set: a word such as `freezing`, or a key as in `precision=bf16`.
+
+    Attributes:
+        name: how it is typed; of a family, such as `config.KEY`, the part before the key.
+        does: what it does, in a line.
+        sets: settings of the compiler, by name, that a word stands for.
+        key: the setting that takes the value which is typed; `None` for a word.
+        values: which that may be.
+        excludes: options that contradict it.
+        trains: whether a model can be trained with it.
+        family: what keys a family has, asked for when one is typed; `None` for no family.
+    """
+
+    name: str
+    does: str
+    sets: Mapping[str, Any] = field(default_factory=dict)
+    key: str | None = None
+    values: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    trains: bool = True
+    family: Callable[[], Collection[str]] | None = None
+
+    @property
+    def form(self) -> str:
+        """How it is typed, for a list."""
+        if self.family is not None:
+            return f"{self.name}KEY=VALUE"
+        return f"{self.name}={'|'.join(self.values)}" if self.key else self.name
+
+    @property
+    def takes_value(self) -> bool:
+        """Whether it is typed with a value."""
+        return self.family is not None or self.key is not None
+
+    def settings(self, name: str, value: str | None) -> dict[str, Any]:
+        """Return what it sets.
+
+        Args:
+            name: as typed; of a family, with the key.
+            value: as typed, if it takes one.
+        """
+        if self.family is not None:
+            return {name.removeprefix(self.name): _literal(value or "")}
+        return {self.key: value} if self.key else dict(self.sets)
+
+
+def _literal(text: str) -> object:
+    """Read a value as Python, or as it is: `True`, `4`, and `CPP` for the word."""
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return {"true": True, "false": False}.get(text, text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,29 +77,51 @@ class Declared:
     Attributes:
         name: what messages call it.
         summary: one line for whoever chooses.
+        compiler: what compiles; its fields are its settings, if it is a dataclass.
         devices: device types it works on; empty for all.
         packages: importable packages it needs.
         extra: the extra of this distribution that installs them.
+        distribution: whose version is the backend's.
+        of_torch: names of `torch` that a release may have no more.
         trains: whether what it compiles can be trained.
+        options: what can be set of it.
+        captures: whether graphs come from Dynamo: capturing none is then a failure.
     """
 
     name: str
-    summary: str
+    summary: str = ""
+    compiler: Any = None
     devices: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     extra: str | None = None
+    distribution: str = "torch"
+    of_torch: tuple[str, ...] = ()
     trains: bool = False
+    options: tuple[BackendOption, ...] = ()
+    captures: bool = False
+
+    @property
+    def kind(self) -> str:
+        """Say how it gets at models."""
+        return "through Dynamo" if self.captures else "whole model"
 
     def available(self, device: str) -> str | None:
-        """Return why it can't be used on a device type here, and what to install."""
+        """Return why it can't be used on a device type here, and what to install.
+
+        What torch lacks is known where torch has been imported.
+        """
         if self.devices and device not in self.devices:
             return f"{self.name} runs on {', '.join(self.devices)} only"
         missing = [package for package in self.packages if find_spec(package) is None]
-        if not missing:
-            return None
-        noun = "package" if len(missing) == 1 else "packages"
-        wanted = f"'dynamometer[{self.extra}]'" if self.extra else " ".join(missing)
-        return f"{self.name} needs the {noun} {', '.join(missing)}: pip install {wanted}"
+        if missing:
+            noun = "package" if len(missing) == 1 else "packages"
+            wanted = f"'dynamometer[{self.extra}]'" if self.extra else " ".join(missing)
+            return f"{self.name} needs the {noun} {', '.join(missing)}: pip install {wanted}"
+        torch = sys.modules.get("torch")
+        gone = [name for name in self.of_torch if torch and not _has(torch, name)]
+        if torch and gone:
+            return f"torch {torch.__version__} has no torch.{gone[0]} any more"
+        return None
 
     def refusal(self, mode: Mode) -> str | None:
         """Return why it can't be used in a mode."""
@@ -57,96 +129,19 @@ class Declared:
             return f"{self.name} computes no gradients; leave out --training"
         return None
 
-
-@dataclass(frozen=True, kw_only=True)
-class ThroughDynamo(Declared):
-    """`torch.compile` with a compiler that is imported where it is used.
-
-    Attributes:
-        compiler: turns an FX graph module and example inputs into a callable.
-        full_graph: whether Dynamo must capture all in one graph, or raise.
-        dynamic: whether sizes are dynamic; `None` for as Dynamo is set, `False` for never.
-    """
-
-    compiler: Callable[..., Any]
-    full_graph: bool = False
-    dynamic: bool | None = None
-    captures: bool = True
-
-    def preload(self, device: str) -> None:
-        """Import Dynamo with what its backends share."""
-        self._backend().preload(device)
-
-    def prepare(self, device: str) -> None:
-        """Keep nothing beyond the process."""
-
-    def compile(
-        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Callable[..., Any]:
-        """Wrap the module; graphs are captured and compiled at the first call."""
-        compiled: Callable[..., Any] = self._backend().compile(module, args, kwargs)
-        return compiled
-
-    def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a function, or a module, which is one as well."""
-        compiled: Callable[..., Any] = self._backend().compile_function(function)
-        return compiled
-
-    def _backend(self) -> Any:
-        from dynamometer.dynamo.backends.backends import DynamoBackend
-
-        return DynamoBackend(self.compiler, full_graph=self.full_graph, dynamic=self.dynamic)
+    def set_to(self, settings: Mapping[str, Any]) -> Self:
+        """Return the backend with other settings of its compiler."""
+        if not settings:
+            return self
+        assert is_dataclass(self.compiler)
+        assert not isinstance(self.compiler, type)
+        return replace(self, compiler=replace(self.compiler, **settings))
 
 
-@dataclass(frozen=True, kw_only=True)
-class WholeModel(Declared):
-    """A compiler that takes a module as a whole, and never sees Dynamo's graphs.
-
-    Attributes:
-        compiler: turns a module with its positional and keyword inputs into a callable.
-    """
-
-    compiler: Callable[..., Any]
-    captures: bool = False
-
-    def compile(
-        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Callable[..., Any]:
-        """Compile the module for inputs like these."""
-        compiled: Callable[..., Any] = self.compiler(module, args, kwargs)
-        return compiled
-
-
-class Runtime(ABC):
-    """What computes programs of tensors; its settings are the fields of who derives from it."""
-
-    @abstractmethod
-    def build(self, program: Program) -> Compute:
-        """Return what computes a program.
-
-        Raises:
-            UnsupportedError: the runtime can't, or would compute something else.
-            Exception: whatever the runtime raises of what it can't do.
-        """
-
-
-class GraphCompiler(Runtime):
-    """A runtime as the compiler of Dynamo's graphs."""
-
-    def __call__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        """Compile a graph."""
-        from dynamometer.dynamo.backends.graphs import SpecializedGraph
-
-        return SpecializedGraph(graph, inputs, self.build)
-
-
-class ModuleCompiler(Runtime):
-    """A runtime as the compiler of whole modules."""
-
-    def __call__(
-        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Callable[..., Any]:
-        """Compile a module for inputs like these."""
-        from dynamometer.dynamo.backends.exported_module import ExportedModule
-
-        return ExportedModule(module, args, kwargs, self.build)
+def _has(found: object, path: str) -> bool:
+    """Return whether an object has something of a dotted name."""
+    for name in path.split("."):
+        if not hasattr(found, name):
+            return False
+        found = getattr(found, name)
+    return True

@@ -11,26 +11,51 @@ import hashlib
 import os
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-import torch
-
-from dynamometer.dynamo.backends.backends import DynamoBackend
-from dynamometer.dynamo.private import GoneError, private
+from dynamometer.dynamo.backends.compilers import ThroughDynamo
+from dynamometer.dynamo.backends.inductor_options import INDUCTOR, MODE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-_CACHE_DIR = "TORCHINDUCTOR_CACHE_DIR"
+    import torch
+
+CACHE_DIR = "TORCHINDUCTORCACHE_DIR"
 
 
-@dataclass(frozen=True)
-class Inductor(DynamoBackend):
+def of_inductor(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Put a mode's own settings in its place; what is set apart from it counts.
+
+    Raises:
+        GoneError: torch doesn't tell them any more.
+    """
+    if MODE not in settings:
+        return dict(settings)
+    from dynamometer.dynamo.private import private
+
+    of_mode: dict[str, Any] = private("torch._inductor.list_mode_options")(settings[MODE])
+    return of_mode | {name: value for name, value in settings.items() if name != MODE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inductor(ThroughDynamo):
     """`torch.compile` with Inductor."""
 
-    compiler: str | Callable[..., Any] = "inductor"
+    def set_to(self, settings: Mapping[str, Any]) -> Self:
+        """Return it with other settings, of which some may be a mode's."""
+        return replace(self, settings={**self.settings, **of_inductor(settings)})
+
+    def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a function, or a module; with frozen weights, at whichever call that compiles."""
+        compiled = super().compile_function(function)
+        if not self.settings.get("freezing"):
+            return compiled
+        from dynamometer.dynamo import state
+
+        return state.freezing(compiled)
 
     def preload(self, device: str) -> None:
         """Import Inductor and, for a CPU, probe for vector instructions.
@@ -38,6 +63,8 @@ class Inductor(DynamoBackend):
         Inductor asks once per process, by compiling a probe and loading it in another interpreter
         (3 s on two cores); a process forked from this one knows the answer. Starts no thread.
         """
+        from dynamometer.dynamo.private import GoneError, private
+
         super().preload(device)
         if device == "cpu":
             with suppress(GoneError):  # the first model is charged for it then
@@ -45,6 +72,8 @@ class Inductor(DynamoBackend):
 
     def prepare(self, device: str) -> None:
         """Compile one small graph, unless that was done on this machine before."""
+        import torch
+
         stamp = _stamp(device)
         if stamp is not None and stamp.exists():
             return
@@ -58,6 +87,8 @@ class Inductor(DynamoBackend):
 
 def _normalized_sine(x: torch.Tensor) -> torch.Tensor:
     """Compute something that takes a loop, a reduction and a vector function."""
+    import torch
+
     return torch.sin(x) / x.abs().sum()
 
 
@@ -66,6 +97,10 @@ def _stamp(device: str) -> Path | None:
 
     `None` where torch doesn't tell that any more: whatever lasts is made again in every run.
     """
+    import torch
+
+    from dynamometer.dynamo.private import GoneError, private
+
     try:
         get_cpp_compiler = private("torch._inductor.cpp_builder.get_cpp_compiler")
         version_of = private("torch._inductor.cpp_builder.get_compiler_version_info")
@@ -81,16 +116,22 @@ def _stamp(device: str) -> Path | None:
 @contextmanager
 def _own_cache() -> Iterator[None]:
     """Let Inductor keep what it makes in a folder that is removed afterwards."""
-    before = os.environ.get(_CACHE_DIR)
+    before = os.environ.get(CACHE_DIR)
     with tempfile.TemporaryDirectory() as folder:
-        os.environ[_CACHE_DIR] = folder
+        os.environ[CACHE_DIR] = folder
         try:
             yield
         finally:
             if before is None:
-                del os.environ[_CACHE_DIR]
+                del os.environ[CACHE_DIR]
             else:
-                os.environ[_CACHE_DIR] = before
+                os.environ[CACHE_DIR] = before
 
 
-inductor = Inductor()
+inductor = Inductor(
+    name="inductor",
+    summary="Inductor: kernels in C++ or Triton for Dynamo's graphs; torch.compile's default",
+    compiler="inductor",
+    trains=True,
+    options=INDUCTOR,
+)

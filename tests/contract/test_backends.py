@@ -8,7 +8,8 @@ from protocols import deviations
 from torch import nn
 
 from dynamometer.common import registry
-from dynamometer.dynamo.backends.backends import Backend, DynamoBackend, as_backend
+from dynamometer.dynamo.backends.backends import Backend, as_backend
+from dynamometer.dynamo.backends.compilers import ThroughDynamo
 
 NAMES = sorted(registry.targets("backends"))
 SLOW = {
@@ -82,7 +83,7 @@ def test_any_callable_is_a_compiler() -> None:
     def compiler(graph: object, inputs: object) -> object:
         return graph
 
-    assert as_backend(compiler) == DynamoBackend(compiler)
+    assert as_backend(compiler) == ThroughDynamo(name="compiler", compiler=compiler, trains=True)
 
 
 def test_what_is_no_backend_is_refused() -> None:
@@ -93,7 +94,9 @@ def test_what_is_no_backend_is_refused() -> None:
 
 def test_a_missing_package_says_how_to_get_it() -> None:
     """The reason names the package and the command that installs it."""
-    reason = DynamoBackend("fast", package="no_such_package").available("cpu")
+    reason = ThroughDynamo(name="fast", compiler="fast", packages=("no_such_package",)).available(
+        "cpu"
+    )
     assert reason is not None
     assert "pip install no_such_package" in reason
 
@@ -107,6 +110,6 @@ def test_torchscript_may_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_limited_backend_names_its_devices() -> None:
     """The reason says where it does run."""
-    assert DynamoBackend("fast", devices=("cuda", "xpu")).available("cpu") == (
-        "fast runs on cuda, xpu only"
-    )
+    assert ThroughDynamo(name="fast", compiler="fast", devices=("cuda", "xpu")).available(
+        "cpu"
+    ) == ("fast runs on cuda, xpu only")

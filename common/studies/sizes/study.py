@@ -15,7 +15,7 @@ from dynamometer.common.interfaces.workload_options import (
     DYNAMIC_BATCH,
     NOPYTHON,
     OVERRIDE_OPTIONS,
-    SPEEDUP_TS,
+    WHOLE_MODEL,
 )
 from dynamometer.common.studies.study import StudyOfCases
 from dynamometer.results.values.cases import DynamicDims
@@ -35,7 +35,10 @@ SWEEP_SIZES = Flag(
     " against compiled for it alone; recompiles, symbolic guards, specialisations.",
     again=always,
     excludes=Exclusion(
-        (*OVERRIDE_OPTIONS, CACHES, COMPILED_OPTIMIZER, EXPECT, NOPYTHON, RIGOROUS, SPEEDUP_TS),
+        (
+            *(flag for flag, _ in WHOLE_MODEL),
+            *(*OVERRIDE_OPTIONS, CACHES, COMPILED_OPTIMIZER, EXPECT, NOPYTHON, RIGOROUS),
+        ),
         "--sweep-sizes times one backend at each size by itself",
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from dynamometer.common.interfaces.option import Exclusion, Flag
-from dynamometer.common.interfaces.workload_options import BACKENDS, SPEEDUP_TS
+from dynamometer.common.interfaces.workload_options import BACKEND_OPTIONS
 from dynamometer.common.studies.study_of_arms import StudyOfArms
 from dynamometer.results.values.cases import DEFAULT_REPLICATES, NO_BACKEND
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OVERHEAD = Flag(
     ("--overhead",), group="Measurement",
     help="Dynamo without a backend against eager: what capturing alone costs.",
-    excludes=Exclusion((BACKENDS, SPEEDUP_TS), "--overhead is of Dynamo without a backend"),
+    excludes=Exclusion(BACKEND_OPTIONS, "--overhead is of Dynamo without a backend"),
 )  # fmt: skip
 """Never said again: what is compared is in the arms."""
 

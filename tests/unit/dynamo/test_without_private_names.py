@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from dynamometer.dynamo import private, state
-from dynamometer.dynamo.backends.backends import DynamoBackend, torchscript
-from dynamometer.dynamo.backends.inductor import Inductor, _stamp
+from dynamometer.dynamo.backends.backends import eager
+from dynamometer.dynamo.backends.inductor import _stamp, inductor
+from dynamometer.dynamo.backends.torchscript import torchscript
 from dynamometer.results.values.cases import Mode
 
 
@@ -30,8 +31,8 @@ def nothing_private(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_workers_are_prepared_and_run_all_the_same() -> None:
     """Nothing is preloaded, no stamp kept, and settings that are gone are left out."""
     assert set(private.gone())
-    DynamoBackend("eager").preload("cpu")
-    Inductor().preload("cpu")
+    eager.preload("cpu")
+    inductor.preload("cpu")
     assert _stamp("cpu") is None
     with state.running(Mode.INFERENCE, 1):
         assert torch.get_num_threads() == 1

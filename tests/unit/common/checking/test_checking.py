@@ -18,7 +18,8 @@ from dynamometer.common.checking.checking import Checks
 from dynamometer.common.checking.steps import WithLoss, own_module
 from dynamometer.common.interfaces.outcome import NondeterministicError
 from dynamometer.common.interfaces.suite import Inputs, LoadedModel
-from dynamometer.dynamo.backends.backends import aot_eager, torchscript
+from dynamometer.dynamo.backends.backends import aot_eager
+from dynamometer.dynamo.backends.torchscript import torchscript
 from dynamometer.results.values.cases import Dtype, Mode
 
 if TYPE_CHECKING:

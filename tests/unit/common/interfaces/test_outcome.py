@@ -17,7 +17,7 @@ from dynamometer.common.interfaces.outcome import (
     worst,
 )
 from dynamometer.common.studies.experiment import StageClock
-from dynamometer.dynamo.backends.backends import DynamoBackend
+from dynamometer.dynamo.backends.compilers import ThroughDynamo
 from dynamometer.results.values.records import PASSED, Outcome, Stage, Status
 
 
@@ -131,7 +131,7 @@ def test_a_success_is_passed_on() -> None:
 
 def test_what_dynamo_could_not_trace_is_named_with_its_line_and_a_hint() -> None:
     """The line was traced, not run, so it is in the message alone."""
-    backend = DynamoBackend("eager", full_graph=True)
+    backend = ThroughDynamo(name="eager", compiler="eager", full_graph=True)
     with pytest.raises(Exception, match="branching") as caught, torch.no_grad():
         backend.compile(hand_built.Branches(), (), {})(torch.ones(2, 4))
     reason = classify(caught.value, Stage.COMPILE).reason

@@ -11,16 +11,16 @@ import pytest
 from dynamometer.dynamo.backends.declared import Declared
 
 BACKENDS = [
-    "aot_inductor:aot_inductor",
+    "exported:aot_inductor",
     "exported:export",
-    "ofi:ofi",
-    "onnx_runtime:onnx",
-    "onnx_runtime:onnxrt",
-    "openvino_runtime:openvino",
-    "openvino_runtime:ov",
-    "tensorrt:tensorrt",
-    "tensorrt:trt",
-    "tvm:tvm",
+    "torchscript:ofi",
+    "runtimes.onnx_runtime:onnx",
+    "runtimes.onnx_runtime:onnxrt",
+    "runtimes.openvino_runtime:openvino",
+    "runtimes.openvino_runtime:ov",
+    "runtimes.tensorrt:tensorrt",
+    "runtimes.tensorrt:trt",
+    "runtimes.tvm:tvm",
 ]
 
 

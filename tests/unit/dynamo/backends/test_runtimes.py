@@ -14,8 +14,12 @@ from torch.utils._pytree import tree_flatten
 
 from dynamometer.dynamo.backends.programs import UnsupportedError
 
-WHOLE = ["onnx_runtime:onnx", "openvino_runtime:ov"]
-PER_GRAPH = ["onnx_runtime:onnxrt", "openvino_runtime:openvino", "tvm:tvm"]
+WHOLE = ["runtimes.onnx_runtime:onnx", "runtimes.openvino_runtime:ov"]
+PER_GRAPH = [
+    "runtimes.onnx_runtime:onnxrt",
+    "runtimes.openvino_runtime:openvino",
+    "runtimes.tvm:tvm",
+]
 CASES = cases()
 
 # What runtimes, and torch.onnx, say of themselves while they are imported or used.
@@ -205,6 +209,6 @@ def test_training_is_refused(name: str) -> None:
 def test_onnx_runtime_reads_large_weights_where_they_are() -> None:
     """A table that the runtime doesn't pack anew is PyTorch's: a change of it is seen."""
     module, index = nn.Embedding(1000, 8), torch.arange(4)
-    call = compiled("onnx_runtime:onnx", module, index)
+    call = compiled("runtimes.onnx_runtime:onnx", module, index)
     module.weight.zero_()
     assert not call(index).any()

@@ -20,7 +20,7 @@ def load(name: str) -> Any:
     return getattr(importlib.import_module(f"dynamometer.dynamo.backends.{module}"), attribute)
 
 
-@pytest.mark.parametrize("name", ["exported:export", "ofi:ofi", "aot_inductor:aot_inductor"])
+@pytest.mark.parametrize("name", ["exported:export", "torchscript:ofi", "exported:aot_inductor"])
 @torch.no_grad()
 def test_it_computes_what_eager_does(name: str) -> None:
     """Results follow the inputs, and earlier ones are not overwritten."""
@@ -52,17 +52,17 @@ class Scaled(nn.Module):
 def test_ofi_takes_inputs_by_position_and_by_name() -> None:
     """What is passed by name is bound to the names of `forward`."""
     x, scale = torch.ones(3), torch.tensor(2.0)
-    call = load("ofi:ofi").compile(Scaled().eval(), (x,), {"scale": scale})
+    call = load("torchscript:ofi").compile(Scaled().eval(), (x,), {"scale": scale})
     torch.testing.assert_close(call(x, scale=scale), torch.full((3,), 2.0))
 
 
 def test_ofi_may_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where torch has it no more, that is the reason, and no failure."""
     monkeypatch.delattr(torch.jit, "optimize_for_inference")
-    assert "no torch.jit.optimize_for_inference" in load("ofi:ofi").available("cpu")
+    assert "no torch.jit.optimize_for_inference" in load("torchscript:ofi").available("cpu")
 
 
-@pytest.mark.parametrize("name", ["exported:export", "ofi:ofi", "aot_inductor:aot_inductor"])
+@pytest.mark.parametrize("name", ["exported:export", "torchscript:ofi", "exported:aot_inductor"])
 def test_training_is_refused(name: str) -> None:
     """Nothing is computed for which there would be no gradients."""
     with pytest.raises(NotImplementedError, match="computes no gradients"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynamometer.dynamo.backends.declared import ThroughDynamo, WholeModel
+from dynamometer.dynamo.backends.compilers import ThroughDynamo, WholeModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,6 +44,7 @@ tensorrt = ThroughDynamo(
     devices=("cuda",),
     packages=("torch_tensorrt",),
     extra="tensorrt",
+    distribution="torch-tensorrt",
     compiler=_graph,
 )
 trt = WholeModel(
@@ -52,5 +53,6 @@ trt = WholeModel(
     devices=("cuda",),
     packages=("torch_tensorrt",),
     extra="tensorrt",
+    distribution="torch-tensorrt",
     compiler=_module,
 )

@@ -14,14 +14,14 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynamometer.dynamo.backends.declared import (
-    Declared,
+from dynamometer.dynamo.backends.compilers import (
     GraphCompiler,
     ModuleCompiler,
     Runtime,
     ThroughDynamo,
     WholeModel,
 )
+from dynamometer.dynamo.backends.declared import BackendOption, Declared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -276,6 +276,20 @@ class OnnxRuntimeModules(_WithProvider, WholeModel):
 
 
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+_OPTIONS = (
+    BackendOption(
+        name="spin",
+        does="idle threads wait in a loop; the runtime's default",
+        sets={"spinning": True},
+        excludes=("no-spin",),
+    ),
+    BackendOption(
+        name="no-spin",
+        does="idle threads sleep: slower by itself, but in nobody's way",
+        sets={"spinning": False},
+        excludes=("spin",),
+    ),
+)
 
 onnxrt = OnnxRuntimeGraphs(
     name="onnxrt",
@@ -283,6 +297,8 @@ onnxrt = OnnxRuntimeGraphs(
     devices=("cpu", "cuda"),
     packages=_PACKAGES,
     extra="onnx",
+    distribution="onnxruntime",
+    options=_OPTIONS,
     compiler=_Graphs(),
 )
 onnx = OnnxRuntimeModules(
@@ -291,5 +307,7 @@ onnx = OnnxRuntimeModules(
     devices=("cpu", "cuda"),
     packages=_PACKAGES,
     extra="onnx",
+    distribution="onnxruntime",
+    options=_OPTIONS,
     compiler=_Modules(),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynamometer.dynamo.backends.declared import GraphCompiler, ThroughDynamo
+from dynamometer.dynamo.backends.compilers import GraphCompiler, ThroughDynamo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,5 +68,6 @@ tvm = ThroughDynamo(
     devices=("cpu",),
     packages=("tvm",),
     extra="tvm",
+    distribution="apache-tvm",
     compiler=_Graphs(),
 )

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.dynamo.backends.declared import (
+from dynamometer.dynamo.backends.compilers import (
     GraphCompiler,
     ModuleCompiler,
     Runtime,
     ThroughDynamo,
     WholeModel,
 )
+from dynamometer.dynamo.backends.declared import BackendOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,7 @@ class OpenVino(Runtime):
     """
 
     precision: str = "f32"
-    hint: str = "LATENCY"
+    hint: str = "latency"
 
     def build(self, program: Program) -> Compute:
         """Return an inference request's call.
@@ -75,7 +76,7 @@ class _Request:
         model.validate_nodes_and_infer_types()
         settings = {
             "INFERENCE_PRECISION_HINT": runtime.precision,
-            "PERFORMANCE_HINT": runtime.hint,
+            "PERFORMANCE_HINT": runtime.hint.upper(),
             "INFERENCE_NUM_THREADS": torch.get_num_threads(),
         }
         compiled = openvino.Core().compile_model(model, "CPU", settings)
@@ -109,12 +110,29 @@ def _refuse_unshared(tensor: torch.Tensor) -> None:
     raise UnsupportedError(msg)
 
 
+_OPTIONS = (
+    BackendOption(
+        name="precision",
+        does="what it computes in; f32 unless another is asked for",
+        key="precision",
+        values=("f32", "bf16", "f16"),
+    ),
+    BackendOption(
+        name="hint",
+        does="what it is to be good at; latency unless asked otherwise",
+        key="hint",
+        values=("latency", "throughput"),
+    ),
+)
+
 openvino = ThroughDynamo(
     name="openvino",
     summary="OpenVINO in float32, for each graph that Dynamo captures; inference",
     devices=("cpu",),
     packages=("openvino",),
     extra="openvino",
+    distribution="openvino",
+    options=_OPTIONS,
     compiler=_Graphs(),
 )
 ov = WholeModel(
@@ -123,5 +141,7 @@ ov = WholeModel(
     devices=("cpu",),
     packages=("openvino",),
     extra="openvino",
+    distribution="openvino",
+    options=_OPTIONS,
     compiler=_Modules(),
 )

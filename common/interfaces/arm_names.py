@@ -1,0 +1,195 @@
+"""Names of arms: a backend with what is set of it, `inductor:freezing,max-autotune`.
+
+An arm is called so in records, tables, files and the command that repeats a case. Options stand in
+alphabetical order, so that what is the same is called the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dynamometer.common import registry
+from dynamometer.common.errors import UnknownNameError, UsageError
+from dynamometer.dynamo.backends.declared import Declared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dynamometer.dynamo.backends.declared import BackendOption
+
+
+class ArmName(msgspec.Struct, frozen=True):
+    """A backend and the options that are typed with it.
+
+    Attributes:
+        backend: its name, or `module:attribute`.
+        options: each with its value; `None` for a word.
+    """
+
+    backend: str
+    options: tuple[tuple[str, str | None], ...] = ()
+
+    def __str__(self) -> str:
+        """Return the arm's name."""
+        words = sorted(map(_word, self.options))
+        return f"{self.backend}:{','.join(words)}" if words else self.backend
+
+
+def _word(option: tuple[str, str | None]) -> str:
+    name, value = option
+    return name if value is None else f"{name}={value}"
+
+
+def _option(word: str) -> tuple[str, str | None]:
+    name, equals, value = word.partition("=")
+    return name.strip(), value.strip() if equals else None
+
+
+def read(text: str) -> ArmName:
+    """Read a name; what follows a backend's name are its options, any other is `module:attribute`.
+
+    Raises:
+        UsageError: nothing follows the colon.
+    """
+    backend, colon, rest = text.partition(":")
+    if not colon or not registry.is_registered("backends", backend):
+        return ArmName(text)
+    options = tuple(dict.fromkeys(map(_option, rest.split(","))))
+    if any(not name for name, _ in options):
+        msg = f"backend {text!r}: give NAME:OPTION,OPTION, such as inductor:max-autotune,freezing"
+        raise UsageError(msg)
+    return ArmName(backend, options)
+
+
+def declared(backend: str) -> Declared | None:
+    """Return what a backend says of itself; `None` for a callable of a user's, which says nothing.
+
+    Imports the module that declares it, which for ours imports no torch.
+
+    Raises:
+        UsageError: it can't be imported.
+        UnknownNameError: there is no such backend.
+    """
+    found = registry.resolve("backends", backend)
+    return found if isinstance(found, Declared) else None
+
+
+def settings_of(arm: ArmName) -> dict[str, Any]:
+    """Return what the options of an arm set.
+
+    Raises:
+        UsageError: they contradict each other, or a value is not one that can be set.
+        UnknownNameError: the backend has no such option; says which come near.
+    """
+    if not arm.options:
+        return {}
+    chosen = [(name, value, _known(arm.backend, name)) for name, value in arm.options]
+    names = {name for name, _, _ in chosen}
+    settings: dict[str, Any] = {}
+    for name, value, option in chosen:
+        _check_value(arm, option, name, value)
+        for other in option.excludes:
+            if other in names:
+                raise UsageError(_contradiction(arm, name, other))
+        for key, setting in option.settings(name, value).items():
+            if settings.setdefault(key, setting) != setting:
+                raise UsageError(_contradiction(arm, _word((name, value)), f"another {key}"))
+    return settings
+
+
+def training_refusal(arm: ArmName) -> str | None:
+    """Return which option of an arm is for inference alone, in a sentence."""
+    for name, _ in arm.options:
+        if not _known(arm.backend, name).trains:
+            return f"{arm}: {name} is for inference; leave it out, or --training"
+    return None
+
+
+def with_config(arms: Sequence[ArmName], texts: Sequence[str]) -> list[ArmName]:
+    """Give options to every backend that has such.
+
+    A setting of Inductor may be typed by its name alone, as PyTorch's harness has it.
+
+    Args:
+        arms: as they were named.
+        texts: each `KEY` or `KEY=VALUE`.
+
+    Raises:
+        UsageError: no backend has one.
+    """
+    found = list(arms)
+    for text in texts:
+        taken = [_with(arm, _option(text)) for arm in found]
+        if taken == found and not any(_option(text) in arm.options for arm in found):
+            raise _no_such_option(found, text)
+        found = taken
+    return found
+
+
+def _no_such_option(arms: Sequence[ArmName], text: str) -> UsageError:
+    backends = ", ".join(dict.fromkeys(arm.backend for arm in arms))
+    known = {each.name for arm in arms for each in _options_of(arm.backend) if not each.family}
+    if not known:
+        return UsageError(f"-c {text}: {backends} has no options; leave it out")
+    hint = f"It was looked for among the options of {backends}."
+    return UnknownNameError("option", _option(text)[0], known, hint)
+
+
+def _with(arm: ArmName, option: tuple[str, str | None]) -> ArmName:
+    name, value = option
+    options = _options_of(arm.backend)
+    for each in _matches(options, name):
+        del each
+        return ArmName(arm.backend, tuple(dict.fromkeys((*arm.options, option))))
+    for each in options:
+        if each.family and value is not None and name in each.family():
+            own = (f"{each.name}{name}", value)
+            return ArmName(arm.backend, tuple(dict.fromkeys((*arm.options, own))))
+    return arm
+
+
+def _options_of(backend: str) -> tuple[BackendOption, ...]:
+    found = declared(backend)
+    return found.options if found else ()
+
+
+def _matches(options: Sequence[BackendOption], name: str) -> Iterator[BackendOption]:
+    for each in options:
+        if each.family is None:
+            if each.name == name:
+                yield each
+        elif name.startswith(each.name):
+            keys = each.family()
+            if not keys or name.removeprefix(each.name) in keys:
+                yield each
+
+
+def _known(backend: str, name: str) -> BackendOption:
+    options = _options_of(backend)
+    for each in _matches(options, name):
+        return each
+    names = {each.name for each in options if each.family is None}
+    for each in options:
+        if each.family and name.startswith(each.name):
+            names = {f"{each.name}{key}" for key in each.family()}
+    if not names:
+        msg = f"backend {backend!r} has no options, and {name!r} was given to it"
+        raise UsageError(msg)
+    hint = f"`dynamometer ls backends --long` shows all of {backend}."
+    raise UnknownNameError("option", name, names, hint)  # noqa: EM101  what kind of name it is, no message
+
+
+def _check_value(arm: ArmName, option: BackendOption, name: str, value: str | None) -> None:
+    if option.takes_value == (value is None):
+        verb = f"needs a value: {option.form}" if option.takes_value else "takes no value"
+        msg = f"backend {arm.backend}: {name} {verb}"
+        raise UsageError(msg)
+    if option.values and value not in option.values:
+        msg = f"backend {arm.backend}: {name} is one of {', '.join(option.values)}, not {value!r}"
+        raise UsageError(msg)
+
+
+def _contradiction(arm: ArmName, one: str, other: str) -> str:
+    return f"backend {arm}: {one} and {other} contradict each other; leave one out"

@@ -1,0 +1,89 @@
+"""TorchScript, which never sees Dynamo: `ts` traced and frozen, `ofi` optimized as well.
+
+Torch 2.15 says that torch.jit is deprecated.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from dynamometer.dynamo.backends.compilers import WholeModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from torch import nn
+
+
+def _frozen(
+    module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """Trace on the example inputs and freeze.
+
+    Positional inputs are traced by position, keyword inputs by name; a model that takes
+    both is traced by name, its positional inputs bound to the names of its `forward`.
+    """
+    return _traced(module, args, kwargs, lambda frozen: frozen)
+
+
+def _optimized(
+    module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """Trace, freeze and optimize."""
+    import torch
+
+    from dynamometer.dynamo.backends.programs import refuse_training
+
+    refuse_training(args, kwargs.values(), module.parameters())
+    return _traced(module, args, kwargs, torch.jit.optimize_for_inference)
+
+
+def _traced(
+    module: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    finish: Callable[[Any], Callable[..., Any]],
+) -> Callable[..., Any]:
+    """Trace and freeze a module, and finish what comes of it."""
+    if not kwargs:
+        return _finished(finish, module, example_inputs=args)
+    bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+    finished = _finished(finish, module, example_kwarg_inputs=bound)
+    names = list(bound)[: len(args)]
+
+    def call(*positional: Any, **named: Any) -> Any:
+        return finished(**dict(zip(names, positional, strict=True)), **named)
+
+    return call if args else finished
+
+
+def _finished(
+    finish: Callable[[Any], Callable[..., Any]], module: nn.Module, **examples: Any
+) -> Callable[..., Any]:
+    import torch
+
+    trace: Callable[..., Any] = torch.jit.trace  # not annotated by torch
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # that all of it is deprecated
+        warnings.simplefilter("ignore", DeprecationWarning)
+        # Of copies: tracing runs the module, which may change its inputs.
+        traced = trace(module, strict=False, check_trace=False, **copy.deepcopy(examples))
+        return finish(torch.jit.freeze(traced))
+
+
+torchscript = WholeModel(
+    name="ts",
+    summary="TorchScript: torch.jit.trace and freeze; inference; deprecated by torch",
+    of_torch=("jit.trace", "jit.freeze"),
+    compiler=_frozen,
+)
+ofi = WholeModel(
+    name="ofi",
+    summary="torch.jit.trace, freeze and optimize_for_inference (oneDNN fusions); inference",
+    devices=("cpu",),
+    of_torch=("jit.trace", "jit.freeze", "jit.optimize_for_inference"),
+    compiler=_optimized,
+)
