@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamometer.results.values.cases import Allocator, Case, ModelSpec, Protocol, Value
+from dynamometer.results.values.cases import Allocator, Case, ModelSpec, Protocol, Tuning, Value
 from dynamometer.results.values.records import (
     NOTHING,
     Absence,
@@ -45,8 +45,8 @@ class Job(Value, frozen=True, kw_only=True):
     threads: int | None = None
     memory_limit_bytes: int | None = None
     raise_backend_errors: bool = False
-    decisions: str | None = None
-    """The file in which arms made of decisions look them up."""
+    tuning: Tuning | None = None
+    """Where arms made of decisions look these up."""
 
 
 class Findings(Value, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -93,4 +93,17 @@ class Suite(Protocol):
 
         Called in the worker process, after every random generator was seeded.
         """
+        ...
+
+
+@runtime_checkable
+class DrawsInputs(Protocol):
+    """A suite of captured graphs, whose inputs can be drawn anew."""
+
+    def key_of(self, spec: ModelSpec) -> str:
+        """Return the key of a graph."""
+        ...
+
+    def inputs(self, spec: ModelSpec, seed: int) -> Inputs:
+        """Draw inputs like those a graph is loaded with; the same for the same seed."""
         ...

@@ -75,6 +75,15 @@ class Study(Reporter, Protocol):
         """Return what a run is about to do; `None` where the usual line says it."""
         ...
 
+    def arms(self, case: Case, records: Sequence[Record]) -> tuple[str, ...]:
+        """Return the arms a case's next replicate is of.
+
+        Args:
+            case: its first arm is always one of them.
+            records: of the replicates it had.
+        """
+        ...
+
     def replicate_name(self, replicate: int) -> str:
         """Name a replicate of a case."""
         ...
@@ -144,6 +153,11 @@ class StudyOfCases:
         """Leave it to the usual line."""
         del cases
         return None
+
+    def arms(self, case: Case, records: Sequence[Record]) -> tuple[str, ...]:
+        """Return all the case has."""
+        del records
+        return case.arms
 
     def replicate_name(self, replicate: int) -> str:
         """Count from 0."""

@@ -62,6 +62,12 @@ def survivors(records: Sequence[Record]) -> tuple[str, ...]:
     return tuple(arm for arm, each in ratios.items() if each.high > 1 and each.high >= bar)
 
 
+def is_settled(records: Sequence[Record]) -> bool:
+    """Return whether further replicates would change nothing: one candidate is left, or none."""
+    left = survivors(records)
+    return not left or left == (choose(records),)
+
+
 def decide(
     records: Sequence[Record], about: Tuned, decided_at: str, preferred: str | None = None
 ) -> Decision:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.values.decisions import DECISION_FORMAT, Decision, Setting, Subject
+from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.decisions import DECISION_FORMAT, Decision, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

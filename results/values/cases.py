@@ -18,6 +18,12 @@ NO_BACKEND = "eager"
 TORCHSCRIPT = "ts"
 """The arm in which the module is traced and frozen, without Dynamo."""
 
+ENSEMBLE = "ensemble"
+"""The arm of what was decided for each model or graph."""
+
+ASSEMBLED = "assembled"
+"""The arm of what was decided for each graph, whatever was decided for the model."""
+
 BASELINE = "baseline"
 """Name of the arm that runs the module as it is; every other arm is compared with it."""
 
@@ -359,12 +365,18 @@ class Tuning(Value, frozen=True, kw_only=True):
 
     decisions: str
     """The file they are kept in."""
+    graphs: str = ""
+    """The corpus that graphs of models are put into."""
     candidates: tuple[str, ...] = ()
     """Backends it may choose; none for all that work here."""
-    retune: bool = False
-    """Whether what was decided before the run is decided anew."""
+    since: str | None = None
+    """What was decided before this time, UTC in ISO 8601, is decided anew."""
     budget_s: float = 60.0
     """Seconds after which a graph is given no further replicate."""
+
+    def counts(self, decided_at: str) -> bool:
+        """Return whether a decision of a time stands."""
+        return self.since is None or decided_at >= self.since
 
 
 class RunPlan(Value, frozen=True, kw_only=True):

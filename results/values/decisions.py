@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from enum import StrEnum
 
 import msgspec
 
 from dynamometer.results.values.cases import Value
+from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.graphs import RecordedGraph
 from dynamometer.results.values.records import Outcome, Ratio
 
 DECISION_FORMAT = 1
-
-
-class Subject(StrEnum):
-    """What is decided about."""
-
-    GRAPH = "graph"
-    MODEL = "model"
 
 
 class Setting(Value, frozen=True, kw_only=True):
@@ -87,24 +81,20 @@ class Decision(Value, frozen=True, kw_only=True):
         return self.eager_s / speedup.value
 
 
-class Choice(Value, frozen=True, kw_only=True):
-    """What an arm of decisions used for one graph, or for the whole model."""
-
-    subject: Subject
-    key: str
-    arm: str
-    is_decided: bool = True
-    """Whether there was a decision; without one it is eager."""
-    count: int = 1
-    """How many graphs of the model it is."""
-    eager_s: float | None = None
-    chosen_s: float | None = None
-    tuning_s: float = 0.0
-
-
 class Tuned(Value, frozen=True, kw_only=True):
     """What a worker says of the graph or model it tuned."""
 
     subject: Subject
     key: str
     setting: Setting
+
+
+class Recorded(Value, frozen=True, kw_only=True):
+    """What a worker says of the graphs of a model."""
+
+    key: str
+    """Of the model."""
+    setting: Setting
+    is_decided: bool = False
+    """Whether there is a decision for the model; its graphs were not recorded then."""
+    graphs: tuple[RecordedGraph, ...] = ()

@@ -185,7 +185,7 @@ class LocalExecutor:
             threads=self._plan.threads,
             memory_limit_bytes=self._plan.memory_limit_bytes,
             raise_backend_errors=self._plan.raise_backend_errors,
-            decisions=self._plan.tuning.decisions if self._plan.tuning else None,
+            tuning=self._plan.tuning,
         )
 
     def _findings(
