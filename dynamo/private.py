@@ -52,6 +52,11 @@ RESTS_ON: Mapping[str, str] = {
     "torch._inductor.aoti_load_package": "`--backend aot_inductor`",
     "torch._inductor.list_mode_options": "Inductor's modes, such as `inductor:max-autotune`",
     "torch._inductor.config.freezing": "`inductor:freezing`",
+    "torch.fx.node._get_qualified_name": "names of functions in captured graphs",
+    "torch._dynamo.backends.common.aot_autograd": "captured graphs of training",
+    "torch._functorch._aot_autograd.utils.make_boxed_func": "captured graphs of training",
+    "torch._functorch.partitioners.min_cut_rematerialization_partition":
+        "captured graphs of training",
     "torch.utils._pytree.tree_leaves": "what is in other containers than Python's own",
     "torch.utils._pytree.tree_map_only": "what is in other containers than Python's own",
     "torch.utils._python_dispatch.TorchDispatchMode": "what rounding does, and --coverage",

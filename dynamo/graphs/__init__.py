@@ -1,0 +1,4 @@
+"""Captured graphs apart from their models: their keys, files and inputs, and what records them.
+
+May import `state` and `results`.
+"""

@@ -1,0 +1,222 @@
+"""The file of a captured graph: what it says of itself, its nodes, and its small constants.
+
+A zip archive of JSON and of tensors' bytes. Reading it runs no code: there is nothing pickled in
+it, no source, and no function but those of a list. It is no program of `torch.export`, as
+`torch.export.load` unpickles what a file says is pickled, evaluates texts for symbolic sizes, and
+takes any name below `torch` for a function.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import torch
+from torch import fx
+
+from dynamometer.dynamo.graphs.inputs import describe, dtype_of, refuse_unplain
+from dynamometer.dynamo.graphs.key import (
+    graph_key,
+    has_varying_sizes,
+    is_weight,
+    mark_weight,
+    placeholders,
+)
+from dynamometer.dynamo.graphs.plain import StrictWriter, read
+from dynamometer.dynamo.graphs.targets import UnsaveableError, name_of
+from dynamometer.results.store.corpus import (
+    DESCRIPTION,
+    GRAPH,
+    read_description,
+    write_archive,
+)
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.values.graphs import SavedGraph, TensorInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dynamometer.results.values.graphs import Origin
+
+_MOST_CONSTANT_BYTES = 64 * 2**20
+
+
+class _Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    file: str
+
+
+class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    nodes: list[Any]
+    constants: tuple[_Constant, ...]
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A graph as it was when it was captured, to be saved once its inputs are known.
+
+    Attributes:
+        key: of the graph.
+        ops: how often each operation is called.
+        nodes: the graph as plain data; `None` if no file can hold it.
+        constants: tensors that are attributes of it.
+        reason: why no file can hold it.
+        weights: of each input whether it is a parameter or buffer.
+        is_dynamic: whether it is made for sizes that vary.
+    """
+
+    key: str
+    ops: dict[str, int]
+    nodes: list[Any] | None
+    constants: tuple[torch.Tensor, ...]
+    reason: str | None
+    weights: tuple[bool, ...]
+    is_dynamic: bool
+
+    @classmethod
+    def of(cls, graph: fx.GraphModule, inputs: Sequence[Any]) -> Captured:
+        """Take a graph with what it is compiled for; nothing of it is kept."""
+        writer, nodes, reason = StrictWriter(), None, None
+        try:
+            nodes = writer.graph(graph)
+            for each in writer.constants:
+                refuse_unplain(each)
+            if sum(each.nbytes for each in writer.constants) > _MOST_CONSTANT_BYTES:
+                reason, nodes = "its constants are larger than 64 MiB", None
+        except UnsaveableError as error:
+            reason, nodes = str(error), None
+        return cls(
+            key=graph_key(graph, inputs),
+            ops=_ops(graph),
+            nodes=nodes,
+            constants=tuple(writer.constants) if nodes is not None else (),
+            reason=reason,
+            weights=tuple(map(is_weight, placeholders(graph))),
+            is_dynamic=has_varying_sizes(graph, inputs),
+        )
+
+    def save(self, path: Path, inputs: Sequence[Any], origin: Origin) -> SavedGraph:
+        """Write the file, whole or not at all.
+
+        Args:
+            path: of the file.
+            inputs: that it is called with, real ones, before it changes them.
+            origin: what it was captured of.
+
+        Raises:
+            UnsaveableError: it, or an input, is nothing that a file can hold; says why.
+            StoreError: the file can't be written.
+        """
+        if self.nodes is None:
+            raise UnsaveableError(self.reason)
+        description = SavedGraph(
+            key=self.key,
+            origin=origin,
+            ops=self.ops,
+            inputs=describe(inputs, self.weights),
+            is_dynamic=self.is_dynamic,
+            torch=str(torch.__version__),
+        )
+        constants = tuple(
+            _Constant(
+                tuple(each.shape),
+                str(each.dtype).removeprefix("torch."),
+                str(each.device),
+                f"constants/{number}",
+            )
+            for number, each in enumerate(self.constants)
+        )
+        members = {
+            DESCRIPTION: msgspec.json.encode(description),
+            GRAPH: msgspec.json.encode(_Stored(self.nodes, constants)),
+        }
+        for constant, tensor in zip(constants, self.constants, strict=True):
+            members[constant.file] = _bytes(tensor)
+        write_archive(path, members)
+        return description
+
+
+def save(path: Path, graph: fx.GraphModule, inputs: Sequence[Any], origin: Origin) -> SavedGraph:
+    """Write a graph, with what is said of its inputs, whole or not at all.
+
+    Raises:
+        UnsaveableError: it, or an input, is nothing that a file can hold; says why.
+        StoreError: the file can't be written.
+    """
+    return Captured.of(graph, inputs).save(path, inputs, origin)
+
+
+def load(path: Path) -> tuple[fx.GraphModule, SavedGraph]:
+    """Read a graph. Runs no code of the file.
+
+    The nodes of its inputs say which are weights, as Dynamo's do, and hold an example of their
+    kind on torch's device `meta`.
+
+    Raises:
+        StoreError: there is no such file, it is damaged, or was written otherwise.
+        UnsaveableError: it calls what a file may not name, or this torch doesn't have.
+    """
+    description = read_description(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            stored = msgspec.json.decode(archive.read(GRAPH), type=_Stored)
+            constants = [_tensor(each, archive) for each in stored.constants]
+        graph = read(stored.nodes, constants)
+        inputs = zip(placeholders(graph), description.inputs, strict=True)
+        for node, given in inputs:
+            if isinstance(given, TensorInput):
+                _give_example(node, given)
+            else:
+                node.meta["example_value"] = given.value
+    except UnsaveableError:
+        raise
+    except Exception as error:
+        msg = f"{path} is damaged, or was not written by dynamometer: {error!r}"
+        raise StoreError(msg) from error
+    return graph, description
+
+
+def _give_example(node: fx.Node, given: TensorInput) -> None:
+    dtype = dtype_of(given.dtype)
+    example = torch.empty_strided(given.shape, given.stride, dtype=dtype, device="meta")
+    node.meta["example_value"] = example.requires_grad_(given.requires_grad)
+    if given.is_weight:
+        mark_weight(node)
+
+
+def _ops(graph: fx.GraphModule) -> dict[str, int]:
+    """Count the operations of a graph and of the graphs within it."""
+    counts: Counter[str] = Counter()
+    for module in graph.modules():
+        for node in module.graph.nodes if isinstance(module, fx.GraphModule) else ():
+            if node.op == "call_method":
+                counts[f"Tensor.{node.target}"] += 1
+            elif node.op in {"call_function", "call_module"}:
+                is_text = isinstance(node.target, str)
+                counts[node.target if is_text else name_of(node.target)] += 1
+    return dict(sorted(counts.items()))
+
+
+def _bytes(tensor: torch.Tensor) -> bytes:
+    flat = tensor.detach().cpu().contiguous().flatten()
+    if not flat.numel():
+        return b""
+    return flat.view(torch.uint8).numpy().tobytes()
+
+
+def _tensor(constant: _Constant, archive: zipfile.ZipFile) -> torch.Tensor:
+    dtype = dtype_of(constant.dtype)
+    if archive.getinfo(constant.file).file_size > _MOST_CONSTANT_BYTES:
+        msg = f"{constant.file} is larger than a constant may be"
+        raise ValueError(msg)
+    data = bytearray(archive.read(constant.file))
+    if not data:
+        return torch.empty(constant.shape, dtype=dtype, device=constant.device)
+    tensor = torch.frombuffer(data, dtype=torch.uint8).view(dtype).reshape(constant.shape)
+    return tensor.to(constant.device)

@@ -1,0 +1,185 @@
+"""A corpus on disk: a folder of captured graphs, a file each, and of the models they are from.
+
+`corpus.json` says what the folder is. `graphs/KEY.graph` are the graphs, `models/NAME.json` says
+of each model which graphs it has. Every file is written whole or not at all, and none is changed
+by another's coming: whatever dies at whatever moment, the rest is readable, and the union of two
+corpora is the union of their files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.values.graphs import RecordedModel, SavedGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MARKER, GRAPHS, MODELS, SUFFIX = "corpus.json", "graphs", "models", ".graph"
+DESCRIPTION, GRAPH = "description.json", "graph.json"
+"""What is in the file of a graph, besides constants."""
+
+FORMAT = 1
+_MARKED = b'{"dynamometer corpus": 1}\n'
+_DATE = (1980, 1, 1, 0, 0, 0)
+"""The first that a zip archive can hold: the same graph is the same bytes."""
+
+_MOST_BYTES = 256 * 2**20
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+def is_corpus(path: Path) -> bool:
+    """Return whether a folder is a corpus."""
+    return (path / MARKER).is_file()
+
+
+def read_description(path: Path) -> SavedGraph:
+    """Read what the file of a graph says of it.
+
+    Raises:
+        StoreError: there is no such file, it is damaged, or of another format.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for each in archive.infolist():
+                if each.file_size > _MOST_BYTES:
+                    msg = f"{path} is damaged: {each.filename} is larger than a graph can be"
+                    raise StoreError(msg)
+            found = msgspec.json.decode(archive.read(DESCRIPTION), type=SavedGraph)
+    except OSError as error:
+        msg = f"{path} can't be read: {error.strerror or error}"
+        raise StoreError(msg) from error
+    except (zipfile.BadZipFile, KeyError, NotImplementedError, msgspec.DecodeError) as error:
+        msg = f"{path} is damaged, or was not written by this version of dynamometer: {error}"
+        raise StoreError(msg) from error
+    if found.format != FORMAT:
+        msg = f"{path} is of format {found.format}, and this version reads {FORMAT}"
+        raise StoreError(msg)
+    return found
+
+
+def write_archive(path: Path, members: Mapping[str, bytes]) -> None:
+    """Write a zip archive, whole or not at all.
+
+    Raises:
+        StoreError: it can't be written.
+    """
+    beside = _beside(path)
+    try:
+        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in members.items():
+                info = zipfile.ZipInfo(name, _DATE)
+                info.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(info, data)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise _unwritable(path, error) from error
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A folder of captured graphs.
+
+    Attributes:
+        folder: that is a corpus.
+    """
+
+    folder: Path
+
+    @classmethod
+    def made(cls, folder: Path) -> Corpus:
+        """Return the corpus of a folder, which is made if it isn't there.
+
+        Raises:
+            StoreError: there is something else in the folder, or it can't be written.
+        """
+        if not is_corpus(folder):
+            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+                msg = f"{folder} is no corpus; name a folder that isn't there, or is empty"
+                raise StoreError(msg)
+            try:
+                for each in (GRAPHS, MODELS):
+                    (folder / each).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise _unwritable(folder, error) from error
+            _write(folder / MARKER, _MARKED)
+        return cls(folder)
+
+    def path(self, key: str) -> Path:
+        """Return where the graph of a key is, if it is there."""
+        return self.folder / GRAPHS / f"{key}{SUFFIX}"
+
+    def keys(self) -> list[str]:
+        """Return the keys of all graphs, sorted."""
+        names = (path.name.removesuffix(SUFFIX) for path in self._files(GRAPHS, SUFFIX))
+        return sorted(name for name in names if _KEY.fullmatch(name))
+
+    def graphs(self) -> list[SavedGraph]:
+        """Read what is said of all graphs, in the order of their keys.
+
+        Raises:
+            StoreError: one is damaged.
+        """
+        return [read_description(self.path(key)) for key in self.keys()]
+
+    def add(self, model: RecordedModel) -> None:
+        """Write down which graphs a model has, in place of what was known of it.
+
+        Raises:
+            StoreError: it can't be written.
+        """
+        _write(self._model_path(model), msgspec.json.encode(model))
+
+    def models(self) -> list[RecordedModel]:
+        """Read which graphs each model has, sorted by the models' names.
+
+        Raises:
+            StoreError: a file is damaged.
+        """
+        found = []
+        for path in self._files(MODELS, ".json"):
+            try:
+                found.append(msgspec.json.decode(path.read_bytes(), type=RecordedModel))
+            except (OSError, msgspec.DecodeError) as error:
+                msg = f"{path} is damaged: {error}"
+                raise StoreError(msg) from error
+        return sorted(found, key=lambda each: (each.origin.name, msgspec.json.encode(each.origin)))
+
+    def _files(self, folder: str, suffix: str) -> list[Path]:
+        inside = self.folder / folder
+        return sorted(inside.glob(f"*{suffix}")) if inside.is_dir() else []
+
+    def _model_path(self, model: RecordedModel) -> Path:
+        digest = hashlib.sha256(msgspec.json.encode(model.origin)).hexdigest()[:12]
+        name = re.sub(r"[^\w.-]+", "-", f"{model.origin.suite}-{model.origin.model}")
+        return self.folder / MODELS / f"{name[:80]}-{digest}.json"
+
+
+def _write(path: Path, data: bytes) -> None:
+    beside = _beside(path)
+    try:
+        beside.write_bytes(data)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise _unwritable(path, error) from error
+
+
+def _beside(path: Path) -> Path:
+    """Return a name in the same folder that nobody else takes, and no reader looks at."""
+    return path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+
+
+def _unwritable(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"{path} can't be written: {error.strerror or error}")
