@@ -288,6 +288,13 @@ def _doctor() -> int:
 
 def _execute(manifest: Manifest, directory: Path, asked: Request) -> int:
     """Run a plan, or the rest of it, and say where the results are."""
-    from dynamometer.common.command_line.session import Session  # rich takes a while to import
+    # rich takes a while to import
+    from dynamometer.common.command_line.session import Session
 
-    return Session(manifest, directory, asked).run()
+    session = Session(manifest, directory, asked)
+    if manifest.plan.tuning:
+        from dynamometer.common.command_line import ensemble
+
+        if not ensemble.prepare(manifest, directory):
+            return session.interrupted()
+    return session.run()

@@ -162,8 +162,10 @@ def _explained(each: Decision) -> list[str]:
     return [
         f"{each.subject} {each.key}: {each.label}",
         f"  {each.arm}  {_ratio(each)}{eager}",
-        f"  on {setting.device_name} ({setting.device}), {setting.threads} threads of"
-        f" {setting.processor}; {versions}",
+        (
+            f"  on {setting.device_name} ({setting.device}), {setting.threads} threads of"
+            f" {setting.processor}; {versions}"
+        ),
         f"  decided {each.decided_at} by run {each.run}, which took {each.tuning_s:.1f} s",
         *(
             f"    {one.arm:24} {_evidence(one.speedup)}, compiled in {one.compile_s or 0:.1f} s,"

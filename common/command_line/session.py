@@ -101,10 +101,12 @@ class Session:
                 if store.read_records(self._directory):
                     click.echo(f"to go on later: {self._resume_command}", err=True)
                 raise
-        if not done:
-            click.echo(f"interrupted; to finish: {self._resume_command}", err=True)
-            return _INTERRUPTED
-        return self._judge()
+        return self._judge() if done else self.interrupted()
+
+    def interrupted(self) -> int:
+        """Say how to go on, and give the exit code."""
+        click.echo(f"interrupted; to finish: {self._resume_command}", err=True)
+        return _INTERRUPTED
 
     @property
     def _resume_command(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,6 +33,7 @@ class LoadedModel:
         others: inputs of other sizes that a step goes through as well.
         notes: what a reader of the record must know about how it was built, such as weights
             that were substituted. One sentence each.
+        graph_key: of a captured graph, whose inputs differ with the seed it is loaded under.
     """
 
     module: nn.Module
@@ -40,6 +41,7 @@ class LoadedModel:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     others: tuple[Inputs, ...] = ()
     notes: tuple[str, ...] = ()
+    graph_key: str | None = None
 
     @property
     def calls(self) -> tuple[Inputs, ...]:
@@ -93,17 +95,4 @@ class Suite(Protocol):
 
         Called in the worker process, after every random generator was seeded.
         """
-        ...
-
-
-@runtime_checkable
-class DrawsInputs(Protocol):
-    """A suite of captured graphs, whose inputs can be drawn anew."""
-
-    def key_of(self, spec: ModelSpec) -> str:
-        """Return the key of a graph."""
-        ...
-
-    def inputs(self, spec: ModelSpec, seed: int) -> Inputs:
-        """Draw inputs like those a graph is loaded with; the same for the same seed."""
         ...

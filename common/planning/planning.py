@@ -54,6 +54,7 @@ from dynamometer.common.planning.arms import asked_arms
 from dynamometer.common.planning.batch_size_file import read_batch_sizes
 from dynamometer.common.planning.functions import refuse_unknown_functions
 from dynamometer.common.planning.plan import Selection, build_cases
+from dynamometer.common.planning.tuning import tuning_of
 from dynamometer.results.values.cases import (
     RIGOROUS_REPLICATES,
     DynamicDims,
@@ -152,6 +153,7 @@ def make_plan(
         executor=request[EXECUTOR],
         no_skip=request[NO_SKIP],
         raise_backend_errors=request[RAISE_BACKEND_ERRORS],
+        tuning=tuning_of(request, workload.arms),
     )
     refusals.refuse_fixed_sizes(study, plan)
     refusals.check_output(study, plan, request)

@@ -76,7 +76,9 @@ class WithWeightsInside:
         """Compute what the graph does."""
         others = [given[index] for index in self._others]
         for weights, compiled in self._variants:
-            if all(given[index] is each for index, each in zip(self._weights, weights, strict=True)):
+            if all(
+                given[index] is each for index, each in zip(self._weights, weights, strict=True)
+            ):
                 return compiled(*others)
         weights = [given[index] for index in self._weights]
         compiled = self._backend.compile(self._module(weights), tuple(others), {})

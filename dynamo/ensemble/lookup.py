@@ -8,12 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import torch
 from torch import fx
 
 from dynamometer.dynamo.capture import internals
 from dynamometer.dynamo.ensemble.compiling import compile_graph
 from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.dynamo.graphs.key import graph_key
+from dynamometer.dynamo.graphs.recorder import by_parts
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.values.cases import NO_BACKEND
 from dynamometer.results.values.choices import Choice, Subject
@@ -54,29 +56,47 @@ class Lookup:
         return found.arm
 
     def compile(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        """Compile a graph with what was decided for it; it stays eager if that fails."""
+        """Compile a graph of Dynamo with what was decided for it, or for its parts in training."""
+        if torch.is_grad_enabled():
+            return by_parts(lambda _: self._compile_part)(graph, inputs)
+        return self._compile(graph_key(graph, inputs), graph, inputs)
+
+    def _compile_part(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """Compile a graph of AOTAutograd at its first call: until then its inputs are fake."""
         key = graph_key(graph, inputs)
+        compiled: list[Callable[..., Any]] = []
+
+        def run(*given: Any) -> Any:
+            if not compiled:
+                compiled.append(self._compile(key, graph, given))
+            return compiled[0](*given)
+
+        return run
+
+    def _compile(
+        self, key: str, graph: fx.GraphModule, inputs: Sequence[Any]
+    ) -> Callable[..., Any]:
+        """Compile a graph with what was decided for it; it stays eager if that fails."""
         found = self._find(Subject.GRAPH, key)
-        arm = found.arm if found else NO_BACKEND
-        as_it_was = fx.GraphModule(graph, copy.deepcopy(graph.graph))
-        if arm != NO_BACKEND:
+        if found and found.arm != NO_BACKEND:
+            as_it_was = fx.GraphModule(graph, copy.deepcopy(graph.graph))
             try:
-                compiled = compile_graph(self.load(arm), graph, inputs)
+                compiled = compile_graph(self.load(found.arm), graph, inputs)
             except internals.control_flow():
                 raise
             except Exception as error:  # noqa: BLE001  whatever a backend raises that once worked
                 warnings.warn(
-                    f"{arm}, which was chosen for graph {key[:16]}, fails on it now; it stays"
-                    f" eager: {type(error).__name__}: {error}",
+                    f"{found.arm}, which was chosen for graph {key[:16]}, fails on it now; it"
+                    f" stays eager: {type(error).__name__}: {error}",
                     RuntimeWarning,
                     stacklevel=2,
                 )
-                found = None
+                graph, found = as_it_was, None
             else:
                 self._keep(Subject.GRAPH, key, found)
                 return compiled
         self._keep(Subject.GRAPH, key, found)
-        forward: Callable[..., Any] = as_it_was.forward
+        forward: Callable[..., Any] = graph.forward
         return forward
 
     @cached_property

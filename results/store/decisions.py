@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.decisions import DECISION_FORMAT, Decision, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from dynamometer.results.values.choices import Subject
 
 _WAIT_S = 60.0
 """For another process that is writing."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.common.interfaces.suite import DrawsInputs
 from dynamometer.common.studies.experiment import Context
 from dynamometer.common.studies.speedup.worker import measure as measure_speedup
 from dynamometer.dynamo.ensemble.model_key import model_key
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Findings
     from dynamometer.common.interfaces.suite import LoadedModel
 
-_DRAWS = 2
+_DRAWS = 1
 """Fresh sets of inputs that candidates have to be right on, besides those they are compiled on."""
 
 
@@ -31,11 +30,14 @@ class _Keeping(Context):
     loaded: list[LoadedModel] = field(default_factory=list)
 
     def load(self) -> LoadedModel:
+        """Build the model; of a captured graph draw inputs several times."""
         found = super().load()
-        suite, spec = self.suite, self.job.spec
-        if isinstance(suite, DrawsInputs):
-            drawn = [suite.inputs(spec, self.job.seed + 1 + draw) for draw in range(_DRAWS)]
-            found = replace(found, others=(*found.others, *drawn))
+        if found.graph_key:
+            seeds = range(self.job.seed + 1, self.job.seed + 1 + _DRAWS)
+            drawn = [replace(self, job=msgspec.structs.replace(self.job, seed=seed))
+                     for seed in seeds]  # fmt: skip
+            calls = [Context.load(each).calls[0] for each in drawn]
+            found = replace(found, others=(*found.others, *calls))
         self.loaded.append(found)
         return found
 
@@ -45,12 +47,9 @@ def measure(context: Context) -> Findings:
     keeping = _Keeping(context.job, context.suite, context.device, context.stages)
     findings = measure_speedup(keeping)
     (loaded,) = keeping.loaded
-    is_graph = isinstance(context.suite, DrawsInputs)
     found = Tuned(
-        subject=Subject.GRAPH if is_graph else Subject.MODEL,
-        key=context.suite.key_of(context.job.spec)
-        if isinstance(context.suite, DrawsInputs)
-        else model_key(loaded.module, loaded.args, loaded.kwargs),
+        subject=Subject.GRAPH if loaded.graph_key else Subject.MODEL,
+        key=loaded.graph_key or model_key(loaded.module, loaded.args, loaded.kwargs),
         setting=setting_of(context.job.case.device),
     )
     return msgspec.structs.replace(findings, found=packed(found))

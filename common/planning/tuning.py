@@ -1,0 +1,196 @@
+"""What a run with `ensemble` does before its cases: a plan for each step of coming to decisions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.common import registry
+from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces import arm_names
+from dynamometer.common.interfaces.option import usual
+from dynamometer.common.interfaces.run_options import (
+    CANDIDATES,
+    DECISIONS,
+    DECISIONS_FILE,
+    OUTPUT_DIR,
+    RETUNE,
+    TUNING_SECONDS,
+    run_options,
+)
+from dynamometer.common.interfaces.workload_options import TARGET
+from dynamometer.common.planning.arms import usable
+from dynamometer.results.values.cases import (
+    ASSEMBLED,
+    BASELINE,
+    ENSEMBLE,
+    NO_BACKEND,
+    TORCHSCRIPT,
+    Mode,
+    Protocol,
+    Tuning,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from dynamometer.common.interfaces.option import Request
+    from dynamometer.results.values.cases import Case, RunPlan
+
+_NEVER_FASTER = frozenset({NO_BACKEND, "aot_eager", "export"})
+_DEPRECATED = frozenset({TORCHSCRIPT})
+_FREEZING = "inductor:freezing"
+
+_ROUNDS = (1, 3)
+_TARGET = 0.02
+"""How well speedups of candidates are to be known; what is within it makes little difference."""
+
+_ARM_BUDGET_S = 0.4
+_GRAPH_TIMEOUT_S = 600.0
+
+
+def tuning_of(request: Request, arms: Sequence[str]) -> Tuning | None:
+    """Return how a run comes to its decisions; `None` where no arm needs any.
+
+    Raises:
+        UnknownNameError: a candidate is no backend, or has no such option.
+        UsageError: a candidate is made of decisions itself.
+    """
+    if not {ENSEMBLE, ASSEMBLED} & set(arms):
+        return None
+    candidates = tuple(str(arm_names.read(text)) for text in request[CANDIDATES])
+    for each in candidates:
+        arm = arm_names.read(each)
+        registry.target("backends", arm.backend)
+        arm_names.settings_of(arm)
+        if arm.backend in {ENSEMBLE, ASSEMBLED, BASELINE}:
+            msg = f"--candidate {each}: {each} is nothing that can be chosen; leave it out"
+            raise UsageError(msg)
+    path: Path = request[DECISIONS] or Path(request[OUTPUT_DIR], DECISIONS_FILE)
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return Tuning(
+        decisions=str(path.resolve()),
+        candidates=tuple(dict.fromkeys(candidates)),
+        since=now if request[RETUNE] else None,
+        budget_s=request[TUNING_SECONDS],
+    )
+
+
+def candidates_of(tuning: Tuning, device: str, mode: Mode, *, of_models: bool) -> tuple[str, ...]:
+    """Return what may be chosen for graphs, or for models as a whole.
+
+    Unless they are named, those are all that work here but for what is never faster than eager;
+    for a graph without those that take models as a whole, as each of them has its like.
+
+    Raises:
+        UsageError: a backend of a plugin can't be imported.
+    """
+    if tuning.candidates:
+        return tuning.candidates
+    left_out = {*_NEVER_FASTER, *_DEPRECATED, ENSEMBLE, ASSEMBLED, BASELINE}
+    names = [name for name in usable(device, mode).names if name not in left_out]
+    known = {name: arm_names.declared(name) for name in names}
+    found = [name for name, each in known.items() if of_models or (each and each.captures)]
+    if "inductor" in found and mode is Mode.INFERENCE:
+        found.insert(found.index("inductor") + 1, _FREEZING)
+    return tuple(found)
+
+
+def recording_plan(plan: RunPlan, graphs: Path) -> RunPlan:
+    """Return the plan of recording the graphs of a run's cases into a corpus."""
+    assert plan.tuning is not None
+    return _derived(
+        plan,
+        [_with_arms(case, (ASSEMBLED,)) for case in plan.cases],
+        study="recording",
+        protocol=msgspec.structs.replace(plan.protocol, replicates=1, most_replicates=1),
+        tuning=msgspec.structs.replace(plan.tuning, graphs=str(graphs)),
+    )
+
+
+def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str]) -> RunPlan:
+    """Return the plan of tuning some graphs of a corpus.
+
+    Args:
+        plan: of the run.
+        graphs: the corpus.
+        keys: of the graphs.
+    """
+    from dynamometer.common.interfaces.workload import Workload
+    from dynamometer.common.planning.plan import build_cases
+
+    assert plan.tuning is not None
+    source, device = registry.suite(_CORPUS), plan.cases[0].device
+    asked = usual(run_options(of_suites=source.options)).but(TARGET, str(graphs))
+    opening = source.opening(asked)
+    specs = tuple(
+        spec
+        for spec in source.open(opening).specs()
+        if any(spec.name.endswith(key[:_SHOWN]) for key in keys)
+    )
+    arms = candidates_of(plan.tuning, device, Mode.INFERENCE, of_models=False)
+    return _derived(
+        plan,
+        build_cases(specs, Workload(arms=arms, device=device)),
+        study="tuning",
+        protocol=_protocol(plan, plan.tuning.budget_s),
+        suite=_CORPUS,
+        suite_options=opening,
+        models=specs,
+        timeout_s=min(plan.timeout_s, _GRAPH_TIMEOUT_S),
+    )
+
+
+_CORPUS, _SHOWN = "corpus", 12
+"""The suite of captured graphs, and how many digits of a key the names of its models end with."""
+
+
+def models_plan(plan: RunPlan, graphs_of: Mapping[str, int]) -> RunPlan:
+    """Return the plan of timing models made of decisions beside single backends.
+
+    Args:
+        plan: of the run.
+        graphs_of: how many graphs the model of a case has, by the case's id. Of one that has a
+            single graph nothing else goes through Dynamo: the graph's own decision says it all.
+    """
+    assert plan.tuning is not None
+    cases = []
+    for case in plan.cases:
+        if case.id in graphs_of:
+            arms = candidates_of(plan.tuning, case.device, case.mode, of_models=True)
+            if graphs_of[case.id] == 1 and case.mode is Mode.INFERENCE:
+                arms = tuple(each for each in arms if not _captures(each))
+            cases.append(_with_arms(case, (ASSEMBLED, *arms)))
+    return _derived(
+        plan, cases, study="tuning", protocol=_protocol(plan, plan.protocol.case_budget_s)
+    )
+
+
+def _captures(arm: str) -> bool:
+    found = arm_names.declared(arm_names.read(arm).backend)
+    return found is None or found.captures
+
+
+def _protocol(plan: RunPlan, budget_s: float | None) -> Protocol:
+    least, most = _ROUNDS
+    return msgspec.structs.replace(
+        plan.protocol,
+        replicates=least,
+        most_replicates=most,
+        target=_TARGET,
+        arm_budget_s=min(plan.protocol.arm_budget_s, _ARM_BUDGET_S),
+        case_budget_s=budget_s,
+    )
+
+
+def _derived(plan: RunPlan, cases: Sequence[Case], *, study: str, **fields: object) -> RunPlan:
+    """Return a plan of other cases for another study."""
+    experiments = registry.study(study).experiments(usual(()))
+    return msgspec.structs.replace(plan, cases=tuple(cases), experiments=experiments, **fields)
+
+
+def _with_arms(case: Case, arms: Sequence[str]) -> Case:
+    return msgspec.structs.replace(case, arms=(BASELINE, *arms))
