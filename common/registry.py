@@ -27,6 +27,7 @@ Kind = Literal["suites", "backends", "studies", "executors", "sinks"]
 
 _BUILT_IN: dict[Kind, dict[str, str]] = {
     "suites": {
+        "corpus": "dynamometer.models.corpus:SUITE",
         "huggingface": "dynamometer.models.huggingface:SUITE",
         "timm_models": "dynamometer.models.timm_models:SUITE",
         "torchbench": "dynamometer.models.torchbench:SUITE",

@@ -53,18 +53,18 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
     Raises:
         SkippedError: there is nothing to train.
     """
-    dtype = DTYPES[case.dtype]
+    dtype_for = partial(_dtype_for, dtype=None if loaded.keeps_dtypes else DTYPES[case.dtype])
     _make_lazy_parameters(loaded)
 
     def move(tensor: torch.Tensor) -> torch.Tensor:
-        moved = tensor.to(device, _dtype_for(tensor, dtype))
+        moved = tensor.to(device, dtype_for(tensor))
         if case.channels_last and moved.dim() == _IMAGE_DIMENSIONS:
             return moved.contiguous(memory_format=torch.channels_last)
         return moved
 
     module = loaded.module.to(device)
-    if any(_dtype_for(each, dtype) is not each.dtype for each in module.parameters()):
-        module = module.to(dtype)
+    if any(dtype_for(each) is not each.dtype for each in module.parameters()):
+        module = module.to(DTYPES[case.dtype])
     if case.channels_last:
         module = module.to(  # type: ignore[call-overload]  # no overload takes it alone
             memory_format=torch.channels_last
@@ -92,14 +92,16 @@ def _make_lazy_parameters(loaded: LoadedModel) -> None:
     module.train(was_training)
 
 
-def _dtype_for(tensor: torch.Tensor, dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype a tensor is to have where `dtype` is asked for.
+def _dtype_for(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
+    """Return the dtype a tensor is to have where `dtype` is asked for, or its own for `None`.
 
     A model that is published in float64 stays in it where float32 is asked for: it is so for a
     reason, as rounding in sums that cancel would be all that is left.
     """
     kept = dtype is torch.float32 and tensor.dtype is torch.float64
-    return dtype if tensor.is_floating_point() and not kept else tensor.dtype
+    if dtype is None or kept or not tensor.is_floating_point():
+        return tensor.dtype
+    return dtype
 
 
 def _trainable(module: nn.Module) -> nn.Module:

@@ -43,7 +43,10 @@ def group() -> click.Group:
             "Show what each candidate came to. KEY may be the beginning of one.",
         ),
         "export": lambda: command(
-            "export", (DECISIONS, FILE), _export, "Write all as JSON lines, to FILE or the terminal."
+            "export",
+            (DECISIONS, FILE),
+            _export,
+            "Write all as JSON lines, to FILE or standard output."
         ),
         "import": lambda: command(
             "import", (DECISIONS, FILE), _import,

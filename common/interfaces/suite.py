@@ -33,6 +33,7 @@ class LoadedModel:
         others: inputs of other sizes that a step goes through as well.
         notes: what a reader of the record must know about how it was built, such as weights
             that were substituted. One sentence each.
+        keeps_dtypes: whether module and inputs must stay of the dtypes that they are.
         graph_key: of a captured graph, whose inputs differ with the seed it is loaded under.
     """
 
@@ -41,6 +42,7 @@ class LoadedModel:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     others: tuple[Inputs, ...] = ()
     notes: tuple[str, ...] = ()
+    keeps_dtypes: bool = False
     graph_key: str | None = None
 
     @property

@@ -53,6 +53,11 @@ def is_weight(node: fx.Node) -> bool:
     )
 
 
+def is_of_dynamo(node: fx.Node) -> bool:
+    """Return whether an input is of a graph of Dynamo: else gradients are computed around it."""
+    return "example_value" in node.meta
+
+
 def mark_weight(node: fx.Node) -> None:
     """Say of an input of a graph that it is a weight, as Dynamo does."""
     node.meta["tensor_dict"] = {_WEIGHT: "guarded"}
@@ -69,7 +74,6 @@ def has_varying_sizes(graph: fx.GraphModule, inputs: Sequence[Any]) -> bool:
 def _kind(node: fx.Node, given: Any, symbols: dict[str, str]) -> list[Any]:
     """Return what is said of one input; of a number its value, unless it varies."""
     fake = node.meta.get("example_value", node.meta.get("val"))
-    is_of_dynamo = "example_value" in node.meta  # else gradients are computed around it
     if isinstance(fake, torch.SymInt | torch.SymFloat | torch.SymBool):
         given = fake
     if not isinstance(given, torch.Tensor):
@@ -80,7 +84,7 @@ def _kind(node: fx.Node, given: Any, symbols: dict[str, str]) -> list[Any]:
         [_size(each, symbols) for each in seen.shape],
         [_size(each, symbols) for each in seen.stride()] if seen.layout is torch.strided else [],
         *(str(each) for each in (given.dtype, given.device, given.layout)),
-        given.requires_grad and is_of_dynamo,
+        given.requires_grad and is_of_dynamo(node),
         is_weight(node),
     ]
 

@@ -21,6 +21,7 @@ from dynamometer.dynamo.graphs.inputs import describe, dtype_of, refuse_unplain
 from dynamometer.dynamo.graphs.key import (
     graph_key,
     has_varying_sizes,
+    is_of_dynamo,
     is_weight,
     mark_weight,
     placeholders,
@@ -69,6 +70,7 @@ class Captured:
         reason: why no file can hold it.
         weights: of each input whether it is a parameter or buffer.
         is_dynamic: whether it is made for sizes that vary.
+        is_of_dynamo: whether gradients may be asked of it.
     """
 
     key: str
@@ -78,6 +80,7 @@ class Captured:
     reason: str | None
     weights: tuple[bool, ...]
     is_dynamic: bool
+    is_of_dynamo: bool
 
     @classmethod
     def of(cls, graph: fx.GraphModule, inputs: Sequence[Any]) -> Captured:
@@ -99,6 +102,7 @@ class Captured:
             reason=reason,
             weights=tuple(map(is_weight, placeholders(graph))),
             is_dynamic=has_varying_sizes(graph, inputs),
+            is_of_dynamo=any(map(is_of_dynamo, placeholders(graph))),
         )
 
     def save(self, path: Path, inputs: Sequence[Any], origin: Origin) -> SavedGraph:
@@ -115,6 +119,8 @@ class Captured:
         """
         if self.nodes is None:
             raise UnsaveableError(self.reason)
+        if not self.is_of_dynamo:
+            inputs = [x.detach() if isinstance(x, torch.Tensor) else x for x in inputs]
         description = SavedGraph(
             key=self.key,
             origin=origin,
