@@ -93,13 +93,16 @@ def prepare(manifest: Manifest, directory: Path) -> bool:
     records = stage.run("recording", "graphs of models are recorded", recording)
     if records is None:
         return False
+    for record in records:
+        if record.outcome != PASSED:
+            click.echo(f"  {record.case.label} has no graphs: {record.outcome.line}", err=True)
     found = {
         case.id: msgspec.json.decode(record.found, type=Recorded)
         for case, asked in zip(plan.cases, recording.cases, strict=True)
         for record in records
         if record.case == asked and record.outcome == PASSED
     }
-    open_graphs = _undecided(plan, found.values(), decisions)
+    open_graphs = _undecided(plan, tuple(found.values()), decisions)
     if open_graphs:
         tuning = graphs_plan(plan, graphs, open_graphs)
         if stage.run("graphs", f"{len(open_graphs)} graphs are tuned", tuning) is None:

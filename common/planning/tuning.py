@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from dynamometer.common.interfaces.option import Request
+    from dynamometer.dynamo.backends.declared import Declared
     from dynamometer.results.values.cases import Case, RunPlan
 
-_NEVER_FASTER = frozenset({NO_BACKEND, "aot_eager", "export"})
-_DEPRECATED = frozenset({TORCHSCRIPT})
+_NEVER_CHOSEN = frozenset({NO_BACKEND, "aot_eager", "export", TORCHSCRIPT})
+"""What is never faster than eager, and what torch has deprecated."""
+
 _FREEZING = "inductor:freezing"
 
 _ROUNDS = (1, 3)
@@ -90,10 +92,10 @@ def candidates_of(tuning: Tuning, device: str, mode: Mode, *, of_models: bool) -
     """
     if tuning.candidates:
         return tuning.candidates
-    left_out = {*_NEVER_FASTER, *_DEPRECATED, ENSEMBLE, ASSEMBLED, BASELINE}
+    left_out = {*_NEVER_CHOSEN, BASELINE}
     names = [name for name in usable(device, mode).names if name not in left_out]
-    known = {name: arm_names.declared(name) for name in names}
-    found = [name for name, each in known.items() if of_models or (each and each.captures)]
+    known = {name: _declared(name) for name in names}
+    found = [name for name, each in known.items() if of_models or _takes_graphs(each)]
     if "inductor" in found and mode is Mode.INFERENCE:
         found.insert(found.index("inductor") + 1, _FREEZING)
     return tuple(found)
@@ -162,16 +164,20 @@ def models_plan(plan: RunPlan, graphs_of: Mapping[str, int]) -> RunPlan:
         if case.id in graphs_of:
             arms = candidates_of(plan.tuning, case.device, case.mode, of_models=True)
             if graphs_of[case.id] == 1 and case.mode is Mode.INFERENCE:
-                arms = tuple(each for each in arms if not _captures(each))
+                arms = tuple(each for each in arms if not _takes_graphs(_declared(each)))
             cases.append(_with_arms(case, (ASSEMBLED, *arms)))
     return _derived(
         plan, cases, study="tuning", protocol=_protocol(plan, plan.protocol.case_budget_s)
     )
 
 
-def _captures(arm: str) -> bool:
-    found = arm_names.declared(arm_names.read(arm).backend)
-    return found is None or found.captures
+def _declared(arm: str) -> Declared | None:
+    return arm_names.declared(arm_names.read(arm).backend)
+
+
+def _takes_graphs(backend: Declared | None) -> bool:
+    """Return whether a backend compiles Dynamo's graphs, as a user's callable does."""
+    return backend is None or backend.captures
 
 
 def _protocol(plan: RunPlan, budget_s: float | None) -> Protocol:

@@ -44,8 +44,8 @@ def compile_graph(
 
 def _compiler(backend: ThroughDynamo) -> Callable[..., Any]:
     """Return what a backend hands each graph to."""
-    named = backend.compiler
-    if callable(named):
+    named: str | Callable[..., Any] = backend.compiler
+    if not isinstance(named, str):
         return named
     if not backend.settings:
         return internals.compiler_of(named)

@@ -24,7 +24,7 @@ _RUNTIMES = (
 
 def setting_of(device: str) -> Setting:
     """Return the setting of this process on a device type."""
-    versions = {"torch": torch.__version__}
+    versions = {"torch": str(torch.__version__)}
     for name in _RUNTIMES:
         with suppress(PackageNotFoundError):
             versions[name] = version(name)

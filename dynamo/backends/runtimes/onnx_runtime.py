@@ -269,6 +269,8 @@ class _WithProvider(Declared):
 class OnnxRuntimeGraphs(_WithProvider, ThroughDynamo):
     """ONNX Runtime for each of Dynamo's graphs."""
 
+    captures: bool = True
+
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxRuntimeModules(_WithProvider, WholeModel):
