@@ -38,13 +38,14 @@ def compile_graph(
         Exception: whatever the backend raises.
     """
     if isinstance(backend, ThroughDynamo) and not backend.settings.get("freezing"):
-        return _compiler(backend)(graph, list(inputs))
+        compiled: Callable[..., Any] = _compiler(backend)(graph, list(inputs))
+        return compiled
     return WithWeightsInside(backend, graph)
 
 
 def _compiler(backend: ThroughDynamo) -> Callable[..., Any]:
     """Return what a backend hands each graph to."""
-    named: str | Callable[..., Any] = backend.compiler
+    named = backend.compiler
     if not isinstance(named, str):
         return named
     if not backend.settings:

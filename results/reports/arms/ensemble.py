@@ -59,6 +59,11 @@ class Use:
         return sum(eager_s) / sum(chosen_s) if whole and sum(chosen_s) else None
 
     @property
+    def achieved(self) -> float | None:
+        """The speedup that this run measured."""
+        return self.arm.speedup.value if self.arm.speedup else None
+
+    @property
     def pays_after_calls(self) -> float | None:
         """Calls that save what deciding took; `None` where none saves anything."""
         eager_s, speedup = self.case.baseline.latency_s, self.arm.speedup
@@ -109,7 +114,7 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
             use.arm.name,
             ", ".join(f"{each.count} {each.arm}" for each in use.parts),
             _number(use.predicted, "{:.2f}x"),
-            _number(use.arm.speedup and use.arm.speedup.value, "{:.2f}x"),
+            _number(use.achieved, "{:.2f}x"),
             f"{use.tuning_s:.0f} s",
             _number(use.pays_after_calls, "{:,.0f}"),
         ]
