@@ -159,7 +159,7 @@ RETUNE = Flag(
     ("--retune",), group="Execution", help="`ensemble` decides anew, whatever was decided before."
 )
 TUNING_SECONDS = Valued(
-    ("--tuning-seconds",), reads=click.FloatRange(0, min_open=True), default=60.0,
+    ("--tuning-seconds",), reads=click.FloatRange(0, min_open=True), default=120.0,
     metavar="SECONDS", group="Execution",
     help="A graph that took `ensemble` this long gets no replicates beyond the least number.",
     again=lambda plan, _: plan.tuning.budget_s if plan.tuning else None,

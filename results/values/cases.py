@@ -371,7 +371,7 @@ class Tuning(Value, frozen=True, kw_only=True):
     """Backends it may choose; none for all that work here."""
     since: str | None = None
     """What was decided before this time, UTC in ISO 8601, is decided anew."""
-    budget_s: float = 60.0
+    budget_s: float = 120.0
     """Seconds after which a graph is given no further replicate."""
 
     def counts(self, decided_at: str) -> bool:
