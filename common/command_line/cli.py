@@ -104,8 +104,19 @@ def _program() -> click.Group:
     @program.command("ls", help="List what there is, one name a line.")
     @click.argument("what", type=click.Choice([*_LISTED, "models"]))
     @click.argument("suite", required=False)
-    def ls(what: str, suite: str | None) -> None:
-        click.echo("\n".join(_names(what, suite)))
+    @click.option("--long", is_flag=True, help="Of backends: a table with all there is to know.")
+    @click.option("--json", "is_json", is_flag=True, help="The same for programs.")
+    def ls(what: str, suite: str | None, *, long: bool, is_json: bool) -> None:
+        if not (long or is_json):
+            click.echo("\n".join(_names(what, suite)))
+            return
+        if what != "backends":
+            msg = f"--long and --json tell of backends: dynamometer ls backends, not {what}"
+            raise UsageError(msg)
+        from dynamometer.common.command_line import backends_list
+
+        found = backends_list.entries()
+        click.echo(backends_list.as_json(found) if is_json else backends_list.as_table(found))
 
     program.command("doctor", help="Say what on this machine makes figures worse.")(_doctor)
     return program

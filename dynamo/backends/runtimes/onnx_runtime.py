@@ -21,7 +21,7 @@ from dynamometer.dynamo.backends.compilers import (
     ThroughDynamo,
     WholeModel,
 )
-from dynamometer.dynamo.backends.declared import BackendOption, Declared
+from dynamometer.dynamo.backends.declared import BackendOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -251,30 +251,33 @@ def _silence() -> Iterator[None]:
             logging.disable(disabled)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _WithProvider(Declared):
-    def available(self, device: str) -> str | None:
-        """Check the packages, and that the runtime was built for the device."""
-        reason = super().available(device)
-        if reason or device == "cpu":
-            return reason
-        import onnxruntime
+def _without_provider(name: str, device: str) -> str | None:
+    """Return what is missing where the runtime wasn't built for the device."""
+    if device == "cpu":
+        return None
+    import onnxruntime
 
-        if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
-            return None
-        return f"{self.name} needs onnxruntime-gpu on {device}: pip install onnxruntime-gpu"
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        return None
+    return f"{name} needs onnxruntime-gpu on {device}: pip install onnxruntime-gpu"
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnnxRuntimeGraphs(_WithProvider, ThroughDynamo):
+class OnnxRuntimeGraphs(ThroughDynamo):
     """ONNX Runtime for each of Dynamo's graphs."""
 
-    captures: bool = True
+    def available(self, device: str) -> str | None:
+        """Check the packages, and that the runtime was built for the device."""
+        return super().available(device) or _without_provider(self.name, device)
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnnxRuntimeModules(_WithProvider, WholeModel):
+class OnnxRuntimeModules(WholeModel):
     """ONNX Runtime for a module as a whole."""
+
+    def available(self, device: str) -> str | None:
+        """Check the packages, and that the runtime was built for the device."""
+        return super().available(device) or _without_provider(self.name, device)
 
 
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")

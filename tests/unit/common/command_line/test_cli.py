@@ -142,7 +142,9 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         ("torchbench", "--sweep-sizes --output x.csv", "say nothing of --sweep-sizes"),
         ("torchbench", "--quick --output /dev/null/x.csv", "x.csv can't be written"),
         ("torchbench", "--quick -d cuda:1", "CUDA_VISIBLE_DEVICES chooses"),
-        ("torchbench", "--freezing", "TORCHINDUCTOR_FREEZING=1"),
+        ("torchbench", "--freezing --training", "freezing is for inference"),
+        ("torchbench", "--freezing --backend aot_eager", "aot_eager has no options"),
+        ("torchbench", "--inductor-compile-mode max-autotun", "did you mean max-autotune"),
         ("torchbench", "--quick --batch-size-file none.txt", "none.txt can't be read"),
         ("torchbench", "--batch-size-file x --batch-size 4", "leave out --batch-size"),
         ("torchbench", "--only resnet18 --executor zzz", "unknown executor 'zzz'; known: local"),
@@ -232,13 +234,27 @@ def test_a_command_of_pytorchs_harness(
     )
     manifest = program.script(*line.split())
     (case,) = manifest.plan.cases
-    assert case.arms == ("baseline", "inductor")
+    assert case.arms == ("baseline", "inductor:no-cudagraphs")
     assert case.dynamic_dims is DynamicDims.BATCH
     assert (manifest.plan.timeout_s, manifest.plan.protocol.calls) == (9000, 50)
     assert shlex.split(manifest.command)[2:] == line.split()
     said = capsys.readouterr().err
     assert "note: --ci: " in said
-    assert "note: --disable-cudagraphs: " in said
+
+
+def test_every_backend_that_can_be_used_here(
+    program: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`all` is those through Dynamo, then whole models; of others it is said why not."""
+    (case,) = program.script("--only", "resnet18", "--backend", "all", "--training").plan.cases
+    assert case.arms == ("baseline", "aot_eager", "eager", "inductor")
+    said = capsys.readouterr().err
+    assert "left out: ts computes no gradients" in said
+    assert "left out: cudagraphs runs on cuda only" in said
+    (case,) = program.script("--only", "resnet18", "--backend", "all", "--amp").plan.cases
+    assert {"inductor", "export", "aot_inductor"} <= {*case.arms}
+    assert case.arms.index("inductor") < case.arms.index("export")
+    assert "ts" not in case.arms
 
 
 def test_batch_sizes_come_from_a_file(program: Program, tmp_path: Path) -> None:

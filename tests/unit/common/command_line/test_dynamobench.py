@@ -35,6 +35,11 @@ THEIR_PARSER = Path(ROOT, "userbenchmark/dynamo/dynamobench/common.py")
         ("--batch_size=4", "--batch-size 4"),
         ("--devices cuda", "--device cuda"),
         ("--torchscript-jit-trace", "--speedup-ts"),
+        ("--freezing --cpp-wrapper", "--config freezing --config cpp-wrapper"),
+        ("--inductor-compile-mode max-autotune", "--config max-autotune"),
+        ("--inductor-config=max_autotune=True", "--config config.max_autotune=True"),
+        ("--disable-cudagraphs -c freezing=True", "--config no-cudagraphs -c freezing=True"),
+        ("--export --speedup-onnx", "--backend export --speedup-onnx"),
         ("-quick --inductor=7 --ci=x", "-quick --inductor=7 --ci=x"),
         ("--only a -- --inductor", "--only a -- --inductor"),
         ("--no-such-flag --inductor", "--no-such-flag --backend inductor"),
@@ -56,10 +61,8 @@ def test_what_is_done_anyway_is_said() -> None:
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        ("--freezing", "TORCHINDUCTOR_FREEZING=1"),
         ("--device-index 1", "CUDA_VISIBLE_DEVICES=1"),
-        ("-c max_autotune=True", "--backend module:attribute"),
-        ("-cmax_autotune=True", "--backend module:attribute"),
+        ("--optimus all", "-c KEY=VALUE"),
         ("--speedup-dynamo-ts", "--speedup-ts"),
         ("--output-directory out --output=x.csv", "--output all of the path"),
         ("--part", "--part needs a value"),

@@ -1,0 +1,121 @@
+"""Names of arms: a backend and what is set of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynamometer.common.errors import UnknownNameError, UsageError
+from dynamometer.common.interfaces import arm_names
+from dynamometer.common.interfaces.arm_names import ArmName
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("inductor", "inductor"),
+        ("inductor:freezing", "inductor:freezing"),
+        ("inductor:max-autotune,freezing", "inductor:freezing,max-autotune"),
+        ("inductor:freezing,freezing", "inductor:freezing"),
+        ("openvino:precision = bf16", "openvino:precision=bf16"),
+        ("my_package.fast:compiler", "my_package.fast:compiler"),
+        ("aot_ts", "aot_ts"),
+    ],
+)
+def test_what_is_the_same_is_called_the_same(typed: str, name: str) -> None:
+    """Options stand in order, each once; a callable of a user's keeps its name."""
+    assert str(arm_names.read(typed)) == name
+    assert arm_names.read(name) == arm_names.read(str(arm_names.read(name)))
+
+
+def test_what_follows_no_backend_is_an_attribute() -> None:
+    """`module:attribute` has no options, whatever it looks like."""
+    assert arm_names.read("fast:a,b=c") == ArmName("fast:a,b=c")
+    assert arm_names.read("inductor:a,b=c") == ArmName("inductor", (("a", None), ("b", "c")))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("inductor", {}),
+        ("inductor:default", {}),
+        ("inductor:freezing,cpp-wrapper", {"freezing": True, "cpp_wrapper": True}),
+        (
+            "inductor:max-autotune,no-cudagraphs",
+            {"mode": "max-autotune", "triton.cudagraphs": False},
+        ),
+        ("inductor:config.max_autotune=True", {"max_autotune": True}),
+        ("inductor:config.cpp.simdlen=8", {"cpp.simdlen": 8}),
+        ("inductor:config.cpu_backend=halide", {"cpu_backend": "halide"}),
+        ("inductor:config.epilogue_fusion=false", {"epilogue_fusion": False}),
+        ("onnx:no-spin", {"spinning": False}),
+        ("ov:precision=bf16,hint=throughput", {"precision": "bf16", "hint": "throughput"}),
+    ],
+)
+def test_options_set_something(name: str, settings: dict[str, object]) -> None:
+    """A word stands for settings; a value is read as Python, or as the word it is."""
+    assert arm_names.settings_of(arm_names.read(name)) == settings
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("inductor:", "give NAME:OPTION,OPTION"),
+        ("inductor:freezing,", "give NAME:OPTION,OPTION"),
+        ("inductor:freezng", "unknown option 'freezng'; did you mean freezing"),
+        ("inductor:config.max_autotun=1", "did you mean config.max_autotune"),
+        ("inductor:config.freezing", "config.freezing needs a value"),
+        ("inductor:freezing=yes", "freezing takes no value"),
+        ("inductor:default,max-autotune", "default and max-autotune contradict each other"),
+        ("inductor:no-cudagraphs,cudagraphs", "contradict each other"),
+        ("inductor:reduce-overhead,no-cudagraphs", "contradict each other"),
+        ("inductor:freezing,config.freezing=False", "contradict each other"),
+        ("onnxrt:spin,no-spin", "contradict each other"),
+        ("ov:precision=f8", "one of f32, bf16, f16, not 'f8'"),
+        ("ov:precision", "precision needs a value"),
+        ("eager:fast", "'eager' has no options"),
+    ],
+)
+def test_what_cant_be_set_is_refused(name: str, says: str) -> None:
+    """The message names backend and option, and what comes near."""
+    with pytest.raises(UsageError, match=says):
+        arm_names.settings_of(arm_names.read(name))
+
+
+def test_an_option_goes_to_every_backend_that_has_it() -> None:
+    """Others stay as they are; what one has already it isn't given twice."""
+    arms = [arm_names.read(name) for name in ("inductor:freezing", "eager", "aot_inductor")]
+    found = arm_names.with_config(arms, ["freezing", "max_autotune=True"])
+    assert [str(each) for each in found] == [
+        "inductor:config.max_autotune=True,freezing",
+        "eager",
+        "aot_inductor:config.max_autotune=True,freezing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arms", "text", "says"),
+    [
+        (["eager", "aot_eager"], "freezing", "eager, aot_eager has no options"),
+        (["inductor", "ov"], "no-spin", "unknown option 'no-spin'"),
+        (["inductor"], "max_autotun=True", "did you mean max-autotune"),
+    ],
+)
+def test_an_option_nobody_has_is_refused(arms: list[str], text: str, says: str) -> None:
+    """It would do nothing."""
+    with pytest.raises(UsageError, match=says):
+        arm_names.with_config([arm_names.read(arm) for arm in arms], [text])
+
+
+def test_what_is_for_inference_alone_is_known() -> None:
+    """Which weights can't be trained is said of an option."""
+    assert arm_names.training_refusal(arm_names.read("inductor:max-autotune")) is None
+    refusal = arm_names.training_refusal(arm_names.read("inductor:max-autotune,freezing"))
+    assert refusal == (
+        "inductor:freezing,max-autotune: freezing is for inference; leave it out, or --training"
+    )
+
+
+def test_a_backend_nobody_knows() -> None:
+    """It is looked up, and near names are given."""
+    with pytest.raises(UnknownNameError, match="did you mean inductor"):
+        arm_names.declared("inducter")

@@ -1,0 +1,52 @@
+"""What is read from torch's files is what torch says once it is imported."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch._dynamo
+import torch._inductor.config
+
+from dynamometer.common import registry
+from dynamometer.dynamo.backends import inductor_options, named, torch_names
+from dynamometer.dynamo.backends.inductor import inductor, of_inductor
+
+
+def test_names_are_those_of_torch_compile() -> None:
+    """All that it registers, and those of installed distributions."""
+    known = torch_names.names_of_torch() | set(torch_names.entry_points())
+    assert known == set(torch._dynamo.list_backends(exclude_tags=()))
+
+
+def test_settings_are_those_of_inductor() -> None:
+    """Each name that torch tells is known without it."""
+    told = {name for name in torch._inductor.config.get_config_copy() if name != "TYPE_CHECKING"}
+    assert told - inductor_options.setting_names() == set()
+    assert inductor_options.CUDA_GRAPHS in told
+
+
+def test_such_a_name_is_a_backend() -> None:
+    """It compiles through Dynamo; one that needs a package says so; what nobody knows is none."""
+    backend = registry.resolve("backends", "eager_noexcept")
+    module = torch.nn.Linear(3, 2)
+    x = torch.ones(1, 3)
+    assert torch.equal(backend.compile(module, (x,), {})(x), module(x))
+    reason = named.__getattr__("openxla").available("cpu")
+    assert reason == "openxla needs the package torch_xla: pip install torch_xla"
+    with pytest.raises(AttributeError, match="knows no backend 'nothing_like_it'"):
+        named.__getattr__("nothing_like_it")
+
+
+def test_a_mode_is_what_torch_says_it_is() -> None:
+    """And what is set apart from it counts."""
+    of_mode = torch._inductor.list_mode_options("max-autotune")
+    found = of_inductor({"triton.cudagraphs": False, "mode": "max-autotune"})
+    assert found == {**of_mode, "triton.cudagraphs": False}
+    assert inductor.set_to({"mode": "max-autotune"}).settings == of_mode
+
+
+@pytest.mark.parametrize("option", [each for each in inductor_options.INDUCTOR if not each.family])
+def test_torch_knows_what_options_set(option: inductor_options.BackendOption) -> None:
+    """Every word comes to settings that this torch has."""
+    known = torch._inductor.config.get_config_copy()
+    assert set(of_inductor(option.settings(option.name, None))) <= set(known)
