@@ -62,6 +62,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "coverage": "dynamometer.common.studies.coverage.study:STUDY",
         "recording": "dynamometer.common.studies.recording.study:STUDY",
         "tuning": "dynamometer.common.studies.tuning.study:STUDY",
+        "graphs": "dynamometer.common.studies.graphs.study:STUDY",
         "in_pairs": "dynamometer.common.studies.calibration.study:STUDY",
     },
     "executors": {"local": "dynamometer.common.execution.executors.local:LocalExecutor"},

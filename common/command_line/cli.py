@@ -91,6 +91,7 @@ def _program() -> click.Group:
         "resume": _resume_command,
         "calibrate": _calibrate_command,
         "decisions": _decisions_command,
+        "corpus": _corpus_command,
         "explain": _explain_command,
     }
 
@@ -145,6 +146,21 @@ def _decisions_command() -> click.Command:
     from dynamometer.common.command_line import decisions
 
     return decisions.group()
+
+
+def _corpus_command() -> click.Command:
+    from dynamometer.common.command_line import corpus
+
+    @click.pass_obj
+    def again(invocation: Invocation, arguments: list[str]) -> int:
+        return _with_arguments(invocation[0], arguments)
+
+    return corpus.group(again)
+
+
+def _with_arguments(name: str, arguments: list[str]) -> int:
+    """Run the `dynamometer` command with other arguments."""
+    return int(_program().main(arguments, standalone_mode=False, obj=(name, arguments)))
 
 
 def _explain_command() -> click.Command:
@@ -208,7 +224,7 @@ def _run(asked: Request, invocation: Invocation) -> int:
         rest = [*translated(rest, ours).arguments]
         project = translated(read_project(Path("pyproject.toml")), ours).arguments
         arguments = ["run", *overridden(project, rest, asked), *rest]
-        return int(_program().main(arguments, standalone_mode=False, obj=(name, arguments)))
+        return _with_arguments(name, arguments)
     rest.remove(target)
     suite = registry.suite_of(target)
     if suite is None:

@@ -47,6 +47,8 @@ class Job(Value, frozen=True, kw_only=True):
     raise_backend_errors: bool = False
     tuning: Tuning | None = None
     """Where arms made of decisions look these up."""
+    corpus: str | None = None
+    """Where graphs are put, by a study that records them."""
 
 
 class Findings(Value, frozen=True, kw_only=True):

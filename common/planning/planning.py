@@ -130,6 +130,7 @@ def make_plan(
         refuse_unknown_functions(workload.overrides.names, folders)
     registry.target("executors", request[EXECUTOR])
     least, most = _replicates(study, request)
+    corpus = study.corpus(request)
     plan = RunPlan(
         suite=suite,
         suite_options=suite_options,
@@ -154,6 +155,7 @@ def make_plan(
         no_skip=request[NO_SKIP],
         raise_backend_errors=request[RAISE_BACKEND_ERRORS],
         tuning=tuning_of(request, workload.arms),
+        corpus=None if corpus is None else str(corpus),
     )
     refusals.refuse_fixed_sizes(study, plan)
     refusals.check_output(study, plan, request)

@@ -103,13 +103,12 @@ def candidates_of(tuning: Tuning, device: str, mode: Mode, *, of_models: bool) -
 
 def recording_plan(plan: RunPlan, graphs: Path) -> RunPlan:
     """Return the plan of recording the graphs of a run's cases into a corpus."""
-    assert plan.tuning is not None
     return _derived(
         plan,
         [_with_arms(case, (ASSEMBLED,)) for case in plan.cases],
         study="recording",
         protocol=msgspec.structs.replace(plan.protocol, replicates=1, most_replicates=1),
-        tuning=msgspec.structs.replace(plan.tuning, graphs=str(graphs)),
+        corpus=str(graphs),
     )
 
 

@@ -10,6 +10,7 @@ from dynamometer.results.reports.sinks import Reporter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from dynamometer.common.interfaces.option import Option, Request
     from dynamometer.common.interfaces.workload import Workload
@@ -39,7 +40,7 @@ class Study(Reporter, Protocol):
         cost_factor: how long a case takes, as a multiple of one that is timed.
     """
 
-    asked_by: Option[bool] | None
+    asked_by: Option[Any] | None
     options: Sequence[Option[Any]]
     is_timed: bool
     takes_turns: bool
@@ -65,6 +66,10 @@ class Study(Reporter, Protocol):
         Raises:
             UsageError: they can't be run so for it.
         """
+        ...
+
+    def corpus(self, request: Request) -> Path | None:
+        """Return the folder that graphs are put into; `None` where none are recorded."""
         ...
 
     def replicates(self, request: Request) -> tuple[int, int]:
@@ -117,7 +122,7 @@ class StudyOfCases:
 
     modules: ClassVar[Mapping[str, str]]
     """`module:attribute` of each experiment, by name."""
-    asked_by: ClassVar[Option[bool] | None] = None
+    asked_by: ClassVar[Option[Any] | None] = None
     usual_replicates: ClassVar[tuple[int, int]] = (1, 1)
     options: ClassVar[Sequence[Option[Any]]] = ()
     is_timed: ClassVar[bool] = False
@@ -143,6 +148,11 @@ class StudyOfCases:
         """Run models as asked."""
         del request
         return asked
+
+    def corpus(self, request: Request) -> Path | None:
+        """Return that none are."""
+        del request
+        return None
 
     def replicates(self, request: Request) -> tuple[int, int]:
         """Return the usual number."""

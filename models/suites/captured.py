@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,11 +31,11 @@ class CapturedGraphs:
 
     Attributes:
         files: of the graphs.
-        origins: names of the models that have each graph, by its key.
+        origins: models that have each graph, by its key.
     """
 
     files: tuple[Path, ...]
-    origins: Mapping[str, tuple[str, ...]]
+    origins: Mapping[str, tuple[Origin, ...]]
 
     def specs(self) -> list[ModelSpec]:
         """Describe the graphs, by their files alone."""
@@ -65,7 +64,8 @@ class CapturedGraphs:
         except StoreError as error:
             raise ValueError(str(error)) from error
         first = name_of(found.origin)
-        others = [each for each in self.origins.get(found.key, ()) if each != first]
+        every = dict.fromkeys(map(name_of, self.origins.get(found.key, ())))
+        others = [each for each in every if each != first]
         return ModelSpec(
             suite=NAME,
             name=_name(first, found),
@@ -96,24 +96,15 @@ def opened(target: str) -> CapturedGraphs:
         msg = f"{path} holds no graphs yet: dynamometer corpus record SUITE -o {path}"
         raise ValueError(msg)
     try:
-        return CapturedGraphs(files, origins_of(corpus))
+        return CapturedGraphs(files, corpus.origins())
     except StoreError as error:
         raise ValueError(str(error)) from error
 
 
-def origins_of(corpus: Corpus) -> dict[str, tuple[str, ...]]:
-    """Return the names of the models that have each graph of a corpus, by its key."""
-    found: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    for model in corpus.models():
-        for graph in model.graphs:
-            found[graph.key][name_of(model.origin, graph.part)] = None
-    return {key: tuple(names) for key, names in found.items()}
-
-
-def name_of(origin: Origin, part: Part | None = None) -> str:
+def name_of(origin: Origin) -> str:
     """Name a model, and the part of it that a graph is of, as one word."""
-    which = origin.part if part is None else part
-    words = (origin.suite, origin.model, *([] if which is Part.INFERENCE else [which]))
+    part = [] if origin.part is Part.INFERENCE else [origin.part]
+    words = (origin.suite, origin.model, *part)
     return ".".join(word.replace("/", "--") for word in words)
 
 

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import zipfile
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ from dynamometer.results.values.graphs import RecordedModel, SavedGraph
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from dynamometer.results.values.graphs import Origin
 
 MARKER, GRAPHS, MODELS, SUFFIX = "corpus.json", "graphs", "models", ".graph"
 DESCRIPTION, GRAPH = "description.json", "graph.json"
@@ -155,6 +158,18 @@ class Corpus:
                 msg = f"{path} is damaged: {error}"
                 raise StoreError(msg) from error
         return sorted(found, key=lambda each: (each.origin.name, msgspec.json.encode(each.origin)))
+
+    def origins(self) -> dict[str, tuple[Origin, ...]]:
+        """Return the models that have each graph, by its key.
+
+        Raises:
+            StoreError: a file is damaged.
+        """
+        found: defaultdict[str, dict[Origin, None]] = defaultdict(dict)
+        for model in self.models():
+            for graph in model.graphs:
+                found[graph.key][msgspec.structs.replace(model.origin, part=graph.part)] = None
+        return {key: tuple(each) for key, each in found.items()}
 
     def _files(self, folder: str, suffix: str) -> list[Path]:
         inside = self.folder / folder

@@ -365,8 +365,6 @@ class Tuning(Value, frozen=True, kw_only=True):
 
     decisions: str
     """The file they are kept in."""
-    graphs: str = ""
-    """The corpus that graphs of models are put into."""
     candidates: tuple[str, ...] = ()
     """Backends it may choose; none for all that work here."""
     since: str | None = None
@@ -404,6 +402,8 @@ class RunPlan(Value, frozen=True, kw_only=True):
 
     tuning: Tuning | None = None
     """`None` where no arm is made of decisions."""
+    corpus: str | None = None
+    """The folder that captured graphs are put into, by a study that records them."""
     busy: bool = False
     """Whether a process of ours comes and goes meanwhile, to calibrate on a busy machine."""
 

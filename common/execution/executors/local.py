@@ -186,6 +186,7 @@ class LocalExecutor:
             memory_limit_bytes=self._plan.memory_limit_bytes,
             raise_backend_errors=self._plan.raise_backend_errors,
             tuning=self._plan.tuning,
+            corpus=self._plan.corpus,
         )
 
     def _findings(
