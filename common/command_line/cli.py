@@ -319,7 +319,8 @@ def _execute(manifest: Manifest, directory: Path, asked: Request) -> int:
     from dynamometer.common.command_line.session import Session
 
     session = Session(manifest, directory, asked)
-    if manifest.plan.tuning:
+    plan = manifest.plan
+    if plan.tuning and not registry.study(plan.study).decides:
         from dynamometer.common.command_line import ensemble
 
         if not ensemble.prepare(manifest, directory):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,18 +10,17 @@ import click
 import msgspec
 
 from dynamometer.common import registry
+from dynamometer.common.command_line.decision_sink import DecisionSink
 from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.common.planning.estimate import estimate
 from dynamometer.common.planning.tuning import graphs_plan, models_plan, recording_plan
-from dynamometer.results.statistics.deciding import decide
 from dynamometer.results.store import store
 from dynamometer.results.store.corpus import Corpus
 from dynamometer.results.store.decisions import Decisions
-from dynamometer.results.values.cases import ASSEMBLED
 from dynamometer.results.values.choices import Subject
-from dynamometer.results.values.decisions import Recorded, Tuned
-from dynamometer.results.values.records import NOTHING, PASSED
+from dynamometer.results.values.decisions import Recorded
+from dynamometer.results.values.records import PASSED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,46 +31,6 @@ if TYPE_CHECKING:
 
 GRAPHS = "graphs"
 """The corpus in the directory of a run."""
-
-
-class DecisionSink:
-    """Turns the records of each graph or model into a decision, and stores that at once."""
-
-    def __init__(self, decisions: Decisions) -> None:
-        """Decide nothing yet.
-
-        Args:
-            decisions: that what is decided is put into.
-        """
-        self._decisions = decisions
-
-    def write(self, records: Sequence[Record]) -> None:
-        """Decide on one graph or model, if its process said which it is."""
-        label = records[0].case.label
-        found = next((each.found for each in records if each.found != NOTHING), None)
-        if found is None:
-            click.echo(f"  {label} stays undecided: {records[-1].outcome.line}", err=True)
-            return
-        about = msgspec.json.decode(found, type=Tuned)
-        preferred = ASSEMBLED if about.subject is Subject.MODEL else None
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        decision = decide(records, about, now, preferred)
-        self._decisions.put(decision)
-        speedup = decision.chosen.speedup if decision.chosen else None
-        ratio = f" {speedup.value:.2f}x [{speedup.low:.2f}, {speedup.high:.2f}]" if speedup else ""
-        click.echo(
-            f"  {decision.subject} {label}: {decision.arm}{ratio} of {len(decision.evidence)}"
-            f" candidates, in {duration(decision.tuning_s)}",
-            err=True,
-        )
-
-    def close(self) -> None:
-        """There is nothing to finish."""
-
-    @property
-    def paths(self) -> Sequence[Path]:
-        """No file of the run's directory."""
-        return ()
 
 
 def prepare(manifest: Manifest, directory: Path) -> bool:

@@ -54,14 +54,19 @@ _ARM_BUDGET_S = 0.4
 _GRAPH_TIMEOUT_S = 600.0
 
 
-def tuning_of(request: Request, arms: Sequence[str]) -> Tuning | None:
-    """Return how a run comes to its decisions; `None` where no arm needs any.
+def tuning_of(request: Request, arms: Sequence[str], *, decides: bool) -> Tuning | None:
+    """Return how a run comes to its decisions; `None` where it comes to none.
+
+    Args:
+        request: what was asked for.
+        arms: of the run.
+        decides: whether deciding is what it is about.
 
     Raises:
         UnknownNameError: a candidate is no backend, or has no such option.
         UsageError: a candidate is made of decisions itself.
     """
-    if not {ENSEMBLE, ASSEMBLED} & set(arms):
+    if not decides and not {ENSEMBLE, ASSEMBLED} & set(arms):
         return None
     candidates = tuple(str(arm_names.read(text)) for text in request[CANDIDATES])
     for each in candidates:
@@ -99,6 +104,24 @@ def candidates_of(tuning: Tuning, device: str, mode: Mode, *, of_models: bool) -
     if "inductor" in found and mode is Mode.INFERENCE:
         found.insert(found.index("inductor") + 1, _FREEZING)
     return tuple(found)
+
+
+def to_be_tuned(plan: RunPlan, *, has_own_arms: bool) -> RunPlan:
+    """Return the plan of a run that is about deciding, with its candidates.
+
+    Args:
+        plan: of the run, as others are.
+        has_own_arms: whether candidates were named as backends.
+    """
+    tuning, cases = plan.tuning, plan.cases
+    assert tuning is not None
+    if not has_own_arms:
+        of_models = plan.suite != _CORPUS
+        case = plan.cases[0]
+        arms = candidates_of(tuning, case.device, case.mode, of_models=of_models)
+        cases = tuple(_with_arms(each, arms) for each in plan.cases)
+    protocol = _quick(plan.protocol, tuning.budget_s)
+    return msgspec.structs.replace(plan, cases=cases, protocol=protocol)
 
 
 def recording_plan(plan: RunPlan, graphs: Path) -> RunPlan:
@@ -181,12 +204,16 @@ def _takes_graphs(backend: Declared | None) -> bool:
 
 def _protocol(plan: RunPlan, budget_s: float | None) -> Protocol:
     least, most = _ROUNDS
+    quick = _quick(plan.protocol, budget_s)
+    return msgspec.structs.replace(quick, replicates=least, most_replicates=most)
+
+
+def _quick(protocol: Protocol, budget_s: float | None) -> Protocol:
+    """Return how candidates are measured: well enough to choose."""
     return msgspec.structs.replace(
-        plan.protocol,
-        replicates=least,
-        most_replicates=most,
-        target=_TARGET,
-        arm_budget_s=min(plan.protocol.arm_budget_s, _ARM_BUDGET_S),
+        protocol,
+        target=max(protocol.target, _TARGET),
+        arm_budget_s=min(protocol.arm_budget_s, _ARM_BUDGET_S),
         case_budget_s=budget_s,
     )
 

@@ -37,6 +37,7 @@ class Study(Reporter, Protocol):
         takes_turns: whether the replicates of several cases take turns.
         varies_batch: whether each model must run at whatever batch size it is given.
         has_expectations: whether `--expect` can compare what it finds.
+        decides: whether what it finds of a graph or model is kept as a decision.
         cost_factor: how long a case takes, as a multiple of one that is timed.
     """
 
@@ -46,6 +47,7 @@ class Study(Reporter, Protocol):
     takes_turns: bool
     varies_batch: bool
     has_expectations: bool
+    decides: bool
     cost_factor: float
 
     def experiments(self, request: Request) -> tuple[str, ...]:
@@ -129,6 +131,7 @@ class StudyOfCases:
     takes_turns: ClassVar[bool] = True
     varies_batch: ClassVar[bool] = False
     has_expectations: ClassVar[bool] = False
+    decides: ClassVar[bool] = False
     cost_factor: ClassVar[float] = 1.0
 
     def experiments(self, request: Request) -> tuple[str, ...]:

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from dynamometer.common.interfaces.option import Exclusion, Flag, always
+from dynamometer.common.interfaces.run_options import CALLS, MEASURING_OPTIONS, REPLICATES
+from dynamometer.common.interfaces.workload_options import (
+    BACKENDS,
+    BATCH_SIZE,
+    BATCH_SIZE_FILE,
+    NOPYTHON,
+)
 from dynamometer.common.studies.study_of_arms import StudyOfArms
 from dynamometer.results.values.cases import BASELINE
 
@@ -14,6 +22,18 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Record, StopReason
 
 
+_UNDERSTOOD = {BACKENDS, BATCH_SIZE, BATCH_SIZE_FILE, CALLS, NOPYTHON, REPLICATES}
+TUNE = Flag(
+    ("--tune",), group="Measurement",
+    help="Instead: decide which backend computes each graph of a corpus from now on.",
+    again=always,
+    excludes=Exclusion(
+        tuple(each for each in MEASURING_OPTIONS if each not in _UNDERSTOOD),
+        "--tune measures until it can choose",
+    ),
+)  # fmt: skip
+
+
 class Tuning(StudyOfArms):
     """Which candidate is the fastest? Those that can't be are timed no more.
 
@@ -22,9 +42,11 @@ class Tuning(StudyOfArms):
     """
 
     modules: ClassVar = {"tuning": "dynamometer.common.studies.tuning.experiment:Tuning"}
+    asked_by = TUNE
     usual_replicates = (1, 3)
     is_timed = True
     takes_turns = False
+    decides = True
 
     def arms(self, case: Case, records: Sequence[Record]) -> tuple[str, ...]:
         """Return those that may still be chosen."""
