@@ -96,7 +96,8 @@ def candidates_of(tuning: Tuning, device: str, mode: Mode, *, of_models: bool) -
         UsageError: a backend of a plugin can't be imported.
     """
     if tuning.candidates:
-        return tuning.candidates
+        of_graphs = tuple(each for each in tuning.candidates if _takes_graphs(_declared(each)))
+        return tuning.candidates if of_models or not of_graphs else of_graphs
     left_out = {*_NEVER_CHOSEN, BASELINE}
     names = [name for name in usable(device, mode).names if name not in left_out]
     known = {name: _declared(name) for name in names}
