@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from dynamometer.dynamo.backends.compilers import WholeModel
-from dynamometer.dynamo.backends.inductor import CACHE_DIR, of_inductor
+from dynamometer.dynamo.backends.inductor import CACHE_DIR, environment, of_inductor
 from dynamometer.dynamo.backends.inductor_options import AOT_INDUCTOR
 
 if TYPE_CHECKING:
@@ -62,20 +62,23 @@ class _Compiler:
         refuse_training(args, kwargs.values(), module.parameters())
         with state.without_gradients():
             exported = torch.export.export(module, args, dict(kwargs), strict=False)
-            package = str(_folder() / "model.pt2")
+            folder = _folder()
+            package = str(folder / "model.pt2")
             private("torch._inductor.aoti_compile_and_package")(
                 exported, package_path=package, inductor_configs=of_inductor(self.settings)
             )
-            loaded: Callable[..., Any] = private("torch._inductor.aoti_load_package")(package)
+            with environment("TMPDIR", str(folder)):  # where the loader puts the library
+                loaded: Callable[..., Any] = private("torch._inductor.aoti_load_package")(package)
         return loaded
 
 
 def _folder() -> Path:
     """Return a new folder, beside what Inductor caches where that is somebody's to remove."""
     caches = os.environ.get(CACHE_DIR)
-    if caches:
-        Path(caches).mkdir(parents=True, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="dynamometer-aoti-", dir=caches)
+    parent = Path(caches, "temporary") if caches else None
+    if parent:
+        parent.mkdir(parents=True, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix="dynamometer-aoti-", dir=parent)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 

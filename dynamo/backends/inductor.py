@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import torch
 
-CACHE_DIR = "TORCHINDUCTORCACHE_DIR"
+CACHE_DIR = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def of_inductor(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +77,8 @@ class Inductor(ThroughDynamo):
         stamp = _stamp(device)
         if stamp is not None and stamp.exists():
             return
-        with _own_cache():
+        # In a folder that is removed afterwards.
+        with tempfile.TemporaryDirectory() as folder, environment(CACHE_DIR, folder):
             example = torch.ones(4096, device=device)
             torch.compile(_normalized_sine, backend="inductor")(example)
         if stamp is not None:
@@ -114,18 +115,17 @@ def _stamp(device: str) -> Path | None:
 
 
 @contextmanager
-def _own_cache() -> Iterator[None]:
-    """Let Inductor keep what it makes in a folder that is removed afterwards."""
-    before = os.environ.get(CACHE_DIR)
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ[CACHE_DIR] = folder
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ[CACHE_DIR]
-            else:
-                os.environ[CACHE_DIR] = before
+def environment(name: str, value: str) -> Iterator[None]:
+    """Set a variable of the environment for a while."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 inductor = Inductor(

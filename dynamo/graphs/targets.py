@@ -46,13 +46,13 @@ _HIGHER_ORDER = frozenset({
     "wrap_activation_checkpoint", "wrap_with_autocast", "wrap_with_set_grad_enabled",
 })  # fmt: skip
 _FOLDERS = frozenset({
-    "torch", "torch.functional", "torch.nn.functional", "torch._C._fft", "torch._C._linalg",
+    "torch.functional", "torch.nn.functional", "torch._C._fft", "torch._C._linalg",
     "torch._C._nn", "torch._C._special", "torch.fft", "torch.linalg", "torch.special",
 })  # fmt: skip
 """Modules whose public functions only compute."""
 
 _SINGLE = frozenset({
-    "torch._C._set_grad_enabled", "torch._check", "torch._sym_sqrt",
+    "torch._C._log_api_usage_once", "torch._C._set_grad_enabled", "torch._check", "torch._sym_sqrt",
     "torch.amp.autocast_mode._enter_autocast", "torch.amp.autocast_mode._exit_autocast",
     "torch.cond", "torch.sym_float", "torch.sym_int", "torch.sym_ite", "torch.sym_max",
     "torch.sym_min", "torch.sym_not", "torch.sym_sum",
@@ -129,8 +129,8 @@ def _found(module: str, last: str, name: str) -> Callable[..., Any] | None:
         return getattr(holder, last) if last in names else None
     if last.startswith("_") or last in _FILES:
         return None
-    if module == "torch" and not hasattr(torch._C._VariableFunctions, last):  # noqa: SLF001  what only computes is generated into it
-        return None
+    if module == "torch":  # where libraries put functions of their own in place of torch's
+        return getattr(torch._C._VariableFunctions, last)  # type: ignore[no-any-return]  # noqa: SLF001  what only computes is generated into it
     return _function(getattr(private(module), last)) if module in _FOLDERS else None
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from protocols import deviations
 
@@ -18,7 +19,9 @@ from dynamometer.common.interfaces.suite import Suite
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.planning.plan import Selection, build_cases, select
+from dynamometer.results.store.corpus import DESCRIPTION, Corpus, write_archive
 from dynamometer.results.values.cases import BASELINE, ModelSpec, Scale
+from dynamometer.results.values.graphs import Origin, SavedGraph
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +48,17 @@ def own_file(tmp_path: Path) -> dict[str, str]:
     return {"target": str(path)}
 
 
+def corpus(tmp_path: Path) -> dict[str, str]:
+    """Make a corpus of one graph that is never loaded."""
+    made = Corpus.made(tmp_path / "corpus")
+    key, origin = "ab" * 32, Origin(suite="mine", model="net")
+    graph = SavedGraph(key=key, origin=origin, ops={}, inputs=(), torch="2.13")
+    write_archive(made.path(key), {DESCRIPTION: msgspec.json.encode(graph)})
+    return {"target": str(made.folder)}
+
+
 OPENINGS: dict[str, Callable[[Path], dict[str, str]]] = {
+    "corpus": corpus,
     "torchbench-checkout": checkout,
     "user": own_file,
 }

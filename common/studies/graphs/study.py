@@ -62,8 +62,10 @@ class Graphs(StudyOfCases):
         from dynamometer.results.store.corpus import Corpus
         from dynamometer.results.store.errors import StoreError
 
+        folder = self.corpus(request)
         try:
-            Corpus.made(self.corpus(request) or Path())
+            if folder is not None:
+                Corpus.made(folder)
         except StoreError as error:
             raise UsageError(str(error)) from error
         return msgspec.structs.replace(asked, arms=())

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 
 import pytest
 
+from dynamometer.common import registry
 from dynamometer.dynamo.backends.declared import Declared
 
-BACKENDS = [
-    "exported:aot_inductor",
-    "exported:export",
-    "torchscript:ofi",
-    "runtimes.onnx_runtime:onnx",
-    "runtimes.onnx_runtime:onnxrt",
-    "runtimes.openvino_runtime:openvino",
-    "runtimes.openvino_runtime:ov",
-    "runtimes.tensorrt:tensorrt",
-    "runtimes.tensorrt:trt",
-    "runtimes.tvm:tvm",
-]
+NAMES = sorted(registry.targets("backends"))
+TRAIN = {"aot_eager", "baseline", "cudagraphs", "eager", "inductor"}
+WHOLE = {"aot_inductor", "export", "ofi", "onnx", "ov", "trt", "ts"}
 
 
 def test_a_missing_package_says_which_extra_installs_it() -> None:
@@ -38,22 +29,40 @@ def test_other_devices_are_named() -> None:
     assert reason == "fast runs on cuda only"
 
 
-@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_it_says_what_it_is(name: str) -> None:
     """Every declaration has a short line, and an extra wherever it needs packages."""
-    module, attribute = name.split(":")
-    backend = getattr(importlib.import_module(f"dynamometer.dynamo.backends.{module}"), attribute)
-    assert backend.name == attribute
+    backend = registry.resolve("backends", name)
+    assert backend.name == name
     assert 10 < len(backend.summary) < 90
     assert bool(backend.packages) is bool(backend.extra)
-    assert backend.trains is False
+    assert backend.trains is (name in TRAIN)
+    assert backend.captures is (name not in {*WHOLE, "baseline"})
+    assert backend.kind in {"baseline", "through Dynamo", "whole model"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_options_can_be_set(name: str) -> None:
+    """Each has a line, is named once, excludes what excludes it, and changes the backend."""
+    backend = registry.resolve("backends", name)
+    options = {option.name: option for option in backend.options}
+    assert len(options) == len(backend.options)
+    for option in backend.options:
+        assert 10 < len(option.does) < 90
+        for other in {*option.excludes} & options.keys():
+            assert option.name in options[other].excludes
+        if option.family or option.name in {"default", "spin"}:
+            continue
+        value = option.values[-1] if option.values else None
+        assert backend.set_to(option.settings(option.name, value)) != backend
 
 
 def test_declarations_import_neither_torch_nor_a_runtime() -> None:
     """The process that only lists backends reads them all."""
-    modules = sorted({name.split(":")[0] for name in BACKENDS})
-    lines = [f"import dynamometer.dynamo.backends.{module}" for module in modules]
+    modules = sorted({target.split(":")[0] for target in registry.targets("backends").values()})
+    lines = [f"import {module}" for module in modules]
     heavy = "{'torch', 'onnx', 'onnxruntime', 'openvino', 'tvm', 'torch_tensorrt'}"
     code = "\n".join([*lines, "import sys", f"print(sorted({heavy} & set(sys.modules)))"])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+    assert len(modules) > 5

@@ -1,0 +1,139 @@
+"""Graphs that are recorded from models, and run as models, by real workers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dynamometer.results.store import store
+from dynamometer.results.store.corpus import Corpus
+from dynamometer.results.values.graphs import Part
+from dynamometer.results.values.records import Record, Status
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = """
+import os
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, breaks):
+        super().__init__()
+        self.table, self.linear, self.breaks = nn.Embedding(9, 4), nn.Linear(4, 3), breaks
+
+    def forward(self, places):
+        found = self.table(places)
+        if self.breaks:
+            print("a break")
+        return self.linear(found).relu()
+
+def whole():
+    return Net(False), torch.randint(0, 9, (5,))
+
+def alike():
+    return Net(False), torch.randint(0, 9, (5,))
+
+def broken_in_two():
+    return Net(True), torch.randint(0, 9, (5,))
+
+def dies():
+    os.kill(os.getpid(), 11)
+"""
+BACKENDS = """
+def wrong_on_embeddings(graph, inputs):
+    has_table = any("embedding" in str(node.target) for node in graph.graph.nodes)
+    return (lambda *given: [each + 1 for each in graph(*given)]) if has_table else graph.forward
+"""
+
+
+def dynamometer(folder: Path, *words: str) -> dict[str, Record]:
+    """Run the program in a folder, and give the records by model if it made some."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dynamometer", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    newest = max((folder / "runs").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    return {record.case.model: record for record in store.read_records(newest)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with models of ours, and a corpus of their graphs."""
+    found = tmp_path_factory.mktemp("corpus")
+    (found / "mine.py").write_text(MODELS)
+    (found / "backends_of_ours.py").write_text(BACKENDS)
+    records = dynamometer(found, "corpus", "record", "mine.py", "-t", "1")
+    statuses = {name: record.outcome.status for name, record in records.items()}
+    passed = dict.fromkeys(("whole", "alike", "broken_in_two"), Status.PASS)
+    assert statuses == {**passed, "dies": Status.CRASH}
+    return found
+
+
+def test_a_graph_that_models_share_is_there_once(folder: Path) -> None:
+    """A model that crashes loses its own graphs alone."""
+    corpus = Corpus(folder / "corpus")
+    graphs = {model.origin.model: model.graphs for model in corpus.models()}
+    assert {name: len(each) for name, each in graphs.items()} == {
+        "whole": 1,
+        "alike": 1,
+        "broken_in_two": 2,
+    }
+    assert graphs["whole"] == graphs["alike"]
+    assert [each.calls for each in graphs["broken_in_two"]] == [2, 2]
+    assert len(corpus.keys()) == 3
+
+
+def test_each_graph_is_run_as_a_model_is(folder: Path) -> None:
+    """With indices that are valid in its tables; a backend that is wrong on one is told so there.
+
+    Its weights are weights again: Dynamo captures the graph, and the model is copied for each arm.
+    """
+    words = ("corpus", "--backend", "backends_of_ours:wrong_on_embeddings", "--accuracy", "-t", "1")
+    records = dynamometer(folder, "corpus", "run", *words)
+    assert len(records) == 3
+    right = {
+        graph.key[:12]: "torch.nn.functional.embedding" not in graph.ops
+        for graph in Corpus(folder / "corpus").graphs()
+    }
+    assert sorted(right.values()) == [False, False, True]
+    for name, record in records.items():
+        wanted = Status.PASS if right[name.rpartition(".")[2]] else Status.FAIL_ACCURACY
+        assert record.outcome.status is wanted, record.outcome
+
+
+def test_forward_and_backward_are_graphs_of_their_own(folder: Path) -> None:
+    """In training both are recorded, and both can be run."""
+    words = ("mine.py::whole", "--training", "-o", "trained", "-t", "1")
+    dynamometer(folder, "corpus", "record", *words)
+    parts = {graph.origin.part for graph in Corpus(folder / "trained").graphs()}
+    assert parts == {Part.FORWARD, Part.BACKWARD}
+    records = dynamometer(folder, "run", "trained", "--backend", "eager", "--accuracy", "-t", "1")
+    assert {each.outcome.status for each in records.values()} == {Status.PASS}
+
+
+def test_a_plain_script_replays_it(folder: Path) -> None:
+    """The example needs torch, and nothing of ours."""
+    script = folder / "replay.py"
+    script.write_bytes((ROOT / "examples" / "replay_corpus.py").read_bytes())
+    code = """
+import sys
+sys.modules.update(dict.fromkeys(("dynamometer", "msgspec", "click"), None))
+sys.argv = ["replay.py", "corpus", "--backend", "aot_eager", "--calls", "1"]
+exec(compile(open("replay.py").read(), "replay.py", "exec"))
+"""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "3 of 3 graphs are right"
+    assert done.stdout.count("user/") == 3

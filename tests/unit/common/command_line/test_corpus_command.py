@@ -1,0 +1,127 @@
+"""`dynamometer corpus`, up to what it runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dynamometer.common.command_line import cli
+from dynamometer.results.store.corpus import DESCRIPTION, Corpus, write_archive
+
+ROOT = Path(__file__).resolve().parents[4]
+KEY = "ab" * 32
+GRAPH = {
+    "key": KEY,
+    "origin": {"suite": "mine", "model": "net"},
+    "ops": {"torch.add": 2, "torch.mul": 1},
+    "inputs": [
+        {"type": "scalar", "value": 3},
+        {
+            "type": "tensor", "shape": [2], "stride": [1], "dtype": "float32", "device": "cpu",
+            "requires_grad": False, "is_weight": True, "spread": {},
+        },
+    ],
+    "torch": "2.13",
+}  # fmt: skip
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    """A corpus of one graph."""
+    made = Corpus.made(tmp_path / "corpus")
+    write_archive(made.path(KEY), {DESCRIPTION: json.dumps(GRAPH).encode()})
+    return made
+
+
+def test_list_shows_each_graph(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line has its key, how large it is, and where it is from."""
+    assert cli.main(argv=["corpus", "list", str(corpus.folder)]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[2].split() == [KEY[:12], "3", "1", "1", "0", "1", "mine/net"]
+    assert table[-1] == "1 graphs, 0.0 MiB"
+
+
+def test_list_as_json_says_the_same(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
+    """One graph a line, with its whole key."""
+    assert cli.main(argv=["corpus", "list", str(corpus.folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["key"], found["ops"], found["inputs"], found["weights"]) == (KEY, 3, 1, 1)
+    assert found["origins"] == ["mine/net"]
+
+
+def test_a_corpus_goes_to_another_machine(
+    corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is exported can be imported, into a folder that is made for it."""
+    file, other = str(tmp_path / "all.tar"), tmp_path / "other"
+    assert cli.main(argv=["corpus", "export", "-o", str(corpus.folder), file]) == 0
+    assert cli.main(argv=["corpus", "import", "-o", str(other), file]) == 0
+    assert "1 of 1 graphs are new" in capsys.readouterr().out
+    assert Corpus(other).keys() == [KEY]
+
+
+@pytest.mark.parametrize("words", [["list"], ["export", "x.tar", "-o"]])
+def test_a_folder_that_is_no_corpus_is_said_to_be(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what makes one."""
+    assert cli.main(argv=["corpus", *words, str(tmp_path)]) == 2
+    assert "is no corpus; `dynamometer corpus record" in capsys.readouterr().err
+
+
+def test_its_graphs_are_models(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
+    """`run` is that of `dynamometer run`, with its options; the file of a graph is a target."""
+    name = f"mine.net.{KEY[:12]}\n"
+    for words in (["corpus", "run"], ["run"]):
+        for target in (corpus.folder, corpus.path(KEY)):
+            assert cli.main(argv=[*words, str(target), "--list", "-k", "net"]) == 0
+            assert capsys.readouterr().out == name
+    assert cli.main(argv=["corpus", "run", str(corpus.folder), "--list", "-x", "net"]) == 5
+
+
+@pytest.mark.parametrize("option", ["--scale=tiny", "--training", "--bfloat16", "--channels-last"])
+def test_graphs_are_run_as_they_were_captured(
+    option: str, corpus: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever would make another computation of them is refused."""
+    assert cli.main(argv=["run", str(corpus.folder), option]) == 2
+    assert "as they were captured: leave out --" in capsys.readouterr().err
+
+
+def test_an_empty_corpus_says_how_to_fill_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is nothing to run."""
+    folder = Corpus.made(tmp_path / "corpus").folder
+    assert cli.main(argv=["run", str(folder), "--list"]) == 2
+    assert f"dynamometer corpus record SUITE -o {folder}" in capsys.readouterr().err
+
+
+def test_record_is_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """It selects models as a run does, and puts nothing into a folder of somebody else's."""
+    words = ["corpus", "record", "-o", str(tmp_path / "new"), "torchbench"]
+    assert cli.main(argv=[*words, "--list", "--only", "dcgan"]) == 0
+    assert capsys.readouterr().out == "dcgan\n"
+    assert cli.main(argv=[*words, "--backend", "inductor"]) == 2
+    assert "--record-graphs takes what Dynamo captures" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    words[3] = str(tmp_path)
+    assert cli.main(argv=[*words, "--only", "dcgan", "--output-dir", str(tmp_path / "runs")]) == 2
+    assert "is no corpus" in capsys.readouterr().err
+
+
+def test_nothing_but_running_graphs_imports_torch(corpus: Corpus) -> None:
+    """Listing is for machines without it."""
+    code = (
+        "import sys\n"
+        "from dynamometer.common.command_line import cli\n"
+        f"assert cli.main(argv=['corpus', 'list', {str(corpus.folder)!r}]) == 0\n"
+        f"assert cli.main(argv=['run', {str(corpus.folder)!r}, '--list']) == 0\n"
+        "assert cli.main(argv=['corpus', '--help']) == 0\n"
+        "assert not {'torch', 'numpy', 'scipy', 'rich'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

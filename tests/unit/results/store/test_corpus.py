@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from dynamometer.results.store.corpus import (
+    DESCRIPTION,
+    Corpus,
+    is_corpus,
+    read_description,
+    write_archive,
+)
+from dynamometer.results.store.corpus_archive import read_tar, write_tar
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.values.graphs import (
+    Origin,
+    Part,
+    RecordedGraph,
+    RecordedModel,
+    SavedGraph,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ONE, TWO = "1" * 64, "2" * 64
+
+
+def put(corpus: Corpus, key: str, model: str = "net", **fields: object) -> None:
+    """Put a graph without nodes into a corpus, with a model that has it."""
+    origin = Origin(suite="mine", model=model)
+    graph = SavedGraph(key=key, origin=origin, ops={"torch.add": 2}, inputs=(), torch="2.13")
+    data = msgspec.json.encode(msgspec.structs.replace(graph, **fields))
+    write_archive(corpus.path(key), {DESCRIPTION: data})
+    recorded = RecordedGraph(key=key, part=Part.INFERENCE, op_count=2, calls=1)
+    corpus.add(RecordedModel(origin=origin, graphs=(recorded,)))
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    """A corpus of two graphs, of which two models share one."""
+    made = Corpus.made(tmp_path / "corpus")
+    put(made, ONE, "a")
+    put(made, TWO, "b")
+    put(made, ONE, "c")
+    return made
+
+
+def test_what_was_put_is_there(corpus: Corpus) -> None:
+    """Graphs are known by keys, and each with the models that have it."""
+    assert is_corpus(corpus.folder)
+    assert corpus.keys() == [ONE, TWO]
+    assert [graph.op_count for graph in corpus.graphs()] == [2, 2]
+    names = {key: [each.name for each in found] for key, found in corpus.origins().items()}
+    assert names == {ONE: ["mine/a", "mine/c"], TWO: ["mine/b"]}
+    assert Corpus.made(corpus.folder) == corpus
+
+
+def test_recording_a_model_again_replaces_what_was_known(corpus: Corpus) -> None:
+    """It has the graphs that it had last."""
+    put(corpus, TWO, "a")
+    assert [each.model for each in corpus.origins()[TWO]] == ["a", "b"]
+    assert [each.model for each in corpus.origins()[ONE]] == ["c"]
+
+
+def test_a_writer_that_dies_leaves_what_there_was(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a file is never seen under its name, whatever becomes of the writer."""
+
+    class KilledError(BaseException):
+        """Stands for a signal: nothing is cleaned up after it."""
+
+    def killed(*_: object) -> None:
+        raise KilledError
+
+    for method in ("write_bytes", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(type(corpus.folder), method, killed)
+            with pytest.raises(KilledError):
+                put(corpus, "3" * 64, "d")
+        assert set(corpus.keys()) - {"3" * 64} == {ONE, TWO}
+        corpus.graphs()
+        assert {each.origin.model for each in corpus.models()} == {"a", "b", "c"}
+
+
+def test_another_folder_is_not_made_one(tmp_path: Path) -> None:
+    """What is somebody else's stays as it is."""
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="is no corpus"):
+        Corpus.made(tmp_path)
+    assert os.listdir(tmp_path) == ["file"]  # noqa: PTH208  names are enough
+
+
+def test_another_format_is_said_to_be(corpus: Corpus) -> None:
+    """What a later version writes is not guessed at."""
+    put(corpus, ONE, format=2)
+    with pytest.raises(StoreError, match="is of format 2, and this version reads 1"):
+        read_description(corpus.path(ONE))
+
+
+def test_the_union_of_two_is_that_of_their_files(corpus: Corpus, tmp_path: Path) -> None:
+    """Importing twice changes nothing, and what is there stays."""
+    path = tmp_path / "all.tar"
+    assert write_tar(corpus, path) == 2
+    other = Corpus.made(tmp_path / "other")
+    put(other, ONE, "z")
+    assert read_tar(other, path) == (1, 2)
+    assert read_tar(other, path) == (0, 2)
+    assert other.keys() == corpus.keys()
+    assert [each.model for each in other.origins()[ONE]] == ["a", "c", "z"]
+    again = tmp_path / "again.tar"
+    write_tar(corpus, again)
+    assert again.read_bytes() == path.read_bytes()
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    """Make a member of an archive."""
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        member("/tmp/hit"),
+        member("../hit"),
+        member(f"graphs/../../{ONE}.graph"),
+        member(f"graphs/{ONE}.graph", tarfile.SYMTYPE, "/etc/passwd"),
+        member(f"graphs/{ONE}.graph", tarfile.LNKTYPE, "corpus.json"),
+        member("models/x.json", tarfile.FIFOTYPE),
+        member("graphs", tarfile.SYMTYPE, "/tmp"),
+        member("models/../corpus.json"),
+        member("models/.hidden.json"),
+        member("hit.py"),
+        member(f"graphs/{ONE}.graph"),
+        member("models/x.json"),
+    ],
+    ids=lambda each: f"{each.name} {each.type!r}",
+)
+def test_a_hostile_archive_writes_nothing(
+    hostile: tarfile.TarInfo, corpus: Corpus, tmp_path: Path
+) -> None:
+    """Where one member is nothing of a corpus, or isn't what its name says, none is taken."""
+    path, other = tmp_path / "all.tar", Corpus.made(tmp_path / "other")
+    write_tar(corpus, path)
+    with tarfile.open(path, "a") as archive:
+        hostile.size = 3 if hostile.isreg() else 0
+        archive.addfile(hostile, io.BytesIO(b"no!"))
+    before = everything(tmp_path)
+    with pytest.raises(StoreError, match="Nothing was imported"):
+        read_tar(other, path)
+    assert everything(tmp_path) == before
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """Return all files below a folder."""
+    return {str(each): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+def test_a_graph_of_another_key_is_not_taken(corpus: Corpus, tmp_path: Path) -> None:
+    """Its name would lie."""
+    corpus.path(ONE).rename(corpus.path("3" * 64))
+    write_tar(corpus, tmp_path / "all.tar")
+    with pytest.raises(StoreError, match=f"is the graph {ONE}"):
+        read_tar(Corpus.made(tmp_path / "other"), tmp_path / "all.tar")
+
+
+def test_what_is_no_archive_is_said_to_be(corpus: Corpus, tmp_path: Path) -> None:
+    """So is one without graphs."""
+    path = tmp_path / "all.tar"
+    path.write_text("no")
+    with pytest.raises(StoreError, match=r"all\.tar can't be read"):
+        read_tar(corpus, path)
+    write_tar(Corpus.made(tmp_path / "empty"), path)
+    with pytest.raises(StoreError, match="holds no graphs"):
+        read_tar(corpus, path)
