@@ -10,6 +10,8 @@ import msgspec
 
 from dynamometer.results.reports.sinks import Destination
 from dynamometer.results.values.cases import BASELINE, Case, ModelSpec, Protocol, RunPlan, Skip
+from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.decisions import Decision, Evidence, Setting
 from dynamometer.results.values.records import (
     PASSED,
     ArmResult,
@@ -18,6 +20,7 @@ from dynamometer.results.values.records import (
     Manifest,
     Measurement,
     Outcome,
+    Ratio,
     Record,
     Stage,
     Status,
@@ -191,3 +194,34 @@ def cold_and_warm(*, warm_s: float) -> tuple[Record, Record]:
     others = [each for each in second.measurements if each.metric != "compile_time"]
     warm = measurement("compile_time_warm", "inductor", (warm_s,))
     return first, msgspec.structs.replace(second, measurements=(*others, warm))
+
+
+def setting(**fields: object) -> Setting:
+    """Describe what decisions hold for."""
+    defaults: dict[str, object] = {
+        "device": "cpu",
+        "device_name": "Made-up CPU",
+        "threads": 2,
+        "processor": "Made-up CPU",
+        "versions": {"torch": "2.13.0"},
+    }
+    return Setting(**{**defaults, **fields})  # type: ignore[arg-type]  # untyped
+
+
+def decision(**fields: object) -> Decision:
+    """Make a decision for the one candidate there was."""
+    ratio = Ratio(value=2.0, low=1.9, high=2.1, n=3, p_value=0.001)
+    evidence = Evidence(arm="inductor", outcome=PASSED, speedup=ratio, compile_s=3.0, samples=24)
+    defaults: dict[str, object] = {
+        "subject": Subject.GRAPH,
+        "key": "0123456789abcdef",
+        "label": "torchbench.alexnet.0123456789ab",
+        "setting": setting(),
+        "arm": "inductor",
+        "eager_s": 0.01,
+        "evidence": (evidence,),
+        "tuning_s": 20.0,
+        "decided_at": "2026-01-01T00:00:00.000+00:00",
+        "run": "20260101-000000-abcdef",
+    }
+    return Decision(**{**defaults, **fields})  # type: ignore[arg-type]  # untyped

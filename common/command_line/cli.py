@@ -90,6 +90,7 @@ def _program() -> click.Group:
         "run": _run_command,
         "resume": _resume_command,
         "calibrate": _calibrate_command,
+        "decisions": _decisions_command,
         "corpus": _corpus_command,
         "explain": _explain_command,
     }
@@ -139,6 +140,12 @@ def _calibrate_command() -> click.Command:
     from dynamometer.common.command_line import calibrate
 
     return command("calibrate", calibrate.OPTIONS, calibrate.run, _CALIBRATE_HELP)
+
+
+def _decisions_command() -> click.Command:
+    from dynamometer.common.command_line import decisions
+
+    return decisions.group()
 
 
 def _corpus_command() -> click.Command:
@@ -308,6 +315,14 @@ def _doctor() -> int:
 
 def _execute(manifest: Manifest, directory: Path, asked: Request) -> int:
     """Run a plan, or the rest of it, and say where the results are."""
-    from dynamometer.common.command_line.session import Session  # rich takes a while to import
+    # rich takes a while to import
+    from dynamometer.common.command_line.session import Session
 
-    return Session(manifest, directory, asked).run()
+    session = Session(manifest, directory, asked)
+    plan = manifest.plan
+    if plan.tuning and not registry.study(plan.study).decides:
+        from dynamometer.common.command_line import ensemble
+
+        if not ensemble.prepare(manifest, directory):
+            return session.interrupted()
+    return session.run()

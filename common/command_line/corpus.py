@@ -68,6 +68,7 @@ def group(run: Run) -> click.Group:
             "import", (INTO, FILE), _import, "Add the graphs of a tar FILE to a corpus."
         ),
         "run": lambda: _passing_on("run", _RUN_HELP, lambda rest: run(["run", *rest])),
+        "tune": lambda: _passing_on("tune", _TUNE_HELP, lambda rest: run(["run", *rest, "--tune"])),
     }
     return LazyGroup(makers, name="corpus", help="Captured graphs, apart from their models.")
 
@@ -81,6 +82,14 @@ Each model runs in a process of its own; a graph that is there already is not sa
 _RUN_HELP = """Run each graph of a corpus with a backend: right or wrong, speed, compile time.
 
 FOLDER and OPTIONS are those of `dynamometer run`, such as --backend module:attribute and -k.
+"""
+
+
+_TUNE_HELP = """Decide which backend computes each graph of a corpus from now on.
+
+Without --backend, all that work here are tried. Each decision is kept as soon as it is made; what
+was decided before is not measured again, unless --retune is given. `dynamometer decisions` shows
+what was decided, and why.
 """
 
 

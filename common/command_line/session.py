@@ -8,11 +8,13 @@ import sys
 import time
 from collections import defaultdict
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from dynamometer.common import registry
+from dynamometer.common.command_line.decision_sink import DecisionSink
 from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.execution.executor import StartUp
@@ -32,12 +34,12 @@ from dynamometer.results.reports.csv_file import CsvFile
 from dynamometer.results.reports.sinks import Destination
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import expected, store
+from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.records import Level
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from dynamometer.common.execution.executor import Executor
     from dynamometer.common.interfaces.option import Request
@@ -82,6 +84,8 @@ class Session:
         self._sinks: list[Sink] = [
             registry.resolve("sinks", name)(self._study, destination) for name in names
         ]
+        if self._study.decides and manifest.plan.tuning:
+            self._sinks.append(DecisionSink(Decisions(Path(manifest.plan.tuning.decisions))))
         output = request[OUTPUT]
         if output:
             self._sinks.append(CsvFile(self._study, output, _kept(request)))
@@ -101,10 +105,12 @@ class Session:
                 if store.read_records(self._directory):
                     click.echo(f"to go on later: {self._resume_command}", err=True)
                 raise
-        if not done:
-            click.echo(f"interrupted; to finish: {self._resume_command}", err=True)
-            return _INTERRUPTED
-        return self._judge()
+        return self._judge() if done else self.interrupted()
+
+    def interrupted(self) -> int:
+        """Say how to go on, and give the exit code."""
+        click.echo(f"interrupted; to finish: {self._resume_command}", err=True)
+        return _INTERRUPTED
 
     @property
     def _resume_command(self) -> str:

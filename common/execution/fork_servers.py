@@ -71,7 +71,7 @@ class ForkServers:
                 suite=self._plan.suite,
                 suite_options=self._plan.suite_options,
                 specs=self._plan.models,
-                arms=self._plan.cases[0].arms,
+                arms=tuple({arm: None for case in self._plan.cases for arm in case.arms}),
                 device=self._plan.cases[0].device,
             )
         )

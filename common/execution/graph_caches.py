@@ -22,18 +22,19 @@ class GraphCaches:
 
     def has(self, case: Case) -> bool:
         """Return whether a case has caches already."""
-        return case.id in self._directories
+        return _key(case) in self._directories
 
     def of(self, case: Case) -> Path:
         """Return the directory of a case, made when first asked for."""
-        if case.id not in self._directories:
+        key = _key(case)
+        if key not in self._directories:
             self._root.mkdir(exist_ok=True)
-            self._directories[case.id] = Path(tempfile.mkdtemp(dir=self._root))
-        return self._directories[case.id]
+            self._directories[key] = Path(tempfile.mkdtemp(dir=self._root))
+        return self._directories[key]
 
     def forget(self, case: Case) -> None:
         """Remove those of a case."""
-        path = self._directories.pop(case.id, None)
+        path = self._directories.pop(_key(case), None)
         if path is not None:
             shutil.rmtree(path, ignore_errors=True)
 
@@ -41,3 +42,8 @@ class GraphCaches:
         """Remove all."""
         shutil.rmtree(self._root, ignore_errors=True)
         self._directories.clear()
+
+
+def _key(case: Case) -> str:
+    """Return the same for later replicates, which may have fewer arms."""
+    return case.id_without_arms

@@ -162,7 +162,9 @@ def _record(remaining: Remaining, executor: Executor, case: Case, replicate: int
     manifest = remaining.manifest
     reason = skip_reason(remaining.study, manifest.plan, case)
     if reason is None:
-        return executor.execute(case, replicate)
+        arms = remaining.study.arms(case, remaining.finished[case.id])
+        made = executor.execute(msgspec.structs.replace(case, arms=arms), replicate)
+        return msgspec.structs.replace(made, case=case)
     outcome = Outcome(status=Status.SKIP, stage=Stage.LOAD, reason=reason)
     return Record(
         run_id=manifest.run_id,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamometer.results.values.cases import Allocator, Case, ModelSpec, Protocol, Value
+from dynamometer.results.values.cases import Allocator, Case, ModelSpec, Protocol, Tuning, Value
 from dynamometer.results.values.records import (
     NOTHING,
     Absence,
@@ -45,6 +45,8 @@ class Job(Value, frozen=True, kw_only=True):
     threads: int | None = None
     memory_limit_bytes: int | None = None
     raise_backend_errors: bool = False
+    tuning: Tuning | None = None
+    """Where arms made of decisions look these up."""
     corpus: str | None = None
     """Where graphs are put, by a study that records them."""
 

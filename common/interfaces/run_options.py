@@ -143,6 +143,27 @@ OUTPUT_DIR = Valued(
     ("--output-dir",), reads=click.Path(path_type=Path), default=Path("runs"), metavar="DIR",
     group="Output", help="Where the run's directory is made.",
 )  # fmt: skip
+DECISIONS_FILE = "decisions.sqlite"
+DECISIONS = Valued[Path | None](
+    ("--decisions",), reads=click.Path(dir_okay=False, path_type=Path), default=None,
+    metavar="FILE", group="Execution", variable="DYNAMOMETER_DECISIONS",
+    help=f"What `ensemble` has decided, and will.  [default: {DECISIONS_FILE} in --output-dir]",
+    again=lambda plan, _: Path(plan.tuning.decisions) if plan.tuning else None,
+)  # fmt: skip
+CANDIDATES = Several(
+    ("--candidate",), reads=click.STRING, metavar="NAME", group="Execution",
+    help="Backend that `ensemble` may choose; may be repeated.  [default: all that work here]",
+    again=lambda plan, _: plan.tuning.candidates if plan.tuning else None,
+)  # fmt: skip
+RETUNE = Flag(
+    ("--retune",), group="Execution", help="`ensemble` decides anew, whatever was decided before."
+)
+TUNING_SECONDS = Valued(
+    ("--tuning-seconds",), reads=click.FloatRange(0, min_open=True), default=120.0,
+    metavar="SECONDS", group="Execution",
+    help="A graph that took `ensemble` this long gets no replicates beyond the least number.",
+    again=lambda plan, _: plan.tuning.budget_s if plan.tuning else None,
+)  # fmt: skip
 OUTPUT = Valued[Path | None](
     ("--output",), reads=click.Path(dir_okay=False, path_type=Path), default=None,
     metavar="FILE", group="Output",
@@ -170,6 +191,9 @@ UPDATE_EXPECTED = Flag(
     needs=Need(EXPECT, "--update-expected rewrites a table: name it with --expect FILE"),
 )  # fmt: skip
 
+TUNING_OPTIONS: tuple[Option[Any], ...] = (DECISIONS, CANDIDATES, RETUNE, TUNING_SECONDS)
+"""Of the backend `ensemble`."""
+
 REPORT_OPTIONS: tuple[Option[Any], ...] = (CSV_COMPAT, OUTPUT, EXPECT, UPDATE_EXPECTED, SINKS)
 """What is done with results, whether a run begins or goes on."""
 
@@ -187,7 +211,7 @@ _OF_MODELS: tuple[Option[Any], ...] = (
 )  # fmt: skip
 _OF_MEASURING: tuple[Option[Any], ...] = (
     REPLICATES, RIGOROUS, HALF_WIDTH, CASE_BUDGET, CACHES, CALLS, ALLOCATOR, SEED,
-    THREADS, TIMEOUT, MEMORY_LIMIT, SPAWN, EXECUTOR, OUTPUT_DIR, *REPORT_OPTIONS,
+    THREADS, TIMEOUT, MEMORY_LIMIT, SPAWN, EXECUTOR, *TUNING_OPTIONS, OUTPUT_DIR, *REPORT_OPTIONS,
 )  # fmt: skip
 
 

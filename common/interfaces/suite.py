@@ -34,6 +34,7 @@ class LoadedModel:
         notes: what a reader of the record must know about how it was built, such as weights
             that were substituted. One sentence each.
         keeps_dtypes: whether module and inputs must stay of the dtypes that they are.
+        graph_key: of a captured graph, whose inputs differ with the seed it is loaded under.
     """
 
     module: nn.Module
@@ -42,6 +43,7 @@ class LoadedModel:
     others: tuple[Inputs, ...] = ()
     notes: tuple[str, ...] = ()
     keeps_dtypes: bool = False
+    graph_key: str | None = None
 
     @property
     def calls(self) -> tuple[Inputs, ...]:

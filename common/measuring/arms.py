@@ -30,6 +30,7 @@ from dynamometer.dynamo.backends.compilers import ThroughDynamo
 from dynamometer.dynamo.backends.declared import Declared
 from dynamometer.dynamo.capture import capture, internals
 from dynamometer.dynamo.capture.phases import Phases
+from dynamometer.dynamo.ensemble.ensemble import Ensemble
 from dynamometer.dynamo.interface import Fallback
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, CaptureStats, Outcome, Stage, Status
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from dynamometer.common.studies.experiment import Context
     from dynamometer.dynamo.backends.backends import Backend
     from dynamometer.results.values.cases import Case, ModelSpec
+    from dynamometer.results.values.choices import Choice
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class CompiledArm:
         checks: what was compared of it so far.
         phases_s: what compiling was spent in (`Phases.until`).
         cached_graphs: how many of its graphs the compiler found in its caches.
+        choices: of an arm made of decisions, what was decided for its graphs.
     """
 
     name: str
@@ -70,6 +73,7 @@ class CompiledArm:
     checks: Checks
     phases_s: dict[str, float]
     cached_graphs: int
+    choices: tuple[Choice, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
@@ -207,6 +211,7 @@ def compile_arm(
         checks=checks,
         phases_s=phases_s,
         cached_graphs=internals.graphs_from_caches() - cached,
+        choices=backend.choices if isinstance(backend, Ensemble) else (),
     )
 
 
@@ -332,6 +337,10 @@ def _available_backend(name: str, job: Job) -> Backend:
         backend = replace(backend, full_graph=backend.full_graph or job.case.nopython)
         if callable(backend.compiler) and not job.raise_backend_errors:  # a user's own
             backend = replace(backend, compiler=Fallback(backend.compiler))
+    if isinstance(backend, Ensemble):
+        path = job.tuning.decisions if job.tuning else None
+        device = job.case.device
+        backend = backend.reading(path, device, load_backend, full_graph=job.case.nopython)
     reason = backend.available(job.case.device)
     if reason is None and isinstance(backend, Declared):
         reason = backend.refusal(job.case.mode)

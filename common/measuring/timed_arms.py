@@ -164,6 +164,7 @@ def arm_result(name: str, arm: WarmArm | CompiledArm | Outcome) -> ArmResult:
         max_error=compiled.checks.max_error,
         checked_calls=compiled.checks.calls,
         unchecked=compiled.checks.reservations,
+        choices=compiled.choices,
         steady=arm.warm_up.steady if isinstance(arm, WarmArm) else None,
     )
 

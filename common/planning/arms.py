@@ -18,7 +18,7 @@ from dynamometer.common.interfaces.workload_options import (
     TRAINING,
     WHOLE_MODEL,
 )
-from dynamometer.results.values.cases import BASELINE, TORCHSCRIPT, Dtype, Mode
+from dynamometer.results.values.cases import ASSEMBLED, BASELINE, ENSEMBLE, TORCHSCRIPT, Dtype, Mode
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Request
@@ -42,7 +42,9 @@ def usable(device: str, mode: Mode) -> Usable:
     Raises:
         UsageError: one of a plugin can't be imported.
     """
-    known = {name: arm_names.declared(name) for name in registry.choices("backends")}
+    # Those that are made of others are none by themselves.
+    every = (name for name in registry.choices("backends") if name not in {ENSEMBLE, ASSEMBLED})
+    known = {name: arm_names.declared(name) for name in every}
     found = {name: each for name, each in known.items() if each}
     reasons = {
         name: reason
@@ -62,15 +64,16 @@ def with_every_backend(request: Request) -> tuple[Request, dict[str, str]]:
     named: tuple[str, ...] = request[BACKENDS]
     if EVERY_BACKEND not in named:
         return request, {}
-    if set(named) != {EVERY_BACKEND}:
-        msg = "--backend all is every backend that can be used here; name no other beside it"
+    if set(named) - {EVERY_BACKEND, ENSEMBLE}:
+        msg = "--backend all is every backend that can be used here; name none but ensemble beside"
         raise UsageError(msg)
     found = usable(request[DEVICE], Mode.TRAINING if request[TRAINING] else Mode.INFERENCE)
     names, reasons = found.names, found.reasons
     if request[DTYPE] is Dtype.AMP and TORCHSCRIPT in names:
         names = tuple(name for name in names if name != TORCHSCRIPT)
         reasons[TORCHSCRIPT] = f"{TORCHSCRIPT} traces the model, and a trace can't hold autocast"
-    return request.but(BACKENDS, names), reasons
+    chosen = (ENSEMBLE,) if ENSEMBLE in named else ()
+    return request.but(BACKENDS, (*names, *chosen)), reasons
 
 
 def asked_arms(request: Request) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from dynamometer.common.interfaces.run_options import (
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.interfaces.workload_options import (
     ALLOW_IN_GRAPH,
+    BACKENDS,
     BATCH_SIZE,
     BATCH_SIZE_FILE,
     CHANNELS_LAST,
@@ -54,6 +55,7 @@ from dynamometer.common.planning.arms import asked_arms
 from dynamometer.common.planning.batch_size_file import read_batch_sizes
 from dynamometer.common.planning.functions import refuse_unknown_functions
 from dynamometer.common.planning.plan import Selection, build_cases
+from dynamometer.common.planning.tuning import to_be_tuned, tuning_of
 from dynamometer.results.values.cases import (
     RIGOROUS_REPLICATES,
     DynamicDims,
@@ -153,8 +155,11 @@ def make_plan(
         executor=request[EXECUTOR],
         no_skip=request[NO_SKIP],
         raise_backend_errors=request[RAISE_BACKEND_ERRORS],
+        tuning=tuning_of(request, workload.arms, decides=study.decides),
         corpus=None if corpus is None else str(corpus),
     )
+    if study.decides:
+        plan = to_be_tuned(plan, has_own_arms=bool(request[BACKENDS]))
     refusals.refuse_fixed_sizes(study, plan)
     refusals.check_output(study, plan, request)
     return plan

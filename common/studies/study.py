@@ -37,6 +37,7 @@ class Study(Reporter, Protocol):
         takes_turns: whether the replicates of several cases take turns.
         varies_batch: whether each model must run at whatever batch size it is given.
         has_expectations: whether `--expect` can compare what it finds.
+        decides: whether what it finds of a graph or model is kept as a decision.
         cost_factor: how long a case takes, as a multiple of one that is timed.
     """
 
@@ -46,6 +47,7 @@ class Study(Reporter, Protocol):
     takes_turns: bool
     varies_batch: bool
     has_expectations: bool
+    decides: bool
     cost_factor: float
 
     def experiments(self, request: Request) -> tuple[str, ...]:
@@ -78,6 +80,15 @@ class Study(Reporter, Protocol):
 
     def announcement(self, cases: Sequence[Case]) -> str | None:
         """Return what a run is about to do; `None` where the usual line says it."""
+        ...
+
+    def arms(self, case: Case, records: Sequence[Record]) -> tuple[str, ...]:
+        """Return the arms a case's next replicate is of.
+
+        Args:
+            case: its first arm is always one of them.
+            records: of the replicates it had.
+        """
         ...
 
     def replicate_name(self, replicate: int) -> str:
@@ -120,6 +131,7 @@ class StudyOfCases:
     takes_turns: ClassVar[bool] = True
     varies_batch: ClassVar[bool] = False
     has_expectations: ClassVar[bool] = False
+    decides: ClassVar[bool] = False
     cost_factor: ClassVar[float] = 1.0
 
     def experiments(self, request: Request) -> tuple[str, ...]:
@@ -154,6 +166,11 @@ class StudyOfCases:
         """Leave it to the usual line."""
         del cases
         return None
+
+    def arms(self, case: Case, records: Sequence[Record]) -> tuple[str, ...]:
+        """Return all the case has."""
+        del records
+        return case.arms
 
     def replicate_name(self, replicate: int) -> str:
         """Count from 0."""

@@ -39,7 +39,12 @@ def load_graph(path: Path, device: str) -> LoadedModel:
     given = draw(description.inputs, torch.initial_seed() % 2**63)
     weights = [isinstance(each, TensorInput) and each.is_weight for each in description.inputs]
     args = tuple(each for each, is_weight in zip(given, weights, strict=True) if not is_weight)
-    return LoadedModel(module=Replay(graph, given, weights), args=args, keeps_dtypes=True)
+    return LoadedModel(
+        module=Replay(graph, given, weights),
+        args=args,
+        keeps_dtypes=True,
+        graph_key=description.key,
+    )
 
 
 class Replay(nn.Module):

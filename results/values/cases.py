@@ -18,6 +18,12 @@ NO_BACKEND = "eager"
 TORCHSCRIPT = "ts"
 """The arm in which the module is traced and frozen, without Dynamo."""
 
+ENSEMBLE = "ensemble"
+"""The arm of what was decided for each model or graph."""
+
+ASSEMBLED = "assembled"
+"""The arm of what was decided for each graph, whatever was decided for the model."""
+
 BASELINE = "baseline"
 """Name of the arm that runs the module as it is; every other arm is compared with it."""
 
@@ -354,6 +360,23 @@ class Protocol(Value, frozen=True, kw_only=True):
     start_method: StartMethod = StartMethod.FORK
 
 
+class Tuning(Value, frozen=True, kw_only=True):
+    """How the backend `ensemble` comes to its decisions."""
+
+    decisions: str
+    """The file they are kept in."""
+    candidates: tuple[str, ...] = ()
+    """Backends it may choose; none for all that work here."""
+    since: str | None = None
+    """What was decided before this time, UTC in ISO 8601, is decided anew."""
+    budget_s: float = 120.0
+    """Seconds after which a graph is given no further replicate."""
+
+    def counts(self, decided_at: str) -> bool:
+        """Return whether a decision of a time stands."""
+        return self.since is None or decided_at >= self.since
+
+
 class RunPlan(Value, frozen=True, kw_only=True):
     """Everything a run will do, fixed before the first case starts."""
 
@@ -377,6 +400,8 @@ class RunPlan(Value, frozen=True, kw_only=True):
     raise_backend_errors: bool = False
     """Whether an arm fails with its backend, where else the graph would run in eager."""
 
+    tuning: Tuning | None = None
+    """`None` where no arm is made of decisions."""
     corpus: str | None = None
     """The folder that captured graphs are put into, by a study that records them."""
     busy: bool = False

@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from dynamometer.results.values.cases import Case, RunPlan, Value
+from dynamometer.results.values.choices import Choice
 
 # Format history: 1 first published layout of records and manifests; 2 replicates until a target,
 # latencies alone and apart; 3 what a study found as one value, which only the study reads; 4 the
@@ -161,6 +162,8 @@ class ArmResult(Value, frozen=True, kw_only=True):
     """What was not, or not closely: each with its path and why."""
     steady: bool | None = None
     """Whether it was steady before measuring began; `None` if it never came to that."""
+    choices: tuple[Choice, ...] = ()
+    """Of an arm made of decisions: what was decided for its graphs, or for the model."""
 
 
 class Environment(Value, frozen=True, kw_only=True):

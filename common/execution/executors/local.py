@@ -185,6 +185,7 @@ class LocalExecutor:
             threads=self._plan.threads,
             memory_limit_bytes=self._plan.memory_limit_bytes,
             raise_backend_errors=self._plan.raise_backend_errors,
+            tuning=self._plan.tuning,
             corpus=self._plan.corpus,
         )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 
 from dynamometer.results.reports import overrides_report
-from dynamometer.results.reports.arms import overhead
+from dynamometer.results.reports.arms import ensemble, overhead
 from dynamometer.results.reports.texts import name_columns, speedup_text
 from dynamometer.results.statistics.between_processes import is_provisional, shared
 from dynamometer.results.statistics.significance import SIGNIFICANT_P, Verdict, geometric_mean
@@ -82,7 +82,10 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
         ]
     lines += _wide_lines(cases) if timed else []
     lines += (
-        _without_memory_ratio(cases) + overhead.lines(cases) + _reasons_against_one_graph(cases)
+        ensemble.lines(cases)
+        + _without_memory_ratio(cases)
+        + overhead.lines(cases)
+        + _reasons_against_one_graph(cases)
     )
     marks = {mark for case in cases for mark in _marks(case)}
     explained = [f"{mark}: {text}" for mark, text in _MEANINGS.items() if mark in marks]

@@ -1,0 +1,65 @@
+"""What turns finished cases of tuning into decisions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from dynamometer.common.command_line.progress import duration
+from dynamometer.results.statistics.deciding import decide
+from dynamometer.results.values.cases import ASSEMBLED
+from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.decisions import Tuned
+from dynamometer.results.values.records import NOTHING, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dynamometer.results.store.decisions import Decisions
+    from dynamometer.results.values.records import Record
+
+
+class DecisionSink:
+    """Turns the records of each graph or model into a decision, and stores that at once."""
+
+    def __init__(self, decisions: Decisions) -> None:
+        """Decide nothing yet.
+
+        Args:
+            decisions: that what is decided is put into.
+        """
+        self._decisions = decisions
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Decide on one graph or model, if its process said which it is."""
+        label = records[0].case.label
+        found = next((each.found for each in records if each.found != NOTHING), None)
+        if found is None:
+            outcome = records[-1].outcome
+            if outcome.status is not Status.SKIP:  # which is decided before
+                click.echo(f"  {label} stays undecided: {outcome.line}", err=True)
+            return
+        about = msgspec.json.decode(found, type=Tuned)
+        preferred = ASSEMBLED if about.subject is Subject.MODEL else None
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        decision = decide(records, about, now, preferred)
+        self._decisions.put(decision)
+        speedup = decision.chosen.speedup if decision.chosen else None
+        ratio = f" {speedup.value:.2f}x [{speedup.low:.2f}, {speedup.high:.2f}]" if speedup else ""
+        click.echo(
+            f"  {decision.subject} {label}: {decision.arm}{ratio} of {len(decision.evidence)}"
+            f" candidates, in {duration(decision.tuning_s)}",
+            err=True,
+        )
+
+    def close(self) -> None:
+        """There is nothing to finish."""
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """No file of the run's directory."""
+        return ()

@@ -1,0 +1,192 @@
+"""`dynamometer decisions`: what was decided, why, and how it gets to another machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dynamometer.common.command_line.options import LazyGroup, command
+from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.option import Argument, Flag, Valued
+from dynamometer.common.interfaces.run_options import DECISIONS_FILE
+from dynamometer.results.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.common.command_line.options import Invocation
+    from dynamometer.common.interfaces.option import Request
+    from dynamometer.results.store.decisions import Decisions
+    from dynamometer.results.values.decisions import Decision
+
+DECISIONS = Valued(
+    ("--decisions",), reads=click.Path(dir_okay=False, path_type=Path),
+    default=Path("runs", DECISIONS_FILE), metavar="FILE", group="Selection",
+    help="The file they are in.", variable="DYNAMOMETER_DECISIONS",
+)  # fmt: skip
+JSON = Flag(("--json",), group="Output", help="As JSON, one decision a line.")
+KEY = Argument(("KEY",), default="", reads=click.STRING, is_required=True)
+FILE = Argument(
+    ("FILE",), default=Path("-"), reads=click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+)
+
+
+def group() -> click.Group:
+    """Make the commands."""
+    makers = {
+        "list": lambda: command("list", (DECISIONS, JSON), _list, "One decision a line."),
+        "explain": lambda: command(
+            "explain", (DECISIONS, JSON, KEY), _explain,
+            "Show what each candidate came to. KEY may be the beginning of one.",
+        ),
+        "export": lambda: command(
+            "export",
+            (DECISIONS, FILE),
+            _export,
+            "Write all as JSON lines, to FILE or standard output."
+        ),
+        "import": lambda: command(
+            "import", (DECISIONS, FILE), _import,
+            "Add those of a FILE of JSON lines; of two on the same the newer one stays.",
+        ),
+    }  # fmt: skip
+    return LazyGroup(
+        makers, name="decisions", help="Which backend computes which graph, as `ensemble` uses it."
+    )
+
+
+def _list(asked: Request, _: Invocation) -> int:
+    found = _opened(asked).all()
+    if asked[JSON]:
+        _print_json(found)
+    else:
+        click.echo("\n".join(_line(each) for each in found) if found else "no decisions")
+    return 0
+
+
+def _explain(asked: Request, _: Invocation) -> int:
+    """Show decisions with their evidence.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found = _opened(asked).starting_with(asked[KEY])
+    if not found:
+        msg = (
+            f"no decision in {asked[DECISIONS]} has a key that begins with {asked[KEY]!r};"
+            " `dynamometer decisions list` shows all"
+        )
+        raise UsageError(msg)
+    if asked[JSON]:
+        _print_json(found)
+    else:
+        click.echo("\n\n".join("\n".join(_explained(each)) for each in found))
+    return 0
+
+
+def _export(asked: Request, _: Invocation) -> int:
+    """Write all decisions.
+
+    Raises:
+        UsageError: the file can't be written.
+    """
+    from dynamometer.results.store.decisions import exported
+
+    text, path = exported(_opened(asked).all()), asked[FILE]
+    if path == Path("-"):
+        click.echo(text, nl=False)
+        return 0
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        msg = f"{path} can't be written: {error.strerror}"
+        raise UsageError(msg) from error
+    return 0
+
+
+def _import(asked: Request, _: Invocation) -> int:
+    """Add decisions to those there are.
+
+    Raises:
+        UsageError: the file can't be read, or holds something else.
+    """
+    from dynamometer.results.store.decisions import Decisions, imported
+
+    path = asked[FILE]
+    try:
+        text = sys.stdin.read() if path == Path("-") else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{path} can't be read: {error}"
+        raise UsageError(msg) from error
+    try:
+        found = imported(text, str(path))
+    except StoreError as error:
+        raise UsageError(str(error)) from error
+    changed = Decisions(asked[DECISIONS]).put(*found)
+    click.echo(f"{changed} of {len(found)} decisions put into {asked[DECISIONS]}")
+    return 0
+
+
+def _opened(asked: Request) -> Decisions:
+    """Open the file.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from dynamometer.results.store.decisions import Decisions
+
+    path = asked[DECISIONS]
+    if not path.exists():
+        msg = f"there is no file of decisions {path}; a run with `--backend ensemble` makes one"
+        raise UsageError(msg)
+    return Decisions(path)
+
+
+def _print_json(decisions: Sequence[Decision]) -> None:
+    from dynamometer.results.store.decisions import exported
+
+    click.echo(exported(decisions), nl=False)
+
+
+def _line(each: Decision) -> str:
+    return (
+        f"{each.subject:5} {each.key[:16]:16} {each.arm:24} {_ratio(each):28}"
+        f" {each.setting.threads} threads on {each.setting.device_name}  {each.label}"
+    )
+
+
+def _explained(each: Decision) -> list[str]:
+    setting = each.setting
+    versions = ", ".join(f"{name} {version}" for name, version in setting.versions.items())
+    eager = "" if each.eager_s is None else f", eager takes {each.eager_s * 1e3:.4g} ms"
+    return [
+        f"{each.subject} {each.key}: {each.label}",
+        f"  {each.arm}  {_ratio(each)}{eager}",
+        (
+            f"  on {setting.device_name} ({setting.device}), {setting.threads} threads of"
+            f" {setting.processor}; {versions}"
+        ),
+        f"  decided {each.decided_at} by run {each.run}, which took {each.tuning_s:.1f} s",
+        *(
+            f"    {one.arm:24} {_evidence(one.speedup)}, compiled in {one.compile_s or 0:.1f} s,"
+            f" {one.samples} samples"
+            if one.speedup
+            else f"    {one.arm:24} {one.outcome.line}"
+            for one in each.evidence
+        ),
+    ]
+
+
+def _ratio(each: Decision) -> str:
+    return _evidence(each.chosen.speedup) if each.chosen else "no candidate is faster"
+
+
+def _evidence(ratio: object) -> str:
+    from dynamometer.results.values.records import Ratio
+
+    if not isinstance(ratio, Ratio):
+        return "not timed"
+    return f"{ratio.value:.3f}x [{ratio.low:.3f}, {ratio.high:.3f}]"

@@ -1,0 +1,135 @@
+"""What a run with `ensemble` does before its cases: record graphs, tune them, compare models."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from dynamometer.common import registry
+from dynamometer.common.command_line.decision_sink import DecisionSink
+from dynamometer.common.command_line.progress import ProgressLine, duration
+from dynamometer.common.execution.runner import Interrupt, Remaining, run
+from dynamometer.common.planning.estimate import estimate
+from dynamometer.common.planning.tuning import graphs_plan, models_plan, recording_plan
+from dynamometer.results.store import store
+from dynamometer.results.store.corpus import Corpus
+from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.decisions import Recorded
+from dynamometer.results.values.records import PASSED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.common.execution.executor import Executor
+    from dynamometer.results.values.cases import RunPlan
+    from dynamometer.results.values.records import Manifest, Record
+
+GRAPHS = "graphs"
+"""The corpus in the directory of a run."""
+
+
+def prepare(manifest: Manifest, directory: Path) -> bool:
+    """Come to the decisions that a run's cases lack; return whether it was not interrupted.
+
+    Each is stored as soon as it is made, so that what is begun again goes on from there.
+
+    Raises:
+        DynamometerError: workers can't be started.
+        StoreError: something can't be written.
+    """
+    plan, started = manifest.plan, time.monotonic()
+    assert plan.tuning is not None
+    decisions, graphs = Decisions(Path(plan.tuning.decisions)), directory.resolve() / GRAPHS
+    Corpus.made(graphs)
+    stage = _Stages(manifest, directory, DecisionSink(decisions))
+    recording = recording_plan(plan, graphs)
+    records = stage.run("recording", "graphs of models are recorded", recording)
+    if records is None:
+        return False
+    for record in records:
+        if record.outcome != PASSED:
+            click.echo(f"  {record.case.label} has no graphs: {record.outcome.line}", err=True)
+    found = {
+        case.id: msgspec.json.decode(record.found, type=Recorded)
+        for case, asked in zip(plan.cases, recording.cases, strict=True)
+        for record in records
+        if record.case == asked and record.outcome == PASSED
+    }
+    open_graphs = _undecided(plan, tuple(found.values()), decisions)
+    if open_graphs:
+        tuning = graphs_plan(plan, graphs, open_graphs)
+        if stage.run("graphs", f"{len(open_graphs)} graphs are tuned", tuning) is None:
+            return False
+    open_models = {key: len(each.graphs) for key, each in found.items() if not each.is_decided}
+    if open_models:
+        text = f"{len(open_models)} models are timed beside single backends"
+        if stage.run("models", text, models_plan(plan, open_models)) is None:
+            return False
+    if not open_graphs and not open_models:
+        click.echo("ensemble: everything was decided before", err=True)
+    click.echo(f"ensemble: ready after {duration(time.monotonic() - started)}", err=True)
+    return True
+
+
+def _undecided(plan: RunPlan, models: Sequence[Recorded], decisions: Decisions) -> frozenset[str]:
+    """Return the keys of graphs that are to be tuned."""
+    assert plan.tuning is not None
+    keys = {
+        each.key: model.setting for model in models for each in model.graphs if each.reason is None
+    }
+    known = {key: decisions.find(Subject.GRAPH, key, setting) for key, setting in keys.items()}
+    return frozenset(
+        key for key, each in known.items() if not each or not plan.tuning.counts(each.decided_at)
+    )
+
+
+class _Stages:
+    """Runs of their own below a run's directory, each before the run itself."""
+
+    def __init__(self, manifest: Manifest, directory: Path, sink: DecisionSink) -> None:
+        self._manifest = manifest
+        self._directory = directory / "ensemble"
+        self._sink = sink
+
+    def run(self, name: str, text: str, plan: RunPlan) -> list[Record] | None:
+        """Run a plan; give its records, or `None` if it was interrupted."""
+        study = registry.study(plan.study)
+        directory = self._free(name)
+        run_id = f"{self._manifest.run_id}/{directory.relative_to(self._directory.parent)}"
+        manifest = msgspec.structs.replace(self._manifest, plan=plan, run_id=run_id)
+        store.create(directory, manifest)
+        forecast = estimate(plan, plan.cases, self._directory.parent.parent)
+        click.echo(f"ensemble: {text}, about {duration(forecast.seconds)}", err=True)
+        executor: Executor = registry.resolve("executors", plan.executor)(manifest, directory)
+        done = False
+        try:
+            with (
+                store.RunStore(directory) as events,
+                Interrupt() as interrupt,
+                ProgressLine(
+                    len(plan.cases),
+                    plan.protocol.replicates,
+                    forecast.seconds,
+                    study.replicate_name,
+                ) as progress,
+            ):
+                executor.prepare(plan.cases)
+                sinks = [self._sink] if study.is_timed else []
+                done = run(Remaining(manifest, ()), events, executor, sinks, progress, interrupt)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            executor.close()
+        return store.read_records(directory) if done else None
+
+    def _free(self, name: str) -> Path:
+        """Return a directory that isn't there: one that was interrupted keeps its records."""
+        number = 1
+        while (found := self._directory / f"{name}-{number}").exists():
+            number += 1
+        return found

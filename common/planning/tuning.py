@@ -1,0 +1,229 @@
+"""What a run with `ensemble` does before its cases: a plan for each step of coming to decisions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.common import registry
+from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces import arm_names
+from dynamometer.common.interfaces.option import usual
+from dynamometer.common.interfaces.run_options import (
+    CANDIDATES,
+    DECISIONS,
+    DECISIONS_FILE,
+    OUTPUT_DIR,
+    RETUNE,
+    TUNING_SECONDS,
+    run_options,
+)
+from dynamometer.common.interfaces.workload_options import TARGET
+from dynamometer.common.planning.arms import usable
+from dynamometer.results.values.cases import (
+    ASSEMBLED,
+    BASELINE,
+    ENSEMBLE,
+    NO_BACKEND,
+    TORCHSCRIPT,
+    Mode,
+    Protocol,
+    Tuning,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from dynamometer.common.interfaces.option import Request
+    from dynamometer.dynamo.backends.declared import Declared
+    from dynamometer.results.values.cases import Case, RunPlan
+
+_NEVER_CHOSEN = frozenset({NO_BACKEND, "aot_eager", "export", TORCHSCRIPT})
+"""What is never faster than eager, and what torch has deprecated."""
+
+_FREEZING = "inductor:freezing"
+
+_ROUNDS = (1, 3)
+_TARGET = 0.02
+"""How well speedups of candidates are to be known; what is within it makes little difference."""
+
+_ARM_BUDGET_S = 0.4
+_GRAPH_TIMEOUT_S = 600.0
+
+
+def tuning_of(request: Request, arms: Sequence[str], *, decides: bool) -> Tuning | None:
+    """Return how a run comes to its decisions; `None` where it comes to none.
+
+    Args:
+        request: what was asked for.
+        arms: of the run.
+        decides: whether deciding is what it is about.
+
+    Raises:
+        UnknownNameError: a candidate is no backend, or has no such option.
+        UsageError: a candidate is made of decisions itself.
+    """
+    if not decides and not {ENSEMBLE, ASSEMBLED} & set(arms):
+        return None
+    candidates = tuple(str(arm_names.read(text)) for text in request[CANDIDATES])
+    for each in candidates:
+        arm = arm_names.read(each)
+        registry.target("backends", arm.backend)
+        arm_names.settings_of(arm)
+        if arm.backend in {ENSEMBLE, ASSEMBLED, BASELINE}:
+            msg = f"--candidate {each}: {each} is nothing that can be chosen; leave it out"
+            raise UsageError(msg)
+    path: Path = request[DECISIONS] or Path(request[OUTPUT_DIR], DECISIONS_FILE)
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return Tuning(
+        decisions=str(path.resolve()),
+        candidates=tuple(dict.fromkeys(candidates)),
+        since=now if request[RETUNE] else None,
+        budget_s=request[TUNING_SECONDS],
+    )
+
+
+def candidates_of(tuning: Tuning, device: str, mode: Mode, *, of_models: bool) -> tuple[str, ...]:
+    """Return what may be chosen for graphs, or for models as a whole.
+
+    Unless they are named, those are all that work here but for what is never faster than eager;
+    for a graph without those that take models as a whole, as each of them has its like.
+
+    Raises:
+        UsageError: a backend of a plugin can't be imported.
+    """
+    if tuning.candidates:
+        of_graphs = tuple(each for each in tuning.candidates if _takes_graphs(_declared(each)))
+        return tuning.candidates if of_models or not of_graphs else of_graphs
+    left_out = {*_NEVER_CHOSEN, BASELINE}
+    names = [name for name in usable(device, mode).names if name not in left_out]
+    known = {name: _declared(name) for name in names}
+    found = [name for name, each in known.items() if of_models or _takes_graphs(each)]
+    if "inductor" in found and mode is Mode.INFERENCE:
+        found.insert(found.index("inductor") + 1, _FREEZING)
+    return tuple(found)
+
+
+def to_be_tuned(plan: RunPlan, *, has_own_arms: bool) -> RunPlan:
+    """Return the plan of a run that is about deciding, with its candidates.
+
+    Args:
+        plan: of the run, as others are.
+        has_own_arms: whether candidates were named as backends.
+    """
+    tuning, cases = plan.tuning, plan.cases
+    assert tuning is not None
+    if not has_own_arms:
+        of_models = plan.suite != _CORPUS
+        case = plan.cases[0]
+        arms = candidates_of(tuning, case.device, case.mode, of_models=of_models)
+        cases = tuple(_with_arms(each, arms) for each in plan.cases)
+    protocol = _quick(plan.protocol, tuning.budget_s)
+    return msgspec.structs.replace(plan, cases=cases, protocol=protocol)
+
+
+def recording_plan(plan: RunPlan, graphs: Path) -> RunPlan:
+    """Return the plan of recording the graphs of a run's cases into a corpus."""
+    return _derived(
+        plan,
+        [_with_arms(case, (ASSEMBLED,)) for case in plan.cases],
+        study="recording",
+        protocol=msgspec.structs.replace(plan.protocol, replicates=1, most_replicates=1),
+        corpus=str(graphs),
+    )
+
+
+def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str]) -> RunPlan:
+    """Return the plan of tuning some graphs of a corpus.
+
+    Args:
+        plan: of the run.
+        graphs: the corpus.
+        keys: of the graphs.
+    """
+    from dynamometer.common.interfaces.workload import Workload
+    from dynamometer.common.planning.plan import build_cases
+
+    assert plan.tuning is not None
+    source, device = registry.suite(_CORPUS), plan.cases[0].device
+    asked = usual(run_options(of_suites=source.options)).but(TARGET, str(graphs))
+    opening = source.opening(asked)
+    specs = tuple(
+        spec
+        for spec in source.open(opening).specs()
+        if any(spec.name.endswith(key[:_SHOWN]) for key in keys)
+    )
+    arms = candidates_of(plan.tuning, device, Mode.INFERENCE, of_models=False)
+    return _derived(
+        plan,
+        build_cases(specs, Workload(arms=arms, device=device)),
+        study="tuning",
+        protocol=_protocol(plan, plan.tuning.budget_s),
+        suite=_CORPUS,
+        suite_options=opening,
+        models=specs,
+        timeout_s=min(plan.timeout_s, _GRAPH_TIMEOUT_S),
+    )
+
+
+_CORPUS, _SHOWN = "corpus", 12
+"""The suite of captured graphs, and how many digits of a key the names of its models end with."""
+
+
+def models_plan(plan: RunPlan, graphs_of: Mapping[str, int]) -> RunPlan:
+    """Return the plan of timing models made of decisions beside single backends.
+
+    Args:
+        plan: of the run.
+        graphs_of: how many graphs the model of a case has, by the case's id. Of one that has a
+            single graph nothing else goes through Dynamo: the graph's own decision says it all.
+    """
+    assert plan.tuning is not None
+    cases = []
+    for case in plan.cases:
+        if case.id in graphs_of:
+            arms = candidates_of(plan.tuning, case.device, case.mode, of_models=True)
+            if graphs_of[case.id] == 1 and case.mode is Mode.INFERENCE:
+                arms = tuple(each for each in arms if not _takes_graphs(_declared(each)))
+            cases.append(_with_arms(case, (ASSEMBLED, *arms)))
+    return _derived(
+        plan, cases, study="tuning", protocol=_protocol(plan, plan.protocol.case_budget_s)
+    )
+
+
+def _declared(arm: str) -> Declared | None:
+    return arm_names.declared(arm_names.read(arm).backend)
+
+
+def _takes_graphs(backend: Declared | None) -> bool:
+    """Return whether a backend compiles Dynamo's graphs, as a user's callable does."""
+    return backend is None or backend.captures
+
+
+def _protocol(plan: RunPlan, budget_s: float | None) -> Protocol:
+    least, most = _ROUNDS
+    quick = _quick(plan.protocol, budget_s)
+    return msgspec.structs.replace(quick, replicates=least, most_replicates=most)
+
+
+def _quick(protocol: Protocol, budget_s: float | None) -> Protocol:
+    """Return how candidates are measured: well enough to choose."""
+    return msgspec.structs.replace(
+        protocol,
+        target=max(protocol.target, _TARGET),
+        arm_budget_s=min(protocol.arm_budget_s, _ARM_BUDGET_S),
+        case_budget_s=budget_s,
+    )
+
+
+def _derived(plan: RunPlan, cases: Sequence[Case], *, study: str, **fields: object) -> RunPlan:
+    """Return a plan of other cases for another study."""
+    experiments = registry.study(study).experiments(usual(()))
+    return msgspec.structs.replace(plan, cases=tuple(cases), experiments=experiments, **fields)
+
+
+def _with_arms(case: Case, arms: Sequence[str]) -> Case:
+    return msgspec.structs.replace(case, arms=(BASELINE, *arms))

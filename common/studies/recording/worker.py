@@ -1,0 +1,30 @@
+"""The worker's half of recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dynamometer.common.studies.graphs.worker import record as record_graphs
+from dynamometer.dynamo.ensemble.model_key import model_key
+from dynamometer.dynamo.ensemble.setting import setting_of
+from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.decisions import Recorded
+
+if TYPE_CHECKING:
+    from dynamometer.common.interfaces.suite import LoadedModel
+    from dynamometer.common.studies.experiment import Context
+
+
+def record(context: Context, loaded: LoadedModel) -> Recorded:
+    """Put the graphs of a model into the corpus of the run, unless the model is decided on."""
+    case, tuning = context.job.case, context.job.tuning
+    assert tuning is not None
+    key = model_key(loaded.module, loaded.args, loaded.kwargs)
+    setting = setting_of(case.device)
+    known = Decisions(Path(tuning.decisions)).find(Subject.MODEL, key, setting)
+    if known and tuning.counts(known.decided_at):
+        return Recorded(key=key, setting=setting, is_decided=True)
+    recorded = record_graphs(context, loaded)
+    return Recorded(key=key, setting=setting, graphs=recorded.graphs)

@@ -1,0 +1,1 @@
+"""Study: which backend computes a graph, or a model, the fastest?"""

@@ -1,0 +1,88 @@
+"""The worker's half of tuning: a speedup, on fresh inputs as well where a graph's can be drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.common.interfaces.messages import Findings
+from dynamometer.common.interfaces.outcome import SkippedError, attempt
+from dynamometer.common.studies.experiment import Context
+from dynamometer.common.studies.speedup.worker import measure as measure_speedup
+from dynamometer.dynamo.ensemble.model_key import model_key
+from dynamometer.dynamo.ensemble.setting import setting_of
+from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.decisions import Tuned
+from dynamometer.results.values.records import Outcome, packed
+
+if TYPE_CHECKING:
+    from dynamometer.common.interfaces.messages import Job
+    from dynamometer.common.interfaces.suite import LoadedModel
+
+_DRAWS = 1
+"""Fresh sets of inputs that candidates have to be right on, besides those they are compiled on."""
+
+
+@dataclass(frozen=True)
+class _Keeping(Context):
+    """The context of a job; it remembers what it has loaded, and adds fresh inputs to it.
+
+    Attributes:
+        about: which graph or model it has loaded.
+    """
+
+    about: list[Tuned] = field(default_factory=list)
+
+    def load(self) -> LoadedModel:
+        """Build the model; of a captured graph draw inputs several times.
+
+        Raises:
+            SkippedError: it is decided on.
+        """
+        found = super().load()
+        if found.graph_key:
+            seeds = range(self.job.seed + 1, self.job.seed + 1 + _DRAWS)
+            drawn = [replace(self, job=msgspec.structs.replace(self.job, seed=seed))
+                     for seed in seeds]  # fmt: skip
+            calls = [Context.load(each).calls[0] for each in drawn]
+            found = replace(found, others=(*found.others, *calls))
+        about = Tuned(
+            subject=Subject.GRAPH if found.graph_key else Subject.MODEL,
+            key=found.graph_key or model_key(found.module, found.args, found.kwargs),
+            setting=setting_of(self.job.case.device),
+        )
+        _refuse_decided(self.job, about)
+        self.about.append(about)
+        return found
+
+
+def _refuse_decided(job: Job, about: Tuned) -> None:
+    """Leave alone what is decided.
+
+    Raises:
+        SkippedError: it is.
+    """
+    if job.tuning is None or job.replicate:
+        return
+    known = Decisions(Path(job.tuning.decisions)).find(about.subject, about.key, about.setting)
+    if known and job.tuning.counts(known.decided_at):
+        msg = f"decided before: {known.arm}; --retune decides anew"
+        raise SkippedError(msg)
+
+
+def measure(context: Context) -> Findings:
+    """Measure candidates, and say which graph or model they are of, and in which setting.
+
+    That is said of one that eager fails on, too: it is decided then that it stays eager.
+    """
+    keeping = _Keeping(context.job, context.suite, context.device, context.stages)
+    done = attempt(context.stages, partial(measure_speedup, keeping))
+    findings = Findings(outcome=done) if isinstance(done, Outcome) else done
+    if not keeping.about:
+        return findings
+    return msgspec.structs.replace(findings, found=packed(keeping.about[0]))

@@ -1,0 +1,99 @@
+"""Compiling one graph with any backend, whole-model ones among them."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from torch import fx
+
+from dynamometer.dynamo.backends.compilers import ThroughDynamo
+from dynamometer.dynamo.backends.programs import put_constant
+from dynamometer.dynamo.capture import internals
+from dynamometer.dynamo.graphs.key import is_weight, placeholders
+from dynamometer.dynamo.private import private
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+
+    from dynamometer.dynamo.backends.backends import Backend
+
+_MOST_VARIANTS = 64
+"""Sets of weights that one graph is compiled for, as of the layers of a model."""
+
+
+def compile_graph(
+    backend: Backend, graph: fx.GraphModule, inputs: Sequence[Any]
+) -> Callable[..., Any]:
+    """Return what computes a graph.
+
+    Args:
+        backend: the chosen one.
+        graph: of Dynamo or AOTAutograd; may be changed.
+        inputs: that it is called with, as Dynamo hands them to backends.
+
+    Raises:
+        Exception: whatever the backend raises.
+    """
+    if isinstance(backend, ThroughDynamo) and not backend.settings.get("freezing"):
+        compiled: Callable[..., Any] = _compiler(backend)(graph, list(inputs))
+        return compiled
+    return WithWeightsInside(backend, graph)
+
+
+def _compiler(backend: ThroughDynamo) -> Callable[..., Any]:
+    """Return what a backend hands each graph to."""
+    named = backend.compiler
+    if not isinstance(named, str):
+        return named
+    if not backend.settings:
+        return internals.compiler_of(named)
+    settings = dict(backend.settings)
+    wrapper = "_TorchCompileInductorWrapper" if named == "inductor" else "_TorchCompileWrapper"
+    of_name = () if named == "inductor" else (named,)
+    found: Callable[..., Any] = private(f"torch.{wrapper}")(*of_name, None, settings, None)
+    return found
+
+
+class WithWeightsInside:
+    """A graph as a module that holds its weights, as backends want it that make them constants.
+
+    There is one module for each set of weights that the graph is called with. Weights are as they
+    were when it was compiled.
+    """
+
+    def __init__(self, backend: Backend, graph: fx.GraphModule) -> None:
+        """Compile nothing yet."""
+        self._backend = backend
+        self._graph = fx.GraphModule(graph, copy.deepcopy(graph.graph))
+        nodes = placeholders(self._graph)
+        self._weights = [index for index, node in enumerate(nodes) if is_weight(node)]
+        self._others = [index for index, node in enumerate(nodes) if not is_weight(node)]
+        self._variants: list[tuple[list[torch.Tensor], Callable[..., Any]]] = []
+
+    def __call__(self, *given: Any) -> Any:
+        """Compute what the graph does."""
+        others = [given[index] for index in self._others]
+        for weights, compiled in self._variants:
+            if all(
+                given[index] is each for index, each in zip(self._weights, weights, strict=True)
+            ):
+                return compiled(*others)
+        weights = [given[index] for index in self._weights]
+        compiled = self._backend.compile(self._module(weights), tuple(others), {})
+        self._variants = [(weights, compiled), *self._variants[: _MOST_VARIANTS - 1]]
+        return compiled(*others)
+
+    def _module(self, weights: Sequence[torch.Tensor]) -> fx.GraphModule:
+        graph = copy.deepcopy(self._graph.graph)
+        module = fx.GraphModule(self._graph, graph)
+        names: dict[int, str] = {}
+        nodes = placeholders(module)
+        for index, value in zip(self._weights, weights, strict=True):
+            name = names.setdefault(id(value), f"given_weight_{index}")
+            module.register_buffer(name, value)
+            put_constant(graph, nodes[index], name)
+        module.recompile()
+        return module.eval()

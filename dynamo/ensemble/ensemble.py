@@ -1,0 +1,95 @@
+"""The backend `ensemble`: what was decided for a model as a whole, or else for each graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dynamometer.dynamo.backends.compilers import ThroughDynamo
+from dynamometer.dynamo.backends.declared import Declared
+from dynamometer.results.values.cases import ASSEMBLED, ENSEMBLE, NO_BACKEND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from torch import nn
+
+    from dynamometer.dynamo.backends.backends import Backend
+    from dynamometer.dynamo.ensemble.lookup import Lookup
+    from dynamometer.results.values.choices import Choice
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ensemble(Declared):
+    """What looks decisions up, and compiles with what they name.
+
+    Attributes:
+        delegates: whether a decision for a model as a whole counts.
+        full_graph: whether Dynamo must capture all in one graph, or raise.
+        lookup: finds decisions, and keeps what was chosen; `None` before it is told where they are.
+    """
+
+    delegates: bool = True
+    trains: bool = True
+    full_graph: bool = False
+    lookup: Lookup | None = field(default=None, compare=False)
+
+    @property
+    def kind(self) -> str:
+        """Say that it is made of others."""
+        return "chosen"
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """What was chosen so far."""
+        return self.lookup.choices if self.lookup else ()
+
+    def reading(
+        self, path: str | None, device: str, load: Callable[[str], Backend], *, full_graph: bool
+    ) -> Ensemble:
+        """Return it with decisions to look up.
+
+        Args:
+            path: of their file; `None` for none, so that every graph stays eager.
+            device: type of the device.
+            load: gives the backend of an arm.
+            full_graph: whether Dynamo must capture all in one graph, or raise.
+        """
+        from dynamometer.dynamo.ensemble.lookup import Lookup
+
+        lookup = Lookup(Path(path) if path else None, device, load)
+        return replace(self, lookup=lookup, full_graph=full_graph)
+
+    def compile(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        """Compile with what was decided for the model; if that is nothing, graph by graph."""
+        from dynamometer.dynamo.ensemble.model_key import model_key
+
+        assert self.lookup is not None
+        arm = self.lookup.of_model(model_key(module, args, kwargs)) if self.delegates else None
+        if arm is None or arm == ASSEMBLED:
+            return self.compile_function(module)
+        if arm == NO_BACKEND:
+            return module
+        return self.lookup.load(arm).compile(module, args, kwargs)
+
+    def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a function, or a module: each graph is compiled with what was decided for it."""
+        assert self.lookup is not None
+        assembled = ThroughDynamo(
+            name=ASSEMBLED, compiler=self.lookup.compile, full_graph=self.full_graph
+        )
+        return assembled.compile_function(function)
+
+
+ensemble = Ensemble(
+    name=ENSEMBLE,
+    summary="For each graph, or for the model, the backend that was measured to be the fastest",
+)
+assembled = Ensemble(
+    name=ASSEMBLED,
+    summary="`ensemble` of graphs alone, whatever was decided for the model as a whole",
+    delegates=False,
+)

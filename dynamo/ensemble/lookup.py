@@ -1,0 +1,124 @@
+"""Looking decisions up while a model is compiled, and keeping what was chosen."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import torch
+from torch import fx
+
+from dynamometer.dynamo.capture import internals
+from dynamometer.dynamo.ensemble.compiling import compile_graph
+from dynamometer.dynamo.ensemble.setting import setting_of
+from dynamometer.dynamo.graphs.key import graph_key
+from dynamometer.dynamo.graphs.recorder import by_parts
+from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.values.cases import NO_BACKEND
+from dynamometer.results.values.choices import Choice, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from dynamometer.dynamo.backends.backends import Backend
+    from dynamometer.results.values.decisions import Decision, Setting
+
+
+class Lookup:
+    """Finds decisions in a file.
+
+    Attributes:
+        load: gives the backend of an arm.
+    """
+
+    def __init__(self, path: Path | None, device: str, load: Callable[[str], Backend]) -> None:
+        """Read nothing yet."""
+        self.load = load
+        self._path = path
+        self._device = device
+        self._choices: dict[tuple[Subject, str], Choice] = {}
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """What was chosen so far, each graph once with how often it came up."""
+        return tuple(self._choices.values())
+
+    def of_model(self, key: str) -> str | None:
+        """Return the arm that was decided for a model as a whole; `None` if that wasn't decided."""
+        found = self._find(Subject.MODEL, key)
+        if found is None:
+            return None
+        self._keep(Subject.MODEL, key, found)
+        return found.arm
+
+    def compile(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """Compile a graph of Dynamo with what was decided for it, or for its parts in training."""
+        if torch.is_grad_enabled():
+            return by_parts(lambda _: self._compile_part)(graph, inputs)
+        return self._compile(graph_key(graph, inputs), graph, inputs)
+
+    def _compile_part(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """Compile a graph of AOTAutograd at its first call: until then its inputs are fake."""
+        key = graph_key(graph, inputs)
+        compiled: list[Callable[..., Any]] = []
+
+        def run(*given: Any) -> Any:
+            if not compiled:
+                compiled.append(self._compile(key, graph, given))
+            return compiled[0](*given)
+
+        return run
+
+    def _compile(
+        self, key: str, graph: fx.GraphModule, inputs: Sequence[Any]
+    ) -> Callable[..., Any]:
+        """Compile a graph with what was decided for it; it stays eager if that fails."""
+        found = self._find(Subject.GRAPH, key)
+        if found and found.arm != NO_BACKEND:
+            as_it_was = fx.GraphModule(graph, copy.deepcopy(graph.graph))
+            try:
+                compiled = compile_graph(self.load(found.arm), graph, inputs)
+            except internals.control_flow():
+                raise
+            except Exception as error:  # noqa: BLE001  whatever a backend raises that once worked
+                warnings.warn(
+                    f"{found.arm}, which was chosen for graph {key[:16]}, fails on it now; it"
+                    f" stays eager: {type(error).__name__}: {error}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+                graph, found = as_it_was, None
+            else:
+                self._keep(Subject.GRAPH, key, found)
+                return compiled
+        self._keep(Subject.GRAPH, key, found)
+        forward: Callable[..., Any] = graph.forward
+        return forward
+
+    @cached_property
+    def _setting(self) -> Setting:
+        return setting_of(self._device)
+
+    def _find(self, subject: Subject, key: str) -> Decision | None:
+        if self._path is None:
+            return None
+        return Decisions(self._path).find(subject, key, self._setting)
+
+    def _keep(self, subject: Subject, key: str, found: Decision | None) -> None:
+        before = self._choices.get((subject, key))
+        count = before.count + 1 if before else 1
+        choice = Choice(subject=subject, key=key, arm=NO_BACKEND, is_decided=False)
+        if found:
+            choice = Choice(
+                subject=subject,
+                key=key,
+                arm=found.arm,
+                eager_s=found.eager_s,
+                chosen_s=found.chosen_s,
+                tuning_s=found.tuning_s,
+            )
+        self._choices[subject, key] = msgspec.structs.replace(choice, count=count)

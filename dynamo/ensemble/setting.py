@@ -1,0 +1,37 @@
+"""What decisions hold for, as it is in this process."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+
+import torch
+
+from dynamometer.dynamo.device import open_device
+from dynamometer.dynamo.processor import processor_name
+from dynamometer.results.values.decisions import Setting
+
+_RUNTIMES = (
+    "apache-tvm",
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "openvino",
+    "tensorrt",
+    "torch_tensorrt",
+    "triton",
+)
+
+
+def setting_of(device: str) -> Setting:
+    """Return the setting of this process on a device type."""
+    versions = {"torch": str(torch.__version__)}
+    for name in _RUNTIMES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return Setting(
+        device=device,
+        device_name=open_device(device).name,
+        threads=torch.get_num_threads(),
+        processor=processor_name(),
+        versions=versions,
+    )

@@ -1,0 +1,194 @@
+"""Decisions in a file of SQLite. What was decided survives whatever happens next.
+
+Each decision is one transaction under SQLite's rollback journal: a process that is killed leaves
+the file as it was before or as it is after. Several processes may read and write at a time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.values.decisions import DECISION_FORMAT, Decision, Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from dynamometer.results.values.choices import Subject
+
+_WAIT_S = 60.0
+"""For another process that is writing."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS settings (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS decisions (
+    subject TEXT NOT NULL,
+    key TEXT NOT NULL,
+    setting TEXT NOT NULL REFERENCES settings (key),
+    arm TEXT NOT NULL,
+    decided_at TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (subject, key, setting)
+);
+"""
+
+
+class Decisions:
+    """The decisions of a file."""
+
+    def __init__(self, path: Path) -> None:
+        """Take the file's path; it is made when something is put into it."""
+        self.path = path
+
+    def put(self, *decisions: Decision) -> int:
+        """Store decisions, all of them or none, and return how many changed something.
+
+        One of the same graph or model and setting replaces an earlier one, never a later one.
+
+        Raises:
+            StoreError: the file can't be written.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            msg = f"{self.path} can't be made: {error.strerror}; choose another with --decisions"
+            raise StoreError(msg) from error
+        with self._open("IMMEDIATE") as database:
+            return sum(_put(database, each) for each in decisions)
+
+    def find(self, subject: Subject, key: str, setting: Setting) -> Decision | None:
+        """Return the decision on a graph or model in a setting; `None` if there is none.
+
+        Raises:
+            StoreError: the file can't be read, or is none of decisions.
+        """
+        found = self._read("WHERE subject = ? AND key = ? AND setting = ?", subject, key,
+                           setting.key)  # fmt: skip
+        return found[0] if found else None
+
+    def starting_with(self, key: str) -> list[Decision]:
+        """Return those whose key begins so, in whatever setting.
+
+        Raises:
+            StoreError: the file can't be read, or is none of decisions.
+        """
+        return self._read("WHERE substr(key, 1, ?) = ?", len(key), key)
+
+    def all(self) -> list[Decision]:
+        """Return all, by what they are about, key and setting.
+
+        Raises:
+            StoreError: the file can't be read, or is none of decisions.
+        """
+        return self._read("")
+
+    def _read(self, condition: str, *values: object) -> list[Decision]:
+        if not self.path.exists():
+            return []
+        text = f"SELECT value FROM decisions {condition} ORDER BY subject, key, setting"  # noqa: S608  conditions are those above
+        with self._open("DEFERRED") as database:
+            rows = database.execute(text, values).fetchall()
+        try:
+            return [msgspec.json.decode(value, type=Decision) for (value,) in rows]
+        except msgspec.MsgspecError as error:
+            msg = f"{self.path} is not of format {DECISION_FORMAT}: {error}"
+            raise StoreError(msg) from error
+
+    @contextmanager
+    def _open(self, kind: str) -> Iterator[sqlite3.Connection]:
+        """Open the file for one transaction.
+
+        Args:
+            kind: `IMMEDIATE` to write, `DEFERRED` to read.
+
+        Raises:
+            StoreError: it can't be read or written.
+        """
+        try:
+            database = sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None)
+            try:
+                database.execute("PRAGMA synchronous = FULL")
+                _make_tables(database)
+                with _transaction(database, kind):
+                    yield database
+            finally:
+                database.close()
+        except sqlite3.Error as error:
+            msg = f"{self.path} can't be used as a file of decisions: {error}"
+            raise StoreError(msg) from error
+
+
+def exported(decisions: Iterable[Decision]) -> str:
+    """Return decisions as JSON, one a line."""
+    return "".join(msgspec.json.encode(each).decode() + "\n" for each in decisions)
+
+
+def imported(text: str, name: str) -> list[Decision]:
+    """Read what was exported.
+
+    Args:
+        text: JSON, one decision a line; empty lines are passed over.
+        name: of the file, for messages.
+
+    Raises:
+        StoreError: a line is no decision, or of a later format; says which.
+    """
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            found.append(msgspec.json.decode(line, type=Decision))
+        except msgspec.MsgspecError as error:
+            msg = f"{name}:{number} is no decision: {error}; nothing was imported"
+            raise StoreError(msg) from error
+        if found[-1].format != DECISION_FORMAT:
+            msg = f"{name}:{number} is of format {found[-1].format}, not {DECISION_FORMAT}"
+            raise StoreError(msg)
+    return found
+
+
+def _make_tables(database: sqlite3.Connection) -> None:
+    known = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'decisions'")
+    if known.fetchone() == (0,):
+        with _transaction(database, "IMMEDIATE"):
+            for statement in filter(str.strip, _TABLES.split(";")):
+                database.execute(statement)
+
+
+@contextmanager
+def _transaction(database: sqlite3.Connection, kind: str) -> Iterator[None]:
+    database.execute(f"BEGIN {kind}")
+    try:
+        yield
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
+
+
+def _put(database: sqlite3.Connection, decision: Decision) -> int:
+    setting = decision.setting
+    database.execute(
+        "INSERT OR IGNORE INTO settings VALUES (?, ?)",
+        (setting.key, msgspec.json.encode(setting).decode()),
+    )
+    done = database.execute(
+        "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (subject, key, setting)"
+        " DO UPDATE SET arm = excluded.arm, decided_at = excluded.decided_at,"
+        " value = excluded.value WHERE excluded.decided_at > decisions.decided_at",
+        (
+            decision.subject,
+            decision.key,
+            setting.key,
+            decision.arm,
+            decision.decided_at,
+            msgspec.json.encode(decision).decode(),
+        ),
+    )
+    return done.rowcount

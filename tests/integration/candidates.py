@@ -1,0 +1,132 @@
+"""A model that wastes nearly all of its time, and backends for it, most of them bad in one way.
+
+Imported by worker processes, through `PYTHONPATH`, as `candidates:<name>`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Compiled = Callable[..., Any]
+
+_WASTE = 300
+
+
+class Wasteful(nn.Module):
+    """Doubles its input, after computing much that comes to nothing."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Double."""
+        y = x
+        for _ in range(_WASTE):
+            y = (y @ x).sin()
+        return x * 2 + (y * 0).sum()
+
+
+def wasteful() -> tuple[nn.Module, torch.Tensor]:
+    """Make the model with its input."""
+    return Wasteful(), torch.rand(64, 64)
+
+
+class TwoParts(nn.Module):
+    """The same with a break between two graphs."""
+
+    def __init__(self) -> None:
+        """Make the parts, which can be trained."""
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Call one part, then the other."""
+        y = self.first(x).relu()
+        torch._dynamo.graph_break()
+        return self.second(y).tanh()
+
+
+def two_parts() -> tuple[nn.Module, torch.Tensor]:
+    """Make the model with its input."""
+    return TwoParts(), torch.rand(4, 8)
+
+
+def _input(args: Sequence[Any]) -> torch.Tensor:
+    (found,) = (each for each in args if isinstance(each, torch.Tensor))
+    return found
+
+
+def honest(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Compute what is needed alone."""
+    del graph, inputs
+    return lambda *args: (_input(args) * 2,)
+
+
+def wrong(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Be faster still."""
+    del graph, inputs
+    return lambda *args: (_input(args) + 1e-3,)
+
+
+def remembers(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Give what was right for the inputs it is compiled with."""
+    del graph
+    answer = _input(inputs) * 2
+    return lambda *_: (answer.clone(),)
+
+
+def changes_inputs(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Compute rightly, in place."""
+    del graph, inputs
+
+    def call(*args: Any) -> tuple[torch.Tensor]:
+        x = _input(args)
+        answer = x * 2
+        x.add_(1)
+        return (answer,)
+
+    return call
+
+
+def crashes(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """End the process while compiling."""
+    del inputs
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return graph.forward
+
+
+def hangs(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Never come back from a call."""
+    del graph, inputs
+
+    def call(*_: Any) -> None:
+        while True:
+            time.sleep(1)
+
+    return call
+
+
+def hoards(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Take more memory than there is."""
+    del inputs
+    kept = [torch.ones(2**28, dtype=torch.uint8) for _ in range(10**6)]
+    return graph.forward if kept else graph.forward
+
+
+def fails(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Know no operator at all."""
+    del graph, inputs
+    msg = "not today"
+    raise NotImplementedError(msg)
+
+
+def as_it_is(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Run the graph."""
+    del inputs
+    return graph.forward

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import factories
+import msgspec
+import pytest
+
+from dynamometer.results.store.decisions import Decisions, exported, imported
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.decisions import Decision
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.fixture
+def decisions(tmp_path: Path) -> Decisions:
+    """A file that isn't there yet."""
+    return Decisions(tmp_path / "below" / "decisions.sqlite")
+
+
+def found(decisions: Decisions, decision: Decision) -> Decision | None:
+    """Look up what a decision is about."""
+    return decisions.find(decision.subject, decision.key, decision.setting)
+
+
+def test_what_is_put_is_found(decisions: Decisions) -> None:
+    """All of it, with its evidence; before, there is nothing, and no file."""
+    decision = factories.decision()
+    assert found(decisions, decision) is None
+    assert decisions.all() == []
+    assert not decisions.path.exists()
+    assert decisions.put(decision) == 1
+    assert found(decisions, decision) == decision
+    assert decisions.all() == [decision]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"threads": 4},
+        {"device_name": "another"},
+        {"processor": "another"},
+        {"versions": {"torch": "2.15.0"}},
+        {"versions": {"torch": "2.13.0", "onnxruntime": "1.2"}},
+    ],
+)
+def test_another_setting_has_decisions_of_its_own(
+    decisions: Decisions, changed: dict[str, object]
+) -> None:
+    """Whatever of a setting differs."""
+    decision = factories.decision()
+    decisions.put(decision)
+    setting = msgspec.structs.replace(decision.setting, **changed)
+    assert setting.key != decision.setting.key
+    assert decisions.find(decision.subject, decision.key, setting) is None
+    other = msgspec.structs.replace(decision, setting=setting, arm="eager")
+    decisions.put(other)
+    assert found(decisions, decision) == decision
+    assert found(decisions, other) == other
+
+
+def test_a_setting_is_one_in_whatever_order_versions_come(decisions: Decisions) -> None:
+    """The order of a dictionary says nothing."""
+    setting = factories.decision().setting
+    one = msgspec.structs.replace(setting, versions={"torch": "2", "triton": "3"})
+    other = msgspec.structs.replace(setting, versions={"triton": "3", "torch": "2"})
+    assert one.key == other.key
+    assert decisions.path.name
+
+
+def test_a_model_is_no_graph(decisions: Decisions) -> None:
+    """A key of one is not found as the other."""
+    decision = factories.decision()
+    decisions.put(decision)
+    assert decisions.find(Subject.MODEL, decision.key, decision.setting) is None
+
+
+def test_the_later_decision_stays(decisions: Decisions) -> None:
+    """In whichever order they come."""
+    early = factories.decision(decided_at="2026-01-01T00:00:00.000+00:00", arm="eager")
+    late = factories.decision(decided_at="2026-02-01T00:00:00.000+00:00")
+    assert decisions.put(late) == 1
+    assert decisions.put(early) == 0
+    assert decisions.all() == [late]
+    latest = factories.decision(decided_at="2026-03-01T00:00:00.000+00:00", arm="eager")
+    assert decisions.put(latest) == 1
+    assert decisions.all() == [latest]
+
+
+def test_keys_are_found_by_how_they_begin(decisions: Decisions) -> None:
+    """Not by what is in them, nor by patterns."""
+    one, other = factories.decision(key="abcd"), factories.decision(key="abef")
+    decisions.put(one, other)
+    assert decisions.starting_with("abc") == [one]
+    assert decisions.starting_with("ab") == [one, other]
+    assert decisions.starting_with("bc") == []
+    assert decisions.starting_with("%") == []
+
+
+def test_what_is_exported_is_imported_elsewhere(decisions: Decisions, tmp_path: Path) -> None:
+    """The union of both, once each."""
+    one, other = factories.decision(key="one"), factories.decision(key="other")
+    decisions.put(one)
+    elsewhere = Decisions(tmp_path / "elsewhere.sqlite")
+    elsewhere.put(other)
+    text = exported(decisions.all())
+    assert elsewhere.put(*imported(text, "it")) == 1
+    assert elsewhere.put(*imported(text, "it")) == 0
+    assert elsewhere.all() == [one, other]
+
+
+@pytest.mark.parametrize("line", ["{", "{}", "[]", '{"format": 1}', "\x00"])
+def test_what_is_no_decision_is_refused_with_its_line(line: str) -> None:
+    """Nothing of the file is taken."""
+    text = exported([factories.decision()]) + "\n" + line + "\n"
+    with pytest.raises(StoreError, match=r"some\.jsonl:3 is no decision"):
+        imported(text, "some.jsonl")
+
+
+def test_a_later_format_is_refused() -> None:
+    """What it means is not known."""
+    text = exported([msgspec.structs.replace(factories.decision(), format=2)])
+    with pytest.raises(StoreError, match="of format 2"):
+        imported(text, "it")
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    """It is left as it is."""
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, and long enough to be seen as none " * 20)
+    before = path.read_bytes()
+    for action in (
+        lambda: Decisions(path).all(),
+        lambda: Decisions(path).put(factories.decision()),
+    ):
+        with pytest.raises(StoreError, match="can't be used as a file of decisions"):
+            action()
+    assert path.read_bytes() == before
+
+
+WRITER = """
+import sys
+from pathlib import Path
+import factories
+from dynamometer.results.store.decisions import Decisions
+for number in range(int(sys.argv[2]), int(sys.argv[3])):
+    Decisions(Path(sys.argv[1])).put(factories.decision(key=f"{number:06}"))
+    print(f"{number:06}", flush=True)
+"""
+
+
+def writer(path: Path, first: int, end: int) -> subprocess.Popen[str]:
+    """Start a process that decides one after the other, and says so after each."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path), str(first), str(end)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+@pytest.mark.parametrize("lines", [1, 7, 20])
+def test_what_was_decided_survives_a_kill(tmp_path: Path, lines: int) -> None:
+    """At whatever moment: all that was acknowledged is there, and the file is sound."""
+    path = tmp_path / "decisions.sqlite"
+    process = writer(path, 0, 1_000_000)
+    assert process.stdout is not None
+    acknowledged = [process.stdout.readline().strip() for _ in range(lines)]
+    process.send_signal(signal.SIGKILL)
+    acknowledged += process.stdout.read().split()
+    process.wait()
+    process.stdout.close()
+    keys = [each.key for each in Decisions(path).all()]
+    assert keys[: len(acknowledged)] == acknowledged
+    assert len(keys) - len(acknowledged) in {0, 1}
+    assert Decisions(path).put(factories.decision(key="zzz")) == 1
+
+
+def test_two_processes_write_at_a_time(tmp_path: Path) -> None:
+    """Neither loses anything."""
+    path = tmp_path / "decisions.sqlite"
+    both = [writer(path, 0, 20), writer(path, 100, 120)]
+    for process in both:
+        process.communicate()
+        assert process.returncode == 0
+    numbers = [*range(20), *range(100, 120)]
+    assert [each.key for each in Decisions(path).all()] == [f"{each:06}" for each in numbers]
