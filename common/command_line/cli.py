@@ -143,9 +143,9 @@ def _calibrate_command() -> click.Command:
 
 
 def _decisions_command() -> click.Command:
-    from dynamometer.common.command_line import decisions
+    from dynamometer.common.command_line.decisions import commands
 
-    return decisions.group()
+    return commands.group()
 
 
 def _corpus_command() -> click.Command:
@@ -321,8 +321,8 @@ def _execute(manifest: Manifest, directory: Path, asked: Request) -> int:
     session = Session(manifest, directory, asked)
     plan = manifest.plan
     if plan.tuning and not registry.study(plan.study).decides:
-        from dynamometer.common.command_line import ensemble
+        from dynamometer.common.command_line.decisions import preparing
 
-        if not ensemble.prepare(manifest, directory):
+        if not preparing.prepare(manifest, directory):
             return session.interrupted()
     return session.run()

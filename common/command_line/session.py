@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dynamometer.common import registry
-from dynamometer.common.command_line.decision_sink import DecisionSink
+from dynamometer.common.command_line.decisions.sink import DecisionSink
 from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.execution.executor import StartUp

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamometer.results.values.cases import Allocator, Case, ModelSpec, Protocol, Tuning, Value
+from dynamometer.results.values.cases import Allocator, Case, ModelSpec, Protocol, Value
+from dynamometer.results.values.choices import Tuning
 from dynamometer.results.values.records import (
     NOTHING,
     Absence,

@@ -156,7 +156,10 @@ CANDIDATES = Several(
     again=lambda plan, _: plan.tuning.candidates if plan.tuning else None,
 )  # fmt: skip
 RETUNE = Flag(
-    ("--retune",), group="Execution", help="`ensemble` decides anew, whatever was decided before."
+    ("--retune",),
+    group="Execution",
+    help="`ensemble` decides anew, whatever was decided before.",
+    again=lambda plan, _: bool(plan.tuning and plan.tuning.since),
 )
 TUNING_SECONDS = Valued(
     ("--tuning-seconds",), reads=click.FloatRange(0, min_open=True), default=120.0,

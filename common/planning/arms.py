@@ -18,7 +18,8 @@ from dynamometer.common.interfaces.workload_options import (
     TRAINING,
     WHOLE_MODEL,
 )
-from dynamometer.results.values.cases import ASSEMBLED, BASELINE, ENSEMBLE, TORCHSCRIPT, Dtype, Mode
+from dynamometer.results.values.cases import BASELINE, TORCHSCRIPT, Dtype, Mode
+from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Request
@@ -65,7 +66,7 @@ def with_every_backend(request: Request) -> tuple[Request, dict[str, str]]:
     if EVERY_BACKEND not in named:
         return request, {}
     if set(named) - {EVERY_BACKEND, ENSEMBLE}:
-        msg = "--backend all is every backend that can be used here; name none but ensemble beside"
+        msg = "--backend all is every backend that can be used here; name no other but ensemble"
         raise UsageError(msg)
     found = usable(request[DEVICE], Mode.TRAINING if request[TRAINING] else Mode.INFERENCE)
     names, reasons = found.names, found.reasons

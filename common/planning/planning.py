@@ -131,7 +131,6 @@ def make_plan(
         refuse_unknown_functions(workload.overrides.names, folders)
     registry.target("executors", request[EXECUTOR])
     least, most = _replicates(study, request)
-    corpus = study.corpus(request)
     plan = RunPlan(
         suite=suite,
         suite_options=suite_options,
@@ -156,7 +155,7 @@ def make_plan(
         no_skip=request[NO_SKIP],
         raise_backend_errors=request[RAISE_BACKEND_ERRORS],
         tuning=tuning_of(request, workload.arms, decides=study.decides),
-        corpus=None if corpus is None else str(corpus),
+        corpus=str(corpus) if (corpus := study.corpus(request)) else None,
     )
     if study.decides:
         plan = to_be_tuned(plan, has_own_arms=bool(request[BACKENDS]))

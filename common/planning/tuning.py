@@ -23,16 +23,8 @@ from dynamometer.common.interfaces.run_options import (
 )
 from dynamometer.common.interfaces.workload_options import TARGET
 from dynamometer.common.planning.arms import usable
-from dynamometer.results.values.cases import (
-    ASSEMBLED,
-    BASELINE,
-    ENSEMBLE,
-    NO_BACKEND,
-    TORCHSCRIPT,
-    Mode,
-    Protocol,
-    Tuning,
-)
+from dynamometer.results.values.cases import BASELINE, NO_BACKEND, TORCHSCRIPT, Mode, Protocol
+from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE, Tuning
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dynamometer.dynamo.backends.compilers import ThroughDynamo
 from dynamometer.dynamo.backends.declared import Declared
-from dynamometer.results.values.cases import ASSEMBLED, ENSEMBLE, NO_BACKEND
+from dynamometer.results.values.cases import NO_BACKEND
+from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -67,21 +68,31 @@ class Ensemble(Declared):
         """Compile with what was decided for the model; if that is nothing, graph by graph."""
         from dynamometer.dynamo.ensemble.model_key import model_key
 
-        assert self.lookup is not None
-        arm = self.lookup.of_model(model_key(module, args, kwargs)) if self.delegates else None
+        lookup = self._lookup
+        arm = lookup.of_model(model_key(module, args, kwargs)) if self.delegates else None
         if arm is None or arm == ASSEMBLED:
             return self.compile_function(module)
         if arm == NO_BACKEND:
             return module
-        return self.lookup.load(arm).compile(module, args, kwargs)
+        return lookup.load(arm).compile(module, args, kwargs)
 
     def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function, or a module: each graph is compiled with what was decided for it."""
-        assert self.lookup is not None
         assembled = ThroughDynamo(
-            name=ASSEMBLED, compiler=self.lookup.compile, full_graph=self.full_graph
+            name=ASSEMBLED, compiler=self._lookup.compile, full_graph=self.full_graph
         )
         return assembled.compile_function(function)
+
+    @property
+    def _lookup(self) -> Lookup:
+        """Return what finds decisions; before it is told where they are, there are none."""
+        from dynamometer.dynamo.ensemble.lookup import Lookup
+
+        return self.lookup or Lookup(None, "cpu", _load_nothing)
+
+
+def _load_nothing(arm: str) -> Backend:
+    raise LookupError(arm)  # nothing names an arm where there are no decisions
 
 
 ensemble = Ensemble(

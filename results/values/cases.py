@@ -12,17 +12,13 @@ from typing import Any
 
 import msgspec
 
+from dynamometer.results.values.choices import Tuning  # noqa: TC001  msgspec reads annotations
+
 NO_BACKEND = "eager"
 """The arm in which Dynamo captures and runs graphs as they are."""
 
 TORCHSCRIPT = "ts"
 """The arm in which the module is traced and frozen, without Dynamo."""
-
-ENSEMBLE = "ensemble"
-"""The arm of what was decided for each model or graph."""
-
-ASSEMBLED = "assembled"
-"""The arm of what was decided for each graph, whatever was decided for the model."""
 
 BASELINE = "baseline"
 """Name of the arm that runs the module as it is; every other arm is compared with it."""
@@ -358,23 +354,6 @@ class Protocol(Value, frozen=True, kw_only=True):
     allocator: Allocator = Allocator.KEEP
     caches: Caches = Caches.FIRST_COLD
     start_method: StartMethod = StartMethod.FORK
-
-
-class Tuning(Value, frozen=True, kw_only=True):
-    """How the backend `ensemble` comes to its decisions."""
-
-    decisions: str
-    """The file they are kept in."""
-    candidates: tuple[str, ...] = ()
-    """Backends it may choose; none for all that work here."""
-    since: str | None = None
-    """What was decided before this time, UTC in ISO 8601, is decided anew."""
-    budget_s: float = 120.0
-    """Seconds after which a graph is given no further replicate."""
-
-    def counts(self, decided_at: str) -> bool:
-        """Return whether a decision of a time stands."""
-        return self.since is None or decided_at >= self.since
 
 
 class RunPlan(Value, frozen=True, kw_only=True):

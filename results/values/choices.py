@@ -1,10 +1,16 @@
-"""What an arm that is made of decisions uses: the part of them that records hold."""
+"""Arms that are made of decisions: what they use, and how that is decided, as runs record it."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from dynamometer.results.values.cases import Value
+import msgspec
+
+ENSEMBLE = "ensemble"
+"""The arm of what was decided for each model or graph."""
+
+ASSEMBLED = "assembled"
+"""The arm of what was decided for each graph, whatever was decided for the model."""
 
 
 class Subject(StrEnum):
@@ -14,7 +20,7 @@ class Subject(StrEnum):
     MODEL = "model"
 
 
-class Choice(Value, frozen=True, kw_only=True):
+class Choice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an arm of decisions used for one graph, or for the whole model."""
 
     subject: Subject
@@ -27,3 +33,20 @@ class Choice(Value, frozen=True, kw_only=True):
     eager_s: float | None = None
     chosen_s: float | None = None
     tuning_s: float = 0.0
+
+
+class Tuning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the backend `ensemble` comes to its decisions."""
+
+    decisions: str
+    """The file they are kept in."""
+    candidates: tuple[str, ...] = ()
+    """Backends it may choose; none for all that work here."""
+    since: str | None = None
+    """What was decided before this time, UTC in ISO 8601, is decided anew."""
+    budget_s: float = 120.0
+    """Seconds after which a graph is given no further replicate."""
+
+    def counts(self, decided_at: str) -> bool:
+        """Return whether a decision of a time stands."""
+        return self.since is None or decided_at >= self.since

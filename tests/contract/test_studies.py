@@ -134,7 +134,7 @@ def names_of_studies(tree: ast.AST, own: Collection[str] = ()) -> Sequence[str]:
     return found
 
 
-BUILDS_ON = {"calibration": {"speedup"}}
+BUILDS_ON = {"calibration": {"speedup"}, "recording": {"graphs"}, "tuning": {"speedup"}}
 """Studies that repeat the experiments of another."""
 
 EXCEPTIONS = {"common/command_line/calibrate.py"}

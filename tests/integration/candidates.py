@@ -115,8 +115,10 @@ def hangs(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
 def hoards(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
     """Take more memory than there is."""
     del inputs
-    kept = [torch.ones(2**28, dtype=torch.uint8) for _ in range(10**6)]
-    return graph.forward if kept else graph.forward
+    kept: list[torch.Tensor] = []
+    while len(kept) < 10**6:
+        kept.append(torch.ones(2**28, dtype=torch.uint8))
+    return graph.forward
 
 
 def fails(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:

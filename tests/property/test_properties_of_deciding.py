@@ -18,8 +18,8 @@ from dynamometer.results.statistics.deciding import (
     survivors,
 )
 from dynamometer.results.statistics.replicates import speedup_over
-from dynamometer.results.values.cases import ASSEMBLED, BASELINE, NO_BACKEND
-from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.cases import BASELINE, NO_BACKEND
+from dynamometer.results.values.choices import ASSEMBLED, Subject
 from dynamometer.results.values.decisions import Tuned
 from dynamometer.results.values.records import PASSED, ArmResult, Status
 

@@ -52,9 +52,7 @@ class LocalExecutor:
             manifest: of the run; its plan says what workers are told.
             directory: of the run; logs go to `logs/` in it.
         """
-        self._manifest = manifest
-        self._plan = manifest.plan
-        self._directory = directory
+        self._manifest, self._plan, self._directory = manifest, manifest.plan, directory
         self._logs = directory / "logs"
         self._logs.mkdir(parents=True, exist_ok=True)
         self._servers = ForkServers(self._plan, self._logs / "fork-server.log")

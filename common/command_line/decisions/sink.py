@@ -10,8 +10,7 @@ import msgspec
 
 from dynamometer.common.command_line.progress import duration
 from dynamometer.results.statistics.deciding import decide
-from dynamometer.results.values.cases import ASSEMBLED
-from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.choices import ASSEMBLED, Subject
 from dynamometer.results.values.decisions import Tuned
 from dynamometer.results.values.records import NOTHING, Status
 

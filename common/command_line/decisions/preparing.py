@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from dynamometer.common import registry
-from dynamometer.common.command_line.decision_sink import DecisionSink
+from dynamometer.common.command_line.decisions.sink import DecisionSink
 from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.common.planning.estimate import estimate
