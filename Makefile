@@ -9,8 +9,9 @@ READY := $(VENV)/.ready
 TEST_READY := $(VENV)/.test-ready
 PINS := $(VENV)/constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(PINS)
-# What starts no worker processes; what does has the machine to itself.
 IN_PARALLEL := --ignore tests/integration --numprocesses auto --dist worksteal
+# Tests with worker processes wait half of the time. Those that share a run stay together.
+WITH_WORKERS := tests/integration --numprocesses 3 --dist loadgroup
 CODE := $(wildcard *.py) common dynamo models results dynamometer bench tests
 
 .PHONY: setup demo test test-fast test-gpu check-timing coverage lint clean
@@ -42,10 +43,10 @@ lint: $(TEST_READY)
 # Types are those of the torch that is pinned.
 test: $(if $(TORCH),$(TEST_READY),lint)
 	$(BIN)/python -m pytest -m 'not gpu' $(IN_PARALLEL)
-	$(BIN)/python -m pytest -m 'not gpu' tests/integration
+	$(BIN)/python -m pytest -m 'not gpu' $(WITH_WORKERS)
 
 test-fast: $(TEST_READY)
-	$(BIN)/python -m pytest -m 'not gpu' $(IN_PARALLEL)
+	$(BIN)/python -m pytest -m 'not gpu and not slow' $(IN_PARALLEL)
 
 # What needs a real clock, again and again, and how often it went as it should: no verdict.
 check-timing: $(TEST_READY)
@@ -58,7 +59,7 @@ NOT_TRACED := --deselect tests/integration/test_run.py::test_capture_is_counted_
 coverage: $(TEST_READY)
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -m 'not gpu' $(IN_PARALLEL)
-	$(BIN)/coverage run -m pytest -m 'not gpu' $(NOT_TRACED) tests/integration
+	$(BIN)/coverage run -m pytest -m 'not gpu' $(NOT_TRACED) $(WITH_WORKERS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under 92
 

@@ -37,6 +37,7 @@ RESTS_ON: Mapping[str, str] = {
     "torch._dynamo.lookup_backend": "what `dynamometer.dynamo.interface` compiles",
     "torch._dynamo.run": "what `dynamometer.dynamo.interface` runs without compiling",
     "torch._dynamo.maybe_mark_dynamic": "--dynamic-batch-only, and what --sweep-sizes shows",
+    "torch._dynamo.config.recompile_limit": "the last ones of many arms, before torch 2.13",
     "torch._dynamo.config.assume_static_by_default": "--dynamic-shapes of every dimension",
     "torch._inductor.config.fallback_random": "whether Inductor draws what eager does",
     "torch._inductor.compile_fx": "compile time apart from importing Inductor",

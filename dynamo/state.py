@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import random
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,7 +89,9 @@ def context_managers() -> Iterator[None]:
 
 
 @contextmanager
-def running(mode: Mode, threads: int | None, *, dynamic: bool = False) -> Iterator[None]:
+def running(
+    mode: Mode, threads: int | None, *, dynamic: bool = False, arms: int = 1
+) -> Iterator[None]:
     """Run with gradients or without, on a number of intra-op threads if one is given.
 
     Args:
@@ -96,6 +99,7 @@ def running(mode: Mode, threads: int | None, *, dynamic: bool = False) -> Iterat
         threads: intra-op threads; `None` leaves torch's own choice.
         dynamic: take no size of an input for fixed, not even at first sight, which is what
             `torch.compile(dynamic=True)` does.
+        arms: how many copies of one model are compiled.
 
     Inductor draws random numbers as eager does: with its own generator a dropout, or noise that a
     model adds, would be another one than eager's, and no two results could be compared.
@@ -113,6 +117,7 @@ def running(mode: Mode, threads: int | None, *, dynamic: bool = False) -> Iterat
             torch.set_grad_enabled(mode is Mode.TRAINING),
             _setting(_INDUCTOR, "fallback_random", value=True),
             _setting(_DYNAMO, "assume_static_by_default", value=not dynamic),
+            _limit_for(arms),
         ):
             yield
     finally:
@@ -120,7 +125,26 @@ def running(mode: Mode, threads: int | None, *, dynamic: bool = False) -> Iterat
             torch.set_num_threads(before)
 
 
-def _setting(config: str, name: str, *, value: bool) -> AbstractContextManager[None]:
+def has_limit_per_arm() -> bool:
+    """Return whether each call of `torch.compile` can count its recompiles apart."""
+    return "isolate_recompiles" in inspect.signature(torch.compile).parameters
+
+
+def _limit_for(arms: int) -> AbstractContextManager[None]:
+    """Let copies of a model be recompiled as often together as each could be alone.
+
+    Before torch 2.13 they share one limit, as they share their code: of ten arms the last ones
+    would not be compiled at all.
+    """
+    name = "recompile_limit"
+    if has_limit_per_arm():
+        return nullcontext()
+    with suppress(GoneError):
+        return _setting(_DYNAMO, name, value=private(f"{_DYNAMO}.{name}") * arms)
+    return nullcontext()
+
+
+def _setting(config: str, name: str, *, value: bool | int) -> AbstractContextManager[None]:
     """Set what torch has a setting for; where that is gone nothing is done."""
     try:
         private(f"{config}.{name}")

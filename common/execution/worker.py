@@ -58,7 +58,8 @@ def _measure(job: Job, stages: StageClock) -> Findings:
     )
     policy_note = allocator.apply(job.allocator)
     is_dynamic = job.case.has_dynamic_dims(DynamicDims.ALL)
-    with keeping_all(), state.running(job.case.mode, job.threads, dynamic=is_dynamic):
+    running = state.running(job.case.mode, job.threads, dynamic=is_dynamic, arms=len(job.arms))
+    with keeping_all(), running:
         findings = experiment.measure(context)
     notes = [note for note in (policy_note, note_on_runtimes(), *gone()) if note]
     return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))

@@ -46,7 +46,7 @@ EXCLUDE = Several(
 )  # fmt: skip
 ONLY = Several(
     ("--only",), reads=click.STRING, metavar="NAME", group="Selection",
-    help="Exactly this model; may be repeated.",
+    help="Exactly this model; may be repeated; -k and -x choose among those named.",
     again=lambda _, case: (case.model,),
 )  # fmt: skip
 QUICK = Flag(

@@ -127,8 +127,8 @@ def asked_batch_size(spec: ModelSpec, workload: Workload) -> int | None:
 
 
 def _check(selection: Selection) -> None:
-    if selection.only and (selection.include or selection.exclude or selection.quick):
-        msg = "--only names models exactly and can't be combined with -k, -x or --quick"
+    if selection.only and selection.quick:
+        msg = "--only and --quick are two selections of models; leave out one"
         raise UsageError(msg)
     index, parts = selection.partition
     if not 0 <= index < parts:

@@ -5,7 +5,6 @@ Torch is imported by what compiles.
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -61,8 +60,10 @@ class ThroughDynamo(Declared):
         """Wrap a function, or a module, which is one as well."""
         import torch
 
+        from dynamometer.dynamo import state
+
         options: dict[str, Any] = {"fullgraph": self.full_graph, "dynamic": self.dynamic}
-        if "isolate_recompiles" in inspect.signature(torch.compile).parameters:
+        if state.has_limit_per_arm():
             # Since torch 2.13. Arms are copies of one model and share its code objects: without
             # this each looks through the others' compiled entries and counts against their limit.
             options["isolate_recompiles"] = True

@@ -23,7 +23,7 @@ PER_GRAPH = [
 CASES = cases()
 
 # What runtimes, and torch.onnx, say of themselves while they are imported or used.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(autouse=True)

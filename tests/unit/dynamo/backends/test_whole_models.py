@@ -11,7 +11,7 @@ from graph_cases import Net, Several
 from torch import nn
 
 # torch.jit warns of its own retirement, and Inductor of what it lacks here.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 def load(name: str) -> Any:
