@@ -96,8 +96,8 @@ def _run(suite: str, arms: Sequence[str], options: argparse.Namespace) -> None:
 
 
 def page(runs: Sequence[Path]) -> str:
-    """Return the page of some runs."""
-    outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
+    """Return the page of some runs; of a model that several ran, the last counts."""
+    last: dict[tuple[str, str, str], Outcome] = {}
     models: dict[str, set[str]] = defaultdict(set)
     versions: set[str] = set()
     for run in runs:
@@ -107,7 +107,10 @@ def page(runs: Sequence[Path]) -> str:
             models[record.case.suite].add(record.case.model)
             for result in record.arms:
                 if result.arm != BASELINE:
-                    outcomes[result.arm][record.case.suite].append(result.outcome)
+                    last[result.arm, record.case.suite, record.case.model] = result.outcome
+    outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
+    for (arm, suite, _), outcome in last.items():
+        outcomes[arm][suite].append(outcome)
     suites = [suite for suite in SUITES if models[suite]]
     counted = ", ".join(f"{len(models[suite])} of {suite}" for suite in suites)
     return "\n".join(
