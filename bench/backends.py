@@ -44,6 +44,9 @@ VARIANTS = {
 }
 """Useful settings that have a row of their own."""
 
+SLOW = {"inductor:freezing,max-autotune"}
+"""Those that are left out unless asked for: minutes a model."""
+
 _LONGEST_REASON = 110
 
 
@@ -56,11 +59,13 @@ def main() -> int:
     parser.add_argument("--run", type=Path, metavar="DIR")
     parser.add_argument("--models", type=int)
     parser.add_argument("--timeout", type=float, default=1200.0)
+    parser.add_argument("--slow", action="store_true", help="also what takes minutes a model")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     if options.run:
+        arms = [arm for arm in _arms() if options.slow or arm not in SLOW]
         for suite in SUITES:
-            _run(suite, options.run, options.models, options.timeout)
+            _run(suite, arms, options)
     if options.runs:
         text = page(options.runs)
         print(text)
@@ -79,32 +84,35 @@ def _arms() -> list[str]:
     ]
 
 
-def _run(suite: str, directory: Path, models: int | None, timeout_s: float) -> None:
-    chosen = [spec.name for spec in TableSuite(suite).specs() if not spec.skip_reason("cpu")]
-    words = [f"--backend={arm}" for arm in _arms()]
-    words += [f"--only={name}" for name in sorted(chosen)[:models]] if models else []
+def _run(suite: str, arms: Sequence[str], options: argparse.Namespace) -> None:
+    chosen = sorted(s.name for s in TableSuite(suite).specs() if not s.skip_reason("cpu"))
+    words = [f"--backend={arm}" for arm in arms]
+    words += [f"--only={name}" for name in chosen[: options.models]] if options.models else []
     command = [
         *(sys.executable, str(ROOT / f"{suite}.py"), "--accuracy", "--scale", "tiny"),
-        *("--timeout", str(timeout_s), "--output-dir", str(directory), *words),
+        *("--timeout", str(options.timeout), "--output-dir", str(options.run), *words),
     ]
     subprocess.run(command, check=False)
 
 
 def page(runs: Sequence[Path]) -> str:
-    """Return the page of some runs."""
-    outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
-    models: Counter[str] = Counter()
+    """Return the page of some runs; of a model that several ran, the last counts."""
+    last: dict[tuple[str, str, str], Outcome] = {}
+    models: dict[str, set[str]] = defaultdict(set)
     versions: set[str] = set()
     for run in runs:
         manifest = store.read_manifest(run)
         versions.add(manifest.environment.packages["torch"])
         for record in store.read_records(run):
-            models[record.case.suite] += 1
+            models[record.case.suite].add(record.case.model)
             for result in record.arms:
                 if result.arm != BASELINE:
-                    outcomes[result.arm][record.case.suite].append(result.outcome)
-    suites = sorted(models)
-    counted = ", ".join(f"{models[suite]} of {suite}" for suite in suites)
+                    last[result.arm, record.case.suite, record.case.model] = result.outcome
+    outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
+    for (arm, suite, _), outcome in last.items():
+        outcomes[arm][suite].append(outcome)
+    suites = [suite for suite in SUITES if models[suite]]
+    counted = ", ".join(f"{len(models[suite])} of {suite}" for suite in suites)
     return "\n".join(
         [
             _HEAD.format(torch=" and ".join(sorted(versions)), models=counted),
@@ -128,7 +136,7 @@ def page(runs: Sequence[Path]) -> str:
 
 _HEAD = """# Backends
 
-Made by `bench/backends.py` with torch {torch}: every backend that can be used on a CPU, in
+Made by `bench/backends.py` with torch {torch}: backends as they were run on a CPU, in
 inference, float32, at tiny scale, held to eager as [measuring.md](measuring.md) says; {models}.
 `dynamometer ls backends --long` says what works on another machine, and what can be set.
 
