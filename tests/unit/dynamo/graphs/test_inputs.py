@@ -147,3 +147,10 @@ def test_only_a_dtype_is_taken_for_one() -> None:
     """A file can't name another attribute of torch."""
     with pytest.raises(ValueError, match="has no dtype 'load'"):
         dtype_of("load")
+
+
+@pytest.mark.gpu
+def test_a_tensor_of_a_gpu_is_drawn_there() -> None:
+    """Strides are kept on the way."""
+    found = again(torch.randn(4, 6, device="cuda").t())
+    assert (found.device.type, found.stride()) == ("cuda", (1, 6))
