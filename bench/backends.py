@@ -44,6 +44,9 @@ VARIANTS = {
 }
 """Useful settings that have a row of their own."""
 
+SLOW = {"inductor:freezing,max-autotune"}
+"""Those that are left out unless asked for: minutes a model."""
+
 _LONGEST_REASON = 110
 
 
@@ -56,11 +59,13 @@ def main() -> int:
     parser.add_argument("--run", type=Path, metavar="DIR")
     parser.add_argument("--models", type=int)
     parser.add_argument("--timeout", type=float, default=1200.0)
+    parser.add_argument("--slow", action="store_true", help="also what takes minutes a model")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     if options.run:
+        arms = [arm for arm in _arms() if options.slow or arm not in SLOW]
         for suite in SUITES:
-            _run(suite, options.run, options.models, options.timeout)
+            _run(suite, arms, options)
     if options.runs:
         text = page(options.runs)
         print(text)
@@ -79,13 +84,13 @@ def _arms() -> list[str]:
     ]
 
 
-def _run(suite: str, directory: Path, models: int | None, timeout_s: float) -> None:
-    chosen = [spec.name for spec in TableSuite(suite).specs() if not spec.skip_reason("cpu")]
-    words = [f"--backend={arm}" for arm in _arms()]
-    words += [f"--only={name}" for name in sorted(chosen)[:models]] if models else []
+def _run(suite: str, arms: Sequence[str], options: argparse.Namespace) -> None:
+    chosen = sorted(s.name for s in TableSuite(suite).specs() if not s.skip_reason("cpu"))
+    words = [f"--backend={arm}" for arm in arms]
+    words += [f"--only={name}" for name in chosen[: options.models]] if options.models else []
     command = [
         *(sys.executable, str(ROOT / f"{suite}.py"), "--accuracy", "--scale", "tiny"),
-        *("--timeout", str(timeout_s), "--output-dir", str(directory), *words),
+        *("--timeout", str(options.timeout), "--output-dir", str(options.run), *words),
     ]
     subprocess.run(command, check=False)
 

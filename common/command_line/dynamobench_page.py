@@ -27,7 +27,7 @@ What differs without any option:
   measures in one.
 - Results are compared with eager's in every timed run, and an arm that is wrong has no speedup.
 - `--inductor` runs with Inductor's own defaults; theirs turns CUDA graphs on unless
-  `--disable-cudagraphs` is given.
+  `--disable-cudagraphs` is given. Here `-c cudagraphs` does.
 - `--inference` and `--performance` are defaults. Theirs asks for both.
 - `-d cpu` is the default. Theirs takes CUDA where there is one. Accelerators other than CUDA have
   its batch sizes and tolerances.

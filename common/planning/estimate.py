@@ -77,4 +77,5 @@ def _history(runs: Path) -> dict[str, float]:
 
 
 def _guess_s(case: Case) -> float:
-    return _SCALE_FACTOR[case.scale] * sum(_GUESS_S.get(arm, _OTHER_ARM_S) for arm in case.arms)
+    backends = (arm.partition(":")[0] for arm in case.arms)
+    return _SCALE_FACTOR[case.scale] * sum(_GUESS_S.get(each, _OTHER_ARM_S) for each in backends)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -122,6 +124,22 @@ def test_openvino_is_set_as_told(
     assert settings["INFERENCE_NUM_THREADS"] == threads
     assert settings["INFERENCE_PRECISION_HINT"] == {"float": "f32", "bfloat16": "bf16"}[precision]
     assert settings["PERFORMANCE_HINT"] == ("THROUGHPUT" if "hint" in name else "LATENCY")
+
+
+def test_tvm_has_as_many_threads_as_torch() -> None:
+    """Whatever it would take by itself; in a process of its own, as it makes them once."""
+    pytest.importorskip("tvm")
+    code = """
+import torch, tvm
+from dynamometer.common.measuring.arms import load_backend
+torch.set_num_threads(3)
+module, x = torch.nn.Linear(3, 2).eval(), torch.ones(1, 3)
+with torch.no_grad():
+    load_backend("tvm").compile(module, (x,), {})(x)
+print(tvm.get_global_func("runtime.NumThreads")())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "3\n"
 
 
 @pytest.mark.parametrize("name", ["onnx", "onnxrt", "openvino", "ov", "tvm"])
