@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 IN_PARALLEL := --ignore tests/integration --numprocesses auto --dist worksteal
 # Tests with worker processes wait half of the time. Those that share a run stay together.
 WITH_WORKERS := tests/integration --numprocesses 3 --dist loadgroup
-CODE := $(wildcard *.py) common dynamo models results dynamometer bench tests
+CODE := $(wildcard *.py) common dynamo models results dynamometer bench examples tests
 
 .PHONY: setup demo test test-fast test-gpu check-timing coverage lint clean
 

@@ -221,6 +221,7 @@ def tensor(said: Json, generator: torch.Generator) -> torch.Tensor:
     found = flat.to(said["device"], dtype).as_strided(shape, stride)
     if spread["is_sorted"] and 0 not in stride and count:
         found.copy_(found.sort(dim=-1).values)
+        found[..., 0], found[..., -1] = spread["low"], spread["high"]
     return found.requires_grad_(said["requires_grad"])
 
 

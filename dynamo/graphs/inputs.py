@@ -109,7 +109,8 @@ def _spread(tensor: torch.Tensor) -> Spread:
         return _spread_of_floats(tensor.double())
     whole = tensor.long()
     low, high = int(whole.min()), int(whole.max())
-    is_sorted = tensor.dim() > 0 and low < high and bool((whole.diff(dim=-1) >= 0).all())
+    several = tensor.dim() > 0 and tensor.shape[-1] > 1 and low < high
+    is_sorted = several and bool((whole.diff(dim=-1) >= 0).all())
     return Spread(
         low=low,
         high=high,
@@ -171,7 +172,7 @@ def _drawn(given: TensorInput, generator: torch.Generator) -> torch.Tensor:
     # What is drawn fills the memory behind the tensor, so that any strides are as they were.
     tensor = flat.as_strided(given.shape, given.stride)
     if given.spread.is_sorted and count:
-        _sort(tensor)
+        _sort(tensor, int(given.spread.low or 0), int(given.spread.high or 0))
     moved = tensor if given.device == "cpu" else _moved(flat, given)
     return moved.requires_grad_(given.requires_grad)
 
@@ -180,10 +181,14 @@ def _moved(flat: torch.Tensor, given: TensorInput) -> torch.Tensor:
     return flat.to(given.device).as_strided(given.shape, given.stride)
 
 
-def _sort(tensor: torch.Tensor) -> None:
-    """Sort along the last dimension, where no two elements share memory."""
+def _sort(tensor: torch.Tensor, low: int, high: int) -> None:
+    """Sort along the last dimension, from the least to the most, as offsets into a list must be.
+
+    Where elements share memory they are left as they are.
+    """
     if 0 not in tensor.stride():
         tensor.copy_(tensor.sort(dim=-1).values)
+        tensor[..., 0], tensor[..., -1] = low, high
 
 
 def _values(

@@ -67,6 +67,21 @@ def test_a_graph_comes_back_as_it_was(
     assert description.op_count > 0
 
 
+def sizes(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Compute with sizes."""
+    return (x.sum(0) * x.shape[0] + y).reshape(-1, y.shape[0] // 3)
+
+
+def test_a_graph_for_sizes_that_vary_is_run_at_those_it_had(tmp_path: Path) -> None:
+    """Its sizes are inputs like any other, with the values that they had."""
+    graph, given = captured(sizes, torch.randn(4, 12), torch.randn(12), dynamic=True)
+    path = tmp_path / "one.graph"
+    assert save(path, graph, given, ORIGIN).is_dynamic
+    again, description = load(path)
+    (found,) = again(*draw(description.inputs, 0))
+    assert found.shape == (3, 4)
+
+
 def test_the_same_graph_is_the_same_file(tmp_path: Path) -> None:
     """Nothing of when and where it was written is in it."""
     graph, given = captured(constants, torch.ones(3))
