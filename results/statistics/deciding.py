@@ -39,7 +39,7 @@ def choose(records: Sequence[Record], preferred: str | None = None) -> str:
     }
     if not winners:
         return NO_BACKEND
-    best = max(winners, key=lambda arm: winners[arm].value)
+    best = max(winners, key=lambda arm: (winners[arm].value, arm))
     if preferred not in winners:
         return best
     ahead = speedup_over(preferred, best, records)

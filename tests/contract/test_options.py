@@ -132,7 +132,7 @@ def test_what_it_says_is_parsed_to_the_same(option: Option[Any], tmp_path: Path)
         assert again.typed == ({option} if option.argv(value) else set())
 
 
-NEW_FILES = {"--expect", "--page", "--output", "--batch-size-file"}
+NEW_FILES = {"--decisions", "--expect", "--page", "--output", "--batch-size-file"}
 """Options that name a file which isn't there yet."""
 
 

@@ -48,7 +48,7 @@ def prepare(manifest: Manifest, directory: Path) -> bool:
     Corpus.made(graphs)
     stage = _Stages(manifest, directory, DecisionSink(decisions))
     recording = recording_plan(plan, graphs)
-    records = stage.run("recording", "graphs of models are recorded", recording)
+    records = stage.run("recorded", "graphs of models are recorded", recording)
     if records is None:
         return False
     for record in records:
@@ -63,12 +63,12 @@ def prepare(manifest: Manifest, directory: Path) -> bool:
     open_graphs = _undecided(plan, tuple(found.values()), decisions)
     if open_graphs:
         tuning = graphs_plan(plan, graphs, open_graphs)
-        if stage.run("graphs", f"{len(open_graphs)} graphs are tuned", tuning) is None:
+        if stage.run("tuned", f"{len(open_graphs)} graphs are tuned", tuning) is None:
             return False
     open_models = {key: len(each.graphs) for key, each in found.items() if not each.is_decided}
     if open_models:
         text = f"{len(open_models)} models are timed beside single backends"
-        if stage.run("models", text, models_plan(plan, open_models)) is None:
+        if stage.run("compared", text, models_plan(plan, open_models)) is None:
             return False
     if not open_graphs and not open_models:
         click.echo("ensemble: everything was decided before", err=True)

@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import factories
 import msgspec
@@ -13,7 +15,9 @@ import pytest
 from dynamometer.results.store.decisions import Decisions, exported, imported
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.choices import Subject
-from dynamometer.results.values.decisions import Decision
+
+if TYPE_CHECKING:
+    from dynamometer.results.values.decisions import Decision
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -135,10 +139,8 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, and long enough to be seen as none " * 20)
     before = path.read_bytes()
-    for action in (
-        lambda: Decisions(path).all(),
-        lambda: Decisions(path).put(factories.decision()),
-    ):
+    decisions = Decisions(path)
+    for action in (decisions.all, partial(decisions.put, factories.decision())):
         with pytest.raises(StoreError, match="can't be used as a file of decisions"):
             action()
     assert path.read_bytes() == before
@@ -146,7 +148,9 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 import factories
 from dynamometer.results.store.decisions import Decisions
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
