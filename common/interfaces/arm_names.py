@@ -110,7 +110,8 @@ def training_refusal(arm: ArmName) -> str | None:
 def with_config(arms: Sequence[ArmName], texts: Sequence[str]) -> list[ArmName]:
     """Give options to every backend that has such.
 
-    A setting of Inductor may be typed by its name alone, as PyTorch's harness has it.
+    A setting of Inductor may be typed by its name alone, as PyTorch's harness has it. What only
+    leaves something out, such as `no-cudagraphs`, is done where no backend does that.
 
     Args:
         arms: as they were named.
@@ -122,10 +123,18 @@ def with_config(arms: Sequence[ArmName], texts: Sequence[str]) -> list[ArmName]:
     found = list(arms)
     for text in texts:
         taken = [_with(arm, _option(text)) for arm in found]
-        if taken == found and not any(_option(text) in arm.options for arm in found):
+        is_taken = taken != found or any(_option(text) in arm.options for arm in found)
+        if not is_taken and not _leaves_out(text):
             raise _no_such_option(found, text)
         found = taken
     return found
+
+
+def _leaves_out(text: str) -> bool:
+    """Return whether a text is an option of some backend to leave something out."""
+    return text.startswith("no-") and any(
+        True for name in registry.choices("backends") for _ in _matches(_options_of(name), text)
+    )
 
 
 def _no_such_option(arms: Sequence[ArmName], text: str) -> UsageError:

@@ -92,11 +92,18 @@ def test_an_option_goes_to_every_backend_that_has_it() -> None:
     ]
 
 
+def test_what_nobody_does_is_left_out_already() -> None:
+    """As PyTorch's scripts type --disable-cudagraphs for any backend."""
+    arms = [arm_names.read("aot_eager")]
+    assert arm_names.with_config(arms, ["no-cudagraphs"]) == arms
+
+
 @pytest.mark.parametrize(
     ("arms", "text", "says"),
     [
         (["eager", "aot_eager"], "freezing", "eager, aot_eager has no options"),
-        (["inductor", "ov"], "no-spin", "unknown option 'no-spin'"),
+        (["inductor", "ov"], "spin", "unknown option 'spin'"),
+        (["eager"], "no-cudagrphs", "eager has no options"),
         (["inductor"], "max_autotun=True", "did you mean max-autotune"),
     ],
 )
