@@ -91,6 +91,10 @@ def _program() -> click.Group:
         "resume": _resume_command,
         "calibrate": _calibrate_command,
         "explain": _explain_command,
+        "export": _export_command,
+        "repro": _repro_command,
+        "rm": _rm_command,
+        "show": _show_command,
     }
 
     program = LazyGroup(
@@ -101,10 +105,10 @@ def _program() -> click.Group:
     click.version_option(dynamometer.__version__, package_name="dynamometer")(program)
 
     @program.command("ls", help="List what there is, one name a line.")
-    @click.argument("what", type=click.Choice([*_LISTED, "models"]))
-    @click.argument("suite", required=False)
-    def ls(what: str, suite: str | None) -> None:
-        click.echo("\n".join(_names(what, suite)))
+    @click.argument("what", type=click.Choice([*_LISTED, "models", "runs"]))
+    @click.argument("where", required=False, metavar="[SUITE|DIR]")
+    def ls(what: str, where: str | None) -> None:
+        click.echo("\n".join(_runs(where) if what == "runs" else _names(what, where)))
 
     program.command("doctor", help="Say what on this machine makes figures worse.")(_doctor)
     return program
@@ -135,6 +139,30 @@ def _explain_command() -> click.Command:
     return command("explain", explain.OPTIONS, explain.run, _EXPLAIN_HELP)
 
 
+def _export_command() -> click.Command:
+    from dynamometer.common.command_line.stored import export
+
+    return command("export", export.OPTIONS, export.run, _EXPORT_HELP)
+
+
+def _repro_command() -> click.Command:
+    from dynamometer.common.command_line.stored import repro
+
+    return command("repro", repro.OPTIONS, repro.run, _REPRO_HELP)
+
+
+def _rm_command() -> click.Command:
+    from dynamometer.common.command_line.stored import removal
+
+    return command("rm", removal.OPTIONS, removal.run, _RM_HELP)
+
+
+def _show_command() -> click.Command:
+    from dynamometer.common.command_line.stored import show
+
+    return command("show", show.OPTIONS, show.run, _SHOW_HELP)
+
+
 _RUN_HELP = """Measure what compiling does to the models of {suite}.
 
 Each case runs in a process of its own; a line is printed as it ends, and everything is kept in
@@ -157,6 +185,26 @@ TARGET is SUITE/MODEL, or FILE.py::NAME for a function without arguments that re
 function and its inputs. A list of inputs is as many calls, which shows recompiles as well.
 """
 
+_EXPORT_HELP = """Write a stored run in the format of another program.
+
+RUN is a run's directory. What was not measured is left out, but in PyTorch's CSV files, which have
+0 for it. docs/exports.md describes the formats.
+"""
+
+_REPRO_HELP = """Print the command that repeats a model of a run alone, as the run measured it."""
+
+_RM_HELP = """Remove runs, and say what that frees.
+
+Whatever isn't a run's directory is refused, and so is a run that is going on.
+"""
+
+_SHOW_HELP = """Show a stored run again, or all that is known of one of its models.
+
+RUN is a run's directory. Of a MODEL: how each replicate ended and why, its samples block by block,
+the environment, the end of its log, and the command that repeats it. On a terminal lines end where
+it does; elsewhere they are whole.
+"""
+
 _TARGETS = """
 TARGET is a suite (`dynamometer ls suites`), FILE.py or FILE.py::name with models of your own, a
 program.pt2 that torch.export saved, or hub:NAME for a model transformers can load. Without one,
@@ -164,7 +212,9 @@ program.pt2 that torch.export saved, or hub:NAME for a model transformers can lo
 """
 
 
-_LISTED: tuple[registry.Kind, ...] = ("suites", "backends", "studies", "executors", "sinks")
+_LISTED: tuple[registry.Kind, ...] = (
+    "suites", "backends", "studies", "executors", "sinks", "exports",
+)  # fmt: skip
 """What a name on the command line can be of; studies have an option each."""
 
 
@@ -177,6 +227,13 @@ def _names(what: str, suite: str | None) -> list[str]:
     source = registry.suite(suite or registry.USUAL_SUITE)
     asked = usual(run_options(of_suites=source.options))
     return [spec.name for spec in opened(source, source.opening(asked)).specs()]
+
+
+def _runs(folder: str | None) -> list[str]:
+    from dynamometer.common.command_line.stored import listing
+    from dynamometer.common.command_line.stored.show import terminal_width
+
+    return listing.lines(Path(folder) if folder else OUTPUT_DIR.default, terminal_width())
 
 
 def _run(asked: Request, invocation: Invocation) -> int:

@@ -179,6 +179,7 @@ def _parameters(option: Option[Any]) -> Iterator[click.Parameter]:
                 [option.key],
                 type=option.reads,
                 required=option.is_required,
+                nargs=-1 if option.is_repeated else 1,
                 metavar=option.flag if option.is_required else f"[{option.flag}]",
             )
         case Flag():

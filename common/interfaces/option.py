@@ -209,16 +209,18 @@ class Argument(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
     Attributes:
         reads: what makes a value of the word.
         is_required: whether it must be typed.
+        is_repeated: whether it may be several, so that its value is all of them.
     """
 
     group: Group = "Selection"
     reads: click.ParamType[T]
     is_required: bool = False
+    is_repeated: bool = False
 
     @property
     def key(self) -> str:
         """Keep clear of the options."""
-        return f"argument_{self.flag.lower()}"
+        return f"argument_{self.flag.lower().strip('.')}"
 
     def argv(self, value: T) -> list[str]:
         """Return the word."""

@@ -171,7 +171,15 @@ UPDATE_EXPECTED = Flag(
     needs=Need(EXPECT, "--update-expected rewrites a table: name it with --expect FILE"),
 )  # fmt: skip
 
-REPORT_OPTIONS: tuple[Option[Any], ...] = (CSV_COMPAT, OUTPUT, EXPECT, UPDATE_EXPECTED, SINKS)
+JSON = Flag(
+    ("--json",), group="Output",
+    help="Print what happens as JSON, an object a line, for other programs; text goes to standard"
+    " error.",
+)  # fmt: skip
+
+REPORT_OPTIONS: tuple[Option[Any], ...] = (
+    CSV_COMPAT, OUTPUT, EXPECT, UPDATE_EXPECTED, SINKS, JSON,
+)  # fmt: skip
 """What is done with results, whether a run begins or goes on."""
 
 MEASURING_OPTIONS: tuple[Option[Any], ...] = (
