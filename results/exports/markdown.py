@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.results.exports.export import Document
 from dynamometer.results.exports.figures import figures
+from dynamometer.results.reports.texts import printable
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from dynamometer.results.exports.export import Ending, StoredRun
     from dynamometer.results.exports.figures import Figure
@@ -49,18 +51,31 @@ def page(run: StoredRun, most_bytes: int) -> str:
     """Return a page that is no longer than asked for."""
     endings = list(run.endings())
     failed = [each for each in endings if each.outcome.status is not Status.PASS]
-    closing = "\n".join(run.reporter.closing_lines(run.cases) if endings else ()).strip("\n")
     left = most_bytes - _RESERVED
-    head = _fitted(_head(run), left, "")
+    head = _fitted(_Section((), _head(run), "lines"), left)
     left -= _size(head)
-    block = _fenced(closing)
+    block = _fenced("\n".join(run.reporter.closing_lines(run.cases) if endings else ()).strip("\n"))
     block = block if _size(block) <= left else [f"The run's tables are too long for GitHub. {_ALL}"]
     left -= _size(block)
-    problems = _table(("model", "backend", "outcome", "repeat it"), list(_problems(failed)))
-    problems = _fitted(["", "### Not passed", "", *problems] if failed else [], left, "failures")
+    problems = _fitted(_problems(failed), left)
     left -= _size(problems)
-    models = ["", "### Models", "", *_models(run, endings)] if endings else []
-    return "\n".join([*head, *block, *problems, *_fitted(models, left, "models"), ""])
+    models = _fitted(_models(run, endings), left)
+    return "\n".join([*head, *block, *problems, *models, ""])
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A part of the page, of which rows may be left out from the end.
+
+    Attributes:
+        head: lines without which there is no row.
+        rows: the rest.
+        what: they are of.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[str]
+    what: str
 
 
 _ALL = "`dynamometer show RUN` has all of it."
@@ -91,13 +106,17 @@ def _head(run: StoredRun) -> list[str]:
     ]
 
 
-def _problems(failed: Sequence[Ending]) -> Iterator[list[str]]:
-    for each in failed:
-        yield [_escaped(each.case.label), _escaped(each.arm), _escaped(each.outcome.line),
-               _code(each.command)]  # fmt: skip
+def _problems(failed: Sequence[Ending]) -> _Section:
+    headers = ("model", "backend", "outcome", "repeat it")
+    rows = [
+        [_escaped(each.case.label), _escaped(each.arm), _escaped(each.outcome.line),
+         _code(each.command)]
+        for each in failed
+    ]  # fmt: skip
+    return _section("Not passed", headers, rows, "failures")
 
 
-def _models(run: StoredRun, endings: Sequence[Ending]) -> list[str]:
+def _models(run: StoredRun, endings: Sequence[Ending]) -> _Section:
     """Return the table of models: failures first, so that they are cut last."""
     measured: defaultdict[tuple[str, str], list[Figure]] = defaultdict(list)
     columns: dict[str, Column[object]] = {}
@@ -119,7 +138,8 @@ def _models(run: StoredRun, endings: Sequence[Ending]) -> list[str]:
         f"{name} ({each.unit})" if each.unit not in {"", "x"} else name
         for name, each in columns.items()
     ]
-    return _table(("model", "backend", "status", *map(_escaped, headers)), rows)
+    all_headers = ("model", "backend", "status", *map(_escaped, headers))
+    return _section("Models", all_headers, rows, "models")
 
 
 def _cells(measured: Sequence[Figure], columns: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -142,21 +162,28 @@ def _cell(figure: Figure | None) -> str:
     return f"{figure.value:.4g}{bounds}{doubt}"
 
 
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [headers, ["---"] * len(headers), *rows]
-    return [f"| {' | '.join(each)} |" for each in lines]
+def _section(
+    title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], what: str
+) -> _Section:
+    """Return a table below a title; nothing where there is no row."""
+    lines = [f"| {' | '.join(each)} |" for each in (headers, ["---"] * len(headers), *rows)]
+    return _Section(
+        ("", f"### {title}", "", *lines[:2]) if rows else (), lines[2:] if rows else (), what
+    )
 
 
-def _fitted(lines: list[str], most_bytes: int, what: str) -> list[str]:
-    """Leave out lines from the end, saying how many, so that the rest is no longer than may be."""
+def _fitted(section: _Section, most_bytes: int) -> list[str]:
+    """Leave out rows from the end, saying how many, so that the rest is no longer than may be."""
+    most_bytes -= _size(section.head)
     kept: list[str] = []
-    for line in lines:
-        most_bytes -= _size([line])
+    for row in section.rows:
+        most_bytes -= _size([row])
         if most_bytes < 0:
             break
-        kept.append(line)
-    cut = len(lines) - len(kept)
-    return [*kept, "", f"... and {cut} more {what}, too many for GitHub. {_ALL}"] if cut else kept
+        kept.append(row)
+    cut = len(section.rows) - len(kept)
+    word = ["", f"... and {cut} more {section.what}, too many for GitHub. {_ALL}"] if cut else []
+    return [*(section.head if kept else ()), *kept, *word]
 
 
 def _size(lines: Sequence[str]) -> int:
@@ -166,7 +193,7 @@ def _size(lines: Sequence[str]) -> int:
 def _fenced(text: str) -> list[str]:
     """Return lines as they are, between fences longer than any within."""
     fence = "`" * max(3, _longest_ticks(text) + 1)
-    return [f"{fence}text", *text.splitlines(), fence] if text else []
+    return [f"{fence}text", *map(printable, text.splitlines()), fence] if text else []
 
 
 def _longest_ticks(text: str) -> int:
@@ -175,7 +202,7 @@ def _longest_ticks(text: str) -> int:
 
 def _code(text: str) -> str:
     """Return text of one line as code."""
-    line = " ".join(text.split()).replace("|", "\\|")
+    line = printable(" ".join(text.split())).replace("|", "\\|")
     fence = "`" * (_longest_ticks(line) + 1)
     pad = " " if len(fence) > 1 else ""
     return f"{fence}{pad}{line}{pad}{fence}"
@@ -183,4 +210,4 @@ def _code(text: str) -> str:
 
 def _escaped(text: str) -> str:
     """Return text as Markdown that shows it as it is: no markup, no HTML, no mention of anybody."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("@", "@\u200b")
+    return _SPECIAL.sub(r"\\\1", printable(" ".join(text.split()))).replace("@", "@\u200b")

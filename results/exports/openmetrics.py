@@ -127,4 +127,5 @@ def _braced(labels: Mapping[str, str]) -> str:
 
 
 def _escaped(text: str) -> str:
+    text = "".join(each if each.isprintable() or each == "\n" else "\ufffd" for each in text)
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

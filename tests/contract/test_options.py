@@ -11,6 +11,7 @@ import pytest
 from dynamometer.common import registry
 from dynamometer.common.command_line import calibrate, cli, explain
 from dynamometer.common.command_line.options import command
+from dynamometer.common.command_line.stored import export, removal, repro, show
 from dynamometer.common.interfaces.option import (
     Argument,
     ByteSize,
@@ -43,6 +44,10 @@ COMMANDS: dict[str, tuple[Option[Any], ...]] = {
     "resume": (*REPORT_OPTIONS, cli.DIRECTORY),
     "calibrate": calibrate.OPTIONS,
     "explain": explain.OPTIONS,
+    "export": export.OPTIONS,
+    "repro": repro.OPTIONS,
+    "rm": removal.OPTIONS,
+    "show": show.OPTIONS,
 }
 ALL = [(name, option) for name, options in COMMANDS.items() for option in options]
 
@@ -148,7 +153,7 @@ def test_what_it_names_goes_with_it(option: Option[Any]) -> None:
 NO_DIFFERENCE = {
     *("--filter", "--exclude", "--quick", "--partition-id", "--total-partitions", "--list"),
     *("--overrides", "--overhead", "--output-dir", "--output", "--csv-compat", "--expect"),
-    *("--update-expected", "--sink", "--batch-size-file", "TARGET"),
+    *("--update-expected", "--sink", "--batch-size-file", "--json", "TARGET"),
 }
 """What makes no difference to a case of a plan, or is said of it by other options."""
 
