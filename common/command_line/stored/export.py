@@ -33,8 +33,8 @@ def run(asked: Request, _: Invocation) -> int:
     """Export a run to standard output, to a file, or to a folder.
 
     Raises:
-        UsageError: there is no such format, or it comes to several files and no folder is named.
-        StoreError: the run can't be read.
+        UsageError: the run can't be read, or there is no such format, or it comes to several files
+            and no folder is named.
     """
     export: Export = registry.resolve("exports", asked[FORMAT])
     documents = export(open_run(asked[RUN]))

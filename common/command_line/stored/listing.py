@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.reports.texts import fitted_table, printable
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.overview import read_overview, run_directories
@@ -24,9 +25,11 @@ def lines(folder: Path, width: int | None) -> list[str]:
         width: of the terminal; `None` leaves all as long as it is.
 
     Raises:
-        StoreError: there is no such folder.
+        UsageError: there is no such folder.
     """
-    rows = [_row(each) for each in run_directories(folder)]
+    with store_errors_as_usage():
+        directories = run_directories(folder)
+    rows = [_row(each) for each in directories]
     return fitted_table(rows, _HEADERS, width) if rows else [f"no runs in {folder}"]
 
 

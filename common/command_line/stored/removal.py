@@ -14,6 +14,7 @@ import click
 from dynamometer.common.command_line.stored.listing import megabytes
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Argument, Flag
+from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.overview import RunState, read_overview
 from dynamometer.results.store.store import EVENTS, RunStore
@@ -37,7 +38,6 @@ def run(asked: Request, _: Invocation) -> int:
 
     Raises:
         UsageError: something that is named must not be removed; says which and why.
-        StoreError: it is no run directory.
     """
     directories: tuple[Path, ...] = asked[RUNS]
     found = [_removable(each) for each in dict.fromkeys(directories)]
@@ -59,13 +59,13 @@ def _removable(directory: Path) -> Overview:
     """Look at a run directory that is to be removed.
 
     Raises:
-        UsageError: it is a link, in use, or not what it seems.
-        StoreError: it is no run directory.
+        UsageError: it is no run directory, a link, in use, or not what it seems.
     """
     if directory.is_symlink():
         msg = f"{directory} is a link: name what it leads to, {directory.readlink()}"
         raise UsageError(msg)
-    found = read_overview(directory)
+    with store_errors_as_usage():
+        found = read_overview(directory)
     if found.state is RunState.RUNNING:
         msg = f"{directory} is being written by another process; wait for it, or stop it"
         raise UsageError(msg)

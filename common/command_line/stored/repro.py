@@ -12,6 +12,7 @@ from dynamometer.common.command_line.stored.runs import RUN, cases_of
 from dynamometer.common.errors import UsageError
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.interfaces.option import Argument, Flag
+from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store import store
 
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ def run(asked: Request, _: Invocation) -> int:
 
     Raises:
         UnknownNameError: the run has no such model.
-        UsageError: a command can't be started here.
-        StoreError: the run can't be read.
+        UsageError: the run can't be read, or a command can't be started here.
     """
-    manifest = store.read_manifest(asked[RUN])
+    with store_errors_as_usage():
+        manifest = store.read_manifest(asked[RUN])
     commands = [single_case_command(manifest, each) for each in cases_of(manifest, asked[MODEL])]
     codes = []
     for each in dict.fromkeys(commands):

@@ -10,6 +10,7 @@ import click
 from dynamometer.common import registry
 from dynamometer.common.errors import UnknownNameError, UsageError
 from dynamometer.common.interfaces.option import Argument
+from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store import store
 
 if TYPE_CHECKING:
@@ -27,13 +28,13 @@ def open_run(directory: Path) -> StoredRun:
     """Read a run.
 
     Raises:
-        StoreError: it is none, or damaged.
-        UsageError: the plugin that brings its study isn't installed.
+        UsageError: it is none, or damaged, or the plugin that brings its study isn't installed.
     """
     from dynamometer.results.exports.export import StoredRun  # imports scipy
 
-    manifest = store.read_manifest(directory)
-    records = tuple(store.read_records(directory))
+    with store_errors_as_usage():
+        manifest = store.read_manifest(directory)
+        records = tuple(store.read_records(directory))
     return StoredRun(manifest, records, registry.study(manifest.plan.study))
 
 

@@ -10,6 +10,7 @@ import click
 
 from dynamometer.common.command_line.stored.runs import RUN, cases_of, open_run
 from dynamometer.common.interfaces.option import Argument
+from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.reports.texts import fitted_line, printable
 from dynamometer.results.store.overview import read_overview
 
@@ -29,13 +30,15 @@ def run(asked: Request, _: Invocation) -> int:
     """Print a run's tables again, or what is known of one of its models.
 
     Raises:
-        StoreError: the run can't be read.
+        UsageError: the run can't be read.
         UnknownNameError: it has no such model.
     """
     directory, model = asked[RUN], asked[MODEL]
     found = open_run(directory)
     if model is None:
-        _print(_run_lines(found, read_overview(directory)), terminal_width())
+        with store_errors_as_usage():
+            overview = read_overview(directory)
+        _print(_run_lines(found, overview), terminal_width())
         return 0
     from dynamometer.results.reports import case_page
 
