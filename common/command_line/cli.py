@@ -104,8 +104,8 @@ def _program() -> click.Group:
     )
     click.version_option(dynamometer.__version__, package_name="dynamometer")(program)
 
-    @program.command("ls", help="List what there is, one name a line.")
-    @click.argument("what", type=click.Choice([*_LISTED, "models", "runs"]))
+    @program.command("ls", help=_LS_HELP)
+    @click.argument("what", type=click.Choice([*_LISTED, "models", "runs"]), metavar="WHAT")
     @click.argument("where", required=False, metavar="[SUITE|DIR]")
     def ls(what: str, where: str | None) -> None:
         click.echo("\n".join(_runs(where) if what == "runs" else _names(what, where)))
@@ -167,6 +167,12 @@ _RUN_HELP = """Measure what compiling does to the models of {suite}.
 
 Each case runs in a process of its own; a line is printed as it ends, and everything is kept in
 a directory below --output-dir, from which an interrupted run can be resumed.
+"""
+
+_LS_HELP = """List what there is, one a line.
+
+WHAT is suites, backends, studies, executors, sinks, exports, models (of a SUITE) or runs (below a
+DIR), of which it says when and where they were made, how far they came, and what they take.
 """
 
 _CALIBRATE_HELP = """Find out how often measuring is wrong on this machine.

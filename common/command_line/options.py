@@ -12,6 +12,7 @@ from dynamometer.common.command_line.dynamobench import translated
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import (
     Argument,
+    Arguments,
     Flag,
     Group,
     OneOf,
@@ -179,8 +180,15 @@ def _parameters(option: Option[Any]) -> Iterator[click.Parameter]:
                 [option.key],
                 type=option.reads,
                 required=option.is_required,
-                nargs=-1 if option.is_repeated else 1,
                 metavar=option.flag if option.is_required else f"[{option.flag}]",
+            )
+        case Arguments():
+            yield click.Argument(
+                [option.key],
+                type=option.reads,
+                nargs=-1,
+                required=True,
+                metavar=f"{option.flag}...",
             )
         case Flag():
             yield GroupedOption(option, option.flags, is_flag=True, default=default)

@@ -209,22 +209,41 @@ class Argument(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
     Attributes:
         reads: what makes a value of the word.
         is_required: whether it must be typed.
-        is_repeated: whether it may be several, so that its value is all of them.
     """
 
     group: Group = "Selection"
     reads: click.ParamType[T]
     is_required: bool = False
-    is_repeated: bool = False
 
     @property
     def key(self) -> str:
         """Keep clear of the options."""
-        return f"argument_{self.flag.lower().strip('.')}"
+        return f"argument_{self.flag.lower()}"
 
     def argv(self, value: T) -> list[str]:
         """Return the word."""
         return [] if value is None else [str(value)]
+
+
+class Arguments(Option[tuple[T, ...]], Generic[T], frozen=True, kw_only=True, eq=False):
+    """Words without a flag, one at least.
+
+    Attributes:
+        reads: what makes a value of each word.
+    """
+
+    default: tuple[T, ...] = ()
+    group: Group = "Selection"
+    reads: click.ParamType[T]
+
+    @property
+    def key(self) -> str:
+        """Keep clear of the options."""
+        return f"arguments_{self.flag.lower()}"
+
+    def argv(self, value: tuple[T, ...]) -> list[str]:
+        """Return the words."""
+        return [str(each) for each in value]
 
 
 class Request(msgspec.Struct, frozen=True):

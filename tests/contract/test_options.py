@@ -14,6 +14,7 @@ from dynamometer.common.command_line.options import command
 from dynamometer.common.command_line.stored import export, removal, repro, show
 from dynamometer.common.interfaces.option import (
     Argument,
+    Arguments,
     ByteSize,
     DeviceType,
     Flag,
@@ -86,7 +87,7 @@ def test_no_two_are_typed_alike(name: str) -> None:
 
 def test_untyped_it_is_its_default(option: Option[Any]) -> None:
     """The parser and a request that was never parsed agree."""
-    if not getattr(option, "is_required", False):
+    if not getattr(option, "is_required", isinstance(option, Arguments)):
         asked = parsed([option], [])
         assert asked.values == usual([option]).values
         assert asked.typed == frozenset()
@@ -119,6 +120,8 @@ def values_of(option: Option[Any], folder: Path) -> list[Any]:
             return [True, False]
         case OneOf():
             return list(option.values)
+        case Arguments():
+            return [(each, each) for each in words_for(option.reads, folder)]
         case Several():
             return [(), *((each, each) for each in words_for(option.reads, folder))]
         case Valued() | Argument():

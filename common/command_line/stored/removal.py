@@ -7,13 +7,13 @@ import shutil
 import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from dynamometer.common.command_line.stored.listing import megabytes
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import Argument, Flag
+from dynamometer.common.interfaces.option import Arguments, Flag
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.overview import RunState, read_overview
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.store.overview import Overview
 
-RUNS = Argument[Any](
-    ("RUN...",), default=(), reads=click.Path(path_type=Path), is_required=True, is_repeated=True
-)
+RUNS = Arguments[Path](("RUN",), reads=click.Path(path_type=Path))
 YES = Flag(("--yes",), group="Execution", help="Don't ask.")
 OPTIONS = (YES, RUNS)
 
@@ -39,7 +37,7 @@ def run(asked: Request, _: Invocation) -> int:
     Raises:
         UsageError: something that is named must not be removed; says which and why.
     """
-    directories: tuple[Path, ...] = asked[RUNS]
+    directories = asked[RUNS]
     found = [_removable(each) for each in dict.fromkeys(directories)]
     for each in found:
         click.echo(f"{each.directory}: {each.progress}, {megabytes(each.size_bytes)}")
