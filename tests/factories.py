@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.common.studies.speedup.study import STUDY
-from dynamometer.results.exports.export import StoredRun
 from dynamometer.results.reports.sinks import Destination
 from dynamometer.results.values.cases import BASELINE, Case, ModelSpec, Protocol, RunPlan, Skip
 from dynamometer.results.values.records import (
@@ -26,7 +24,6 @@ from dynamometer.results.values.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import TextIO
 
 ARMS = (BASELINE, "inductor")
@@ -194,24 +191,3 @@ def cold_and_warm(*, warm_s: float) -> tuple[Record, Record]:
     others = [each for each in second.measurements if each.metric != "compile_time"]
     warm = measurement("compile_time_warm", "inductor", (warm_s,))
     return first, msgspec.structs.replace(second, measurements=(*others, warm))
-
-
-def renamed(of: Record, model: str) -> Record:
-    """Return a record as that of another model."""
-    return msgspec.structs.replace(of, case=msgspec.structs.replace(of.case, model=model))
-
-
-def stored_run(cases: Sequence[Sequence[Record]], *missing: Case) -> StoredRun:
-    """Store the records of some cases, of a run that was also to have others.
-
-    Args:
-        cases: the records of each.
-        missing: what the run was interrupted before.
-    """
-    planned = (*(records[0].case for records in cases), *missing)
-    specs = tuple(model_spec(name) for name in dict.fromkeys(each.model for each in planned))
-    return StoredRun(
-        manifest(plan(*specs, cases=planned)),
-        tuple(record for records in cases for record in records),
-        STUDY,
-    )

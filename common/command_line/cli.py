@@ -14,6 +14,7 @@ import dynamometer
 from dynamometer.common import registry
 from dynamometer.common.command_line.dynamobench import translated
 from dynamometer.common.command_line.options import LazyGroup, command, overridden
+from dynamometer.common.command_line.stored import commands as stored_commands
 from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError, UsageError
 from dynamometer.common.interfaces.option import Argument, usual
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR, REPORT_OPTIONS, run_options
@@ -91,10 +92,7 @@ def _program() -> click.Group:
         "resume": _resume_command,
         "calibrate": _calibrate_command,
         "explain": _explain_command,
-        "export": _export_command,
-        "repro": _repro_command,
-        "rm": _rm_command,
-        "show": _show_command,
+        **stored_commands.makers(),
     }
 
     program = LazyGroup(
@@ -139,30 +137,6 @@ def _explain_command() -> click.Command:
     return command("explain", explain.OPTIONS, explain.run, _EXPLAIN_HELP)
 
 
-def _export_command() -> click.Command:
-    from dynamometer.common.command_line.stored import export
-
-    return command("export", export.OPTIONS, export.run, _EXPORT_HELP)
-
-
-def _repro_command() -> click.Command:
-    from dynamometer.common.command_line.stored import repro
-
-    return command("repro", repro.OPTIONS, repro.run, _REPRO_HELP)
-
-
-def _rm_command() -> click.Command:
-    from dynamometer.common.command_line.stored import removal
-
-    return command("rm", removal.OPTIONS, removal.run, _RM_HELP)
-
-
-def _show_command() -> click.Command:
-    from dynamometer.common.command_line.stored import show
-
-    return command("show", show.OPTIONS, show.run, _SHOW_HELP)
-
-
 _RUN_HELP = """Measure what compiling does to the models of {suite}.
 
 Each case runs in a process of its own; a line is printed as it ends, and everything is kept in
@@ -189,26 +163,6 @@ words, bytecode beside what Python runs instead, recompiles.
 
 TARGET is SUITE/MODEL, or FILE.py::NAME for a function without arguments that returns a module or
 function and its inputs. A list of inputs is as many calls, which shows recompiles as well.
-"""
-
-_EXPORT_HELP = """Write a stored run in the format of another program.
-
-RUN is a run's directory. What was not measured is left out, but in PyTorch's CSV files, which have
-0 for it. docs/exports.md describes the formats.
-"""
-
-_REPRO_HELP = """Print the command that repeats a model of a run alone, as the run measured it."""
-
-_RM_HELP = """Remove runs, and say what that frees.
-
-Whatever isn't a run's directory is refused, and so is a run that is going on.
-"""
-
-_SHOW_HELP = """Show a stored run again, or all that is known of one of its models.
-
-RUN is a run's directory. Of a MODEL: how each replicate ended and why, its samples block by block,
-the environment, the end of its log, and the command that repeats it. On a terminal lines end where
-it does; elsewhere they are whole.
 """
 
 _TARGETS = """

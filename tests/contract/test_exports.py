@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import factories
 import pytest
+import stored
 from protocols import deviations
 from test_sinks import CASES
 
@@ -29,26 +30,26 @@ def export(request: pytest.FixtureRequest) -> Export:
 
 def of(records: Sequence[Record], model: str) -> list[Record]:
     """Return records as those of another model."""
-    return [factories.renamed(record, model) for record in records]
+    return [stored.renamed(record, model) for record in records]
 
 
 @pytest.mark.parametrize("kind", CASES)
 def test_every_kind_of_case_is_taken(export: Export, kind: str) -> None:
     """Whatever became of a case, it can be exported."""
-    assert export(factories.stored_run([CASES[kind]()])) is not None
+    assert export(stored.run_of([CASES[kind]()])) is not None
 
 
 def test_it_is_one_function_of_a_run(export: Export) -> None:
     """Its argument is that of the interface, and the same run comes to the same documents."""
     assert deviations(Export, export) == []
-    run = factories.stored_run([CASES["passing"]()])
+    run = stored.run_of([CASES["passing"]()])
     first, second = export(run), export(run)
     assert [(each.name, each.text) for each in first] == [(each.name, each.text) for each in second]
 
 
 def test_every_model_is_named(export: Export) -> None:
     """A run of everything is taken at once; names of documents differ, and end lines."""
-    run = factories.stored_run(
+    run = stored.run_of(
         [of(make(), f"model_{number}") for number, make in enumerate(CASES.values())]
     )
     documents = export(run)
@@ -59,13 +60,13 @@ def test_every_model_is_named(export: Export) -> None:
 
 def test_a_run_without_records(export: Export) -> None:
     """One that was interrupted at once has nothing wrong to say."""
-    for each in export(factories.stored_run([], factories.case())):
+    for each in export(stored.run_of([], factories.case())):
         assert "Traceback" not in each.text
 
 
 def test_hostile_names_are_taken(export: Export) -> None:
     """A name or a reason may be any text; no document holds a control character of it."""
     failed = [factories.record(outcome=factories.failure(reason=HOSTILE))]
-    run = factories.stored_run([of(CASES["passing"](), HOSTILE), of(failed, f"{HOSTILE}2")])
+    run = stored.run_of([of(CASES["passing"](), HOSTILE), of(failed, f"{HOSTILE}2")])
     for each in export(run):
         assert not set(each.text) & {"\x00", "\x1b"} or each.name.endswith(".csv")

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 import factories
 import msgspec
 import pytest
+import stored
 
 from dynamometer.results.exports import (
     action_benchmark,
@@ -64,14 +65,14 @@ def text(export: Export, run: StoredRun) -> str:
 
 def test_what_is_missing_has_no_figure() -> None:
     """A failed arm has counts at most, never a 0 for what was not measured."""
-    run = factories.stored_run([passing(), failing()])
+    run = stored.run_of([passing(), failing()])
     assert {each.case.model for each in figures(run)} == {"alexnet"}
     assert all(name not in text(bencher.export, run) for name in ("resnet18", "null"))
 
 
 def test_figures_have_intervals_and_ids_of_their_own() -> None:
     """The speedup with its bounds; no two figures of a run are the same."""
-    found = figures(factories.stored_run([passing(), passing("dcgan")]))
+    found = figures(stored.run_of([passing(), passing("dcgan")]))
     speedups = [each for each in found if each.column.name == "speedup"]
     assert [each.case.model for each in speedups] == ["alexnet", "dcgan"]
     for each in speedups:
@@ -83,7 +84,7 @@ def test_figures_have_intervals_and_ids_of_their_own() -> None:
 
 def test_what_was_disturbed_is_left_out_where_alarms_are_raised() -> None:
     """Of a disturbed case there are no latencies; a page of a run shows them, marked."""
-    run = factories.stored_run([disturbed()])
+    run = stored.run_of([disturbed()])
     names = {each.column.name for each in certain_figures(run)}
     assert "compilation_latency" in names
     assert not names & {"speedup", "abs_latency", "eager_latency"}
@@ -93,7 +94,7 @@ def test_what_was_disturbed_is_left_out_where_alarms_are_raised() -> None:
 
 def test_bencher_has_values_with_bounds() -> None:
     """By benchmark and measure, as its schema has it; units are in the names."""
-    found: dict[str, Any] = json.loads(text(bencher.export, factories.stored_run([passing()])))
+    found: dict[str, Any] = json.loads(text(bencher.export, stored.run_of([passing()])))
     ((name, measures),) = found.items()
     assert name == "torchbench/alexnet/inference/cpu/float32/static/full/b4/inductor"
     assert set(measures["speedup"]) == {"value", "lower_value", "upper_value"}
@@ -103,7 +104,7 @@ def test_bencher_has_values_with_bounds() -> None:
 
 def test_action_benchmark_tells_directions_apart() -> None:
     """A list of what is better smaller, and one of what is better bigger."""
-    documents = action_benchmark.export(factories.stored_run([passing()]))
+    documents = action_benchmark.export(stored.run_of([passing()]))
     found = {each.name: json.loads(each.text) for each in documents}
     assert sorted(found) == ["customBiggerIsBetter.json", "customSmallerIsBetter.json"]
     bigger = {entry["name"].rpartition(" ")[2] for entry in found["customBiggerIsBetter.json"]}
@@ -114,7 +115,7 @@ def test_action_benchmark_tells_directions_apart() -> None:
 
 def test_benchmark_database_has_a_record_for_each_metric() -> None:
     """Version 3; how an arm ended is extra, as a value is a number."""
-    run = factories.stored_run([passing(), failing()])
+    run = stored.run_of([passing(), failing()])
     found = [json.loads(line) for line in text(benchmark_database.export, run).splitlines()]
     words = {
         each["model"]["name"]: each["metric"]["extra_info"]["benchmark_values"]
@@ -133,8 +134,8 @@ def test_benchmark_database_has_a_record_for_each_metric() -> None:
 
 def test_openmetrics_keeps_to_the_grammar() -> None:
     """Each line is one of the format's; a family is in one piece, its samples differ."""
-    hostile = [factories.renamed(each, 'a "b"\\c\nd') for each in passing()]
-    lines = text(openmetrics.export, factories.stored_run([passing(), hostile, failing()]))
+    hostile = [stored.renamed(each, 'a "b"\\c\nd') for each in passing()]
+    lines = text(openmetrics.export, stored.run_of([passing(), hostile, failing()]))
     found = lines.splitlines()
     assert [line for line in found if not LINES.fullmatch(line)] == []
     assert found[-1] == "# EOF"
@@ -152,7 +153,7 @@ def test_openmetrics_keeps_to_the_grammar() -> None:
 
 def test_openmetrics_has_base_units() -> None:
     """Seconds and bytes, whatever the column has."""
-    found = text(openmetrics.export, factories.stored_run([passing()]))
+    found = text(openmetrics.export, stored.run_of([passing()]))
     (line,) = re.findall(r"^dynamometer_abs_latency_seconds\{.*\} (.*)$", found, re.MULTILINE)
     assert float(line) == pytest.approx(0.005, rel=0.01)
     assert 'dynamometer_passed{suite="torchbench",model="alexnet"' in found
@@ -173,7 +174,7 @@ def test_openmetrics_has_base_units() -> None:
 )
 def test_junit_says_how_an_arm_ended(status: Status, tag: str) -> None:
     """A wrong result is a failure, none an error; control characters are gone, the rest is text."""
-    suite = ET.fromstring(text(junit.export, factories.stored_run([failing(status=status)])))[0]
+    suite = ET.fromstring(text(junit.export, stored.run_of([failing(status=status)])))[0]
     (case,) = suite.iter("testcase")
     assert case.get("classname") == "torchbench.inference.inductor"
     (found,) = case.iter(tag)
@@ -189,7 +190,7 @@ def test_junit_says_how_an_arm_ended(status: Status, tag: str) -> None:
 
 def test_junit_skips_what_was_not_run() -> None:
     """A case that an interrupted run did not come to is no pass."""
-    run = factories.stored_run([passing()], factories.case("dcgan"))
+    run = stored.run_of([passing()], factories.case("dcgan"))
     suite = ET.fromstring(text(junit.export, run))[0]
     skipped = [
         case.get("name") for case in suite.iter("testcase") if case.find("skipped") is not None
@@ -205,7 +206,7 @@ def test_expected_accuracy_is_sorted_and_has_their_columns() -> None:
         ArmResult(arm="inductor", outcome=factories.PASSED, capture=capture),
     )
     captured = [factories.record(factories.case("alexnet"), arms=arms)]
-    documents = expected_accuracy.export(factories.stored_run([failing(), captured]))
+    documents = expected_accuracy.export(stored.run_of([failing(), captured]))
     assert [each.name for each in documents] == ["inductor_torchbench_inference.csv"]
     assert documents[0].text == (
         "name,accuracy,graph_breaks\nalexnet,pass,3\nresnet18,fail_to_run,\n"
@@ -214,7 +215,7 @@ def test_expected_accuracy_is_sorted_and_has_their_columns() -> None:
 
 def test_their_csv_has_zeros_and_their_columns_alone() -> None:
     """As `--csv-compat` writes them."""
-    documents = pytorch_csv.export(factories.stored_run([passing(), failing()]))
+    documents = pytorch_csv.export(stored.run_of([passing(), failing()]))
     performance = documents[0].text.splitlines()
     assert performance[0].startswith("dev,name,batch_size,speedup,abs_latency,compilation_latency,")
     assert set(performance[2].split(",")[3:]) == {"0"}
@@ -234,7 +235,7 @@ def test_markdown_keeps_to_the_limit(export: Export, most_bytes: int, failures: 
         for each in range(failures)
     ]
     cases += [passing(f"model_{each}ü") for each in range(40)]
-    page = text(export, factories.stored_run(cases))
+    page = text(export, stored.run_of(cases))
     assert most_bytes * (0.9 if failures else 0) < len(page.encode()) <= most_bytes
     assert ("more models, too many for GitHub" in page) == (failures > 0)
     assert ("more failures, too many for GitHub" in page) == (failures > 0)
@@ -244,9 +245,9 @@ def test_markdown_keeps_to_the_limit(export: Export, most_bytes: int, failures: 
 
 def test_markdown_shows_text_as_it_is() -> None:
     """Markup, HTML and mentions in names and reasons are shown, not obeyed."""
-    hostile = [factories.renamed(each, "<b>*x*|`y`") for each in failing()]
+    hostile = [stored.renamed(each, "<b>*x*|`y`") for each in failing()]
     reason = factories.failure(reason="see ```text @octocat <img src=x>\n# big")
-    run = factories.stored_run([hostile, [factories.record(outcome=reason)]])
+    run = stored.run_of([hostile, [factories.record(outcome=reason)]])
     page = text(markdown.comment, run)
     assert page.startswith(markdown.MARKER)
     outside = re.sub(r"(?<![\\`])(`+)(?!`).*?(?<!`)\1(?!`)", "", page.replace(markdown.MARKER, ""))
@@ -256,5 +257,5 @@ def test_markdown_shows_text_as_it_is() -> None:
 
 def test_markdown_says_that_a_run_was_interrupted() -> None:
     """Before anything else."""
-    run = factories.stored_run([passing()], factories.case("dcgan"), factories.case("vgg16"))
+    run = stored.run_of([passing()], factories.case("dcgan"), factories.case("vgg16"))
     assert "**Interrupted: 1 of 3 cases have results.**" in text(markdown.step_summary, run)

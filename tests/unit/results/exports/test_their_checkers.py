@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import factories
 import pytest
+import stored
 
 from dynamometer.results.exports import expected_accuracy, pytorch_csv
 from dynamometer.results.values.cases import BASELINE
@@ -64,7 +65,7 @@ def run(inductor_s: float = 0.005, *, failed: str = "") -> StoredRun:
         else:
             seconds = {BASELINE: 0.010, "inductor": inductor_s}
             cases.append([factories.measured_record(case, seconds=seconds)])
-    return factories.stored_run(cases)
+    return stored.run_of(cases)
 
 
 def written(folder: Path, of: StoredRun) -> dict[str, str]:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 import factories
 import pytest
+import stored
 from test_golden_files import replicated, screening
 
 from dynamometer.common import registry
@@ -25,7 +26,7 @@ STORED = sorted(path.parent for path in HERE.glob("format_*/*/manifest.json"))
 FORMATS = sorted(name for name in registry.targets("exports"))
 
 
-def stored(directory: Path) -> StoredRun:
+def reading(directory: Path) -> StoredRun:
     """Read a run that an earlier version has made."""
     manifest = store.read_manifest(directory)
     records = tuple(store.read_records(directory))
@@ -33,9 +34,9 @@ def stored(directory: Path) -> StoredRun:
 
 
 RUNS: dict[str, Callable[[], StoredRun]] = {
-    "stored_speedup": lambda: stored(HERE / "format_2" / "speedup"),
-    "stored_coverage": lambda: stored(HERE / "format_3" / "coverage"),
-    "interrupted": lambda: factories.stored_run(
+    "stored_speedup": lambda: reading(HERE / "format_2" / "speedup"),
+    "stored_coverage": lambda: reading(HERE / "format_3" / "coverage"),
+    "interrupted": lambda: stored.run_of(
         [*screening(), *replicated()[1:]], factories.case("never_run", ("baseline", "ts"))
     ),
 }
@@ -68,5 +69,5 @@ def test_exports(golden: Callable[[str, str], None], run: str, form: str) -> Non
 def test_every_stored_run_can_be_exported(directory: Path) -> None:
     """Whatever it asked, in every format."""
     for form in FORMATS:
-        for document in registry.resolve("exports", form)(stored(directory)):
+        for document in registry.resolve("exports", form)(reading(directory)):
             parsed(document.name, document.text)
