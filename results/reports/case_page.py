@@ -119,4 +119,5 @@ def _log(records: Sequence[Record], directory: Path) -> list[str]:
             text = file.read().decode(errors="replace")
     except OSError as error:
         return ["", f"log: {path} can't be read: {error.strerror}"]
-    return ["", f"end of {path}:", *(f"  {line}" for line in text.splitlines()[-_LOG_LINES:])]
+    last = text.splitlines()[-_LOG_LINES:] or ["(empty)"]
+    return ["", f"end of {path}:", *(f"  {line}" for line in last)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -49,6 +51,8 @@ def _started(command: str) -> int:
         UsageError: its program isn't here.
     """
     words = shlex.split(command)
+    if words[0] == "dynamometer" and shutil.which(words[0]) is None:
+        words[:1] = [sys.executable, "-m", "dynamometer"]
     try:
         return subprocess.run(words, check=False).returncode  # noqa: S603  the user asked for it
     except OSError as error:

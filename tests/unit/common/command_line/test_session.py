@@ -8,11 +8,13 @@ import re
 import signal
 from typing import TYPE_CHECKING
 
+import factories
 import msgspec
 import pytest
 from fakes import FakeExecutor
 
 from dynamometer.common.command_line import cli
+from dynamometer.common.command_line.json_events import JsonEvents
 from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Status
@@ -198,3 +200,14 @@ def test_other_programs_learn_of_an_interrupt(capsys: pytest.CaptureFixture[str]
     said = capsys.readouterr()
     assert json.loads(said.out.splitlines()[-1])["state"] == "interrupted"
     assert re.search(r"resume \S+ --json", said.err)
+
+
+def test_who_stops_reading_interrupts_the_run() -> None:
+    """What comes after is written to nobody, without another error."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stream:
+        events = JsonEvents(stream)
+        with pytest.raises(KeyboardInterrupt):
+            events.run_ended(factories.manifest(), is_done=True)
+        events.run_ended(factories.manifest(), is_done=False)

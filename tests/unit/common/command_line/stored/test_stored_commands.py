@@ -169,19 +169,32 @@ def test_repro_prints_and_runs(runs: Path, capfd: pytest.CaptureFixture[str]) ->
     assert cli.main(None, ["repro", str(runs / "one"), "dcgan"]) == 0
     assert f"{sys.executable} -c pass --only dcgan" in capfd.readouterr().out
     assert cli.main(None, ["repro", str(runs / "one"), "dcgan", "--run"]) == 0
-    manifest = store.read_manifest(runs / "one")
-    failing = f"{sys.executable} -c 'raise SystemExit(7)'"
-    changed = msgspec.structs.replace(manifest, program=failing)
-    (runs / "one" / store.MANIFEST).write_bytes(msgspec.json.encode(changed))
+    with_program(runs / "one", f"{sys.executable} -c 'raise SystemExit(7)'")
     assert cli.main(None, ["repro", str(runs / "one"), "dcgan", "--run"]) == 7
+
+
+def with_program(directory: Path, program: str) -> str:
+    """Have a run begun by another program."""
+    manifest = msgspec.structs.replace(store.read_manifest(directory), program=program)
+    (directory / store.MANIFEST).write_bytes(msgspec.json.encode(manifest))
+    return str(directory)
+
+
+def test_repro_needs_no_installed_command(
+    runs: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where `dynamometer` isn't on the path, this Python's is started."""
+    monkeypatch.setenv("PATH", str(runs))
+    one = with_program(runs / "one", "dynamometer ls nothing")
+    assert cli.main(None, ["repro", one, "dcgan", "--run"]) == 2
+    assert "No such option" in capfd.readouterr().err
 
 
 def test_repro_of_a_program_that_is_elsewhere(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It says that it can't be started from here."""
-    manifest = msgspec.structs.replace(store.read_manifest(runs / "one"), program="/no/where/x.py")
-    (runs / "one" / store.MANIFEST).write_bytes(msgspec.json.encode(manifest))
+    with_program(runs / "one", "/no/where/x.py")
     found = said(capsys, "repro", str(runs / "one"), "alexnet", "--run", code=2)
     assert "/no/where/x.py can't be started from here" in found
 
