@@ -11,6 +11,8 @@ from dynamometer.results.exports.export import Document
 from dynamometer.results.exports.pytorch_csv import compatible_rows, csv_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dynamometer.results.exports.export import StoredRun
 
 COLUMNS = ("name", "accuracy", "graph_breaks")
@@ -18,21 +20,22 @@ _KIND = "_accuracy.csv"
 
 
 def export(run: StoredRun) -> list[Document]:
-    """Return a table for each arm, sorted by name."""
+    """Return a table for each arm, sorted by name, with as many blank lines as theirs have."""
+    case = run.manifest.plan.cases[0]
     return [
-        Document(
-            f"{arm}_{run.manifest.plan.suite}_{run.manifest.plan.cases[0].mode}.csv",
-            csv_text(
-                COLUMNS,
-                sorted(
-                    (tuple(row[each] for each in COLUMNS) for row in rows),
-                    key=str,
-                ),
-                absent="",
-            ),
-        )
+        Document(f"{arm}_{case.suite}_{case.mode}.csv", _spaced(_table(rows)))
         for arm, rows in accuracy_rows(run).items()
     ]
+
+
+def _table(rows: Sequence[Mapping[str, object]]) -> str:
+    cells = sorted((tuple(row[each] for each in COLUMNS) for row in rows), key=str)
+    return csv_text(COLUMNS, cells, absent="")
+
+
+def _spaced(table: str) -> str:
+    """Put blank lines between rows, so that changes of two of them are merged without conflict."""
+    return table.rstrip("\n").replace("\n", "\n" * 4) + "\n"
 
 
 def accuracy_rows(run: StoredRun) -> dict[str, list[dict[str, object]]]:

@@ -149,7 +149,7 @@ def test_results_are_held_to_a_table_of_pytorch(
     words = ["export", str(directory), "--format", "expected-accuracy", "-o", "theirs.csv"]
     assert cli.main(None, words) == 0
     table = (tmp_path / "theirs.csv").read_text()
-    assert table == "name,accuracy,graph_breaks\nalexnet,pass,\nresnet18,pass,\n"
+    assert table.split() == ["name,accuracy,graph_breaks", "alexnet,pass,", "resnet18,pass,"]
     assert run("passing", "--expect", "theirs.csv") == 0
     assert "0 of 2 results are not those expected in theirs.csv" in capsys.readouterr().out
     assert run("failing", "--expect", "theirs.csv") == 1

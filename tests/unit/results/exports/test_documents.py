@@ -209,7 +209,7 @@ def test_expected_accuracy_is_sorted_and_has_their_columns() -> None:
     documents = expected_accuracy.export(stored.run_of([failing(), captured]))
     assert [each.name for each in documents] == ["inductor_torchbench_inference.csv"]
     assert documents[0].text == (
-        "name,accuracy,graph_breaks\nalexnet,pass,3\nresnet18,fail_to_run,\n"
+        "name,accuracy,graph_breaks\n\n\n\nalexnet,pass,3\n\n\n\nresnet18,fail_to_run,\n"
     )
 
 
