@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+_NEEDED = ("name", "accuracy")
+"""The columns that every one begins with."""
 _MORE_IS_BETTER = {
     "calls_captured": True,
     "fallbacks_to_eager": False,
@@ -35,7 +37,7 @@ def is_theirs(path: Path) -> bool:
     """Return whether a file begins as one of their tables does."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            return next(csv.reader(file), [])[:2] == ["name", "accuracy"]
+            return tuple(next(csv.reader(file), [])[: len(_NEEDED)]) == _NEEDED
     except (OSError, UnicodeDecodeError):
         return False
 
@@ -77,10 +79,10 @@ def compare(table: TheirTable, arm: str, rows: Iterable[Mapping[str, object]]) -
 
 def _entry(place: str, row: Mapping[str, str | None]) -> tuple[str, dict[str, str]]:
     cells = {key: text.strip() for key, text in row.items() if key and text and text.strip()}
-    name = cells.get("name")
-    if name is None or "accuracy" not in cells:
+    if not cells.keys() >= set(_NEEDED):
         msg = f"{place}: a row has no name or no accuracy"
         raise StoreError(msg)
+    name = cells["name"]
     for count in _MORE_IS_BETTER.keys() & cells.keys():
         try:
             float(cells[count])
