@@ -1,8 +1,8 @@
 """Names to implementations: built-ins and plugins alike are lazy `module:attribute` strings.
 
 A plugin declares an entry point in the group `dynamometer.<kind>` (`suites`, `backends`,
-`studies`, `executors`, `sinks`). Nothing is imported before it is resolved, so listing names
-never imports torch.
+`studies`, `executors`, `sinks`, `exports`). Nothing is imported before it is resolved, so listing
+names never imports torch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.suite_source import SuiteSource
     from dynamometer.common.studies.study import Study
 
-Kind = Literal["suites", "backends", "studies", "executors", "sinks"]
+Kind = Literal["suites", "backends", "studies", "executors", "sinks", "exports"]
 
 _BUILT_IN: dict[Kind, dict[str, str]] = {
     "suites": {
@@ -69,6 +69,17 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
     "sinks": {
         "console": "dynamometer.results.reports.console:Console",
         "csv": "dynamometer.results.reports.csv_sink:CsvFiles",
+    },
+    "exports": {
+        "bencher": "dynamometer.results.exports.bencher:export",
+        "benchmark-database": "dynamometer.results.exports.benchmark_database:export",
+        "expected-accuracy": "dynamometer.results.exports.expected_accuracy:export",
+        "github-action-benchmark": "dynamometer.results.exports.action_benchmark:export",
+        "github-comment": "dynamometer.results.exports.markdown:comment",
+        "github-summary": "dynamometer.results.exports.markdown:step_summary",
+        "junit": "dynamometer.results.exports.junit:export",
+        "openmetrics": "dynamometer.results.exports.openmetrics:export",
+        "pytorch-csv": "dynamometer.results.exports.pytorch_csv:export",
     },
 }
 

@@ -14,6 +14,7 @@ import dynamometer
 from dynamometer.common import registry
 from dynamometer.common.command_line.dynamobench import translated
 from dynamometer.common.command_line.options import LazyGroup, command, overridden
+from dynamometer.common.command_line.stored import commands as stored_commands
 from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError, UsageError
 from dynamometer.common.interfaces.option import Argument, usual
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR, REPORT_OPTIONS, run_options
@@ -93,6 +94,7 @@ def _program() -> click.Group:
         "decisions": _decisions_command,
         "corpus": _corpus_command,
         "explain": _explain_command,
+        **stored_commands.makers(),
     }
 
     program = LazyGroup(
@@ -102,22 +104,23 @@ def _program() -> click.Group:
     )
     click.version_option(dynamometer.__version__, package_name="dynamometer")(program)
 
-    @program.command("ls", help="List what there is, one name a line.")
-    @click.argument("what", type=click.Choice([*_LISTED, "models"]))
-    @click.argument("suite", required=False)
+    @program.command("ls", help=_LS_HELP)
+    @click.argument("what", type=click.Choice([*_LISTED, "models", "runs"]), metavar="WHAT")
+    @click.argument("where", required=False, metavar="[SUITE|DIR]")
     @click.option("--long", is_flag=True, help="Of backends: a table with all there is to know.")
     @click.option("--json", "is_json", is_flag=True, help="The same for programs.")
-    def ls(what: str, suite: str | None, *, long: bool, is_json: bool) -> None:
-        if not (long or is_json):
-            click.echo("\n".join(_names(what, suite)))
-            return
-        if what != "backends":
+    def ls(what: str, where: str | None, *, long: bool, is_json: bool) -> None:
+        if what != "backends" and (long or is_json):
             msg = f"--long and --json tell of backends: dynamometer ls backends, not {what}"
             raise UsageError(msg)
-        from dynamometer.common.command_line import backends_list
+        if long or is_json:
+            from dynamometer.common.command_line import backends_list
 
-        found = backends_list.entries()
-        click.echo(backends_list.as_json(found) if is_json else backends_list.as_table(found))
+            found = backends_list.entries()
+            click.echo(backends_list.as_json(found) if is_json else backends_list.as_table(found))
+            return
+        click.echo("
+".join(_runs(where) if what == "runs" else _names(what, where)))
 
     program.command("doctor", help="Say what on this machine makes figures worse.")(_doctor)
     return program
@@ -175,6 +178,12 @@ Each case runs in a process of its own; a line is printed as it ends, and everyt
 a directory below --output-dir, from which an interrupted run can be resumed.
 """
 
+_LS_HELP = """List what there is, one a line.
+
+WHAT is suites, backends, studies, executors, sinks, exports, models (of a SUITE) or runs (below a
+DIR), of which it says when and where they were made, how far they came, and what they take.
+"""
+
 _CALIBRATE_HELP = """Find out how often measuring is wrong on this machine.
 
 Identical arms, and arms slowed by 1, 2 and 5 %, are measured on models of torchbench; the page
@@ -198,7 +207,9 @@ program.pt2 that torch.export saved, or hub:NAME for a model transformers can lo
 """
 
 
-_LISTED: tuple[registry.Kind, ...] = ("suites", "backends", "studies", "executors", "sinks")
+_LISTED: tuple[registry.Kind, ...] = (
+    "suites", "backends", "studies", "executors", "sinks", "exports",
+)  # fmt: skip
 """What a name on the command line can be of; studies have an option each."""
 
 
@@ -211,6 +222,13 @@ def _names(what: str, suite: str | None) -> list[str]:
     source = registry.suite(suite or registry.USUAL_SUITE)
     asked = usual(run_options(of_suites=source.options))
     return [spec.name for spec in opened(source, source.opening(asked)).specs()]
+
+
+def _runs(folder: str | None) -> list[str]:
+    from dynamometer.common.command_line.stored import listing
+    from dynamometer.common.command_line.stored.show import terminal_width
+
+    return listing.lines(Path(folder) if folder else OUTPUT_DIR.default, terminal_width())
 
 
 def _run(asked: Request, invocation: Invocation) -> int:

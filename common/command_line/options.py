@@ -12,6 +12,7 @@ from dynamometer.common.command_line.dynamobench import translated
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import (
     Argument,
+    Arguments,
     Flag,
     Group,
     OneOf,
@@ -180,6 +181,14 @@ def _parameters(option: Option[Any]) -> Iterator[click.Parameter]:
                 type=option.reads,
                 required=option.is_required,
                 metavar=option.flag if option.is_required else f"[{option.flag}]",
+            )
+        case Arguments():
+            yield click.Argument(
+                [option.key],
+                type=option.reads,
+                nargs=-1,
+                required=True,
+                metavar=f"{option.flag}...",
             )
         case Flag():
             yield GroupedOption(option, option.flags, is_flag=True, default=default)

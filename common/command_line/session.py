@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections import defaultdict
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ import click
 
 from dynamometer.common import registry
 from dynamometer.common.command_line.decisions.sink import DecisionSink
+from dynamometer.common.command_line.json_events import JsonEvents
 from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.execution.executor import StartUp
@@ -22,6 +23,7 @@ from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.common.interfaces.run_options import (
     CSV_COMPAT,
     EXPECT,
+    JSON,
     OUTPUT,
     REPORT_OPTIONS,
     SINKS,
@@ -30,10 +32,12 @@ from dynamometer.common.interfaces.run_options import (
 from dynamometer.common.interfaces.workload_options import ONLY
 from dynamometer.common.machine.disturber import BUSY_S, IDLE_S, disturbed
 from dynamometer.common.planning.estimate import TimeEstimate, estimate
+from dynamometer.results.exports.expected_accuracy import accuracy_rows
+from dynamometer.results.exports.export import StoredRun
 from dynamometer.results.reports.csv_file import CsvFile
 from dynamometer.results.reports.sinks import Destination
 from dynamometer.results.statistics.summary import by_case
-from dynamometer.results.store import expected, store
+from dynamometer.results.store import expected, store, their_expected
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.records import Level
@@ -46,7 +50,7 @@ if TYPE_CHECKING:
     from dynamometer.results.reports.csv_file import Kept
     from dynamometer.results.reports.sinks import Sink
     from dynamometer.results.values.cases import Case, Protocol
-    from dynamometer.results.values.records import Manifest
+    from dynamometer.results.values.records import Manifest, Record
 
 _UNEXPECTED, _INTERRUPTED = 1, 130
 
@@ -79,7 +83,9 @@ class Session:
         self._directory = directory
         self._request = request
         self._study = registry.study(manifest.plan.study)
-        destination = Destination(directory, sys.stdout, is_compatible=request[CSV_COMPAT])
+        self._events = JsonEvents(sys.stdout) if request[JSON] else None
+        stream = sys.stderr if self._events else sys.stdout
+        destination = Destination(directory, stream, is_compatible=request[CSV_COMPAT])
         names = dict.fromkeys((*registry.USUAL_SINKS, *request[SINKS]))
         self._sinks: list[Sink] = [
             registry.resolve("sinks", name)(self._study, destination) for name in names
@@ -97,6 +103,15 @@ class Session:
             StoreError: another process writes to the directory, or it can't be written.
             DynamometerError: the run can't be started, or not gone on with.
         """
+        if self._events is None:
+            return self._run_and_judge()
+        with redirect_stdout(sys.stderr):
+            self._events.run_started(self._manifest, self._directory)
+            code = self._run_and_judge()
+            self._events.run_ended(self._manifest, is_done=code != _INTERRUPTED)
+            return code
+
+    def _run_and_judge(self) -> int:
         with store.RunStore(self._directory) as events:
             rest = Remaining(self._manifest, store.read_records(self._directory))
             try:
@@ -122,19 +137,25 @@ class Session:
         if path is None:
             return 0
         records = store.read_records(self._directory)
+        if their_expected.is_theirs(path):
+            return _told(*self._against_theirs(path, records), path)
         found = self._study.observed(by_case(records))
         known = expected.read_table(path) if path.exists() or not self._updates else {}
-        changes = expected.compare(known, found)
-        for change in changes:
-            case, arm = change.key
-            click.echo(f"{change.kind}: {case} {arm}: {change.text}")
+        code = _told(expected.compare(known, found), len(found), path, is_judged=not self._updates)
         if self._updates:
             expected.write_table(path, expected.updated(known, found))
             click.echo(f"{len(found)} results put into {path}")
-            return 0
-        unexpected = sum(change.is_unexpected for change in changes)
-        click.echo(f"{unexpected} of {len(found)} results are not those expected in {path}")
-        return _UNEXPECTED if unexpected else 0
+        return code
+
+    def _against_theirs(
+        self, path: Path, records: Sequence[Record]
+    ) -> tuple[list[expected.Change], int]:
+        """Compare results with a table of PyTorch's, and count them."""
+        run = StoredRun(self._manifest, tuple(records), self._study)
+        table = their_expected.read_table(path)
+        found = accuracy_rows(run).items()
+        changes = [each for arm, rows in found for each in their_expected.compare(table, arm, rows)]
+        return changes, sum(len(rows) for _, rows in found)
 
     @property
     def _updates(self) -> bool:
@@ -163,7 +184,8 @@ class Session:
                 prepared = executor.prepare(rest.cases)
                 for line in (*_ready_lines(prepared), *prepared.warnings):
                     progress.say(line)
-                done = run(rest, events, executor, self._sinks, progress, interrupt)
+                observer = self._events.beside(progress) if self._events else progress
+                done = run(rest, events, executor, self._sinks, observer, interrupt)
         except KeyboardInterrupt:
             pass
         finally:
@@ -203,6 +225,20 @@ class Session:
         written = [path for sink in self._sinks for path in sink.paths]
         for path in (self._directory / store.EVENTS, *written):
             click.echo(f"results: {path}")
+
+
+def _told(
+    changes: Sequence[expected.Change], count: int, path: Path, *, is_judged: bool = True
+) -> int:
+    """Print what a run changed of a table, and give the exit code."""
+    for change in changes:
+        case, arm = change.key
+        click.echo(f"{change.kind}: {case} {arm}: {change.text}")
+    if not is_judged:
+        return 0
+    unexpected = sum(change.is_unexpected for change in changes)
+    click.echo(f"{unexpected} of {count} results are not those expected in {path}")
+    return _UNEXPECTED if unexpected else 0
 
 
 def _count(protocol: Protocol) -> str:

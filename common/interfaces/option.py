@@ -225,6 +225,27 @@ class Argument(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
         return [] if value is None else [str(value)]
 
 
+class Arguments(Option[tuple[T, ...]], Generic[T], frozen=True, kw_only=True, eq=False):
+    """Words without a flag, one at least.
+
+    Attributes:
+        reads: what makes a value of each word.
+    """
+
+    default: tuple[T, ...] = ()
+    group: Group = "Selection"
+    reads: click.ParamType[T]
+
+    @property
+    def key(self) -> str:
+        """Keep clear of the options."""
+        return f"arguments_{self.flag.lower()}"
+
+    def argv(self, value: tuple[T, ...]) -> list[str]:
+        """Return the words."""
+        return [str(each) for each in value]
+
+
 class Request(msgspec.Struct, frozen=True):
     """What a command line asks for: the value of each option it may hold.
 

@@ -197,7 +197,15 @@ UPDATE_EXPECTED = Flag(
 TUNING_OPTIONS: tuple[Option[Any], ...] = (DECISIONS, CANDIDATES, RETUNE, TUNING_SECONDS)
 """Of the backend `ensemble`."""
 
-REPORT_OPTIONS: tuple[Option[Any], ...] = (CSV_COMPAT, OUTPUT, EXPECT, UPDATE_EXPECTED, SINKS)
+JSON = Flag(
+    ("--json",), group="Output",
+    help="Print what happens as JSON, an object a line, for other programs; text goes to standard"
+    " error.",
+)  # fmt: skip
+
+REPORT_OPTIONS: tuple[Option[Any], ...] = (
+    CSV_COMPAT, OUTPUT, EXPECT, UPDATE_EXPECTED, SINKS, JSON,
+)  # fmt: skip
 """What is done with results, whether a run begins or goes on."""
 
 MEASURING_OPTIONS: tuple[Option[Any], ...] = (

@@ -101,13 +101,21 @@ def check_reporting(request: Request) -> None:
     if expect is None:
         return
     if expect.exists():
-        from dynamometer.results.store import expected
+        from dynamometer.results.store import expected, their_expected
 
+        is_theirs = their_expected.is_theirs(expect)
+        if is_theirs and request[UPDATE_EXPECTED]:
+            msg = f"{expect} is a table of PyTorch's: {_UPDATE_THEIRS}"
+            raise UsageError(msg)
+        table = their_expected if is_theirs else expected
         with store_errors_as_usage():
-            expected.read_table(expect)  # damaged, it had better be known now than after the run
+            table.read_table(expect)  # damaged, it had better be known now than after the run
     elif not request[UPDATE_EXPECTED]:
         msg = f"there is no table {expect} to compare with; --update-expected makes it"
         raise UsageError(msg)
+
+
+_UPDATE_THEIRS = "`dynamometer export RUN --format expected-accuracy` writes it anew, given a run"
 
 
 def check_expectations(study: Study, request: Request) -> None:
@@ -152,6 +160,19 @@ def check_workload(workload: Workload) -> None:
         raise UsageError(msg)
 
 
+def _check_their_table(arms: Sequence[str], request: Request) -> None:
+    """Refuse to compare several backends with a table of PyTorch's, which is of one."""
+    from dynamometer.results.store import their_expected
+
+    expect = request[EXPECT]
+    if expect and len(arms) > 1 and their_expected.is_theirs(expect):
+        msg = (
+            f"{expect} is a table of PyTorch's, which is of one backend, and these are"
+            f" {', '.join(arms)}: give one"
+        )
+        raise UsageError(msg)
+
+
 def check_output(study: Study, plan: RunPlan, request: Request) -> None:
     """Refuse what the file of `--output` can't hold, and a file that can't be written.
 
@@ -161,6 +182,7 @@ def check_output(study: Study, plan: RunPlan, request: Request) -> None:
         UsageError: there is something of the kind.
     """
     path, arms = request[OUTPUT], plan.cases[0].arms[1:]
+    _check_their_table(arms, request)
     if path is None:
         return
     if len(arms) > 1:

@@ -94,12 +94,16 @@ class Table(Generic[T]):
             arm: name of the arm, or of what else the file is of.
             found: what the rows are made of, in order.
         """
-        arm = "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in arm)
         return Rows(
-            file=f"{arm}_{case.suite}_{case.dtype}_{case.mode}_{case.device}_{self.kind}.csv",
+            file=f"{name_in_file(arm)}_{case.suite}_{case.dtype}_{case.mode}_{case.device}_{self.kind}.csv",
             columns=tuple(each.name for each in self.columns),
             rows=tuple(tuple(column.value(each) for column in self.columns) for each in found),
         )
+
+
+def name_in_file(arm: str) -> str:
+    """Return an arm's name as the name of a file holds it."""
+    return "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in arm)
 
 
 def column_of(metric: Metric, value: Callable[[T], float | None]) -> Column[T]:

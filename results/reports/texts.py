@@ -7,6 +7,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Estimate
 
@@ -32,3 +34,43 @@ def place(file: str, line: int) -> str:
 def in_source(text: str) -> str:
     """Say of functions Dynamo has made what they are."""
     return _RESUMED.sub(r"the rest of \1, from line \2", text)
+
+
+def printable(text: str) -> str:
+    """Return text of one line without what a terminal would obey rather than show."""
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
+def fitted_line(line: str, width: int | None) -> str:
+    """Cut a line where a terminal ends, and show that it was."""
+    return line if width is None or len(line) <= width else f"{line[: max(width - 1, 0)]}…"
+
+
+def fitted_table(
+    rows: Sequence[Sequence[str]], headers: Sequence[str], width: int | None
+) -> list[str]:
+    """Return a table whose widest columns are cut until it fits.
+
+    Args:
+        rows: their cells.
+        headers: of the columns.
+        width: of the terminal; `None` leaves all as long as it is.
+    """
+    cells = [list(headers), *map(list, rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
+    gaps = len(_GAP) * (len(headers) - 1)
+    while width is not None and sum(widths) + gaps > width and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    rule = ["-" * each for each in widths]
+    lines = [
+        _GAP.join(
+            fitted_line(cell, most).ljust(most) for cell, most in zip(row, widths, strict=True)
+        )
+        for row in (cells[0], rule, *cells[1:])
+    ]
+    return [line.rstrip() for line in lines]
+
+
+_GAP = "  "
+_NARROWEST = 8
+"""Characters of a column, below which it says nothing."""

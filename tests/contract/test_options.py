@@ -11,8 +11,10 @@ import pytest
 from dynamometer.common import registry
 from dynamometer.common.command_line import calibrate, cli, explain
 from dynamometer.common.command_line.options import command
+from dynamometer.common.command_line.stored import export, removal, repro, show
 from dynamometer.common.interfaces.option import (
     Argument,
+    Arguments,
     ByteSize,
     DeviceType,
     Flag,
@@ -43,6 +45,10 @@ COMMANDS: dict[str, tuple[Option[Any], ...]] = {
     "resume": (*REPORT_OPTIONS, cli.DIRECTORY),
     "calibrate": calibrate.OPTIONS,
     "explain": explain.OPTIONS,
+    "export": export.OPTIONS,
+    "repro": repro.OPTIONS,
+    "rm": removal.OPTIONS,
+    "show": show.OPTIONS,
 }
 ALL = [(name, option) for name, options in COMMANDS.items() for option in options]
 
@@ -81,7 +87,7 @@ def test_no_two_are_typed_alike(name: str) -> None:
 
 def test_untyped_it_is_its_default(option: Option[Any]) -> None:
     """The parser and a request that was never parsed agree."""
-    if not getattr(option, "is_required", False):
+    if not getattr(option, "is_required", isinstance(option, Arguments)):
         asked = parsed([option], [])
         assert asked.values == usual([option]).values
         assert asked.typed == frozenset()
@@ -114,6 +120,8 @@ def values_of(option: Option[Any], folder: Path) -> list[Any]:
             return [True, False]
         case OneOf():
             return list(option.values)
+        case Arguments():
+            return [(each, each) for each in words_for(option.reads, folder)]
         case Several():
             return [(), *((each, each) for each in words_for(option.reads, folder))]
         case Valued() | Argument():
@@ -148,7 +156,7 @@ def test_what_it_names_goes_with_it(option: Option[Any]) -> None:
 NO_DIFFERENCE = {
     *("--filter", "--exclude", "--quick", "--partition-id", "--total-partitions", "--list"),
     *("--overrides", "--overhead", "--output-dir", "--output", "--csv-compat", "--expect"),
-    *("--update-expected", "--sink", "--batch-size-file", "TARGET"),
+    *("--update-expected", "--sink", "--batch-size-file", "--json", "TARGET"),
 }
 """What makes no difference to a case of a plan, or is said of it by other options."""
 

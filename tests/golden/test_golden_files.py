@@ -202,6 +202,10 @@ def test_a_row_with_a_value_too_many_is_refused() -> None:
         ("help_dynamometer_resume.txt", None, ["resume", "--help"]),
         ("help_dynamometer_ls.txt", None, ["ls", "--help"]),
         ("help_dynamometer_explain.txt", None, ["explain", "--help"]),
+        *(
+            (f"help_dynamometer_{name}.txt", None, [name, "--help"])
+            for name in ("export", "repro", "rm", "show")
+        ),
     ],
 )
 def test_help(

@@ -36,7 +36,12 @@ def dynamometer(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess
 
 def test_they_are_listed() -> None:
     """By the names that they are registered under."""
-    for kind, name in (("suites", "wide_nets"), ("sinks", "json_lines"), ("executors", "noting")):
+    for kind, name in (
+        ("suites", "wide_nets"),
+        ("sinks", "json_lines"),
+        ("executors", "noting"),
+        ("exports", "model_names"),
+    ):
         assert name in dynamometer("ls", kind).stdout.split()
     assert dynamometer("ls", "models", "wide_nets").stdout.split() == ["layer"]
 
@@ -58,6 +63,8 @@ def test_one_run_uses_them_all(tmp_path: Path) -> None:
     (table,) = directory.glob("weights_*_bytes.csv")
     with table.open(newline="") as file:
         assert [row["bytes"] for row in csv.DictReader(file)] == ["100"]
+    exported = dynamometer("export", str(directory), "--format", "model_names")
+    assert exported.stdout == "layer baseline pass\n"
     command = shlex.split(records[0].command)
     assert command[:3] == ["dynamometer", "run", "wide_nets"]
     assert {"--width", "--parameter-bytes", "--executor"} <= set(command)
@@ -76,7 +83,7 @@ def test_its_option_is_refused_elsewhere(tmp_path: Path) -> None:
 
 def test_they_pass_the_contract_tests() -> None:
     """Which run over everything registered."""
-    names = "wide_nets or json_lines or noting or parameter_bytes or width"
+    names = "wide_nets or json_lines or noting or parameter_bytes or width or model_names"
     done = started("-m", "pytest", "-q", "-p", "no:randomly", "tests/contract", "-k", names)
     assert done.returncode == 0, done.stdout
     assert int(done.stdout.rsplit(" passed", 1)[0].split()[-1]) > 40

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dynamometer.common import registry
+
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted(
     each for each in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")) if each.name != "CHANGELOG.md"
@@ -35,3 +37,13 @@ def test_constants_are_where_the_page_of_measuring_says() -> None:
         source = (ROOT / row["module"]).read_text()
         for name in re.findall(r"`(?:Protocol\.)?(\w+)`", row["names"]):
             assert re.search(rf"\b{name}\b", source), f"{row['module']} has no {name}"
+
+
+def test_every_export_is_on_its_page() -> None:
+    """And the page names no other."""
+    text = (ROOT / "docs" / "exports.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| [^|]+ \|$", text, re.MULTILINE)
+    built_in = [
+        name for name in registry.targets("exports") if registry.is_built_in("exports", name)
+    ]
+    assert sorted(rows) == sorted(built_in)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 from typing import TYPE_CHECKING
 
+import factories
 import msgspec
 import pytest
 from fakes import FakeExecutor
 
 from dynamometer.common.command_line import cli
+from dynamometer.common.command_line.json_events import JsonEvents
 from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Status
@@ -134,3 +138,76 @@ def test_results_are_held_to_those_expected(capsys: pytest.CaptureFixture[str]) 
     assert "0 of 2 results are not those expected" in capsys.readouterr().out
     assert run("failing", "--expect", "table.csv") == 1
     assert "1 of 2 results are not those expected" in capsys.readouterr().out
+
+
+def test_results_are_held_to_a_table_of_pytorch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that a run is exported to agrees with that run, and not with another."""
+    assert run("passing") == 0
+    (directory,) = (tmp_path / "runs").iterdir()
+    words = ["export", str(directory), "--format", "expected-accuracy", "-o", "theirs.csv"]
+    assert cli.main(None, words) == 0
+    table = (tmp_path / "theirs.csv").read_text()
+    assert table.split() == ["name,accuracy,graph_breaks", "alexnet,pass,", "resnet18,pass,"]
+    assert run("passing", "--expect", "theirs.csv") == 0
+    assert "0 of 2 results are not those expected in theirs.csv" in capsys.readouterr().out
+    assert run("failing", "--expect", "theirs.csv") == 1
+    said = capsys.readouterr().out
+    assert "regression: resnet18 inductor: pass became fail_to_run" in said
+    assert "1 of 2 results are not those expected" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--update-expected"], "dynamometer export RUN --format expected-accuracy"),
+        (["--backend", "eager", "--backend", "inductor"], "which is of one backend"),
+    ],
+)
+def test_a_table_of_pytorch_is_of_one_backend_and_is_not_updated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    """Both are refused before anything runs."""
+    (tmp_path / "theirs.csv").write_text("name,accuracy,graph_breaks\n\nalexnet,pass,0\n")
+    assert run("passing", "--expect", "theirs.csv", *words) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_other_programs_read_events(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Standard output has JSON alone, an object a line; text goes to standard error."""
+    assert run("failing", "--json") == 0
+    said = capsys.readouterr()
+    events = [json.loads(line) for line in said.out.splitlines()]
+    assert [each["event"] for each in events] == [
+        "run_started",
+        *["case_started", "record", "case_ended"] * 2,
+        "run_ended",
+    ]
+    (directory,) = (tmp_path / "runs").iterdir()
+    assert events[0]["directory"] == f"runs/{directory.name}"
+    assert (events[0]["cases"], events[-1]["state"]) == (2, "done")
+    stored = [json.loads(line) for line in (directory / store.EVENTS).read_text().splitlines()]
+    assert [each["record"] for each in events if each["event"] == "record"] == stored
+    for text in ("2 cases", "% harness)", "events.jsonl", "pass rate"):
+        assert text in said.err
+
+
+def test_other_programs_learn_of_an_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
+    """The last event says so; the command that goes on asks for events as well."""
+    assert run("interrupted", "--json") == 130
+    said = capsys.readouterr()
+    assert json.loads(said.out.splitlines()[-1])["state"] == "interrupted"
+    assert re.search(r"resume \S+ --json", said.err)
+
+
+def test_who_stops_reading_interrupts_the_run() -> None:
+    """What comes after is written to nobody, without another error."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stream:
+        events = JsonEvents(stream)
+        with pytest.raises(KeyboardInterrupt):
+            events.run_ended(factories.manifest(), is_done=True)
+        events.run_ended(factories.manifest(), is_done=False)

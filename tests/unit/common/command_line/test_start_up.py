@@ -16,6 +16,8 @@ from dynamometer.__main__ import _NEEDED
 
 ROOT = Path(__file__).resolve().parents[4]
 SCRIPT = str(ROOT / "torchbench.py")
+STORED = str(ROOT / "tests" / "golden" / "format_2")
+STORED_COMMANDS = ("export", "repro", "rm", "show")
 HEAVY = {"torch", "scipy", "rich", "numpy", "torchvision", "timm", "transformers"}
 
 
@@ -67,6 +69,10 @@ def test_imports_are_seen(tmp_path: Path) -> None:
         (["-m", "dynamometer", "ls", "backends", "--long"], "freezing"),
         (["-m", "dynamometer", "ls", "backends", "--json"], '"inference_only": true'),
         (["-m", "dynamometer", "ls", "suites"], "torchbench"),
+        (["-m", "dynamometer", "ls", "exports"], "junit"),
+        (["-m", "dynamometer", "ls", "runs", STORED], "speedup"),
+        (["-m", "dynamometer", "repro", f"{STORED}/speedup", "lennard_jones"], "--only"),
+        *((["-m", "dynamometer", name, "--help"], "RUN") for name in STORED_COMMANDS),
     ],
     ids=lambda value: " ".join(value).replace(SCRIPT, "script") if isinstance(value, list) else "",
 )
@@ -78,6 +84,17 @@ def test_what_only_tells_is_light(tmp_path: Path, words: list[str], expected: st
     assert expected in ended.out
     assert not ended.imported & HEAVY
     assert ended.err == ""
+
+
+@pytest.mark.parametrize("words", ["show {}", "show {} lennard_jones", "export {} -o {}"])
+def test_stored_runs_are_read_without_torch(tmp_path: Path, words: str) -> None:
+    """What they come to is computed anew, for which numbers are needed, and no more."""
+    filled = [word.replace("{}", f"{STORED}/speedup") for word in words.split()]
+    filled[-1] = str(tmp_path / "out") if "-o" in filled else filled[-1]
+    ended = start(ROOT, "-m", "dynamometer", *filled)
+    assert ended.code == 0, ended.err
+    assert ended.out
+    assert not ended.imported & {"torch", "rich"}
 
 
 @pytest.mark.parametrize(
@@ -137,6 +154,10 @@ def test_what_cannot_be_is_refused(tmp_path: Path, words: str, code: int, says: 
         ("ls suites --long", ["--long", "ls backends"]),
         ("ls nothing", ["suites", "backends", "models"]),
         ("frobnicate", ["frobnicate"]),
+        ("ls runs /no/where", ["/no/where can't be read"]),
+        ("repro /no/where alexnet", ["/no/where is not a run directory"]),
+        ("rm --yes /no/where", ["/no/where is not a run directory"]),
+        (f"repro {STORED}/speedup lennard", ["did you mean lennard_jones", "dynamometer show"]),
     ],
 )
 def test_what_the_command_refuses(tmp_path: Path, words: str, says: list[str]) -> None:

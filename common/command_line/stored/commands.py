@@ -1,0 +1,62 @@
+"""The commands on stored runs, by name, each made when it is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamometer.common.command_line.options import command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import click
+
+
+def makers() -> Mapping[str, Callable[[], click.Command]]:
+    """Return what makes each."""
+    return {"export": _export, "repro": _repro, "rm": _rm, "show": _show}
+
+
+def _export() -> click.Command:
+    from dynamometer.common.command_line.stored import export
+
+    return command("export", export.OPTIONS, export.run, _EXPORT_HELP)
+
+
+def _repro() -> click.Command:
+    from dynamometer.common.command_line.stored import repro
+
+    return command("repro", repro.OPTIONS, repro.run, _REPRO_HELP)
+
+
+def _rm() -> click.Command:
+    from dynamometer.common.command_line.stored import removal
+
+    return command("rm", removal.OPTIONS, removal.run, _RM_HELP)
+
+
+def _show() -> click.Command:
+    from dynamometer.common.command_line.stored import show
+
+    return command("show", show.OPTIONS, show.run, _SHOW_HELP)
+
+
+_EXPORT_HELP = """Write a stored run in the format of another program.
+
+RUN is a run's directory. What was not measured is left out, but in PyTorch's CSV files, which have
+0 for it. docs/exports.md describes the formats.
+"""
+
+_REPRO_HELP = """Print the command that repeats a model of a run alone, as the run measured it."""
+
+_RM_HELP = """Remove runs, and say what that frees.
+
+Whatever isn't a run's directory is refused, and so is a run that is going on.
+"""
+
+_SHOW_HELP = """Show a stored run again, or all that is known of one of its models.
+
+RUN is a run's directory. Of a MODEL: how each replicate ended and why, its samples block by block,
+the environment, the end of its log, and the command that repeats it. On a terminal lines end where
+it does; elsewhere they are whole.
+"""

@@ -1,0 +1,57 @@
+"""`dynamometer export RUN --format F`: a stored run in the format of another program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dynamometer.common import registry
+from dynamometer.common.command_line.stored.runs import RUN, open_run, write_text
+from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.option import Valued
+
+if TYPE_CHECKING:
+    from dynamometer.common.command_line.options import Invocation
+    from dynamometer.common.interfaces.option import Request
+    from dynamometer.results.exports.export import Export
+
+FORMAT = Valued(
+    ("--format",), reads=click.STRING, default="pytorch-csv", metavar="NAME", group="Output",
+    help="One of `dynamometer ls exports`.",
+)  # fmt: skip
+OUTPUT = Valued[Path | None](
+    ("-o", "--output"), reads=click.Path(path_type=Path), default=None, metavar="PATH",
+    group="Output", help="A file; a folder for formats of several files.  [default: standard"
+    " output]",
+)  # fmt: skip
+OPTIONS = (FORMAT, OUTPUT, RUN)
+
+
+def run(asked: Request, _: Invocation) -> int:
+    """Export a run to standard output, to a file, or to a folder.
+
+    Raises:
+        UsageError: the run can't be read, or there is no such format, or it comes to several files
+            and no folder is named.
+    """
+    export: Export = registry.resolve("exports", asked[FORMAT])
+    documents = export(open_run(asked[RUN]))
+    output = asked[OUTPUT]
+    if not documents:
+        click.echo(f"{asked[RUN]} has nothing to say in {asked[FORMAT]}", err=True)
+    elif len(documents) == 1 and (output is None or not output.is_dir()):
+        if output is None:
+            click.echo(documents[0].text, nl=False)
+        else:
+            write_text(output, documents[0].text)
+    elif output is None or output.is_file():
+        names = ", ".join(each.name for each in documents)
+        msg = f"this comes to {len(documents)} files ({names}): name a folder with --output"
+        raise UsageError(msg)
+    else:
+        for each in documents:
+            write_text(output / each.name, each.text)
+            click.echo(str(output / each.name))
+    return 0

@@ -1,0 +1,62 @@
+"""`dynamometer repro RUN MODEL`: the command that repeats a case alone; `--run` starts it."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from dynamometer.common.command_line.stored.runs import RUN, cases_of
+from dynamometer.common.errors import UsageError
+from dynamometer.common.execution.repro import single_case_command
+from dynamometer.common.interfaces.option import Argument, Flag
+from dynamometer.common.planning.refusals import store_errors_as_usage
+from dynamometer.results.store import store
+
+if TYPE_CHECKING:
+    from dynamometer.common.command_line.options import Invocation
+    from dynamometer.common.interfaces.option import Request
+
+MODEL = Argument(("MODEL",), default="", reads=click.STRING, is_required=True)
+START = Flag(("--run",), group="Execution", help="Also start what is printed.")
+OPTIONS = (START, RUN, MODEL)
+
+
+def run(asked: Request, _: Invocation) -> int:
+    """Print the command of each case of a model, and give the exit code of what was started.
+
+    Raises:
+        UnknownNameError: the run has no such model.
+        UsageError: the run can't be read, or a command can't be started here.
+    """
+    with store_errors_as_usage():
+        manifest = store.read_manifest(asked[RUN])
+    commands = [single_case_command(manifest, each) for each in cases_of(manifest, asked[MODEL])]
+    codes = []
+    for each in dict.fromkeys(commands):
+        click.echo(each)
+        if asked[START]:
+            codes.append(_started(each))
+    return max(codes, default=0)
+
+
+def _started(command: str) -> int:
+    """Start a command and wait for it.
+
+    Raises:
+        UsageError: its program isn't here.
+    """
+    words = shlex.split(command)
+    if words[0] == "dynamometer" and shutil.which(words[0]) is None:
+        words[:1] = [sys.executable, "-m", "dynamometer"]
+    try:
+        return subprocess.run(words, check=False).returncode  # noqa: S603  the user asked for it
+    except OSError as error:
+        msg = (
+            f"{words[0]} can't be started from here: {error.strerror}; the run was begun elsewhere"
+        )
+        raise UsageError(msg) from error

@@ -1,0 +1,68 @@
+"""What commands on stored runs share: which run and which model is meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dynamometer.common import registry
+from dynamometer.common.errors import UnknownNameError, UsageError
+from dynamometer.common.interfaces.option import Argument
+from dynamometer.common.planning.refusals import store_errors_as_usage
+from dynamometer.results.store import store
+
+if TYPE_CHECKING:
+    from dynamometer.results.exports.export import StoredRun
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.records import Manifest
+
+RUN = Argument[Path](
+    ("RUN",), default=Path(), reads=click.Path(path_type=Path), is_required=True
+)  # fmt: skip
+"""Its directory."""
+
+
+def open_run(directory: Path) -> StoredRun:
+    """Read a run.
+
+    Raises:
+        UsageError: it is none, or damaged, or the plugin that brings its study isn't installed.
+    """
+    from dynamometer.results.exports.export import StoredRun  # imports scipy
+
+    with store_errors_as_usage():
+        manifest = store.read_manifest(directory)
+        records = tuple(store.read_records(directory))
+    return StoredRun(manifest, records, registry.study(manifest.plan.study))
+
+
+def cases_of(manifest: Manifest, model: str) -> list[Case]:
+    """Return the cases of a model: those of that label, or else of that name.
+
+    Raises:
+        UnknownNameError: the run has none; says which names come near.
+    """
+    cases = manifest.plan.cases
+    found = [each for each in cases if model in {each.label, each.id, each.id_without_arms}]
+    found = found or [each for each in cases if each.model == model]
+    if not found:
+        names = {each.label for each in cases}
+        kind, hint = "model", "`dynamometer show RUN` has all of the run."
+        raise UnknownNameError(kind, model, names, hint)
+    return found
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file.
+
+    Raises:
+        UsageError: it can't be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        msg = f"{path} can't be written: {error.strerror}"
+        raise UsageError(msg) from error

@@ -1,0 +1,40 @@
+"""Runs that are stored, made of the records of some cases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import factories
+import msgspec
+
+from dynamometer.common.studies.speedup.study import STUDY
+from dynamometer.results.exports.export import StoredRun
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.records import Record
+
+
+def renamed(of: Record, model: str) -> Record:
+    """Return a record as that of another model."""
+    return msgspec.structs.replace(of, case=msgspec.structs.replace(of.case, model=model))
+
+
+def run_of(cases: Sequence[Sequence[Record]], *missing: Case) -> StoredRun:
+    """Store the records of some cases, of a run that was also to have others.
+
+    Args:
+        cases: the records of each.
+        missing: what the run was interrupted before.
+    """
+    planned = (*(records[0].case for records in cases), *missing)
+    specs = tuple(
+        factories.model_spec(name) for name in dict.fromkeys(each.model for each in planned)
+    )
+    return StoredRun(
+        factories.manifest(factories.plan(*specs, cases=planned)),
+        tuple(record for records in cases for record in records),
+        STUDY,
+    )

@@ -1,0 +1,286 @@
+"""Commands on stored runs, from their words to their exit codes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import factories
+import msgspec
+import pytest
+
+from dynamometer.common.command_line import cli
+from dynamometer.common.command_line.stored import removal, show
+from dynamometer.results.store import store
+from dynamometer.results.values.records import StopReason
+
+OLD = Path(__file__).resolve().parents[4] / "golden" / "format_2"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A folder with a run of one model, with a log, and one of another model that is to come."""
+    plan = factories.plan(factories.model_spec("alexnet"), factories.model_spec("dcgan"))
+    program = f"{sys.executable} -c pass"
+    directory = tmp_path / "runs" / "one"
+    store.create(directory, factories.manifest(plan, program=program, command="./x.py -k y"))
+    (directory / "logs").mkdir()
+    (directory / "logs" / "alexnet.log").write_text(
+        "".join(f"line {each}\n" for each in range(100)) + "\x1b[31mred\n"
+    )
+    with store.RunStore(directory) as events:
+        for replicate in range(3):
+            record = factories.measured_record(plan.cases[0], replicate=replicate)
+            stopped = StopReason.REPLICATES if replicate == 2 else None
+            events.append(msgspec.structs.replace(record, stopped=stopped, log="logs/alexnet.log"))
+    return tmp_path / "runs"
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    """Run a command, and return what it prints."""
+    assert cli.main(None, list(words)) == code
+    found = capsys.readouterr()
+    return found.out + found.err
+
+
+def test_ls_runs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line for each, with its state; a damaged one is named and stops nothing."""
+    broken = shutil.copytree(runs / "one", runs / "broken")
+    (broken / store.MANIFEST).write_text("{")
+    head, _, damaged, one = said(capsys, "ls", "runs", str(runs)).splitlines()
+    assert head.split()[0] == "run"
+    assert "damaged" in damaged
+    assert "is damaged or not of format" in damaged
+    for word in ("one", "2026-01-01 00:00", "interrupted, 1 of 2", "testbed", "2.13.0", "./x.py"):
+        assert word in one
+
+
+def test_ls_runs_without_any(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty folder holds none; one that isn't there is an error."""
+    assert said(capsys, "ls", "runs", str(tmp_path)) == f"no runs in {tmp_path}\n"
+    assert "can't be read" in said(capsys, "ls", "runs", str(tmp_path / "none"), code=2)
+
+
+def test_show_a_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The lines and tables of the run, and what it did not come to."""
+    found = said(capsys, "show", str(runs / "one"))
+    assert "interrupted, 1 of 2" in found
+    assert "cpu  alexnet" in found
+    assert "cpu  dcgan                          not run" in found
+    assert "GEOMEAN SPEEDUP" in found
+
+
+def test_show_a_model(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Samples block by block, environment, the end of the log without its colours, the command."""
+    found = said(capsys, "show", str(runs / "one"), "alexnet")
+    assert "samples of replicate 2, ms:" in found
+    assert "       3: " in found
+    assert "Made-up CPU" in found
+    assert "  line 99\n" in found
+    assert "line 80\n" not in found
+    assert "\x1b" not in found
+    assert found.endswith("to repeat it: ./torchbench.py --only alexnet\n")
+
+
+def test_show_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Reason and detail are there in full, for each arm that has them."""
+    plan = factories.plan(factories.model_spec("alexnet"))
+    store.create(tmp_path / "run", factories.manifest(plan))
+    outcome = msgspec.structs.replace(
+        factories.failure(reason="x" * 300), detail="Traceback:\n  at last"
+    )
+    with store.RunStore(tmp_path / "run") as events:
+        events.append(factories.record(plan.cases[0], outcome=outcome))
+    found = said(capsys, "show", str(tmp_path / "run"), "alexnet")
+    assert "x" * 300 in found
+    assert "        at last\n" in found
+
+
+def test_a_log_outside_is_not_read(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A link in a run that came from elsewhere leads nowhere."""
+    (runs / "secret").write_text("a secret")
+    log = runs / "one" / "logs" / "alexnet.log"
+    log.unlink()
+    log.symlink_to(runs / "secret")
+    found = said(capsys, "show", str(runs / "one"), "alexnet")
+    assert "a secret" not in found
+    assert "is not in the run's directory" in found
+
+
+def test_show_a_model_that_was_not_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says so; a name that is none is an error with what comes near."""
+    assert "not run: the run was interrupted" in said(capsys, "show", str(runs / "one"), "dcgan")
+    assert "did you mean alexnet" in said(capsys, "show", str(runs / "one"), "alexnte", code=2)
+
+
+def test_lines_end_where_the_terminal_does(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No line of either command is longer; what is cut shows it."""
+    monkeypatch.setattr(show, "terminal_width", lambda: 60)
+    for words in (["ls", "runs", str(runs)], ["show", str(runs / "one")]):
+        lines = said(capsys, *words).splitlines()
+        assert max(map(len, lines)) <= 60
+        assert any(line.endswith("…") for line in lines)
+
+
+def test_export_to_output_file_and_folder(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One document goes to standard output or a file; several need a folder, and are named."""
+    one = str(runs / "one")
+    text = said(capsys, "export", one, "--format", "junit")
+    assert text.startswith("<?xml")
+    file = tmp_path / "deep" / "junit.xml"
+    assert said(capsys, "export", one, "--format", "junit", "-o", str(file)) == ""
+    assert file.read_text() == text
+    assert "name a folder" in said(capsys, "export", one, code=2)
+    assert "name a folder" in said(capsys, "export", one, "-o", str(file), code=2)
+    written = said(capsys, "export", one, "-o", str(tmp_path / "csv")).splitlines()
+    assert sorted(map(str, (tmp_path / "csv").iterdir())) == sorted(written)
+    assert len(written) == 2
+
+
+def test_export_refuses_what_it_has_not(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A format that isn't there, with what comes near; a folder that is no run."""
+    found = said(capsys, "export", str(runs / "one"), "--format", "junti", code=2)
+    assert "unknown export 'junti'; did you mean junit" in found
+    assert "not a run directory" in said(capsys, "export", str(runs), "--format", "junit", code=2)
+    file = said(
+        capsys, "export", str(runs / "one"), "--format", "junit", "-o", "/dev/null/x", code=2
+    )
+    assert "/dev/null/x can't be written" in file
+
+
+def test_a_run_that_has_nothing_to_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A format for which a study has nothing says that, and writes no file."""
+    found = said(
+        capsys, "export", str(OLD / "coverage"), "--format", "expected-accuracy",
+        "-o", str(tmp_path / "x"),
+    )  # fmt: skip
+    assert "has nothing to say in expected-accuracy" in found
+    assert not (tmp_path / "x").exists()
+
+
+def test_repro_prints_and_runs(runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The command of the case alone; its exit code is handed on."""
+    assert cli.main(None, ["repro", str(runs / "one"), "dcgan"]) == 0
+    assert f"{sys.executable} -c pass --only dcgan" in capfd.readouterr().out
+    assert cli.main(None, ["repro", str(runs / "one"), "dcgan", "--run"]) == 0
+    with_program(runs / "one", f"{sys.executable} -c 'raise SystemExit(7)'")
+    assert cli.main(None, ["repro", str(runs / "one"), "dcgan", "--run"]) == 7
+
+
+def with_program(directory: Path, program: str) -> str:
+    """Have a run begun by another program."""
+    manifest = msgspec.structs.replace(store.read_manifest(directory), program=program)
+    (directory / store.MANIFEST).write_bytes(msgspec.json.encode(manifest))
+    return str(directory)
+
+
+def test_repro_needs_no_installed_command(
+    runs: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where `dynamometer` isn't on the path, this Python's is started."""
+    monkeypatch.setenv("PATH", str(runs))
+    one = with_program(runs / "one", "dynamometer ls nothing")
+    assert cli.main(None, ["repro", one, "dcgan", "--run"]) == 2
+    assert "No such option" in capfd.readouterr().err
+
+
+def test_repro_of_a_program_that_is_elsewhere(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says that it can't be started from here."""
+    with_program(runs / "one", "/no/where/x.py")
+    found = said(capsys, "repro", str(runs / "one"), "alexnet", "--run", code=2)
+    assert "/no/where/x.py can't be started from here" in found
+
+
+def test_rm_says_what_it_frees(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --yes nothing is asked."""
+    shutil.copytree(runs / "one", runs / "two")
+    found = said(capsys, "rm", "--yes", str(runs / "one"), str(runs / "two"))
+    assert "removed 2 run(s): 0.0 MB freed" in found
+    assert list(runs.iterdir()) == []
+
+
+@pytest.mark.parametrize(("answer", "is_gone"), [("y\n", True), ("n\n", False)])
+def test_rm_asks(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, answer: str, *, is_gone: bool
+) -> None:
+    """On a terminal; whoever says no keeps everything."""
+    reading, writing = os.pipe()
+    os.write(writing, answer.encode())
+    os.close(writing)
+    with os.fdopen(reading) as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+        assert cli.main(None, ["rm", str(runs / "one")]) == (0 if is_gone else 130)
+    assert (runs / "one").exists() != is_gone
+
+
+def refused(capsys: pytest.CaptureFixture[str], directory: Path, *others: Path) -> str:
+    """Try to remove a directory, and return why that is refused."""
+    before = sorted(directory.rglob("*"))
+    found = said(capsys, "rm", "--yes", *map(str, (*others, directory)), code=2)
+    assert sorted(directory.rglob("*")) == before
+    return found
+
+
+def test_rm_refuses_what_is_no_run(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And then removes nothing else either."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("all of it")
+    assert "is not a run directory" in refused(capsys, tmp_path / "mine", runs / "one")
+    assert (runs / "one").exists()
+    assert "is not a run directory" in refused(capsys, runs)
+
+
+def test_rm_refuses_a_run_that_goes_on(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its process holds a lock."""
+    with store.RunStore(runs / "one"):
+        assert "is being written by another process" in refused(capsys, runs / "one")
+
+
+def test_rm_refuses_links(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A link to a run, and a run whose events are elsewhere."""
+    (tmp_path / "link").symlink_to(runs / "one")
+    assert "is a link" in refused(capsys, tmp_path / "link")
+    events = runs / "one" / store.EVENTS
+    kept = events.rename(tmp_path / "events.jsonl")
+    events.symlink_to(kept)
+    assert "is no file of its own" in refused(capsys, runs / "one")
+
+
+def test_rm_leaves_what_links_lead_to(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A link within a run goes, and nothing beyond it."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "precious").write_text("x")
+    (runs / "one" / "logs" / "out").symlink_to(tmp_path / "data")
+    said(capsys, "rm", "--yes", str(runs / "one"))
+    assert not (runs / "one").exists()
+    assert (tmp_path / "data" / "precious").read_text() == "x"
+
+
+def test_rm_refuses_where_one_is(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell would be left nowhere."""
+    monkeypatch.chdir(runs / "one" / "logs")
+    assert "is where you are" in refused(capsys, runs / "one")
+
+
+def test_rm_does_not_ask_nobody(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script that forgets --yes is told so."""
+    monkeypatch.setattr(removal.sys.stdin, "isatty", lambda: False, raising=False)
+    assert "say --yes" in said(capsys, "rm", str(runs / "one"), code=2)
+    assert (runs / "one").exists()

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import factories
+import msgspec
+import pytest
+import stored
+
+from dynamometer.results.exports import (
+    action_benchmark,
+    bencher,
+    benchmark_database,
+    expected_accuracy,
+    junit,
+    markdown,
+    openmetrics,
+    pytorch_csv,
+)
+from dynamometer.results.exports.figures import certain_figures, figures
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import ArmResult, CaptureStats, Status
+
+if TYPE_CHECKING:
+    from dynamometer.results.exports.export import Export, StoredRun
+    from dynamometer.results.values.records import Record
+
+LABEL = r'[a-z_]+="(?:[^"\\\n]|\\["\\n])*"'
+NAME = "[a-z_:][a-z0-9_:]*"
+LINES = re.compile(
+    rf"# TYPE {NAME} (?:gauge|info)|# UNIT {NAME} [a-z_]+|# HELP {NAME} [^\n]*"
+    rf"|{NAME}\{{{LABEL}(?:,{LABEL})*\}} -?[0-9.e+-]+|# EOF"
+)
+"""A line, as the grammar of OpenMetrics 1.0 has it, of what is written here."""
+
+
+def passing(model: str = "alexnet") -> list[Record]:
+    """Make the replicates of a model that is twice as fast."""
+    seconds = {BASELINE: 0.010, "inductor": 0.005}
+    case = factories.case(model)
+    return [factories.measured_record(case, replicate=each, seconds=seconds) for each in range(3)]
+
+
+def failing(model: str = "resnet18", status: Status = Status.FAIL) -> list[Record]:
+    """Make a model whose only other arm failed."""
+    outcome = factories.failure(status, reason="no <such> operator\x1b[0m & none")
+    return [factories.record(factories.case(model), outcome=outcome)]
+
+
+def disturbed() -> list[Record]:
+    """Make a model that was measured while something else kept the machine busy."""
+    return [
+        msgspec.structs.replace(each, disturbed_blocks=(0, 1, 2, 3)) for each in passing("dcgan")
+    ]
+
+
+def text(export: Export, run: StoredRun) -> str:
+    """Return the only document."""
+    (document,) = export(run)
+    return document.text
+
+
+def test_what_is_missing_has_no_figure() -> None:
+    """A failed arm has counts at most, never a 0 for what was not measured."""
+    run = stored.run_of([passing(), failing()])
+    assert {each.case.model for each in figures(run)} == {"alexnet"}
+    assert all(name not in text(bencher.export, run) for name in ("resnet18", "null"))
+
+
+def test_figures_have_intervals_and_ids_of_their_own() -> None:
+    """The speedup with its bounds; no two figures of a run are the same."""
+    found = figures(stored.run_of([passing(), passing("dcgan")]))
+    speedups = [each for each in found if each.column.name == "speedup"]
+    assert [each.case.model for each in speedups] == ["alexnet", "dcgan"]
+    for each in speedups:
+        assert each.low is not None
+        assert each.high is not None
+        assert each.low < each.value < each.high
+    assert len({(each.id, each.column.name) for each in found}) == len(found)
+
+
+def test_what_was_disturbed_is_left_out_where_alarms_are_raised() -> None:
+    """Of a disturbed case there are no latencies; a page of a run shows them, marked."""
+    run = stored.run_of([disturbed()])
+    names = {each.column.name for each in certain_figures(run)}
+    assert "compilation_latency" in names
+    assert not names & {"speedup", "abs_latency", "eager_latency"}
+    assert "speedup" not in json.loads(text(bencher.export, run)).popitem()[1]
+    assert "(disturbed)" in text(markdown.comment, run)
+
+
+def test_bencher_has_values_with_bounds() -> None:
+    """By benchmark and measure, as its schema has it; units are in the names."""
+    found: dict[str, Any] = json.loads(text(bencher.export, stored.run_of([passing()])))
+    ((name, measures),) = found.items()
+    assert name == "torchbench/alexnet/inference/cpu/float32/static/full/b4/inductor"
+    assert set(measures["speedup"]) == {"value", "lower_value", "upper_value"}
+    assert measures["abs-latency-ms"]["value"] == pytest.approx(5, rel=0.01)
+    assert all("value" in each and None not in each.values() for each in measures.values())
+
+
+def test_action_benchmark_tells_directions_apart() -> None:
+    """A list of what is better smaller, and one of what is better bigger."""
+    documents = action_benchmark.export(stored.run_of([passing()]))
+    found = {each.name: json.loads(each.text) for each in documents}
+    assert sorted(found) == ["customBiggerIsBetter.json", "customSmallerIsBetter.json"]
+    bigger = {entry["name"].rpartition(" ")[2] for entry in found["customBiggerIsBetter.json"]}
+    assert "speedup" in bigger
+    assert "abs_latency" not in bigger
+    assert all(entry["extra"].startswith("./torchbench.py") for entry in found.popitem()[1])
+
+
+def test_benchmark_database_has_a_record_for_each_metric() -> None:
+    """Version 3; how an arm ended is extra, as a value is a number."""
+    run = stored.run_of([passing(), failing()])
+    found = [json.loads(line) for line in text(benchmark_database.export, run).splitlines()]
+    words = {
+        each["model"]["name"]: each["metric"]["extra_info"]["benchmark_values"]
+        for each in found
+        if each["metric"]["name"] == "accuracy"
+    }
+    assert words == {"alexnet": ["pass"], "resnet18": ["fail_to_run"]}
+    assert {each["schema_version"] for each in found} == {"v3"}
+    numbers = [each for each in found if each["metric"]["name"] != "accuracy"]
+    assert {each["model"]["name"] for each in numbers} == {"alexnet"}
+    for each in found:
+        infos = (each["benchmark"]["extra_info"], each["metric"].get("extra_info", {}))
+        assert all(isinstance(value, str | list) for info in infos for value in info.values())
+    assert all(isinstance(each["metric"]["benchmark_values"][0], int | float) for each in numbers)
+
+
+def test_openmetrics_keeps_to_the_grammar() -> None:
+    """Each line is one of the format's; a family is in one piece, its samples differ."""
+    hostile = [stored.renamed(each, 'a "b"\\c\nd') for each in passing()]
+    lines = text(openmetrics.export, stored.run_of([passing(), hostile, failing()]))
+    found = lines.splitlines()
+    assert [line for line in found if not LINES.fullmatch(line)] == []
+    assert found[-1] == "# EOF"
+    types = [line.split()[2] for line in found if line.startswith("# TYPE")]
+    assert len(set(types)) == len(types)
+    units = dict(line.split()[2:] for line in found if line.startswith("# UNIT"))
+    assert all(name.endswith(f"_{unit}") for name, unit in units.items())
+    samples = [line.rpartition(" ")[0] for line in found if not line.startswith("#")]
+    assert len(set(samples)) == len(samples)
+    families = [name.partition("{")[0] for name in samples]
+    assert sorted(set(families), key=families.index) == [
+        name if name != "dynamometer_run" else "dynamometer_run_info" for name in types
+    ]
+
+
+def test_openmetrics_has_base_units() -> None:
+    """Seconds and bytes, whatever the column has."""
+    found = text(openmetrics.export, stored.run_of([passing()]))
+    (line,) = re.findall(r"^dynamometer_abs_latency_seconds\{.*\} (.*)$", found, re.MULTILINE)
+    assert float(line) == pytest.approx(0.005, rel=0.01)
+    assert 'dynamometer_passed{suite="torchbench",model="alexnet"' in found
+
+
+@pytest.mark.parametrize(
+    ("status", "tag"),
+    [
+        (Status.FAIL_ACCURACY, "failure"),
+        (Status.NONDETERMINISTIC, "failure"),
+        (Status.FAIL, "failure"),
+        (Status.TIMEOUT, "error"),
+        (Status.CRASH, "error"),
+        (Status.OOM, "error"),
+        (Status.INFRA, "error"),
+        (Status.SKIP, "skipped"),
+    ],
+)
+def test_junit_says_how_an_arm_ended(status: Status, tag: str) -> None:
+    """A wrong result is a failure, none an error; control characters are gone, the rest is text."""
+    suite = ET.fromstring(text(junit.export, stored.run_of([failing(status=status)])))[0]
+    (case,) = suite.iter("testcase")
+    assert case.get("classname") == "torchbench.inference.inductor"
+    (found,) = case.iter(tag)
+    assert "no <such> operator\ufffd[0m & none" in (found.get("message") or "")
+    if tag != "skipped":
+        assert found.get("type") == status
+        assert "to repeat: ./torchbench.py --only resnet18" in (found.text or "")
+    counted = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    plural = {"failure": "failures", "error": "errors", "skipped": "skipped"}[tag]
+    zeros = dict.fromkeys(("failures", "errors", "skipped"), "0")
+    assert counted == {"tests": "1", **zeros, plural: "1"}
+
+
+def test_junit_skips_what_was_not_run() -> None:
+    """A case that an interrupted run did not come to is no pass."""
+    run = stored.run_of([passing()], factories.case("dcgan"))
+    suite = ET.fromstring(text(junit.export, run))[0]
+    skipped = [
+        case.get("name") for case in suite.iter("testcase") if case.find("skipped") is not None
+    ]
+    assert skipped == ["dcgan"]
+
+
+def test_expected_accuracy_is_sorted_and_has_their_columns() -> None:
+    """A row for each model, counts as they were captured."""
+    capture = CaptureStats(frames=2, frames_ok=2, graphs=2, ops=9, breaks={"a": 1, "b": 2})
+    arms = (
+        ArmResult(arm=BASELINE, outcome=factories.PASSED),
+        ArmResult(arm="inductor", outcome=factories.PASSED, capture=capture),
+    )
+    captured = [factories.record(factories.case("alexnet"), arms=arms)]
+    documents = expected_accuracy.export(stored.run_of([failing(), captured]))
+    assert [each.name for each in documents] == ["inductor_torchbench_inference.csv"]
+    assert documents[0].text == (
+        "name,accuracy,graph_breaks\n\n\n\nalexnet,pass,3\n\n\n\nresnet18,fail_to_run,\n"
+    )
+
+
+def test_their_csv_has_zeros_and_their_columns_alone() -> None:
+    """As `--csv-compat` writes them."""
+    documents = pytorch_csv.export(stored.run_of([passing(), failing()]))
+    performance = documents[0].text.splitlines()
+    assert performance[0].startswith("dev,name,batch_size,speedup,abs_latency,compilation_latency,")
+    assert set(performance[2].split(",")[3:]) == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("export", "most_bytes"),
+    [(markdown.step_summary, 2**20), (markdown.comment, 65_536)],
+    ids=["summary", "comment"],
+)
+@pytest.mark.parametrize("failures", [0, 4000], ids=["passing", "failing"])
+def test_markdown_keeps_to_the_limit(export: Export, most_bytes: int, failures: int) -> None:
+    """Rows are cut with a word, those that passed first; no line is cut in two."""
+    long = {"command": f"./torchbench.py {'-k x ' * 60}"}
+    cases = [
+        [msgspec.structs.replace(record, **long) for record in failing(f"bad_model_{each}")]
+        for each in range(failures)
+    ]
+    cases += [passing(f"model_{each}ü") for each in range(40)]
+    page = text(export, stored.run_of(cases))
+    assert most_bytes * (0.9 if failures else 0) < len(page.encode()) <= most_bytes
+    assert ("more models, too many for GitHub" in page) == (failures > 0)
+    assert ("more failures, too many for GitHub" in page) == (failures > 0)
+    table = [line for line in page.splitlines() if line.startswith("|")]
+    assert all(line.endswith("|") for line in table)
+
+
+def test_markdown_shows_text_as_it_is() -> None:
+    """Markup, HTML and mentions in names and reasons are shown, not obeyed."""
+    hostile = [stored.renamed(each, "<b>*x*|`y`") for each in failing()]
+    reason = factories.failure(reason="see ```text @octocat <img src=x>\n# big")
+    run = stored.run_of([hostile, [factories.record(outcome=reason)]])
+    page = text(markdown.comment, run)
+    assert page.startswith(markdown.MARKER)
+    outside = re.sub(r"(?<![\\`])(`+)(?!`).*?(?<!`)\1(?!`)", "", page.replace(markdown.MARKER, ""))
+    assert r"\<b\>\*x\*\|\`y\`" in outside
+    assert not re.search(r"(?<!\\)<|@octocat|^# big", outside, re.MULTILINE)
+
+
+def test_markdown_says_that_a_run_was_interrupted() -> None:
+    """Before anything else."""
+    run = stored.run_of([passing()], factories.case("dcgan"), factories.case("vgg16"))
+    assert "**Interrupted: 1 of 3 cases have results.**" in text(markdown.step_summary, run)
