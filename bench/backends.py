@@ -96,20 +96,23 @@ def _run(suite: str, arms: Sequence[str], options: argparse.Namespace) -> None:
 
 
 def page(runs: Sequence[Path]) -> str:
-    """Return the page of some runs."""
-    outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
-    models: Counter[str] = Counter()
+    """Return the page of some runs; of a model that several ran, the last counts."""
+    last: dict[tuple[str, str, str], Outcome] = {}
+    models: dict[str, set[str]] = defaultdict(set)
     versions: set[str] = set()
     for run in runs:
         manifest = store.read_manifest(run)
         versions.add(manifest.environment.packages["torch"])
         for record in store.read_records(run):
-            models[record.case.suite] += 1
+            models[record.case.suite].add(record.case.model)
             for result in record.arms:
                 if result.arm != BASELINE:
-                    outcomes[result.arm][record.case.suite].append(result.outcome)
-    suites = sorted(models)
-    counted = ", ".join(f"{models[suite]} of {suite}" for suite in suites)
+                    last[result.arm, record.case.suite, record.case.model] = result.outcome
+    outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
+    for (arm, suite, _), outcome in last.items():
+        outcomes[arm][suite].append(outcome)
+    suites = [suite for suite in SUITES if models[suite]]
+    counted = ", ".join(f"{len(models[suite])} of {suite}" for suite in suites)
     return "\n".join(
         [
             _HEAD.format(torch=" and ".join(sorted(versions)), models=counted),
@@ -133,7 +136,7 @@ def page(runs: Sequence[Path]) -> str:
 
 _HEAD = """# Backends
 
-Made by `bench/backends.py` with torch {torch}: every backend that can be used on a CPU, in
+Made by `bench/backends.py` with torch {torch}: backends as they were run on a CPU, in
 inference, float32, at tiny scale, held to eager as [measuring.md](measuring.md) says; {models}.
 `dynamometer ls backends --long` says what works on another machine, and what can be set.
 

@@ -72,7 +72,8 @@ def with_every_backend(request: Request) -> tuple[Request, dict[str, str]]:
     names, reasons = found.names, found.reasons
     if request[DTYPE] is Dtype.AMP and TORCHSCRIPT in names:
         names = tuple(name for name in names if name != TORCHSCRIPT)
-        reasons[TORCHSCRIPT] = f"{TORCHSCRIPT} traces the model, and a trace can't hold autocast"
+        why = f"{TORCHSCRIPT} traces the model, and a trace can't hold autocast"
+        reasons = {**reasons, TORCHSCRIPT: why}
     chosen = (ENSEMBLE,) if ENSEMBLE in named else ()
     return request.but(BACKENDS, (*names, *chosen)), reasons
 
