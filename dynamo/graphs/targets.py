@@ -55,7 +55,7 @@ _SINGLE = frozenset({
     "torch._C._log_api_usage_once", "torch._C._set_grad_enabled", "torch._check", "torch._sym_sqrt",
     "torch.amp.autocast_mode._enter_autocast", "torch.amp.autocast_mode._exit_autocast",
     "torch.cond", "torch.sym_float", "torch.sym_int", "torch.sym_ite", "torch.sym_max",
-    "torch.sym_min", "torch.sym_not", "torch.sym_sum",
+    "torch.sym_min", "torch.sym_not", "torch.sym_sum", "torch._weight_norm",
 })  # fmt: skip
 _FILES = frozenset({"from_file", "load", "save"})
 
