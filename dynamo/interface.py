@@ -9,6 +9,7 @@ A backend is any callable from an FX graph module and example inputs to a callab
 from __future__ import annotations
 
 import copy
+import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -76,6 +77,8 @@ class Fallback:
         except internals.control_flow():
             raise
         except Exception as error:  # noqa: BLE001  whatever a user's compiler raises
+            # What the backend held when it failed, such as all memory there was, is let go.
+            traceback.clear_frames(error.__traceback__)
             self.failures.append(error)
             if len(self.failures) == 1:
                 name = getattr(self.backend, "__name__", repr(self.backend))

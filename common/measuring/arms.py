@@ -338,9 +338,10 @@ def _available_backend(name: str, job: Job) -> Backend:
         if callable(backend.compiler) and not job.raise_backend_errors:  # a user's own
             backend = replace(backend, compiler=Fallback(backend.compiler))
     if isinstance(backend, Ensemble):
-        path = job.tuning.decisions if job.tuning else None
-        device = job.case.device
-        backend = backend.reading(path, device, load_backend, full_graph=job.case.nopython)
+        path, case = job.tuning.decisions if job.tuning else None, job.case
+        # What is decided for a model as a whole is for inputs of one size.
+        backend = replace(backend, delegates=backend.delegates and not case.dynamic)
+        backend = backend.reading(path, case.device, load_backend, full_graph=case.nopython)
     reason = backend.available(job.case.device)
     if reason is None and isinstance(backend, Declared):
         reason = backend.refusal(job.case.mode)

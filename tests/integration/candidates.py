@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Compiled = Callable[..., Any]
 
-_WASTE = 300
+_WASTE = 30
 
 
 class Wasteful(nn.Module):
@@ -34,7 +34,7 @@ class Wasteful(nn.Module):
 
 def wasteful() -> tuple[nn.Module, torch.Tensor]:
     """Make the model with its input."""
-    return Wasteful(), torch.rand(64, 64)
+    return Wasteful(), torch.rand(256, 256)
 
 
 class TwoParts(nn.Module):

@@ -31,7 +31,6 @@ BAD = {
     "remembers": {Status.FAIL_ACCURACY},
     "changes_inputs": {Status.FAIL_ACCURACY},
     "crashes": {Status.CRASH},
-    "hangs": {Status.TIMEOUT},
     "hoards": {Status.OOM, Status.FAIL},
     "fails": {Status.FAIL},
 }
@@ -71,8 +70,8 @@ def decisions(folder: Path) -> dict[Subject, list[Decision]]:
 def bad(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A run among whose candidates one alone is good, and what it said."""
     folder = tmp_path_factory.mktemp("bad")
-    limits = ("--timeout", "60", "--memory-limit", "3G", "--accuracy")
-    return folder, run(folder, command("wasteful", [*BAD, "honest"], *limits))
+    words = command("wasteful", [*BAD, "honest"], "--memory-limit", "3G", "--accuracy")
+    return folder, run(folder, words)
 
 
 def test_the_honest_candidate_is_chosen(bad: tuple[Path, str]) -> None:
@@ -92,6 +91,16 @@ def test_a_bad_candidate_is_survived_and_reported(bad: tuple[Path, str], name: s
     assert evidence.outcome.status in BAD[name], evidence.outcome
     assert evidence.outcome.reason
     assert evidence.speedup is None
+
+
+def test_a_candidate_that_hangs_is_not_chosen(tmp_path: Path) -> None:
+    """Its process is ended; what is measured of the others is measured in another one."""
+    run(tmp_path, command("wasteful", ["hangs", "honest"], "--timeout", "30", "--accuracy"))
+    (folder,) = (path for path in (tmp_path / "runs").iterdir() if path.is_dir())
+    (tuned,) = store.read_records(folder / "ensemble" / "tuned-1")[:1]
+    statuses = {each.arm: each.outcome.status for each in tuned.arms}
+    assert statuses["candidates:hangs"] is Status.TIMEOUT
+    assert "candidates:hangs" not in {each.arm for each in decisions(tmp_path)[Subject.GRAPH]}
 
 
 def test_the_run_uses_what_was_decided(bad: tuple[Path, str]) -> None:

@@ -65,7 +65,11 @@ def prepare(manifest: Manifest, directory: Path) -> bool:
         tuning = graphs_plan(plan, graphs, open_graphs)
         if stage.run("tuned", f"{len(open_graphs)} graphs are tuned", tuning) is None:
             return False
-    open_models = {key: len(each.graphs) for key, each in found.items() if not each.is_decided}
+    open_models = {
+        case.id: len(found[case.id].graphs)
+        for case in plan.cases
+        if case.id in found and not found[case.id].is_decided and not case.dynamic
+    }
     if open_models:
         text = f"{len(open_models)} models are timed beside single backends"
         if stage.run("compared", text, models_plan(plan, open_models)) is None:

@@ -24,7 +24,7 @@ def record(context: Context, loaded: LoadedModel) -> Recorded:
     key = model_key(loaded.module, loaded.args, loaded.kwargs)
     setting = setting_of(case.device)
     known = Decisions(Path(tuning.decisions)).find(Subject.MODEL, key, setting)
-    if known and tuning.counts(known.decided_at):
+    if not case.dynamic and known and tuning.counts(known.decided_at):
         return Recorded(key=key, setting=setting, is_decided=True)
     recorded = record_graphs(context, loaded)
     return Recorded(key=key, setting=setting, graphs=recorded.graphs)
