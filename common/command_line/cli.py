@@ -91,6 +91,7 @@ def _program() -> click.Group:
         "resume": _resume_command,
         "calibrate": _calibrate_command,
         "explain": _explain_command,
+        "compare": _compare_command,
     }
 
     program = LazyGroup(
@@ -135,6 +136,12 @@ def _explain_command() -> click.Command:
     return command("explain", explain.OPTIONS, explain.run, _EXPLAIN_HELP)
 
 
+def _compare_command() -> click.Command:
+    from dynamometer.common.command_line import compare
+
+    return command("compare", compare.OPTIONS, compare.run, _COMPARE_HELP)
+
+
 _RUN_HELP = """Measure what compiling does to the models of {suite}.
 
 Each case runs in a process of its own; a line is printed as it ends, and everything is kept in
@@ -155,6 +162,12 @@ words, bytecode beside what Python runs instead, recompiles.
 
 TARGET is SUITE/MODEL, or FILE.py::NAME for a function without arguments that returns a module or
 function and its inputs. A list of inputs is as many calls, which shows recompiles as well.
+"""
+
+_COMPARE_HELP = """Say what changed between two runs.
+
+A and B are run directories, or names of runs below --output-dir; CSV files of PyTorch's harness,
+or directories of them. With two arms (--arm) of one run, B is left out.
 """
 
 _TARGETS = """

@@ -1,0 +1,146 @@
+"""Whether what was measured of an arm changed, beyond chance and the floor. Pure; no torch."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.results.comparison.quantities import EAGER_LATENCY, SPEEDUP, difference
+from dynamometer.results.statistics.replicates import log_speedups
+from dynamometer.results.statistics.significance import (
+    Mean,
+    Verdict,
+    adjusted,
+    moderated,
+    ratio,
+    replicates_to_settle,
+    verdict,
+)
+from dynamometer.results.values.comparison import Drift
+from dynamometer.results.values.metrics import Better
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.comparison.pairing import Pair
+    from dynamometer.results.comparison.quantities import Kind, Quantity
+    from dynamometer.results.values.records import Ratio
+
+_FEWEST_FOR_DRIFT = 5
+"""Cases whose median tells how the machine's speed, or torch as a whole, changed."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One quantity of one arm of a case, after against before.
+
+    Attributes:
+        pair: the arm on both sides.
+        kind: of quantity.
+        mean: the logarithm of after over before.
+        ratio: after over before.
+        adjusted_p: among all that were judged by this quantity.
+        verdict: FASTER if the arm is better, SLOWER if it is worse.
+    """
+
+    pair: Pair
+    kind: Kind
+    mean: Mean
+    ratio: Ratio
+    adjusted_p: float
+    verdict: Verdict
+
+    @property
+    def before(self) -> Quantity:
+        """The quantity on one side."""
+        return self.pair.before.quantities[self.kind.name]
+
+    @property
+    def after(self) -> Quantity:
+        """On the other."""
+        return self.pair.after.quantities[self.kind.name]
+
+    @property
+    def settled_by(self) -> int | None:
+        """How many replicates of each side would settle it; `None` if hardly any number does."""
+        return replicates_to_settle(self.mean, self.adjusted_p, self.kind.floor)
+
+
+def judge(kind: Kind, pairs: Sequence[Pair]) -> list[Judged]:
+    """Judge one quantity of all arms of all cases, as one family.
+
+    Left out are those that did not pass on both sides, that were disturbed on either, or were not
+    measured under the same condition.
+    """
+    found = [(pair, mean) for pair in pairs if (mean := _change(kind, pair)) is not None]
+    ratios = [ratio(mean) for _, mean in found]
+    p_values = adjusted([each.p_value for each in ratios])
+    return [
+        Judged(pair, kind, mean, changed, p_value, _verdict(kind, mean, p_value))
+        for (pair, mean), changed, p_value in zip(found, ratios, p_values, strict=True)
+    ]
+
+
+def drift(pairs: Sequence[Pair]) -> tuple[Drift | None, list[Judged]]:
+    """Return how eager itself moved, and the cases in which it did apart from all others.
+
+    What all cases share, their median, is the machine's doing or that of torch as a whole. Of few
+    cases no median is told apart from what each of them does, and nothing is said to have moved.
+    """
+    of_cases = {tuple(sorted(pair.before.identity.items())): pair for pair in pairs}
+    found = [
+        (pair, mean)
+        for pair in of_cases.values()
+        if (mean := _change(EAGER_LATENCY, pair)) is not None
+    ]
+    if not found:
+        return None, []
+    logs = [mean.value for _, mean in found]
+    middle = statistics.median(logs)
+    low, _, high = statistics.quantiles(logs, method="inclusive") if len(logs) > 1 else logs * 3
+    moved = []
+    if len(found) >= _FEWEST_FOR_DRIFT:
+        moved = [each for each in _apart(found, middle) if each.verdict in _MOVED]
+    summary = Drift(
+        n=len(found),
+        ratio=math.exp(middle),
+        middle_half=(math.exp(low), math.exp(high)),
+        moved=len(moved),
+    )
+    return summary, moved
+
+
+_MOVED = (Verdict.FASTER, Verdict.SLOWER)
+
+
+def _apart(found: Sequence[tuple[Pair, Mean]], middle: float) -> list[Judged]:
+    """Judge changes apart from a share that all have."""
+    own = [(pair, mean, mean._replace(value=mean.value - middle)) for pair, mean in found]
+    p_values = adjusted([ratio(each).p_value for *_, each in own])
+    return [
+        Judged(pair, EAGER_LATENCY, mean, ratio(mean), p_value,
+               _verdict(EAGER_LATENCY, each, p_value))
+        for (pair, mean, each), p_value in zip(own, p_values, strict=True)
+    ]  # fmt: skip
+
+
+def _change(kind: Kind, pair: Pair) -> Mean | None:
+    """Return the logarithm of after over before; `None` where that says nothing."""
+    was, now = (each.quantities.get(kind.name) for each in (pair.before, pair.after))
+    if was is None or now is None or was.condition != now.condition:
+        return None
+    if not pair.both_passed or pair.doubt or pair.why_incomparable:
+        return None
+    records = pair.before.records
+    if kind is SPEEDUP and records and records is pair.after.records:
+        # Two arms of one run share processes and blocks.
+        found = log_speedups(pair.before.arm, pair.after.arm, records)
+        return moderated(found, was.between_sd) if found else None
+    return difference(was.mean, now.mean)
+
+
+def _verdict(kind: Kind, mean: Mean, adjusted_p: float) -> Verdict:
+    improvement = mean if kind.better is Better.HIGHER else mean._replace(value=-mean.value)
+    return verdict(ratio(improvement), adjusted_p, kind.floor)
