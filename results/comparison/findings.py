@@ -47,12 +47,17 @@ def findings(
     by_eager = {_identity(each.pair): each for each in moved}
     found = [finding for each in pairs.common for finding in _of_status(each)]
     found += [finding for pair in pairs.common if (finding := _not_compared(pair))]
+    explained: dict[int, list[Judged]] = {
+        id(each): [] for each in moved if drift and _is_far(each, drift)
+    }
     for each in judged:
         change = _OF_VERDICT.get((each.kind.name, each.verdict))
         eager = by_eager.get(_identity(each.pair))
-        if change and not (eager and drift and _is_of_eager(each, eager, drift)):
+        if eager and drift and _is_of_eager(each, eager, drift):
+            explained.setdefault(id(eager), []).append(each)
+        elif change:
             found.append(_measured(change, each))
-    found += [_measured(_OF_VERDICT[each.kind.name, each.verdict], each) for each in moved]
+    found += [_of_eager(each, explained[id(each)]) for each in moved if id(each) in explained]
     found += [_of_one_side(Change.GONE, each) for each in pairs.gone]
     found += [_of_one_side(Change.NEW, each) for each in pairs.new]
     order = list(Change)
@@ -65,6 +70,27 @@ def _identity(pair: Pair) -> tuple[tuple[str, str], ...]:
 
 def _size(finding: Finding) -> float:
     return abs(math.log(finding.ratio.value)) if finding.ratio else 0.0
+
+
+def _of_eager(eager: Judged, explained: Sequence[Judged]) -> Finding:
+    """Tell that eager moved, and which speedups changed for no other reason."""
+    finding = _measured(_OF_VERDICT[eager.kind.name, eager.verdict], eager)
+    told = [
+        f"; the speedup of {each.pair.after.arm} is {SPEEDUP.form.format(each.before.value)} ->"
+        f" {SPEEDUP.form.format(each.after.value)} for that reason alone"
+        for each in explained
+    ]
+    return msgspec.structs.replace(finding, text="".join([finding.text, *told]))
+
+
+def _is_far(eager: Judged, drift: Drift) -> bool:
+    """Return whether eager moved so far that it is told by itself, as when a model has changed.
+
+    Its latency is not compared with another's in the same moment, so less is not worth a line.
+    """
+    low, high = (math.log(each / drift.ratio) for each in (eager.ratio.low, eager.ratio.high))
+    least = math.log1p(EAGER_LATENCY.floor)
+    return low > least or high < -least
 
 
 def _is_of_eager(judged: Judged, eager: Judged, drift: Drift) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dynamometer.results.comparison.quantities import EAGER_LATENCY, SPEEDUP, difference
 from dynamometer.results.statistics.replicates import log_speedups
 from dynamometer.results.statistics.significance import (
+    LATENCY_FLOOR,
     Mean,
     Verdict,
     adjusted,
@@ -107,7 +108,6 @@ def drift(pairs: Sequence[Pair]) -> tuple[Drift | None, list[Judged]]:
         n=len(found),
         ratio=math.exp(middle),
         middle_half=(math.exp(low), math.exp(high)),
-        moved=len(moved),
     )
     return summary, moved
 
@@ -121,7 +121,7 @@ def _apart(found: Sequence[tuple[Pair, Mean]], middle: float) -> list[Judged]:
     p_values = adjusted([ratio(each).p_value for *_, each in own])
     return [
         Judged(pair, EAGER_LATENCY, mean, ratio(mean), p_value,
-               _verdict(EAGER_LATENCY, each, p_value))
+               _verdict(EAGER_LATENCY, each, p_value, LATENCY_FLOOR))
         for (pair, mean, each), p_value in zip(own, p_values, strict=True)
     ]  # fmt: skip
 
@@ -141,6 +141,6 @@ def _change(kind: Kind, pair: Pair) -> Mean | None:
     return difference(was.mean, now.mean)
 
 
-def _verdict(kind: Kind, mean: Mean, adjusted_p: float) -> Verdict:
+def _verdict(kind: Kind, mean: Mean, adjusted_p: float, floor: float | None = None) -> Verdict:
     improvement = mean if kind.better is Better.HIGHER else mean._replace(value=-mean.value)
-    return verdict(ratio(improvement), adjusted_p, kind.floor)
+    return verdict(ratio(improvement), adjusted_p, kind.floor if floor is None else floor)

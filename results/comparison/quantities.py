@@ -51,7 +51,7 @@ MEMORY_RATIO = Kind(
     "{:.3f}x", ("needs more memory", "needs less memory"),
 )  # fmt: skip
 EAGER_LATENCY = Kind(
-    "eager_latency", "latency of eager", Better.LOWER, LATENCY_FLOOR,
+    "eager_latency", "latency of eager", Better.LOWER, 0.05,
     BetweenProcessSd(sd_log=0.03, df=3.0), "{:.4g} ms", ("slower", "faster"),
 )  # fmt: skip
 LATENCY = replace(EAGER_LATENCY, name="latency", title="latency")
@@ -107,9 +107,12 @@ def difference(before: Mean, after: Mean) -> Mean:
     """Subtract two means of independent runs.
 
     Each error has both parts, between processes and within; degrees of freedom are those of
-    Satterthwaite (1946), as in `significance.moderated`.
+    Satterthwaite (1946), as in `significance.moderated`. Its `n` is how many replicates of each run
+    would give the same error, were there as many of both.
     """
     error = math.hypot(before.error, after.error)
     parts = math.fsum(each.error**4 / each.df for each in (before, after))
     df = error**4 / parts if parts else min(before.df, after.df)
-    return Mean(after.value - before.value, error, df, min(before.n, after.n))
+    single = math.fsum(each.n * each.error**2 for each in (before, after))
+    n = round(single / error**2) if error else min(before.n, after.n)
+    return Mean(after.value - before.value, error, df, n)

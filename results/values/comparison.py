@@ -133,8 +133,6 @@ class Drift(Value, frozen=True, kw_only=True):
     """The median of what it is after over what it was before."""
     middle_half: tuple[float, float]
     """Between which the middle half of these ratios lies."""
-    moved: int
-    """Cases whose eager moved beyond chance and beyond the floor, apart from that median."""
 
 
 class Count(Value, frozen=True, kw_only=True):

@@ -91,11 +91,10 @@ def _common(cell: Cell, form: str) -> str:
 def drift_line(found: Drift) -> str:
     """Say how eager itself moved."""
     low, high = found.middle_half
-    text = (
+    return (
         f"latency of eager: {found.ratio:.3f}x in the median of {found.n} cases, the middle half"
         f" {low:.3f}x to {high:.3f}x"
     )
-    return f"{text}; {found.moved} moved by themselves" if found.moved else text
 
 
 def count_line(found: Count) -> str:
