@@ -43,6 +43,7 @@ class Made:
         missing: models that are not there.
         speed: by which factor everything is slower.
         compile_sd: how far compile times differ from run to run.
+        run_sd: how far speedups differ from run to run beyond what its processes show.
     """
 
     models: int = 30
@@ -52,6 +53,7 @@ class Made:
     missing: frozenset[int] = frozenset()
     speed: float = 1.0
     compile_sd: float = 0.05
+    run_sd: float = 0.0
 
 
 def side(
@@ -83,17 +85,19 @@ def _case(
     case = factories.case(_name(model))
     if model in made.failing:
         return [factories.record(case, outcome=factories.failure(Status.FAIL_ACCURACY))]
-    records = list(_replicates(made, model, machine, known, rng))
+    slower = made.slower.get(model, 1.0) * math.exp(rng.normal(0.0, made.run_sd))
+    records = list(_replicates(made, model, slower, machine, known, rng))
     n = len(taken(tuple(log_speedups(BASELINE, ARM, records)), known))
     return records[:n]
 
 
 def _replicates(
-    made: Made, model: int, machine: Machine, known: BetweenProcessSd, rng: np.random.Generator
-) -> Iterator[Record]:
+    made: Made, model: int, slower: float, machine: Machine, known: BetweenProcessSd,
+    rng: np.random.Generator,
+) -> Iterator[Record]:  # fmt: skip
     case = factories.case(_name(model))
     eager_s = _EAGER_S * made.eager.get(model, 1.0) * made.speed
-    compiled_s = _EAGER_S / (1 + model % 7 / 10) * made.slower.get(model, 1.0) * made.speed
+    compiled_s = _EAGER_S / (1 + model % 7 / 10) * slower * made.speed
     arms = tuple(ArmResult(arm=arm, outcome=factories.PASSED, steady=True) for arm in case.arms)
     for replicate in range(Protocol().most_replicates):
         common = rng.normal(0.0, 0.02)

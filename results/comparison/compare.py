@@ -10,7 +10,7 @@ import msgspec
 from dynamometer.results.comparison import gates
 from dynamometer.results.comparison.conditions import differences
 from dynamometer.results.comparison.findings import findings
-from dynamometer.results.comparison.judging import drift, judge
+from dynamometer.results.comparison.judging import drift, explained, judge
 from dynamometer.results.comparison.pairing import paired
 from dynamometer.results.comparison.quantities import COMPILE_TIME, JUDGED, SPEEDUP
 from dynamometer.results.comparison.table import tables
@@ -55,8 +55,10 @@ def compare(
     if not pairs.common:
         raise IncomparableError(_nothing_in_common(before, after))
     judged = {kind.name: judge(kind, pairs.common) for kind in JUDGED}
+    drifted, moved = drift(pairs.common)
+    if drifted:
+        judged[SPEEDUP.name] = explained(judged[SPEEDUP.name], moved, drifted)
     every = [each for found in judged.values() for each in found]
-    moved = drift(pairs.common)
     found = Comparison(
         before=_summary(before),
         after=_summary(after),
@@ -65,8 +67,8 @@ def compare(
         notes=tuple(_notes(before, after, pairs)),
         tables=tuple(tables(pairs, every)),
         counts=tuple(_count(kind, judged[kind.name]) for kind in JUDGED if judged[kind.name]),
-        drift=moved[0],
-        findings=tuple(findings(pairs, every, moved[1], moved[0])),
+        drift=drifted,
+        findings=tuple(findings(pairs, every, moved, drifted)),
     )
     evaluated = tuple(gates.evaluated(each, found) for each in conditions)
     return msgspec.structs.replace(found, gates=evaluated)
@@ -103,6 +105,7 @@ def _count(kind: Kind, judged: Sequence[Judged]) -> Count:
         better=found[Verdict.FASTER],
         equivalent=found[Verdict.EQUIVALENT],
         unclear=found[Verdict.UNCLEAR],
+        by_eager=sum(each.by_eager is not None for each in judged),
     )
 
 

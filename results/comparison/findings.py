@@ -14,7 +14,7 @@ from dynamometer.results.comparison.quantities import (
     MEMORY_RATIO,
     SPEEDUP,
 )
-from dynamometer.results.statistics.significance import LATENCY_FLOOR, Verdict
+from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.store import expected
 from dynamometer.results.values.comparison import Change, Finding
 
@@ -44,7 +44,6 @@ def findings(
     pairs: Pairs, judged: Iterable[Judged], moved: Sequence[Judged], drift: Drift | None
 ) -> list[Finding]:
     """Tell everything, in the order of `Change`; within a kind what changed most comes first."""
-    by_eager = {_identity(each.pair): each for each in moved}
     found = [finding for each in pairs.common for finding in _of_status(each)]
     found += [finding for pair in pairs.common if (finding := _not_compared(pair))]
     explained: dict[int, list[Judged]] = {
@@ -52,9 +51,8 @@ def findings(
     }
     for each in judged:
         change = _OF_VERDICT.get((each.kind.name, each.verdict))
-        eager = by_eager.get(_identity(each.pair))
-        if eager and drift and _is_of_eager(each, eager, drift):
-            explained.setdefault(id(eager), []).append(each)
+        if each.by_eager is not None:
+            explained.setdefault(id(each.by_eager), []).append(each)
         elif change:
             found.append(_measured(change, each))
     found += [_of_eager(each, explained[id(each)]) for each in moved if id(each) in explained]
@@ -62,10 +60,6 @@ def findings(
     found += [_of_one_side(Change.NEW, each) for each in pairs.new]
     order = list(Change)
     return sorted(found, key=lambda each: (order.index(each.change), -_size(each)))
-
-
-def _identity(pair: Pair) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(pair.before.identity.items()))
 
 
 def _size(finding: Finding) -> float:
@@ -91,24 +85,6 @@ def _is_far(eager: Judged, drift: Drift) -> bool:
     low, high = (math.log(each / drift.ratio) for each in (eager.ratio.low, eager.ratio.high))
     least = math.log1p(EAGER_LATENCY.floor)
     return low > least or high < -least
-
-
-def _is_of_eager(judged: Judged, eager: Judged, drift: Drift) -> bool:
-    """Return whether a speedup changed only as eager's latency did.
-
-    Eager moved so that this explains it, and the compiled code is, apart from what all cases have
-    in common, as fast as before, within the floor, or moved the same way.
-    """
-    if judged.kind is not SPEEDUP or judged.verdict not in (Verdict.FASTER, Verdict.SLOWER):
-        return False
-    before, after = (
-        each.quantities.get(LATENCY.name) for each in (judged.pair.before, judged.pair.after)
-    )
-    if before is None or after is None or eager.verdict is judged.verdict:
-        return False
-    own = math.log(after.value / before.value / drift.ratio)
-    worse = own if judged.verdict is Verdict.SLOWER else -own
-    return worse < math.log1p(LATENCY_FLOOR)
 
 
 def _of_status(pair: Pair) -> Iterator[Finding]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dynamometer.results.comparison.quantities import EAGER_LATENCY, SPEEDUP, difference
+from dynamometer.results.comparison.quantities import EAGER_LATENCY, LATENCY, SPEEDUP, difference
 from dynamometer.results.statistics.replicates import log_speedups
 from dynamometer.results.statistics.significance import (
-    LATENCY_FLOOR,
     Mean,
     Verdict,
     adjusted,
@@ -44,6 +43,7 @@ class Judged:
         ratio: after over before.
         adjusted_p: among all that were judged by this quantity.
         verdict: FASTER if the arm is better, SLOWER if it is worse.
+        by_eager: how eager moved, where a speedup changed for no other reason.
     """
 
     pair: Pair
@@ -52,6 +52,7 @@ class Judged:
     ratio: Ratio
     adjusted_p: float
     verdict: Verdict
+    by_eager: Judged | None = None
 
     @property
     def before(self) -> Quantity:
@@ -90,7 +91,7 @@ def drift(pairs: Sequence[Pair]) -> tuple[Drift | None, list[Judged]]:
     What all cases share, their median, is the machine's doing or that of torch as a whole. Of few
     cases no median is told apart from what each of them does, and nothing is said to have moved.
     """
-    of_cases = {tuple(sorted(pair.before.identity.items())): pair for pair in pairs}
+    of_cases = {_identity(pair): pair for pair in pairs}
     found = [
         (pair, mean)
         for pair in of_cases.values()
@@ -115,13 +116,48 @@ def drift(pairs: Sequence[Pair]) -> tuple[Drift | None, list[Judged]]:
 _MOVED = (Verdict.FASTER, Verdict.SLOWER)
 
 
+def explained(judged: Sequence[Judged], moved: Sequence[Judged], found: Drift) -> list[Judged]:
+    """Return speedups with how eager moved, where that is why they changed.
+
+    That is so where the compiled code is, apart from what all cases have in common, as fast as
+    before, within the floor, or moved as the speedup didn't.
+
+    Args:
+        judged: speedups.
+        moved: cases whose eager moved.
+        found: what all cases have in common.
+    """
+    by_case = {_identity(each.pair): each for each in moved}
+    return [
+        replace(each, by_eager=eager)
+        if (eager := by_case.get(_identity(each.pair))) and _is_explained(each, eager, found)
+        else each
+        for each in judged
+    ]
+
+
+def _identity(pair: Pair) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(pair.before.identity.items()))
+
+
+def _is_explained(judged: Judged, eager: Judged, found: Drift) -> bool:
+    before, after = (
+        each.quantities.get(LATENCY.name) for each in (judged.pair.before, judged.pair.after)
+    )
+    if before is None or after is None or {judged.verdict, eager.verdict} != set(_MOVED):
+        return False
+    slowdown = math.log(after.value / before.value / found.ratio)
+    worse = slowdown if judged.verdict is Verdict.SLOWER else -slowdown
+    return worse < math.log1p(SPEEDUP.floor)
+
+
 def _apart(found: Sequence[tuple[Pair, Mean]], middle: float) -> list[Judged]:
     """Judge changes apart from a share that all have."""
     own = [(pair, mean, mean._replace(value=mean.value - middle)) for pair, mean in found]
     p_values = adjusted([ratio(each).p_value for *_, each in own])
     return [
         Judged(pair, EAGER_LATENCY, mean, ratio(mean), p_value,
-               _verdict(EAGER_LATENCY, each, p_value, LATENCY_FLOOR))
+               _verdict(EAGER_LATENCY, each, p_value, SPEEDUP.floor))
         for (pair, mean, each), p_value in zip(own, p_values, strict=True)
     ]  # fmt: skip
 

@@ -144,6 +144,8 @@ class Count(Value, frozen=True, kw_only=True):
     better: int
     equivalent: int
     unclear: int
+    by_eager: int = 0
+    """Of the worse and better ones those that are so as eager moved, not the compiled code."""
 
 
 class Gate(Value, frozen=True, kw_only=True):

@@ -202,6 +202,7 @@ def test_a_row_with_a_value_too_many_is_refused() -> None:
         ("help_dynamometer_resume.txt", None, ["resume", "--help"]),
         ("help_dynamometer_ls.txt", None, ["ls", "--help"]),
         ("help_dynamometer_explain.txt", None, ["explain", "--help"]),
+        ("help_dynamometer_compare.txt", None, ["compare", "--help"]),
     ],
 )
 def test_help(

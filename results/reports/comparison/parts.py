@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamometer.results.reports.texts import speedup_text
 from dynamometer.results.values.comparison import Change
 
 if TYPE_CHECKING:
     from dynamometer.results.values.comparison import (
         Cell,
-        Column,
         Comparison,
         Count,
         Drift,
@@ -41,27 +41,28 @@ def side(found: SideSummary) -> str:
 
 def rows(table: Table) -> list[list[str]]:
     """Return the rows of the table, each a name and a cell for each column."""
-    kinds = [
-        ["Passrate", *(_passrate(each.passrate) for each in table.columns)],
-        ["Speedup", *(_own(each.speedup, "{:.2f}x") for each in table.columns)],
-        ["Comptime (s)", *(_own(each.compile_time, "{:.1f}") for each in table.columns)],
-        ["Memory", *(_own(each.memory_ratio, "{:.2f}x") for each in table.columns)],
-        [OF_BOTH, *("" for _ in table.columns)],
-        ["Passrate", *(_passrate(each.common_passrate) for each in table.columns)],
-        ["Speedup", *(_common(each.common_speedup, "{:.3f}x") for each in table.columns)],
-        ["Comptime (s)", *(_common(each.common_compile_time, "{:.1f}") for each in table.columns)],
-        ["Memory", *(_common(each.common_memory_ratio, "{:.3f}x") for each in table.columns)],
+    columns = table.columns
+    found = [
+        ["Passrate", *(_passrate(each.passrate) for each in columns)],
+        ["Speedup", *(_values(each.speedup, "{:.2f}x") for each in columns)],
+        ["Comptime (s)", *(_values(each.compile_time, "{:.1f}") for each in columns)],
+        ["Memory", *(_values(each.memory_ratio, "{:.2f}x") for each in columns)],
+        [OF_BOTH, *("" for _ in columns)],
+        ["Passrate", *(_passrate(each.common_passrate) for each in columns)],
     ]
-    return [each for each in kinds if each[0] == OF_BOTH or set(each[1:]) != {"-"}]
+    for name, form, cells in (
+        ("Speedup", "{:.3f}x", [each.common_speedup for each in columns]),
+        ("Comptime (s)", "{:.1f}", [each.common_compile_time for each in columns]),
+        ("Memory", "{:.3f}x", [each.common_memory_ratio for each in columns]),
+    ):
+        found.append([name, *(_values(each, form) for each in cells)])
+        found.append(["after / before", *(speedup_text(each.ratio) for each in cells)])
+    return [each for each in found if each[0] == OF_BOTH or set(each[1:]) != {"-"}]
 
 
 def headers(table: Table) -> list[str]:
     """Return what stands above them."""
-    return ["", *(_name(each) for each in table.columns)]
-
-
-def _name(column: Column) -> str:
-    return column.name
+    return ["", *(each.name for each in table.columns)]
 
 
 def _passrate(shares: tuple[Share, Share]) -> str:
@@ -71,7 +72,7 @@ def _passrate(shares: tuple[Share, Share]) -> str:
     )
 
 
-def _own(cell: Cell, form: str) -> str:
+def _values(cell: Cell, form: str) -> str:
     values = [(cell.before, cell.n_before), (cell.after, cell.n_after)]
     if not (cell.n_before or cell.n_after):
         return "-"
@@ -80,12 +81,6 @@ def _own(cell: Cell, form: str) -> str:
         f"{cell.n_before} -> {cell.n_after}"
     )  # fmt: skip
     return f"{' -> '.join(texts)} (n={counts})"
-
-
-def _common(cell: Cell, form: str) -> str:
-    text = _own(cell, form)
-    ratio = cell.ratio
-    return f"{text}: {ratio.value:.3f}x [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else text
 
 
 def drift_line(found: Drift) -> str:
@@ -99,10 +94,11 @@ def drift_line(found: Drift) -> str:
 
 def count_line(found: Count) -> str:
     """Say what judging one metric came to."""
-    return (
+    text = (
         f"{found.metric.replace('_', ' ')}: {found.judged} judged, {found.worse} worse,"
         f" {found.better} better, {found.equivalent} equivalent, {found.unclear} unclear"
     )
+    return f"{text}; of these {found.by_eager} by eager alone" if found.by_eager else text
 
 
 def subject(found: Finding) -> str:

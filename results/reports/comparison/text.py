@@ -18,7 +18,7 @@ def text(found: Comparison) -> str:
 
 
 def _lines(found: Comparison) -> Iterator[str]:
-    from tabulate import tabulate
+    from tabulate import tabulate  # which --json does without
 
     yield f"before: {parts.side(found.before)}"
     yield f"after:  {parts.side(found.after)}"

@@ -109,7 +109,7 @@ def test_what_their_accuracy_says(tmp_path: Path, said: str, status: Status) -> 
 
 
 def test_two_weeks(tmp_path: Path) -> None:
-    """The table as PyTorch's team posts it, and only what is far beyond how such numbers scatter."""
+    """The table as they post it, and only what is far beyond how such numbers scatter."""
     rows = [f"cuda,m{each},16,1.5,10.0,30.0,0.9,2.0,1.8,40,1,0" for each in range(8)]
     performance(tmp_path / "a", *rows)
     accuracy(tmp_path / "a", *(f"cuda,m{each},16,pass" for each in range(8)))

@@ -1,6 +1,6 @@
 """What is said of simulated runs: nothing of identical ones, and what was planted of others.
 
-Seeds are fixed, so nothing depends on luck. `bench/simulated_comparisons.py` has the figures of 200.
+Seeds are fixed, so nothing depends on luck. `bench/simulated_comparisons.py` prints the table.
 """
 
 from __future__ import annotations
