@@ -101,7 +101,7 @@ def _of_name(file: Path) -> tuple[dict[str, str], str]:
     """Return what a file's name tells of its cases, and the arm."""
     found = _NAME.fullmatch(file.stem)
     if found is None:
-        return {"mode": "inference or training"}, "compiled"
+        return {}, "compiled"
     known = found.groupdict()
     arm = known.pop("arm")
     shapes = "dynamic" if "dynamic" in arm.split("_") else "static"
@@ -118,7 +118,7 @@ def _entry(identity: Mapping[str, str], arm: str, row: Row) -> Entry:
     counts = [_number(row, name) for name in ("calls_captured", "graph_breaks")]
     ops, breaks = (None if each is None else int(each) for each in counts)
     return Entry(
-        identity={"suite": "", **identity},
+        identity=identity,
         arm=arm,
         outcome=outcome,
         expectation=Expectation(status=outcome.status, captured_ops=ops, graph_breaks=breaks),

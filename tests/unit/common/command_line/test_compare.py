@@ -147,6 +147,17 @@ def test_a_run_with_one_that_is_a_file(capsys: pytest.CaptureFixture[str], tmp_p
     assert "(after) is CSV: it says nothing of versions, threads or hardware" in text
 
 
+def test_a_run_with_a_file_of_any_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Which doesn't tell suite or arm: `--arm` says which is meant."""
+    path = tmp_path / "monday.csv"
+    path.write_text("dev,name,batch_size,speedup\ncpu,resnet18,4,1.1\ncpu,alexnet,4,0.98\n")
+    assert cli.main(None, ["compare", BEFORE, str(path)]) == 2
+    assert "after has resnet18 compiled, alexnet compiled" in capsys.readouterr().err
+    words = ["compare", BEFORE, str(path), "--arm", "inductor", "--arm", "compiled"]
+    assert cli.main(None, words) == 0
+    assert "slower (1):\n  resnet18 compiled" in capsys.readouterr().out
+
+
 def test_a_run_of_which_nothing_has_ended(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
