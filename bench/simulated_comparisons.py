@@ -10,6 +10,7 @@ takes some minutes and measures nothing, so it may run beside anything.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -18,19 +19,31 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from simulated import Machine
+from simulated import Machine, measured, taken
 from simulated_runs import CALIBRATED, KNOWN, Made, side
 
 from dynamometer.results.comparison.compare import compare
-from dynamometer.results.statistics.significance import wilson
+from dynamometer.results.comparison.quantities import difference
+from dynamometer.results.statistics.significance import (
+    LATENCY_FLOOR,
+    SIGNIFICANT_P,
+    Verdict,
+    adjusted,
+    moderated,
+    ratio,
+    verdict,
+    wilson,
+)
 from dynamometer.results.values.comparison import REGRESSIONS, Change
 from dynamometer.results.values.records import ASSUMED_SD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from dynamometer.results.statistics.significance import Mean
     from dynamometer.results.values.comparison import Comparison
 
+MODELS = 30
 PLANTED = Made(
     slower={3: 1.05, 11: 1.05, 19: 1.05}, failing=frozenset({5, 23}), missing=frozenset({28})
 )
@@ -129,8 +142,55 @@ def _page(seeds: int) -> str:
             "",
             *(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)),
             "",
+            *rules(3 * seeds),
+            "",
         ]
     )
+
+
+def rules(pairs: int) -> list[str]:
+    """Compare the rule with that of the value alone beyond the floor, on the known machine."""
+    false, found, exact = ([0, 0] for _ in range(3))
+    for seed in range(pairs):
+        before, after = (measured(CALIBRATED, MODELS, 2 * seed + each) for each in range(2))
+        means = [
+            difference(*(moderated(taken(case, KNOWN), KNOWN) for case in pair))
+            for pair in zip(before, after, strict=True)
+        ]
+        slower = [
+            mean._replace(value=mean.value - math.log(PLANTED.slower.get(model, 1.0)))
+            for model, mean in enumerate(means)
+        ]
+        for rule in range(2):
+            called = called_slower(slower)[rule]
+            false[rule] += bool(called_slower(means)[rule])
+            found[rule] += len(called & PLANTED.slower.keys())
+            exact[rule] += called == PLANTED.slower.keys()
+    planted = pairs * len(PLANTED.slower)
+    return [
+        f"The rule, on speedups of the known machine alone ({pairs} pairs of {MODELS} models):",
+        "",
+        "| called slower if significant and | in identical runs | planted found | exactly those |",
+        "|---|---|---|---|",
+        *(
+            f"| {name} | {false[rule] / pairs:.1%} | {found[rule] / planted:.1%} |"
+            f" {exact[rule] / pairs:.1%} |"
+            for rule, name in enumerate(("the value is beyond 2 %", "**the interval is**"))
+        ),
+    ]
+
+
+def called_slower(means: Sequence[Mean]) -> tuple[set[int], set[int]]:
+    """Return which are called slower by the value alone, and by the whole interval."""
+    ratios = [ratio(each) for each in means]
+    p_values = adjusted([each.p_value for each in ratios])
+    found = list(enumerate(zip(ratios, p_values, strict=True)))
+    by_value = {
+        model
+        for model, (each, p_value) in found
+        if p_value <= SIGNIFICANT_P and each.value < 1 / (1 + LATENCY_FLOOR)
+    }
+    return by_value, {model for model, pair in found if verdict(*pair) is Verdict.SLOWER}
 
 
 def share(hits: Iterable[bool]) -> str:

@@ -55,7 +55,8 @@ def compare(
     if not pairs.common:
         raise IncomparableError(_nothing_in_common(before, after))
     judged = {kind.name: judge(kind, pairs.common) for kind in JUDGED}
-    drifted, moved = drift(pairs.common)
+    is_one_run = before.run_id is not None and before.run_id == after.run_id
+    drifted, moved = (None, []) if is_one_run else drift(pairs.common)
     if drifted:
         judged[SPEEDUP.name] = explained(judged[SPEEDUP.name], moved, drifted)
     every = [each for found in judged.values() for each in found]
@@ -112,6 +113,11 @@ def _count(kind: Kind, judged: Sequence[Judged]) -> Count:
 def _notes(before: Side, after: Side, pairs: Pairs) -> Iterator[str]:
     """Say what is not known, and what is assumed."""
     for name, side in (("before", before), ("after", after)):
+        if side.unfinished:
+            yield (
+                f"{side.source} ({name}) is unfinished: {side.unfinished} of its cases have no"
+                " record (dynamometer resume)"
+            )
         if not side.conditions:
             yield (
                 f"{side.source} ({name}) is CSV: it says nothing of versions, threads or hardware,"

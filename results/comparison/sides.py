@@ -27,6 +27,7 @@ class Side:
         arm: the one that was asked for; `None` for all.
         run_id: of a run.
         created_at: likewise.
+        unfinished: cases it was to run and has no record of.
     """
 
     source: str
@@ -35,6 +36,7 @@ class Side:
     arm: str | None = None
     run_id: str | None = None
     created_at: str | None = None
+    unfinished: int = 0
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -65,6 +67,9 @@ def of_run(
         conditions={**_of_plan(manifest.plan), **_of_machine(manifest, records)},
         run_id=manifest.run_id,
         created_at=manifest.created_at,
+        unfinished=len(
+            {each.id for each in manifest.plan.cases} - {each.case.id for each in records}
+        ),
     )
 
 

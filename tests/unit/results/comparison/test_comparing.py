@@ -39,7 +39,7 @@ def run(
         for entry in of_arms(records[start : start + 2])
     ]
     plan = factories.plan(cases=tuple(cases))
-    return of_run(name, factories.manifest(plan), records, entries)
+    return of_run(name, factories.manifest(plan, run_id=name), records, entries)
 
 
 def with_conditions(found: Side, **changed: str) -> Side:
@@ -112,6 +112,15 @@ def test_more_replicates_are_no_obstacle() -> None:
     """Intervals tell."""
     found = compare(run("a"), with_conditions(run("b"), replicates="9"))
     assert [(each.name, each.why_not) for each in found.conditions] == [("replicates", None)]
+
+
+def test_an_unfinished_run_says_so() -> None:
+    """What it lacks is not gone for good."""
+    records = [factories.measured_record(factories.case("m0", THREE))]
+    plan = factories.plan(cases=tuple(factories.case(f"m{each}", THREE) for each in range(3)))
+    after = of_run("b", factories.manifest(plan), records, of_arms(records))
+    found = compare(run("a"), after)
+    assert "b (after) is unfinished: 2 of its cases have no record" in found.notes[0]
 
 
 def test_nothing_in_common() -> None:
@@ -225,6 +234,7 @@ def test_arms_of_one_run_are_compared_in_the_same_blocks() -> None:
     found = compare(of_arm(whole, "inductor"), of_arm(whole, "aot_eager"))
     assert found.tables[0].title == "inference, inductor -> aot_eager"
     assert found.conditions == ()
+    assert found.drift is None
     assert found.counts[0].judged == 3
     with pytest.raises(LookupError, match="run has no arm 'ts'; it has inductor, aot_eager"):
         of_arm(whole, "ts")
@@ -261,7 +271,7 @@ def test_of_few_cases_eager_explains_nothing() -> None:
     """With one model nobody can tell its eager from the machine."""
     found = compare(side(Made(models=1), 0), side(Made(models=1, eager={0: 0.8}), 1))
     assert len(found.of(Change.SLOWER)) == 1
-    assert "eager 1" in found.of(Change.SLOWER)[0].text
+    assert "; eager " in found.of(Change.SLOWER)[0].text
 
 
 def test_compile_time_and_memory_have_floors_of_their_own() -> None:
