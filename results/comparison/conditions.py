@@ -15,6 +15,7 @@ NOT_THERE = "not there"
 
 _HARDWARE = "what differs between machines can't be told from what differs between compilers"
 _PROTOCOL = "runs are comparable only if they were measured in the same way"
+_THREADS = "the number of threads changes every speedup"
 _WHY_NOT = {
     "study": "they asked different questions",
     "scale": "models of different scales are different models",
@@ -22,7 +23,7 @@ _WHY_NOT = {
     "device name": _HARDWARE,
     "cpu": _HARDWARE,
     "cpus": _HARDWARE,
-    "threads": "the number of threads changes every speedup",
+    **dict.fromkeys(("threads", "$OMP_NUM_THREADS", "$MKL_NUM_THREADS"), _THREADS),
     "allocator": "the allocator changes every speedup",
     "busy": "one was measured on a machine that was kept busy",
     **dict.fromkeys(

@@ -96,15 +96,25 @@ def identity_of(case: Case) -> dict[str, str]:
     return dict(zip(IDENTITY, map(str, values), strict=True))
 
 
-def of_outcome(records: Sequence[Record]) -> list[Entry]:
-    """Return a case by how it ended, which is what any study can be compared by."""
+def of_outcome(records: Sequence[Record], outcome: Outcome | None = None) -> list[Entry]:
+    """Return a case by how it ended, which is what any study can be compared by.
+
+    Args:
+        records: of the case; at least one.
+        outcome: of all of them; the first that is not a pass, where it isn't said.
+    """
     last = records[-1]
     failed = [each.outcome for each in records if each.outcome.status is not Status.PASS]
-    outcome = (failed or [last.outcome])[0]
-    expectation = Expectation(status=outcome.status)
-    identity = identity_of(last.case)
-    return [Entry(identity, last.study, outcome, expectation, command=last.command,
-                  records=tuple(records))]  # fmt: skip
+    outcome = outcome or (failed or [last.outcome])[0]
+    entry = Entry(
+        identity=identity_of(last.case),
+        arm=last.study,
+        outcome=outcome,
+        expectation=Expectation(status=outcome.status),
+        command=last.command,
+        records=tuple(records),
+    )
+    return [entry]
 
 
 def of_arms(records: Sequence[Record]) -> list[Entry]:

@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from dynamometer.common.command_line import cli
-from dynamometer.results.values.comparison import Comparison
+from dynamometer.results.reports.comparison.markdown import markdown
+from dynamometer.results.values.comparison import Change, Comparison, Finding, SideSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,3 +50,22 @@ def test_a_run_beside_itself(
     text = capsys.readouterr().out
     assert "no difference is known" in text
     assert "nothing newly failing, slower, newly passing, faster, gone or new" in text
+
+
+def test_markdown_fits_a_comment() -> None:
+    """However much there is to say, the worst comes first and the rest is counted."""
+    finding = Finding(
+        change=Change.SLOWER, suite="s", model="m", mode="inference", arm="a", text="x" * 200
+    )
+    side = SideSummary(source="a", cases=1)
+    found = Comparison(
+        before=side, after=side, conditions=(), is_forced=False, notes=(), tables=(), counts=(),
+        drift=None,
+        findings=(*[finding] * 1000, msgspec.structs.replace(finding, change=Change.GONE)),
+    )  # fmt: skip
+    text = markdown(found)
+    assert 40_000 < len(text) < 60_000
+    shown = text.count("x" * 200)
+    assert f"- and {1000 - shown} more; --json has all" in text
+    assert "#### Slower (1000)" in text
+    assert "<summary>Gone (1)</summary>" in text

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.comparison import Comparison, Finding
 
-_MOST_SHOWN = 50
-"""Of one list: GitHub takes comments of 65,536 characters."""
+_MOST_CHARACTERS = 50_000
+"""Of all lists together: GitHub takes comments of 65,536."""
 
 _FOLDED = frozenset({Change.UNCLEAR, Change.GONE, Change.NEW, Change.NOT_COMPARED})
 
@@ -51,8 +51,11 @@ def _lines(found: Comparison) -> Iterator[str]:
     yield from (f"- {parts.count_line(each)}" for each in found.counts)
     if found.drift:
         yield f"- {parts.drift_line(found.drift)}"
+    left = _MOST_CHARACTERS
     for change, findings, more in parts.shown(found):
-        yield from _list(change, findings, more)
+        lines = _list(change, findings, more, left)
+        left -= sum(map(len, lines))
+        yield from lines
     absent = parts.nothing(found)
     if absent:
         yield from ("", f"{absent.capitalize()}.")
@@ -63,22 +66,23 @@ def _lines(found: Comparison) -> Iterator[str]:
         yield f"- {bold}{_escaped(parts.gate_line(gate))}{bold}"
 
 
-def _list(change: Change, findings: Sequence[Finding], more: int) -> Iterator[str]:
+def _list(change: Change, findings: Sequence[Finding], more: int, left: int) -> list[str]:
+    """Return a list, as much of it as there is room for."""
     title = f"{change.capitalize()} ({len(findings) + more})"
-    yield ""
-    yield from (
-        ("<details>", f"<summary>{title}</summary>") if change in _FOLDED else (f"#### {title}",)
-    )
-    yield ""
-    for each in findings[:_MOST_SHOWN]:
-        yield f"- {_escaped(parts.subject(each))}: {_escaped(each.text)}"
+    is_folded = change in _FOLDED
+    head = ["<details>", f"<summary>{title}</summary>"] if is_folded else [f"#### {title}"]
+    lines = []
+    for index, each in enumerate(findings):
+        line = f"- {_escaped(parts.subject(each))}: {_escaped(each.text)}"
         if each.command:
-            yield f"  `{each.command.replace('`', chr(39))}`"
-    more += max(0, len(findings) - _MOST_SHOWN)
-    if more:
-        yield f"- and {more} more"
-    if change in _FOLDED:
-        yield from ("", "</details>")
+            line += f"\n  `{each.command.replace('`', chr(39))}`"
+        left -= len(line)
+        if left < 0:
+            more += len(findings) - index
+            break
+        lines.append(line)
+    lines += [f"- and {more} more; --json has all"] * bool(more)
+    return ["", *head, "", *lines, *["", "</details>"] * is_folded]
 
 
 def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:

@@ -82,6 +82,7 @@ def test_differences_of_the_environment_come_first() -> None:
     ("name", "says"),
     [
         ("threads", "threads was torch's choice, is 7"),
+        ("$OMP_NUM_THREADS", "was not there, is 7: the number of threads"),
         ("allocator", "the allocator changes every speedup"),
         ("cpu", "what differs between machines"),
         ("burst_s", "measured in the same way"),
