@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,9 @@ import msgspec
 from dynamometer.results.comparison import gates
 from dynamometer.results.comparison.conditions import differences
 from dynamometer.results.comparison.findings import findings
-from dynamometer.results.comparison.judging import drift, explained, judge
+from dynamometer.results.comparison.judging import drift, explained, judge, spread
 from dynamometer.results.comparison.pairing import paired
-from dynamometer.results.comparison.quantities import COMPILE_TIME, JUDGED, SPEEDUP
+from dynamometer.results.comparison.quantities import COMPILE_TIME, EAGER_LATENCY, JUDGED, SPEEDUP
 from dynamometer.results.comparison.table import tables
 from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.values.comparison import Comparison, Count, SideSummary
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from dynamometer.results.comparison.pairing import Pairs
     from dynamometer.results.comparison.quantities import Kind
     from dynamometer.results.comparison.sides import Side
+    from dynamometer.results.values.comparison import Drift
 
 
 class IncomparableError(Exception):
@@ -65,7 +67,7 @@ def compare(
         after=_summary(after),
         conditions=tuple(differing),
         is_forced=bool(against),
-        notes=tuple(_notes(before, after, pairs)),
+        notes=(*_notes(before, after, pairs), *_doubts(drifted, judged[SPEEDUP.name])),
         tables=tuple(tables(pairs, every)),
         counts=tuple(_count(kind, judged[kind.name]) for kind in JUDGED if judged[kind.name]),
         drift=drifted,
@@ -143,3 +145,23 @@ def _notes(before: Side, after: Side, pairs: Pairs) -> Iterator[str]:
     other = sum(was != now for was, now in conditions)
     if other:
         yield f"{other} compile times are not compared: caches were empty on one side alone"
+
+
+def _doubts(drifted: Drift | None, judged: Sequence[Judged]) -> Iterator[str]:
+    """Say what speaks against the machine's having been the same."""
+    if drifted and abs(math.log(drifted.ratio)) > math.log1p(EAGER_LATENCY.floor):
+        yield (
+            f"eager itself takes {drifted.ratio:.2f} times as long as before: the machine has"
+            " changed, or torch's eager has, and speedups may differ for that reason alone; to"
+            " tell, measure both sides again, one after the other"
+        )
+    found = spread(judged)
+    if found is not None and found > _USUAL_SPREAD:
+        yield (
+            f"speedups differ between the sides by {found:.1f} times what their processes"
+            " explain: most models have changed, or the machine has"
+        )
+
+
+_USUAL_SPREAD = 2.0
+"""Standard errors: of 30 models nearly never more by chance (tests)."""

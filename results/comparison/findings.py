@@ -47,11 +47,13 @@ def findings(
     found = [finding for each in pairs.common for finding in _of_status(each)]
     found += [finding for pair in pairs.common if (finding := _not_compared(pair))]
     explained: dict[int, list[Judged]] = {
-        id(each): [] for each in moved if drift and _is_far(each, drift)
+        id(each): [] for each in moved if drift and drift.is_apart and _is_far(each, drift)
     }
     for each in judged:
         change = _OF_VERDICT.get((each.kind.name, each.verdict))
-        if each.by_eager is not None:
+        if each.by_eager is not None and not (drift and drift.is_apart):
+            found.append(_undecided(each))
+        elif each.by_eager is not None:
             explained.setdefault(id(each.by_eager), []).append(each)
         elif change:
             found.append(_measured(change, each))
@@ -67,14 +69,23 @@ def _size(finding: Finding) -> float:
 
 
 def _of_eager(eager: Judged, explained: Sequence[Judged]) -> Finding:
-    """Tell that eager moved, and which speedups changed for no other reason."""
+    """Tell that eager moved, and which speedups changed with it."""
     finding = _measured(_OF_VERDICT[eager.kind.name, eager.verdict], eager)
     told = [
         f"; the speedup of {each.pair.after.arm} is {SPEEDUP.form.format(each.before.value)} ->"
-        f" {SPEEDUP.form.format(each.after.value)} for that reason alone"
+        f" {SPEEDUP.form.format(each.after.value)} as eager moved"
         for each in explained
     ]
     return msgspec.structs.replace(finding, text="".join([finding.text, *told]))
+
+
+def _undecided(each: Judged) -> Finding:
+    """Tell of a speedup that changed with eager, among too few cases to know why."""
+    finding = _measured(Change.UNCLEAR, each, settled=False)
+    why = (
+        "; eager moved, and not surely the compiled code: with so few cases that may be the machine"
+    )
+    return msgspec.structs.replace(finding, text=finding.text + why)
 
 
 def _is_far(eager: Judged, drift: Drift) -> bool:
@@ -153,7 +164,7 @@ def _of_one_side(change: Change, entry: Entry) -> Finding:
     )
 
 
-def _measured(change: Change, each: Judged) -> Finding:
+def _measured(change: Change, each: Judged, *, settled: bool = True) -> Finding:
     before, after = each.before.value, each.after.value
     form, found = each.kind.form, each.ratio
     text = (
@@ -162,7 +173,7 @@ def _measured(change: Change, each: Judged) -> Finding:
     )
     if each.kind in (SPEEDUP, EAGER_LATENCY):
         text += _latencies(each)
-    if change is Change.UNCLEAR:
+    if change is Change.UNCLEAR and settled:
         needed = each.settled_by
         text += f"; -r {needed} would settle it" if needed else "; replicates hardly settle it"
     name = "eager" if each.kind is EAGER_LATENCY else None

@@ -89,7 +89,7 @@ def drift(pairs: Sequence[Pair]) -> tuple[Drift | None, list[Judged]]:
     """Return how eager itself moved, and the cases in which it did apart from all others.
 
     What all cases share, their median, is the machine's doing or that of torch as a whole. Of few
-    cases no median is told apart from what each of them does, and nothing is said to have moved.
+    cases no median is told apart from what each of them does: there it is as it is.
     """
     of_cases = {_identity(pair): pair for pair in pairs}
     found = [
@@ -102,15 +102,14 @@ def drift(pairs: Sequence[Pair]) -> tuple[Drift | None, list[Judged]]:
     logs = [mean.value for _, mean in found]
     middle = statistics.median(logs)
     low, _, high = statistics.quantiles(logs, method="inclusive") if len(logs) > 1 else logs * 3
-    moved = []
-    if len(found) >= _FEWEST_FOR_DRIFT:
-        moved = [each for each in _apart(found, middle) if each.verdict in _MOVED]
     summary = Drift(
         n=len(found),
         ratio=math.exp(middle),
         middle_half=(math.exp(low), math.exp(high)),
+        is_apart=len(found) >= _FEWEST_FOR_DRIFT,
     )
-    return summary, moved
+    judged = _apart(found, middle if summary.is_apart else 0.0)
+    return summary, [each for each in judged if each.verdict in _MOVED]
 
 
 _MOVED = (Verdict.FASTER, Verdict.SLOWER)
@@ -119,8 +118,8 @@ _MOVED = (Verdict.FASTER, Verdict.SLOWER)
 def explained(judged: Sequence[Judged], moved: Sequence[Judged], found: Drift) -> list[Judged]:
     """Return speedups with how eager moved, where that is why they changed.
 
-    That is so where the compiled code is, apart from what all cases have in common, as fast as
-    before, within the floor, or moved as the speedup didn't.
+    That is so unless the compiled code, apart from what all cases have in common, moved beyond
+    chance and the floor as the speedup did.
 
     Args:
         judged: speedups.
@@ -141,14 +140,31 @@ def _identity(pair: Pair) -> tuple[tuple[str, str], ...]:
 
 
 def _is_explained(judged: Judged, eager: Judged, found: Drift) -> bool:
-    before, after = (
-        each.quantities.get(LATENCY.name) for each in (judged.pair.before, judged.pair.after)
-    )
-    if before is None or after is None or {judged.verdict, eager.verdict} != set(_MOVED):
+    own = _change(LATENCY, judged.pair)
+    if own is None or {judged.verdict, eager.verdict} != set(_MOVED):
         return False
-    slowdown = math.log(after.value / before.value / found.ratio)
-    worse = slowdown if judged.verdict is Verdict.SLOWER else -slowdown
-    return worse < math.log1p(SPEEDUP.floor)
+    apart = own._replace(value=own.value - (math.log(found.ratio) if found.is_apart else 0.0))
+    slowdown = ratio(apart)
+    least = 1 + SPEEDUP.floor
+    is_worse, is_better = slowdown.low > least, slowdown.high < 1 / least
+    return not (is_worse if judged.verdict is Verdict.SLOWER else is_better)
+
+
+def spread(judged: Sequence[Judged]) -> float | None:
+    """Return how many times its standard error the change of a usual model is from their median.
+
+    It is 1 where runs differ as their processes do. `None` of few: there it says nothing.
+    """
+    if len(judged) < _FEWEST_FOR_SPREAD:
+        return None
+    scores = [each.mean.value / each.mean.error for each in judged if each.mean.error]
+    middle = statistics.median(scores)
+    return _SD_OVER_MAD * statistics.median(abs(each - middle) for each in scores)
+
+
+_FEWEST_FOR_SPREAD = 10
+_SD_OVER_MAD = 1.4826
+"""Of a normal distribution."""
 
 
 def _apart(found: Sequence[tuple[Pair, Mean]], middle: float) -> list[Judged]:

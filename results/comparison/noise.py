@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dynamometer.results.comparison.quantities import (
     COMPILE_TIME,
     EAGER_LATENCY,
+    LATENCY,
     MEMORY_RATIO,
     SPEEDUP,
 )
@@ -36,7 +37,7 @@ def learnt(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     the variances of all cases, beside what is assumed.
     """
     found = _with_sds(SPEEDUP, tuple(entries))
-    for kind in (COMPILE_TIME, MEMORY_RATIO, EAGER_LATENCY):
+    for kind in (COMPILE_TIME, MEMORY_RATIO, EAGER_LATENCY, LATENCY):
         found = _with_sds(kind, found)
     return found
 

@@ -133,6 +133,8 @@ class Drift(Value, frozen=True, kw_only=True):
     """The median of what it is after over what it was before."""
     middle_half: tuple[float, float]
     """Between which the middle half of these ratios lies."""
+    is_apart: bool
+    """Whether there are enough cases to tell a model's eager from the machine."""
 
 
 class Count(Value, frozen=True, kw_only=True):
