@@ -175,7 +175,9 @@ def _measured(change: Change, each: Judged, *, settled: bool = True) -> Finding:
         text += _latencies(each)
     if change is Change.UNCLEAR and settled:
         needed = each.settled_by
-        text += f"; -r {needed} in both would settle it" if needed else "; replicates hardly settle it"
+        text += (
+            f"; -r {needed} in both would settle it" if needed else "; replicates hardly settle it"
+        )
     name = "eager" if each.kind is EAGER_LATENCY else None
     finding = _finding(change, each.pair.after, text, each.pair.before.command, arm=name)
     return _with_figures(finding, each)
