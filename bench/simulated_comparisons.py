@@ -58,16 +58,17 @@ NOISY = Machine(between=0.006, within=0.03, correlation=0.5)
 STEADY = Machine(between=0.003, within=0.003)
 UNKNOWN = Machine(between=0.012, within=0.0087, correlation=0.5)
 MACHINES = {
-    "known": (CALIBRATED, KNOWN, 0.0),
-    "first runs": (CALIBRATED, ASSUMED_SD, 0.0),
-    "steady, known": (STEADY, KNOWN, 0.0),
-    "noisy, known": (NOISY, KNOWN, 0.0),
-    "processes differ by 1.2 %, known as 0.6 %": (UNKNOWN, KNOWN, 0.0),
-    "known; runs differ by a further 0.5 %": (CALIBRATED, KNOWN, 0.005),
-    "known; runs differ by a further 1 %": (CALIBRATED, KNOWN, 0.01),
+    "known": (CALIBRATED, KNOWN, 0.0, 0.0),
+    "first runs": (CALIBRATED, ASSUMED_SD, 0.0, 0.0),
+    "steady, known": (STEADY, KNOWN, 0.0, 0.0),
+    "noisy, known": (NOISY, KNOWN, 0.0, 0.0),
+    "processes differ by 1.2 %, known as 0.6 %": (UNKNOWN, KNOWN, 0.0, 0.0),
+    "known; runs differ by a further 0.5 %": (CALIBRATED, KNOWN, 0.005, 0.0),
+    "known; runs differ by a further 1 %": (CALIBRATED, KNOWN, 0.01, 0.0),
+    "the same with --run-sd 0.014": (CALIBRATED, KNOWN, 0.01, 0.014),
 }
-"""Of each its noise, what is known of it, and how far runs differ beyond what they show."""
-
+"""Of each its noise, what is known of it, how far runs differ beyond what they show, and what of
+that is allowed for: changes, of two runs, differ by the root of 2 as much."""
 
 _IN_FULL = 2
 """Of the others a quarter of the pairs tell enough."""
@@ -84,15 +85,15 @@ def named(found: Comparison) -> Counter[tuple[str, str]]:
 
 def row(name: str, seeds: int) -> list[str]:
     """Compare pairs of runs on one machine, which share no noise."""
-    machine, known, run_sd = MACHINES[name]
+    machine, known, run_sd, allowed = MACHINES[name]
     unchanged, planted = [], []
     for seed in range(seeds):
         before, same, other = (
             side(replace(made, run_sd=run_sd), 3 * seed + offset, machine=machine, known=known)
             for offset, made in enumerate((Made(), Made(), PLANTED))
         )
-        unchanged.append(compare(before, same))
-        planted.append(named(compare(before, other)))
+        unchanged.append(compare(before, same, run_sd=allowed))
+        planted.append(named(compare(before, other, run_sd=allowed)))
     regressions = [{each.change for each in found.findings} & REGRESSIONS for found in unchanged]
     slowdowns = {each for each in TRUTH if each[0] == "slower"}
     return [

@@ -33,6 +33,11 @@ FORCE = Flag(
     ("--force",), group="Selection",
     help="Go on where runs can't be compared, such as of two machines, and mark that.",
 )  # fmt: skip
+RUN_SD = Valued(
+    ("--run-sd",), reads=click.FloatRange(0, 1), default=0.0, metavar="SHARE", group="Measurement",
+    help="How far speedups change between runs beyond what their processes show, as a comparison of"
+    " two identical runs tells.",
+)  # fmt: skip
 FAIL_ON = Valued[str | None](
     ("--fail-on",), reads=click.STRING, default=None, metavar="LIST", group="Output",
     help="Exit with 1 where any holds: regression, newly-failing, slower, ..., passrate<95,"
@@ -43,7 +48,7 @@ FORM = OneOf(
     helps=("For a pull request, instead of plain text.", "Values, instead of plain text."),
 )  # fmt: skip
 RUNS = msgspec.structs.replace(OUTPUT_DIR, help="Where a run is looked for by its name.")
-OPTIONS = (ARMS, FORCE, FAIL_ON, FORM, RUNS, BEFORE, AFTER)
+OPTIONS = (ARMS, FORCE, RUN_SD, FAIL_ON, FORM, RUNS, BEFORE, AFTER)
 
 
 def run(asked: Request, _: Invocation) -> int:
@@ -57,7 +62,7 @@ def run(asked: Request, _: Invocation) -> int:
     conditions = _conditions(asked[FAIL_ON])
     before, after = _sides(asked)
     try:
-        found = compare(before, after, conditions, forced=asked[FORCE])
+        found = compare(before, after, conditions, run_sd=asked[RUN_SD], forced=asked[FORCE])
     except IncomparableError as error:
         hint = "" if asked[FORCE] else "; --force compares them all the same, and says so"
         msg = f"{before.source} and {after.source} can't be compared: {error}{hint}"

@@ -33,7 +33,12 @@ class IncomparableError(Exception):
 
 
 def compare(
-    before: Side, after: Side, conditions: Sequence[gates.Condition] = (), *, forced: bool = False
+    before: Side,
+    after: Side,
+    conditions: Sequence[gates.Condition] = (),
+    *,
+    run_sd: float = 0.0,
+    forced: bool = False,
 ) -> Comparison:
     """Compare two sides.
 
@@ -41,6 +46,7 @@ def compare(
         before: one side.
         after: the other.
         conditions: that fail it.
+        run_sd: how far speedups change between runs, beyond what their processes show.
         forced: whether to go on where they can't be compared.
 
     Raises:
@@ -56,7 +62,9 @@ def compare(
     pairs = paired(before, after, [each.name for each in against])
     if not pairs.common:
         raise IncomparableError(_nothing_in_common(before, after))
-    judged = {kind.name: judge(kind, pairs.common) for kind in JUDGED}
+    judged = {
+        kind.name: judge(kind, pairs.common, run_sd if kind is SPEEDUP else 0.0) for kind in JUDGED
+    }
     is_one_run = before.run_id is not None and before.run_id == after.run_id
     drifted, moved = (None, []) if is_one_run else drift(pairs.common)
     if drifted:
@@ -67,7 +75,7 @@ def compare(
         after=_summary(after),
         conditions=tuple(differing),
         is_forced=bool(against),
-        notes=(*_notes(before, after, pairs), *_doubts(drifted, judged[SPEEDUP.name])),
+        notes=(*_notes(before, after, pairs, run_sd), *_doubts(drifted, judged[SPEEDUP.name])),
         tables=tuple(tables(pairs, every)),
         counts=tuple(_count(kind, judged[kind.name]) for kind in JUDGED if judged[kind.name]),
         drift=drifted,
@@ -112,7 +120,7 @@ def _count(kind: Kind, judged: Sequence[Judged]) -> Count:
     )
 
 
-def _notes(before: Side, after: Side, pairs: Pairs) -> Iterator[str]:
+def _notes(before: Side, after: Side, pairs: Pairs, run_sd: float) -> Iterator[str]:
     """Say what is not known, and what is assumed."""
     for name, side in (("before", before), ("after", after)):
         if side.unfinished:
@@ -125,6 +133,8 @@ def _notes(before: Side, after: Side, pairs: Pairs) -> Iterator[str]:
                 f"{side.source} ({name}) is CSV: it says nothing of versions, threads or hardware,"
                 " nor how far its numbers scatter"
             )
+    if run_sd:
+        yield f"intervals allow for runs whose speedups differ by a further {run_sd:.1%}"
     assumed = [
         quantity.between_sd
         for pair in pairs.common
@@ -156,10 +166,11 @@ def _doubts(drifted: Drift | None, judged: Sequence[Judged]) -> Iterator[str]:
             " tell, measure both sides again, one after the other"
         )
     found = spread(judged)
-    if found is not None and found > _USUAL_SPREAD:
+    if found is not None and found[0] > _USUAL_SPREAD:
         yield (
-            f"speedups differ between the sides by {found:.1f} times what their processes"
-            " explain: most models have changed, or the machine has"
+            f"speedups differ between the sides by {found[0]:.1f} times what their processes"
+            " explain: most models have changed, or the machine has; where nothing was changed,"
+            f" --run-sd {found[1]:.3f} allows for it"
         )
 
 

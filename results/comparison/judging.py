@@ -70,13 +70,22 @@ class Judged:
         return replicates_to_settle(self.mean, self.adjusted_p, self.kind.floor)
 
 
-def judge(kind: Kind, pairs: Sequence[Pair]) -> list[Judged]:
+def judge(kind: Kind, pairs: Sequence[Pair], run_sd: float = 0.0) -> list[Judged]:
     """Judge one quantity of all arms of all cases, as one family.
 
     Left out are those that did not pass on both sides, that were disturbed on either, or were not
     measured under the same condition.
+
+    Args:
+        kind: of quantity.
+        pairs: arms of cases that both sides have.
+        run_sd: standard deviation of a change between runs, beyond what their processes show.
     """
-    found = [(pair, mean) for pair in pairs if (mean := _change(kind, pair)) is not None]
+    found = [
+        (pair, mean._replace(error=math.hypot(mean.error, run_sd)))
+        for pair in pairs
+        if (mean := _change(kind, pair)) is not None
+    ]
     ratios = [ratio(mean) for _, mean in found]
     p_values = adjusted([each.p_value for each in ratios])
     return [
@@ -150,16 +159,20 @@ def _is_explained(judged: Judged, eager: Judged, found: Drift) -> bool:
     return not (is_worse if judged.verdict is Verdict.SLOWER else is_better)
 
 
-def spread(judged: Sequence[Judged]) -> float | None:
-    """Return how many times its standard error the change of a usual model is from their median.
+def spread(judged: Sequence[Judged]) -> tuple[float, float] | None:
+    """Return how far the changes of a usual model are from the median of all.
 
-    It is 1 where runs differ as their processes do. `None` of few: there it says nothing.
+    As a multiple of their standard error, which is 1 where runs differ as their processes do, and
+    as the standard deviation that is left then. `None` of few: there it says nothing.
     """
     if len(judged) < _FEWEST_FOR_SPREAD:
         return None
-    scores = [each.mean.value / each.mean.error for each in judged if each.mean.error]
-    middle = statistics.median(scores)
-    return _SD_OVER_MAD * statistics.median(abs(each - middle) for each in scores)
+    middle = statistics.median(each.mean.value for each in judged)
+    found = _SD_OVER_MAD * statistics.median(abs(each.mean.value - middle) for each in judged)
+    error = statistics.median(each.mean.error for each in judged)
+    if not error:
+        return None
+    return found / error, math.sqrt(max(0.0, found**2 - error**2))
 
 
 _FEWEST_FOR_SPREAD = 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import factories
@@ -282,10 +283,24 @@ def test_doubts_about_the_machine() -> None:
     """Eager that moved everywhere, and speedups that moved by more than processes explain."""
     same = compare(side(Made(), 0), side(Made(), 1)).notes
     slow = compare(side(Made(), 0), side(Made(speed=0.7), 1)).notes
-    other = compare(side(Made(), 0), side(Made(run_sd=0.05), 1)).notes
+    sides = side(Made(), 0), side(Made(run_sd=0.05), 1)
+    other = compare(*sides).notes
     assert same == ()
     assert ["eager itself takes 0.70 times as long" in each for each in slow] == [True]
     assert ["most models have changed, or the machine" in each for each in other] == [True]
+    found = re.search(r"--run-sd ([\d.]+) allows for it", other[0])
+    assert found is not None
+    assert float(found[1]) == pytest.approx(0.05, rel=0.4)
+
+
+def test_what_is_known_of_how_runs_differ() -> None:
+    """Widens intervals of speedups, so that nothing is named where nothing was changed."""
+    sides = side(Made(), 0), side(Made(run_sd=0.05), 1)
+    assert compare(*sides).of(Change.SLOWER)
+    allowed = compare(*sides, run_sd=0.05)
+    assert not allowed.of(Change.SLOWER)
+    assert not allowed.of(Change.FASTER)
+    assert allowed.notes == ("intervals allow for runs whose speedups differ by a further 5.0%",)
 
 
 def test_compile_time_and_memory_have_floors_of_their_own() -> None:
