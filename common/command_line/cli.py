@@ -95,6 +95,7 @@ def _program() -> click.Group:
         "corpus": _corpus_command,
         "explain": _explain_command,
         **stored_commands.makers(),
+        "compare": _compare_command,
     }
 
     program = LazyGroup(
@@ -119,8 +120,7 @@ def _program() -> click.Group:
             found = backends_list.entries()
             click.echo(backends_list.as_json(found) if is_json else backends_list.as_table(found))
             return
-        click.echo("
-".join(_runs(where) if what == "runs" else _names(what, where)))
+        click.echo("\n".join(_runs(where) if what == "runs" else _names(what, where)))
 
     program.command("doctor", help="Say what on this machine makes figures worse.")(_doctor)
     return program
@@ -172,6 +172,12 @@ def _explain_command() -> click.Command:
     return command("explain", explain.OPTIONS, explain.run, _EXPLAIN_HELP)
 
 
+def _compare_command() -> click.Command:
+    from dynamometer.common.command_line import compare
+
+    return command("compare", compare.OPTIONS, compare.run, _COMPARE_HELP)
+
+
 _RUN_HELP = """Measure what compiling does to the models of {suite}.
 
 Each case runs in a process of its own; a line is printed as it ends, and everything is kept in
@@ -198,6 +204,12 @@ words, bytecode beside what Python runs instead, recompiles.
 
 TARGET is SUITE/MODEL, or FILE.py::NAME for a function without arguments that returns a module or
 function and its inputs. A list of inputs is as many calls, which shows recompiles as well.
+"""
+
+_COMPARE_HELP = """Say what changed between two runs.
+
+A and B are run directories, or names of runs below --output-dir; CSV files of PyTorch's harness,
+or directories of them. With two arms (--arm) of one run, B is left out.
 """
 
 _TARGETS = """

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Option, Request
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.studies.experiment import Experiment
+    from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.store.expected import Expectations
     from dynamometer.results.values.cases import Case, RunPlan
     from dynamometer.results.values.cases import Protocol as Measuring
@@ -115,6 +116,14 @@ class Study(Reporter, Protocol):
         """Return what the cases of a run came to, to be compared with what is expected."""
         ...
 
+    def compared(self, records: Sequence[Record]) -> list[Entry]:
+        """Return what of a case is compared between runs, for each of its arms.
+
+        Args:
+            records: of the case, one for each replicate it had; at least one.
+        """
+        ...
+
 
 class StudyOfCases:
     """What most studies share: cases that take turns, each in as many replicates as asked for.
@@ -190,6 +199,12 @@ class StudyOfCases:
         """Return nothing."""
         del cases
         return {}
+
+    def compared(self, records: Sequence[Record]) -> list[Entry]:
+        """Compare how it ended."""
+        from dynamometer.results.comparison.entries import of_outcome
+
+        return of_outcome(records)
 
     def closing_lines(self, cases: Sequence[Sequence[Record]]) -> list[str]:
         """Return nothing: there is nothing to say of all cases together."""

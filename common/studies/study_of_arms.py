@@ -9,6 +9,7 @@ from dynamometer.common.studies.study import StudyOfCases
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.statistics.summary import CaseSummary
     from dynamometer.results.store.expected import Expectations
@@ -66,6 +67,12 @@ class StudyOfArms(StudyOfCases):
         from dynamometer.results.store import expected
 
         return expected.observed([self._summary(records) for records in cases])
+
+    def compared(self, records: Sequence[Record]) -> list[Entry]:
+        """Compare how each arm ended, what was captured, and what was measured."""
+        from dynamometer.results.comparison.entries import of_arms
+
+        return of_arms(records)
 
     def _speedups(self, records: Sequence[Record]) -> Iterator[Ratio]:
         yield from (arm.speedup for arm in self._summary(records).arms if arm.speedup)

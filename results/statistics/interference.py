@@ -172,4 +172,4 @@ def _log_means(measurement: Measurement, left_out: Collection[int] = ()) -> list
     for block, sample in zip(measurement.blocks, measurement.samples, strict=True):
         if block not in left_out:
             by_block[block].append(sample)
-    return [math.log(statistics.fmean(samples)) for samples in by_block.values()]
+    return [math.log(math.fsum(samples) / len(samples)) for samples in by_block.values()]

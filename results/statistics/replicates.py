@@ -130,6 +130,8 @@ def latencies_in_blocks(record: Record, arm: str) -> list[Measurement]:
 
 def undisturbed(measurement: Measurement, blocks: frozenset[int]) -> Measurement:
     """Leave out the samples of blocks that were disturbed, where others are left."""
+    if not blocks:
+        return measurement
     kept = [block not in blocks for block in measurement.blocks]
     return _keep(measurement, kept) if any(kept) else measurement
 
@@ -143,6 +145,8 @@ def _keep(measurement: Measurement, kept: Sequence[bool]) -> Measurement:
 
 
 def _joined(runs: Sequence[Measurement]) -> Measurement:
+    if len(runs) == 1:
+        return runs[0]
     return msgspec.structs.replace(
         runs[0],
         samples=tuple(sample for each in runs for sample in each.samples),

@@ -132,7 +132,7 @@ def replicates_needed(mean: Mean, target: float) -> int:
     return _fewest(mean, math.log1p(target), CONFIDENCE)
 
 
-def replicates_to_settle(mean: Mean, adjusted_p: float) -> int | None:
+def replicates_to_settle(mean: Mean, adjusted_p: float, floor: float = LATENCY_FLOOR) -> int | None:
     """Return how many replicates would turn UNCLEAR into another verdict.
 
     If further ones vary as those there are, and the mean stays where it is. `None` if that takes
@@ -142,8 +142,9 @@ def replicates_to_settle(mean: Mean, adjusted_p: float) -> int | None:
         mean: of log speedups.
         adjusted_p: the p-value among all that are shown together, `ratio(mean).p_value` times some
             number, which is taken to stay what it is.
+        floor: a change below this share is of no practical interest.
     """
-    least, distance = math.log1p(LATENCY_FLOOR), abs(mean.value)
+    least, distance = math.log1p(floor), abs(mean.value)
     needed = max(mean.n + 1, _fewest(mean, abs(distance - least), CONFIDENCE))
     if distance > least:
         own_p = ratio(mean).p_value
@@ -238,7 +239,7 @@ def wilson(hits: int, trials: int) -> Estimate:
     )
 
 
-def verdict(found: Ratio, adjusted_p: float) -> Verdict:
+def verdict(found: Ratio, adjusted_p: float, floor: float = LATENCY_FLOOR) -> Verdict:
     """Decide what a ratio of baseline's latency over an arm's says.
 
     FASTER and SLOWER need a significant change whose whole interval lies beyond the practical
@@ -250,8 +251,9 @@ def verdict(found: Ratio, adjusted_p: float) -> Verdict:
     Args:
         found: with its interval.
         adjusted_p: its p-value among all that are shown together (`adjusted`).
+        floor: a change below this share is of no practical interest.
     """
-    least = math.log1p(LATENCY_FLOOR)
+    least = math.log1p(floor)
     low, high = math.log(found.low), math.log(found.high)
     if adjusted_p <= SIGNIFICANT_P and (low > least or high < -least):
         return Verdict.FASTER if found.value > 1 else Verdict.SLOWER

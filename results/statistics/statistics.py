@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -109,5 +108,12 @@ def speedup(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> Ra
 def _log_medians(measurement: Measurement) -> dict[int, float]:
     by_block: defaultdict[int, list[float]] = defaultdict(list)
     for block, sample in zip(measurement.blocks, measurement.samples, strict=True):
-        by_block[block].append(math.log(sample))
-    return {block: statistics.median(logs) for block, logs in by_block.items()}
+        by_block[block].append(sample)
+    return {block: _log_median(samples) for block, samples in by_block.items()}
+
+
+def _log_median(samples: list[float]) -> float:
+    """Return the median of logarithms, of which only those in the middle are taken."""
+    ordered, half = sorted(samples), len(samples) // 2
+    middle = ordered[half : half + 1] if len(samples) % 2 else ordered[half - 1 : half + 1]
+    return math.fsum(map(math.log, middle)) / len(middle)

@@ -77,7 +77,7 @@ class Measurement(Value, frozen=True, kw_only=True):
     """The block each sample belongs to, where samples of several arms are compared by block."""
 
     def __post_init__(self) -> None:
-        if not all(math.isfinite(sample) for sample in self.samples):
+        if not all(map(math.isfinite, self.samples)):
             msg = f"{self.metric} of {self.arm} holds a sample that is not finite"
             raise ValueError(msg)
         if self.blocks and len(self.blocks) != len(self.samples):

@@ -102,6 +102,10 @@ def test_a_failure_is_told_and_ends_its_case(study: Study, name: str) -> None:
     assert study.stop_reason(many, protocol)
     assert study.comparable(records[0]).case == records[0].case
     assert isinstance(study.observed([records]), dict)
+    compared = study.compared(records)
+    assert {(each.passed, each.outcome.reason) for each in compared} == {
+        (False, "killed after 3 s")
+    }
 
 
 def test_its_tables_are_documented(study: Study) -> None:

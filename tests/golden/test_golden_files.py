@@ -206,6 +206,7 @@ def test_a_row_with_a_value_too_many_is_refused() -> None:
             (f"help_dynamometer_{name}.txt", None, [name, "--help"])
             for name in ("export", "repro", "rm", "show")
         ),
+        ("help_dynamometer_compare.txt", None, ["compare", "--help"]),
     ],
 )
 def test_help(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.workload import Workload
+    from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.values.cases import Case, Protocol
     from dynamometer.results.values.records import Record, StopReason
@@ -83,6 +84,15 @@ class BatchSizes(StudyOfCases):
         from dynamometer.common.studies.batch_sizes import report, summary
 
         return [report.rows(summary.summarize_search(records), compatible=compatible)]
+
+    def compared(self, records: Sequence[Record]) -> list[Entry]:
+        """Compare whether any batch ran: every search ends with one that doesn't."""
+        from dynamometer.common.studies.batch_sizes.summary import summarize_search
+        from dynamometer.results.comparison.entries import of_outcome
+        from dynamometer.results.values.records import PASSED
+
+        found = summarize_search(records)
+        return of_outcome(records, None if found.largest is None else PASSED)
 
 
 STUDY = BatchSizes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.workload import Workload
+    from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.values.cases import Protocol
     from dynamometer.results.values.records import Record, StopReason
@@ -80,6 +82,22 @@ class Coverage(StudyOfCases):
         from dynamometer.common.studies.coverage import rows, summary
 
         return rows.rows(summary.summarize(records), compatible=compatible)
+
+    def compared(self, records: Sequence[Record]) -> list[Entry]:
+        """Compare how many operators are in graphs, and how many graph breaks there are."""
+        from dynamometer.common.studies.coverage.summary import coverage_of
+        from dynamometer.results.comparison.entries import of_outcome
+
+        (entry,) = of_outcome(records)
+        seen = coverage_of(records[-1])
+        if seen is None:
+            return [entry]
+        expectation = msgspec.structs.replace(
+            entry.expectation,
+            captured_ops=seen.captured_ops,
+            graph_breaks=sum(each.times for each in seen.breaks),
+        )
+        return [replace(entry, expectation=expectation)]
 
 
 STUDY = Coverage()

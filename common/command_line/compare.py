@@ -1,0 +1,145 @@
+"""`dynamometer compare A B`: what changed between two runs, and whether it may stay so."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from dynamometer.common import registry
+from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.option import Argument, Flag, OneOf, Several, Valued
+from dynamometer.common.interfaces.run_options import OUTPUT_DIR
+
+if TYPE_CHECKING:
+    from dynamometer.common.command_line.options import Invocation
+    from dynamometer.common.interfaces.option import Request
+    from dynamometer.results.comparison.gates import Condition
+    from dynamometer.results.comparison.sides import Side
+    from dynamometer.results.values.comparison import Comparison
+
+GATE_FAILED = 1
+
+BEFORE = Argument(("A",), default="", reads=click.STRING, is_required=True)
+AFTER = Argument[str | None](("B",), default=None, reads=click.STRING)
+ARMS = Several(
+    ("--arm",), reads=click.STRING, metavar="NAME", group="Selection",
+    help="Compare this arm alone; given twice, the first of A with the second of B, or both of A.",
+)  # fmt: skip
+FORCE = Flag(
+    ("--force",), group="Selection",
+    help="Go on where runs can't be compared, such as of two machines, and mark that.",
+)  # fmt: skip
+RUN_SD = Valued(
+    ("--run-sd",), reads=click.FloatRange(0, 1), default=0.0, metavar="SHARE", group="Measurement",
+    help="How far speedups change between runs beyond what their processes show, as a comparison of"
+    " two identical runs tells.",
+)  # fmt: skip
+FAIL_ON = Valued[str | None](
+    ("--fail-on",), reads=click.STRING, default=None, metavar="LIST", group="Output",
+    help="Exit with 1 where any holds: regression, newly-failing, slower, ..., passrate<95,"
+    " speedup<1.3, comptime>60, memory<0.9; separated by commas.",
+)  # fmt: skip
+FORM = OneOf(
+    ("--markdown", "--json"), values=("markdown", "json"), default="text", group="Output",
+    helps=("For a pull request, instead of plain text.", "Values, instead of plain text."),
+)  # fmt: skip
+RUNS = msgspec.structs.replace(OUTPUT_DIR, help="Where a run is looked for by its name.")
+OPTIONS = (ARMS, FORCE, RUN_SD, FAIL_ON, FORM, RUNS, BEFORE, AFTER)
+
+
+def run(asked: Request, _: Invocation) -> int:
+    """Compare, print what was found, and return 1 where a condition of `--fail-on` is met.
+
+    Raises:
+        UsageError: there are no such runs, they can't be compared, or a condition is none.
+    """
+    from dynamometer.results.comparison.compare import IncomparableError, compare
+
+    conditions = _conditions(asked[FAIL_ON])
+    before, after = _sides(asked)
+    try:
+        found = compare(before, after, conditions, run_sd=asked[RUN_SD], forced=asked[FORCE])
+    except IncomparableError as error:
+        hint = "" if asked[FORCE] else "; --force compares them all the same, and says so"
+        msg = f"{before.source} and {after.source} can't be compared: {error}{hint}"
+        raise UsageError(msg) from error
+    sys.stdout.write(_written(found, asked[FORM]))
+    return GATE_FAILED if any(each.hits for each in found.gates) else 0
+
+
+def _conditions(text: str | None) -> list[Condition]:
+    from dynamometer.results.comparison.gates import parse
+
+    try:
+        return parse(text or "")
+    except ValueError as error:
+        msg = f"--fail-on: {error}"
+        raise UsageError(msg) from error
+
+
+def _sides(asked: Request) -> tuple[Side, Side]:
+    """Read both sides, which may be two arms of one run.
+
+    Raises:
+        UsageError: one is not there, or lacks an arm.
+    """
+    from dynamometer.results.comparison.sides import of_arm
+
+    arms = asked[ARMS]
+    if len(arms) > 2:  # noqa: PLR2004  one for each side
+        msg = "--arm is given once or twice"
+        raise UsageError(msg)
+    if asked[AFTER] is None and len(arms) != 2:  # noqa: PLR2004  likewise
+        msg = "with one run give two arms of it: --arm NAME --arm NAME; or give a second run"
+        raise UsageError(msg)
+    before = _opened(asked[BEFORE], asked[RUNS])
+    after = before if asked[AFTER] is None else _opened(str(asked[AFTER]), asked[RUNS])
+    if not arms:
+        return before, after
+    try:
+        return of_arm(before, arms[0]), of_arm(after, arms[-1])
+    except LookupError as error:
+        raise UsageError(str(error)) from error
+
+
+def _opened(name: str, runs: Path) -> Side:
+    """Read a run directory, or CSV files.
+
+    Raises:
+        UsageError: there is neither.
+    """
+    from dynamometer.results.comparison.dashboard_files import read_files
+    from dynamometer.results.comparison.sides import of_run
+    from dynamometer.results.statistics.summary import by_case
+    from dynamometer.results.store import store
+
+    path = next((each for each in (Path(name), runs / name) if each.exists()), None)
+    if path is None:
+        msg = f"there is no {name}, nor a run of that name in {runs} (--output-dir)"
+        raise UsageError(msg)
+    if not (path / store.MANIFEST).exists():
+        return read_files(path)
+    manifest = store.read_manifest(path)
+    study = registry.study(manifest.plan.study)
+    records = store.read_records(path)
+    if not records:
+        msg = f"{path} holds no record: nothing of it has ended yet"
+        raise UsageError(msg)
+    entries = [entry for case in by_case(records) for entry in study.compared(case)]
+    return of_run(str(path), manifest, records, entries)
+
+
+def _written(found: Comparison, form: str) -> str:
+    if form == "json":
+        return msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"
+    if form == "markdown":
+        from dynamometer.results.reports.comparison.markdown import markdown
+
+        return markdown(found)
+    from dynamometer.results.reports.comparison.text import text
+
+    return text(found)

@@ -1,0 +1,178 @@
+"""From two sides to all that is said of them. Pure; no torch."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.results.comparison import gates
+from dynamometer.results.comparison.conditions import differences
+from dynamometer.results.comparison.findings import findings
+from dynamometer.results.comparison.judging import drift, explained, judge, spread
+from dynamometer.results.comparison.pairing import paired
+from dynamometer.results.comparison.quantities import COMPILE_TIME, EAGER_LATENCY, JUDGED, SPEEDUP
+from dynamometer.results.comparison.table import tables
+from dynamometer.results.statistics.significance import Verdict
+from dynamometer.results.values.comparison import Comparison, Count, SideSummary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dynamometer.results.comparison.judging import Judged
+    from dynamometer.results.comparison.pairing import Pairs
+    from dynamometer.results.comparison.quantities import Kind
+    from dynamometer.results.comparison.sides import Side
+    from dynamometer.results.values.comparison import Drift
+
+
+class IncomparableError(Exception):
+    """Two sides can't be compared; the text says why, reason by reason."""
+
+
+def compare(
+    before: Side,
+    after: Side,
+    conditions: Sequence[gates.Condition] = (),
+    *,
+    run_sd: float = 0.0,
+    forced: bool = False,
+) -> Comparison:
+    """Compare two sides.
+
+    Args:
+        before: one side.
+        after: the other.
+        conditions: that fail it.
+        run_sd: how far speedups change between runs, beyond what their processes show.
+        forced: whether to go on where they can't be compared.
+
+    Raises:
+        IncomparableError: they can't be compared, or have nothing in common.
+    """
+    differing = differences(before, after)
+    against = [each for each in differing if each.why_not]
+    if against and not forced:
+        reasons = "; ".join(
+            f"{each.name} was {each.before}, is {each.after}: {each.why_not}" for each in against
+        )
+        raise IncomparableError(reasons)
+    pairs = paired(before, after, [each.name for each in against])
+    if not pairs.common:
+        raise IncomparableError(_nothing_in_common(before, after))
+    judged = {
+        kind.name: judge(kind, pairs.common, run_sd if kind is SPEEDUP else 0.0) for kind in JUDGED
+    }
+    is_one_run = before.run_id is not None and before.run_id == after.run_id
+    drifted, moved = (None, []) if is_one_run else drift(pairs.common)
+    if drifted:
+        judged[SPEEDUP.name] = explained(judged[SPEEDUP.name], moved, drifted)
+    every = [each for found in judged.values() for each in found]
+    found = Comparison(
+        before=_summary(before),
+        after=_summary(after),
+        conditions=tuple(differing),
+        is_forced=bool(against),
+        notes=(*_notes(before, after, pairs, run_sd), *_doubts(drifted, judged[SPEEDUP.name])),
+        tables=tuple(tables(pairs, every)),
+        counts=tuple(_count(kind, judged[kind.name]) for kind in JUDGED if judged[kind.name]),
+        drift=drifted,
+        findings=tuple(findings(pairs, every, moved, drifted)),
+    )
+    evaluated = tuple(gates.evaluated(each, found) for each in conditions)
+    return msgspec.structs.replace(found, gates=evaluated)
+
+
+def _summary(side: Side) -> SideSummary:
+    return SideSummary(
+        source=side.source,
+        run_id=side.run_id,
+        created_at=side.created_at,
+        arm=side.arm,
+        cases=len(side.entries),
+    )
+
+
+def _nothing_in_common(before: Side, after: Side) -> str:
+    """Say that no arm of a case is on both sides, and of which there is one on each."""
+    names = [
+        ", ".join(f"{each.identity['model']} {each.arm}" for each in side.entries[:3]) or "nothing"
+        for side in (before, after)
+    ]
+    return (
+        f"no arm of a case is on both sides: before has {names[0]}, ..., after has {names[1]}, ..."
+        " (--arm of each side makes two arms one)"
+    )
+
+
+def _count(kind: Kind, judged: Sequence[Judged]) -> Count:
+    found = Counter(each.verdict for each in judged)
+    return Count(
+        metric=kind.name,
+        judged=len(judged),
+        worse=found[Verdict.SLOWER],
+        better=found[Verdict.FASTER],
+        equivalent=found[Verdict.EQUIVALENT],
+        unclear=found[Verdict.UNCLEAR],
+        by_eager=sum(each.by_eager is not None for each in judged),
+    )
+
+
+def _notes(before: Side, after: Side, pairs: Pairs, run_sd: float) -> Iterator[str]:
+    """Say what is not known, and what is assumed."""
+    for name, side in (("before", before), ("after", after)):
+        if side.unfinished:
+            yield (
+                f"{side.source} ({name}) is unfinished: {side.unfinished} of its cases have no"
+                " record (dynamometer resume)"
+            )
+        if not side.conditions:
+            yield (
+                f"{side.source} ({name}) is CSV: it says nothing of versions, threads or hardware,"
+                " nor how far its numbers scatter"
+            )
+    if run_sd:
+        yield f"intervals allow for runs whose speedups differ by a further {run_sd:.1%}"
+    assumed = [
+        quantity.between_sd
+        for pair in pairs.common
+        for entry in (pair.before, pair.after)
+        if (quantity := entry.quantities.get(SPEEDUP.name)) and len(quantity.replicates) == 1
+    ]
+    if assumed:
+        sd = max(each.sd_log for each in assumed)
+        yield (
+            f"screening: some cases have one replicate; intervals assume that speedups differ by"
+            f" {sd:.1%} from process to process"
+        )
+    conditions = [
+        tuple(each.quantities[COMPILE_TIME.name].condition for each in (pair.before, pair.after))
+        for pair in pairs.common
+        if all(COMPILE_TIME.name in each.quantities for each in (pair.before, pair.after))
+    ]
+    other = sum(was != now for was, now in conditions)
+    if other:
+        yield f"{other} compile times are not compared: caches were empty on one side alone"
+
+
+def _doubts(drifted: Drift | None, judged: Sequence[Judged]) -> Iterator[str]:
+    """Say what speaks against the machine's having been the same."""
+    if drifted and abs(math.log(drifted.ratio)) > math.log1p(EAGER_LATENCY.floor):
+        yield (
+            f"eager itself takes {drifted.ratio:.2f} times as long as before: the machine has"
+            " changed, or torch's eager has, and speedups may differ for that reason alone; to"
+            " tell, measure both sides again, one after the other"
+        )
+    found = spread(judged)
+    if found is not None and found[0] > _USUAL_SPREAD:
+        yield (
+            f"speedups differ between the sides by {found[0]:.1f} times what their processes"
+            " explain: most models have changed, or the machine has; where nothing was changed,"
+            f" --run-sd {found[1]:.3f} allows for it"
+        )
+
+
+_USUAL_SPREAD = 2.0
+"""Standard errors: of 30 models nearly never more by chance (tests)."""

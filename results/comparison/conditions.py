@@ -1,0 +1,79 @@
+"""In what two sides differ apart from what they found, and whether that lets them be compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamometer.results.values.comparison import Condition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dynamometer.results.comparison.sides import Side
+
+NOT_THERE = "not there"
+
+_HARDWARE = "what differs between machines can't be told from what differs between compilers"
+_PROTOCOL = "runs are comparable only if they were measured in the same way"
+_THREADS = "the number of threads changes every speedup"
+_WHY_NOT = {
+    "study": "they asked different questions",
+    "scale": "models of different scales are different models",
+    "device": _HARDWARE,
+    "device name": _HARDWARE,
+    "cpu": _HARDWARE,
+    "cpus": _HARDWARE,
+    **dict.fromkeys(("threads", "$OMP_NUM_THREADS", "$MKL_NUM_THREADS"), _THREADS),
+    "allocator": "the allocator changes every speedup",
+    "busy": "one was measured on a machine that was kept busy",
+    **dict.fromkeys(
+        (
+            "arm_budget_s", "min_blocks", "max_blocks", "calls", "discarded_s", "discarded_calls",
+            "burst_s", "burst_calls", "sample_s",
+        ),
+        _PROTOCOL,
+    ),
+}  # fmt: skip
+"""What must be equal, and why. How many replicates there are may differ: intervals tell."""
+
+_OF_IDENTITY = {
+    "dtype": "results of different dtypes are different results",
+    "scale": _WHY_NOT["scale"],
+    "device": _WHY_NOT["device"],
+}
+"""Parts of a case's identity in which nothing may be equal."""
+
+
+def differences(before: Side, after: Side) -> list[Condition]:
+    """Return in what two sides differ; what must be equal comes first.
+
+    Of what only one of them knows nothing is said, unless both are runs.
+    """
+    found = {each.name: each for each in _of_identity(before, after)}
+    if before.conditions and after.conditions:
+        for name in dict.fromkeys((*before.conditions, *after.conditions)):
+            was, now = (each.conditions.get(name, NOT_THERE) for each in (before, after))
+            if was != now and name not in found:
+                found[name] = Condition(
+                    name=name, before=was, after=now, why_not=_why_not(name, before, after)
+                )
+    return sorted(found.values(), key=lambda each: each.why_not is None)
+
+
+def _why_not(name: str, before: Side, after: Side) -> str | None:
+    """Return why a difference forbids a comparison.
+
+    Runs of which a part has the same scale or device are compared by that part.
+    """
+    if name in _OF_IDENTITY and before.values(name) & after.values(name):
+        return None
+    return _WHY_NOT.get(name)
+
+
+def _of_identity(before: Side, after: Side) -> Iterator[Condition]:
+    for name, why in _OF_IDENTITY.items():
+        was, now = before.values(name), after.values(name)
+        if was and now and not was & now:
+            yield Condition(
+                name=name, before=", ".join(sorted(was)), after=", ".join(sorted(now)), why_not=why
+            )

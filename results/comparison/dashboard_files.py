@@ -1,0 +1,161 @@
+"""CSV files of PyTorch's harness, or ours with its columns alone, as one side of a comparison.
+
+They hold one number for each model: neither its error nor where it was measured. So speedups are
+taken to differ as those of isolated runs do, which is a guess: of five models beside ours, one was
+off by a quarter (docs/against-dynamobench.md). 0 stands for what is missing.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dynamometer.results.comparison.entries import Entry
+from dynamometer.results.comparison.quantities import (
+    COMPILE_TIME,
+    EAGER_LATENCY,
+    LATENCY,
+    MEMORY_RATIO,
+    SPEEDUP,
+    of_values,
+)
+from dynamometer.results.comparison.sides import Side
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.expected import Expectation
+from dynamometer.results.values.records import PASSED, SEPARATE_SD, Outcome, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from dynamometer.results.comparison.quantities import Quantity
+
+    Row = Mapping[str, str]
+
+_NAME = re.compile(
+    r"(?P<arm>.+?)_(?P<suite>torchbench|huggingface|timm_models|[^_]+)"
+    r"_(?P<dtype>float32|float16|bfloat16|amp_fp16|amp_bf16|amp|notset|[a-z]+\d*)"
+    r"_(?P<mode>inference|training)_(?P<device>.+)_(?:performance|accuracy)"
+)
+"""How PyTorch's scripts name a file, and its dashboard reads that name."""
+
+_NEEDED = {"name"}
+_ENDINGS = ("speedup", "accuracy")
+_STATUSES = (
+    (re.compile("pass"), Status.PASS),
+    (re.compile("pass_due_to_skip"), Status.SKIP),
+    (re.compile("fail_accuracy"), Status.FAIL_ACCURACY),
+    (re.compile("eager_two_runs_differ|eager_variation"), Status.NONDETERMINISTIC),
+    (re.compile(".*timeout.*", re.IGNORECASE), Status.TIMEOUT),
+    (re.compile(".*OOM.*"), Status.OOM),
+    (re.compile(".*infra.*"), Status.INFRA),
+    (re.compile(".*"), Status.FAIL),
+)
+"""What `accuracy` says in our words; what they don't name any further is a failure."""
+
+
+def read_files(path: Path) -> Side:
+    """Read one file, or all of a directory.
+
+    Raises:
+        StoreError: there is none, or one is no such file; says what it lacks.
+    """
+    files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
+    if not files:
+        msg = f"{path} holds neither manifest.json, as a run directory does, nor a CSV file"
+        raise StoreError(msg)
+    rows: dict[tuple[str, ...], tuple[dict[str, str], str, dict[str, str]]] = {}
+    for file in files:
+        known, arm = _of_name(file)
+        for row in _rows(file):
+            identity = _identity(known, row)
+            key = (arm, *identity.values())
+            _, _, merged = rows.setdefault(key, (identity, arm, {}))
+            merged.update({name: value for name, value in row.items() if value})
+    return Side(
+        source=str(path),
+        entries=tuple(_entry(identity, arm, row) for identity, arm, row in rows.values()),
+    )
+
+
+def _rows(file: Path) -> Iterable[Row]:
+    try:
+        with file.open(encoding="utf-8", newline="") as opened:
+            reader = csv.DictReader(opened)
+            columns = set(reader.fieldnames or ())
+            if not (columns >= _NEEDED and columns.intersection(_ENDINGS)):
+                msg = (
+                    f"{file} is no CSV file of PyTorch's harness: it lacks a column `name`, or"
+                    f" both of {', '.join(_ENDINGS)}"
+                )
+                raise StoreError(msg)
+            return [dict(row) for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        msg = f"{file} can't be read: {error}"
+        raise StoreError(msg) from error
+
+
+def _of_name(file: Path) -> tuple[dict[str, str], str]:
+    """Return what a file's name tells of its cases, and the arm."""
+    found = _NAME.fullmatch(file.stem)
+    if found is None:
+        return {}, "compiled"
+    known = found.groupdict()
+    arm = known.pop("arm")
+    shapes = "dynamic" if "dynamic" in arm.split("_") else "static"
+    return {**known, "shapes": shapes}, arm
+
+
+def _identity(known: Mapping[str, str], row: Row) -> dict[str, str]:
+    of_row = {"model": row["name"], "device": row.get("dev"), "batch_size": row.get("batch_size")}
+    return {**known, **{name: value for name, value in of_row.items() if value}}
+
+
+def _entry(identity: Mapping[str, str], arm: str, row: Row) -> Entry:
+    outcome = _outcome(row)
+    counts = [_number(row, name) for name in ("calls_captured", "graph_breaks")]
+    ops, breaks = (None if each is None else int(each) for each in counts)
+    return Entry(
+        identity=identity,
+        arm=arm,
+        outcome=outcome,
+        expectation=Expectation(status=outcome.status, captured_ops=ops, graph_breaks=breaks),
+        quantities=_quantities(row) if outcome.status is Status.PASS else {},
+    )
+
+
+def _outcome(row: Row) -> Outcome:
+    """Return how a model ended: as `accuracy` says, else whether it has a speedup."""
+    said = row.get("accuracy")
+    if said:
+        status = next(status for form, status in _STATUSES if form.fullmatch(said))
+        return PASSED if status is Status.PASS else Outcome(status=status, reason=said)
+    if _number(row, "speedup"):
+        return PASSED
+    return Outcome(status=Status.FAIL, reason="it has no speedup")
+
+
+def _quantities(row: Row) -> dict[str, Quantity]:
+    speedup, latency = (_number(row, name) for name in ("speedup", "abs_latency"))
+    eager = speedup * latency if speedup and latency else None
+    values = (
+        (SPEEDUP, speedup),
+        (COMPILE_TIME, _number(row, "compilation_latency")),
+        (MEMORY_RATIO, _number(row, "compression_ratio")),
+        (EAGER_LATENCY, eager),
+        (LATENCY, latency),
+    )
+    found = [of_values(kind, [value]) for kind, value in values if value]
+    known = {each.kind.name: each for each in found if each is not None}
+    if SPEEDUP.name in known:
+        known[SPEEDUP.name] = replace(known[SPEEDUP.name], between_sd=SEPARATE_SD)
+    return known
+
+
+def _number(row: Row, name: str) -> float | None:
+    try:
+        return float(row[name])
+    except (KeyError, TypeError, ValueError):
+        return None

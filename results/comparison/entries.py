@@ -1,0 +1,175 @@
+"""What a comparison knows of one arm of a case, from records. Pure; no torch."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.results.comparison.quantities import (
+    COMPILE_TIME,
+    EAGER_LATENCY,
+    LATENCY,
+    MEMORY_RATIO,
+    SPEEDUP,
+    Quantity,
+    of_values,
+)
+from dynamometer.results.statistics.memory import compression, memory_of
+from dynamometer.results.statistics.replicates import (
+    between_sd_of,
+    doubt,
+    find,
+    latencies,
+    log_speedups,
+)
+from dynamometer.results.statistics.summary import summarize_case
+from dynamometer.results.store.expected import Expectation, observed
+from dynamometer.results.values import metrics
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.records import Outcome, Record
+
+IDENTITY = (
+    "suite", "model", "mode", "device", "dtype", "shapes", "scale", "settings", "batch_size",
+)  # fmt: skip
+"""What a case is known by, apart from its arms. A CSV file may not say all of it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One arm of a case, as one side of a comparison has it.
+
+    Attributes:
+        identity: of the case, by the names of `IDENTITY` that are known.
+        arm: its name; of a study without arms, that of the study.
+        outcome: how it ended.
+        expectation: that, and what was captured.
+        quantities: what is compared of an arm that passed, by name of its kind.
+        doubt: why nothing is concluded from it; `None` if it may be.
+        command: what repeats the case alone; `None` where that is not known.
+        records: of the case, where there are any.
+    """
+
+    identity: Mapping[str, str]
+    arm: str
+    outcome: Outcome
+    expectation: Expectation
+    quantities: Mapping[str, Quantity] = field(default_factory=dict)
+    doubt: str | None = None
+    command: str | None = None
+    records: Sequence[Record] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether it computed what eager does."""
+        return self.outcome.status is Status.PASS
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether it was left out, and so is in no pass rate."""
+        return self.outcome.status is Status.SKIP
+
+    @property
+    def group(self) -> str:
+        """Return the column of the table that it counts in, as PyTorch's weekly table has them."""
+        is_static = self.identity.get("shapes", "static") == "static"
+        return self.identity.get("suite", "") if is_static else "Dynamic"
+
+
+def identity_of(case: Case) -> dict[str, str]:
+    """Return what a case is known by."""
+    flags = ("channels_last", "compiled_optimizer", "nopython")
+    settings = [flag for flag in flags if getattr(case, flag)] + [*case.overrides.argv]
+    batch_size = "own" if case.batch_size is None else str(case.batch_size)
+    values = (
+        case.suite, case.label, case.mode, case.device, case.dtype, case.shapes, case.scale,
+        " ".join(settings), batch_size,
+    )  # fmt: skip
+    return dict(zip(IDENTITY, map(str, values), strict=True))
+
+
+def of_outcome(records: Sequence[Record], outcome: Outcome | None = None) -> list[Entry]:
+    """Return a case by how it ended, which is what any study can be compared by.
+
+    Args:
+        records: of the case; at least one.
+        outcome: of all of them; the first that is not a pass, where it isn't said.
+    """
+    last = records[-1]
+    failed = [each.outcome for each in records if each.outcome.status is not Status.PASS]
+    outcome = outcome or (failed or [last.outcome])[0]
+    entry = Entry(
+        identity=identity_of(last.case),
+        arm=last.study,
+        outcome=outcome,
+        expectation=Expectation(status=outcome.status),
+        command=last.command,
+        records=tuple(records),
+    )
+    return [entry]
+
+
+def of_arms(records: Sequence[Record]) -> list[Entry]:
+    """Return each arm of a case but the baseline, with all that a run measures of it."""
+    bare = [msgspec.structs.replace(each, measurements=(), absent=()) for each in records]
+    counted = summarize_case(bare, timed=False)
+    expectations = observed([counted])
+    uncertain = doubt(records) if counted.baseline.passed else None
+    identity, own = identity_of(counted.case), tuple(records)
+    return [
+        Entry(
+            identity=identity,
+            arm=arm.name,
+            outcome=arm.outcome,
+            expectation=expectations[counted.case.id_without_arms, arm.name],
+            quantities=_quantities(arm.name, records) if arm.passed else {},
+            doubt=uncertain,
+            command=records[-1].command,
+            records=own,
+        )
+        for arm in counted.arms
+    ]
+
+
+def _quantities(arm: str, records: Sequence[Record]) -> dict[str, Quantity]:
+    found = [
+        _speedup(arm, records),
+        _compile_time(arm, records),
+        _memory_ratio(arm, records),
+        of_values(EAGER_LATENCY, _latencies_ms(BASELINE, records)),
+        of_values(LATENCY, _latencies_ms(arm, records)),
+    ]
+    return {each.kind.name: each for each in found if each is not None}
+
+
+def _speedup(arm: str, records: Sequence[Record]) -> Quantity | None:
+    replicates = log_speedups(BASELINE, arm, records)
+    between_sd = between_sd_of(records)
+    is_assumed = between_sd in (ASSUMED_SD, FORMERLY_ASSUMED)
+    return Quantity(SPEEDUP, tuple(replicates), between_sd, is_assumed) if replicates else None
+
+
+def _compile_time(arm: str, records: Sequence[Record]) -> Quantity | None:
+    """Return that from empty caches, or from filled ones where no process found them empty."""
+    for metric, caches in ((metrics.COMPILE_TIME, "cold"), (metrics.COMPILE_TIME_WARM, "warm")):
+        found = [sample for each in find(records, metric.name, arm) for sample in each.samples]
+        if found:
+            return of_values(COMPILE_TIME, found, caches)
+    return None
+
+
+def _memory_ratio(arm: str, records: Sequence[Record]) -> Quantity | None:
+    found = compression(memory_of(BASELINE, records), memory_of(arm, records))
+    return None if found.ratio is None else of_values(MEMORY_RATIO, [found.ratio])
+
+
+def _latencies_ms(arm: str, records: Sequence[Record]) -> list[float]:
+    return [1e3 * statistics.median(each.samples) for each in latencies(records, arm)]

@@ -1,0 +1,103 @@
+"""What `--fail-on` asks for, and whether a comparison meets it. Pure functions; no torch."""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.results.values.comparison import REGRESSIONS, Change, Gate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dynamometer.results.values.comparison import Column, Comparison
+
+REGRESSION = "regression"
+
+_CHANGES = {
+    REGRESSION: REGRESSIONS,
+    **{each.value.replace(" ", "-"): frozenset({each}) for each in Change},
+}
+_OPERATORS = {"<": operator.lt, ">": operator.gt}
+_FIGURE = re.compile(r"(?P<name>[a-z]+)\s*(?P<sign>[<>])\s*(?P<limit>\d+(?:\.\d+)?)\s*[%xs]?")
+
+
+def _passrate(column: Column) -> float | None:
+    share = column.passrate[1]
+    return 100 * share.passed / share.counted if share.counted else None
+
+
+_FIGURES: dict[str, Callable[[Column], float | None]] = {
+    "passrate": _passrate,
+    "speedup": lambda column: column.speedup.after,
+    "comptime": lambda column: column.compile_time.after,
+    "memory": lambda column: column.memory_ratio.after,
+}
+"""Those of the table, on the side after, over its own models."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition that fails a comparison.
+
+    Attributes:
+        text: as it was typed.
+        changes: kinds of findings of which there must be none.
+        figure: of the table, which must not be beyond a limit; `None` where it is about findings.
+        sign: `<` or `>`.
+        limit: a number.
+    """
+
+    text: str
+    changes: frozenset[Change] = frozenset()
+    figure: str | None = None
+    sign: str = "<"
+    limit: float = 0.0
+
+
+def parse(text: str) -> list[Condition]:
+    """Read conditions, separated by commas.
+
+    Raises:
+        ValueError: one is none; says which there are.
+    """
+    return [_parse(each.strip()) for each in text.split(",") if each.strip()]
+
+
+def _parse(text: str) -> Condition:
+    if text in _CHANGES:
+        return Condition(text, changes=_CHANGES[text])
+    found = _FIGURE.fullmatch(text)
+    if found is None or found["name"] not in _FIGURES:
+        figures = ", ".join(f"{name}{sign}N" for name in _FIGURES for sign in "<>")
+        msg = f"{text!r} is no condition: there are {', '.join(_CHANGES)}, and {figures}"
+        raise ValueError(msg)
+    return Condition(text, figure=found["name"], sign=found["sign"], limit=float(found["limit"]))
+
+
+def evaluated(condition: Condition, comparison: Comparison) -> Gate:
+    """Return what of a comparison meets a condition.
+
+    A figure that is not known meets it as well: who asks for a speedup wants one to be there.
+    """
+    hits = _columns(condition, comparison) if condition.figure else _changes(condition, comparison)
+    return Gate(condition=condition.text, hits=tuple(hits))
+
+
+def _changes(condition: Condition, comparison: Comparison) -> Iterator[str]:
+    for each in comparison.findings:
+        if each.change in condition.changes:
+            yield f"{each.model} {each.arm}: {each.change}, {each.text}"
+
+
+def _columns(condition: Condition, comparison: Comparison) -> Iterator[str]:
+    figure = _FIGURES[str(condition.figure)]
+    for table in comparison.tables:
+        for column in table.columns:
+            found = figure(column)
+            if found is None:
+                yield f"{table.title}, {column.name}: not known"
+            elif _OPERATORS[condition.sign](found, condition.limit):
+                yield f"{table.title}, {column.name}: {found:.3g}"

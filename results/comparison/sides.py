@@ -1,0 +1,128 @@
+"""One side of a comparison: what it holds, and under which conditions. Pure; no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from dynamometer.results.comparison.entries import IDENTITY
+from dynamometer.results.comparison.noise import learnt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from dynamometer.results.comparison.entries import Entry
+    from dynamometer.results.values.cases import Protocol, RunPlan
+    from dynamometer.results.values.records import Manifest, Record
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison.
+
+    Attributes:
+        source: the run directory, or where the CSV files are.
+        entries: every arm of every case.
+        conditions: what is known of how it came to be, by name.
+        arm: the one that was asked for; `None` for all.
+        run_id: of a run.
+        created_at: likewise.
+        unfinished: cases it was to run and has no record of.
+    """
+
+    source: str
+    entries: tuple[Entry, ...]
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    arm: str | None = None
+    run_id: str | None = None
+    created_at: str | None = None
+    unfinished: int = 0
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The parts of a case's identity that all of its entries tell."""
+        return tuple(
+            name for name in IDENTITY if all(name in each.identity for each in self.entries)
+        )
+
+    def values(self, name: str) -> set[str]:
+        """Return which values a part of the identity has."""
+        return {each.identity[name] for each in self.entries if name in each.identity}
+
+
+def of_run(
+    source: str, manifest: Manifest, records: Sequence[Record], entries: Sequence[Entry]
+) -> Side:
+    """Return a run as a side.
+
+    Args:
+        source: its directory.
+        manifest: what it says of itself.
+        records: of it.
+        entries: what its study compares of these.
+    """
+    return Side(
+        source=source,
+        entries=learnt(entries),
+        conditions={**_of_plan(manifest.plan), **_of_machine(manifest, records)},
+        run_id=manifest.run_id,
+        created_at=manifest.created_at,
+        unfinished=len(
+            {each.id for each in manifest.plan.cases} - {each.case.id for each in records}
+        ),
+    )
+
+
+def of_arm(side: Side, arm: str) -> Side:
+    """Return one arm of a side.
+
+    Raises:
+        LookupError: there is none of that name; says which there are.
+    """
+    found = tuple(each for each in side.entries if each.arm == arm)
+    if not found:
+        names = ", ".join(dict.fromkeys(each.arm for each in side.entries))
+        msg = f"{side.source} has no arm {arm!r}; it has {names or 'none'}"
+        raise LookupError(msg)
+    return replace(side, entries=found, arm=arm)
+
+
+def _of_plan(plan: RunPlan) -> dict[str, str]:
+    return {
+        "study": plan.study,
+        "scale": _all(each.scale for each in plan.cases),
+        "dtype": _all(each.dtype for each in plan.cases),
+        "device": _all(each.device for each in plan.cases),
+        "threads": "torch's choice" if plan.threads is None else str(plan.threads),
+        "executor": plan.executor,
+        **{name: f"{value:g}" if isinstance(value, float) else str(value)
+           for name, value in _of_protocol(plan.protocol)},
+        **{f"suite option {name}": value for name, value in plan.suite_options.items()},
+        "busy": "yes" if plan.busy else "no",
+    }  # fmt: skip
+
+
+def _of_protocol(protocol: Protocol) -> list[tuple[str, object]]:
+    return [(name, getattr(protocol, name)) for name in protocol.__struct_fields__]
+
+
+def _of_machine(manifest: Manifest, records: Sequence[Record]) -> dict[str, str]:
+    machine = manifest.environment
+    devices = [each.device_name for each in records if each.device_name]
+    return {
+        **({"device name": _all(devices)} if devices else {}),
+        "cpu": machine.cpu,
+        "cpus": str(machine.cpus),
+        "machine": machine.machine,
+        "memory": f"{machine.memory_bytes / 2**30:.1f} GiB",
+        "os": machine.os,
+        "python": machine.python,
+        "governor": machine.governor or "not known",
+        "commit of dynamometer": machine.git or "not known",
+        **machine.packages,
+        **{f"${name}": value for name, value in machine.variables.items()},
+    }
+
+
+def _all(values: Iterable[str]) -> str:
+    return ", ".join(sorted({str(each) for each in values}))

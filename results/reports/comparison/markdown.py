@@ -1,0 +1,99 @@
+"""A comparison as Markdown, for a pull request or a step's summary. Pure; no torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamometer.results.reports.comparison import parts
+from dynamometer.results.values.comparison import Change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from dynamometer.results.values.comparison import Comparison, Finding
+
+_MOST_CHARACTERS = 50_000
+"""Of all lists together: GitHub takes comments of 65,536."""
+
+_FOLDED = frozenset({Change.UNCLEAR, Change.GONE, Change.NEW, Change.NOT_COMPARED})
+
+
+def markdown(found: Comparison) -> str:
+    """Return it, what differs first."""
+    return "\n".join(_lines(found)) + "\n"
+
+
+def _lines(found: Comparison) -> Iterator[str]:
+    yield from ("### Comparison", "")
+    yield f"- before: {_escaped(parts.side(found.before))}"
+    yield f"- after: {_escaped(parts.side(found.after))}"
+    yield ""
+    if found.is_forced:
+        yield from ("**FORCED**: these can't be compared:", "")
+        yield from (
+            _escaped(f"- {each.name} {each.before} -> {each.after}: {each.why_not}")
+            for each in found.conditions
+            if each.why_not
+        )
+        yield ""
+    others = [[each.name, each.before, each.after] for each in found.conditions if not each.why_not]
+    yield from (
+        _table(["what differs", "before", "after"], others)
+        if others
+        else ("No other difference is known." if found.is_forced else "No difference is known.",)
+    )
+    yield ""
+    yield from (f"> {_escaped(note)}" for note in found.notes)
+    for table in found.tables:
+        yield from ("", f"#### {_escaped(table.title)}", "")
+        yield from _table(parts.headers(table), parts.rows(table))
+    yield ""
+    yield from (f"- {parts.count_line(each)}" for each in found.counts)
+    if found.drift:
+        yield f"- {parts.drift_line(found.drift)}"
+    left = _MOST_CHARACTERS
+    for change, findings, more in parts.shown(found):
+        lines = _list(change, findings, more, left)
+        left -= sum(map(len, lines))
+        yield from lines
+    absent = parts.nothing(found)
+    if absent:
+        yield from ("", f"{absent.capitalize()}.")
+    if found.gates:
+        yield from ("", "#### --fail-on", "")
+    for gate in found.gates:
+        bold = "**" * bool(gate.hits)
+        yield f"- {bold}{_escaped(parts.gate_line(gate))}{bold}"
+
+
+def _list(change: Change, findings: Sequence[Finding], more: int, left: int) -> list[str]:
+    """Return a list, as much of it as there is room for."""
+    title = f"{change.capitalize()} ({len(findings) + more})"
+    is_folded = change in _FOLDED
+    head = ["<details>", f"<summary>{title}</summary>"] if is_folded else [f"#### {title}"]
+    lines = []
+    for index, each in enumerate(findings):
+        line = f"- {_escaped(parts.subject(each))}: {_escaped(each.text)}"
+        if each.command:
+            line += f"\n  `{each.command.replace('`', chr(39))}`"
+        left -= len(line)
+        if left < 0:
+            more += len(findings) - index
+            break
+        lines.append(line)
+    lines += [f"- and {more} more; --json has all"] * bool(more)
+    return ["", *head, "", *lines, *["", "</details>"] * is_folded]
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    names = [_escaped(each) for each in header]
+    yield f"| {' | '.join(names)} |"
+    yield f"|{'---|' * len(names)}"
+    for row in rows:
+        yield f"| {' | '.join(_escaped(each) for each in row)} |"
+
+
+def _escaped(text: str) -> str:
+    """Write what may be any text so that it is neither a tag nor the end of a cell."""
+    found = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+    return found.replace("`", "\\`").replace("*", "\\*").replace("_", "\\_")

@@ -1,0 +1,131 @@
+"""What text and Markdown say alike of a comparison: cells of the table, lines, headings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamometer.results.reports.texts import speedup_text
+from dynamometer.results.values.comparison import Change
+
+if TYPE_CHECKING:
+    from dynamometer.results.values.comparison import (
+        Cell,
+        Comparison,
+        Count,
+        Drift,
+        Finding,
+        Gate,
+        Share,
+        SideSummary,
+        Table,
+    )
+
+OF_BOTH = "models both sides have:"
+"""The row between the figures of each side's own models and those of common ones."""
+
+MOST_UNCLEAR = 8
+"""Named; the JSON has them all."""
+
+_USUAL = (
+    Change.NEWLY_FAILING, Change.SLOWER, Change.NEWLY_PASSING, Change.FASTER, Change.GONE,
+    Change.NEW,
+)  # fmt: skip
+
+
+def side(found: SideSummary) -> str:
+    """Name a side."""
+    created = f" of {found.created_at}" if found.created_at else ""
+    arm = f", arm {found.arm}" if found.arm else ""
+    return f"{found.source}{created}{arm}"
+
+
+def rows(table: Table) -> list[list[str]]:
+    """Return the rows of the table, each a name and a cell for each column."""
+    columns = table.columns
+    found = [
+        ["Passrate", *(_passrate(each.passrate) for each in columns)],
+        ["Speedup", *(_values(each.speedup, "{:.2f}x") for each in columns)],
+        ["Comptime (s)", *(_values(each.compile_time, "{:.1f}") for each in columns)],
+        ["Memory", *(_values(each.memory_ratio, "{:.2f}x") for each in columns)],
+        [OF_BOTH, *("" for _ in columns)],
+        ["Passrate", *(_passrate(each.common_passrate) for each in columns)],
+    ]
+    for name, form, cells in (
+        ("Speedup", "{:.3f}x", [each.common_speedup for each in columns]),
+        ("Comptime (s)", "{:.1f}", [each.common_compile_time for each in columns]),
+        ("Memory", "{:.3f}x", [each.common_memory_ratio for each in columns]),
+    ):
+        found.append([name, *(_values(each, form) for each in cells)])
+        found.append(["after / before", *(speedup_text(each.ratio) for each in cells)])
+    return [each for each in found if each[0] == OF_BOTH or set(each[1:]) != {"-"}]
+
+
+def headers(table: Table) -> list[str]:
+    """Return what stands above them."""
+    return ["", *(each.name for each in table.columns)]
+
+
+def _passrate(shares: tuple[Share, Share]) -> str:
+    return " -> ".join(
+        f"{each.passed / each.counted:.0%}, {each.passed}/{each.counted}" if each.counted else "-"
+        for each in shares
+    )
+
+
+def _values(cell: Cell, form: str) -> str:
+    values = [(cell.before, cell.n_before), (cell.after, cell.n_after)]
+    if not (cell.n_before or cell.n_after):
+        return "-"
+    texts = ["-" if value is None else form.format(value) for value, _ in values]
+    counts = f"{cell.n_before}" if cell.n_before == cell.n_after else (
+        f"{cell.n_before} -> {cell.n_after}"
+    )  # fmt: skip
+    return f"{' -> '.join(texts)} (n={counts})"
+
+
+def drift_line(found: Drift) -> str:
+    """Say how eager itself moved."""
+    low, high = found.middle_half
+    return (
+        f"latency of eager: {found.ratio:.3f}x in the median of {found.n} cases, the middle half"
+        f" {low:.3f}x to {high:.3f}x"
+    )
+
+
+def count_line(found: Count) -> str:
+    """Say what judging one metric came to."""
+    text = (
+        f"{found.metric.replace('_', ' ')}: {found.judged} judged, {found.worse} worse,"
+        f" {found.better} better, {found.equivalent} equivalent, {found.unclear} unclear"
+    )
+    return f"{text}; of these {found.by_eager} by eager alone" if found.by_eager else text
+
+
+def subject(found: Finding) -> str:
+    """Name the arm of a case."""
+    suite = f"{found.suite}/" if found.suite else ""
+    return " ".join(filter(None, (f"{suite}{found.model}", found.mode, found.arm)))
+
+
+def shown(comparison: Comparison) -> list[tuple[Change, list[Finding], int]]:
+    """Return the lists in their order: each kind, what is shown of it, and how many more."""
+    lists = []
+    for change in Change:
+        found = comparison.of(change)
+        most = MOST_UNCLEAR if change is Change.UNCLEAR else len(found)
+        if found:
+            lists.append((change, found[:most], max(0, len(found) - most)))
+    return lists
+
+
+def nothing(comparison: Comparison) -> str | None:
+    """Say of which of the usual kinds there is nothing."""
+    absent = [str(each) for each in _USUAL if not comparison.of(each)]
+    return f"nothing {', '.join(absent[:-1])}{' or ' * (len(absent) > 1)}{absent[-1]}" if (
+        absent
+    ) else None  # fmt: skip
+
+
+def gate_line(found: Gate) -> str:
+    """Say whether a condition of `--fail-on` is met."""
+    return f"{found.condition}: {len(found.hits)} found" if found.hits else f"{found.condition}: no"

@@ -1,0 +1,349 @@
+"""Two sides: what is paired, judged, refused, and told."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import factories
+import msgspec
+import pytest
+from simulated_runs import KNOWN, Made, side
+
+from dynamometer.results.comparison.compare import IncomparableError, compare
+from dynamometer.results.comparison.entries import Entry, of_arms
+from dynamometer.results.comparison.pairing import paired
+from dynamometer.results.comparison.quantities import difference
+from dynamometer.results.comparison.sides import Side, of_arm, of_run
+from dynamometer.results.statistics.significance import Mean
+from dynamometer.results.values.cases import BASELINE, Scale
+from dynamometer.results.values.comparison import Change
+from dynamometer.results.values.records import Status
+
+THREE = (BASELINE, "inductor", "aot_eager")
+
+
+def run(
+    name: str = "run", *, models: int = 3, arms: tuple[str, ...] = THREE, **fields: object
+) -> Side:
+    """Make a run of some models, each with two arms."""
+    cases = [factories.case(f"m{each}", arms, **fields) for each in range(models)]
+    records = [
+        factories.measured_record(case, replicate=replicate)
+        for case in cases
+        for replicate in range(2)
+    ]
+    entries = [
+        entry
+        for start in range(0, len(records), 2)
+        for entry in of_arms(records[start : start + 2])
+    ]
+    plan = factories.plan(cases=tuple(cases))
+    return of_run(name, factories.manifest(plan, run_id=name), records, entries)
+
+
+def with_conditions(found: Side, **changed: str) -> Side:
+    """Change some of what is known of how a run came to be."""
+    return replace(found, conditions={**found.conditions, **changed})
+
+
+def changed(found: Side, index: int, **fields: object) -> Side:
+    """Change one entry."""
+    entries = list(found.entries)
+    entries[index] = replace(entries[index], **fields)  # type: ignore[arg-type]  # untyped
+    return replace(found, entries=tuple(entries))
+
+
+def identified(entry: Entry, **fields: str) -> Entry:
+    """Change what a case is known by."""
+    return replace(entry, identity={**entry.identity, **fields})
+
+
+def test_a_difference_has_the_variance_of_both() -> None:
+    """And the degrees of freedom of Satterthwaite; as many replicates as both would need."""
+    found = difference(Mean(0.1, 0.003, 10.0, 3), Mean(0.3, 0.004, 20.0, 3))
+    assert found.value == pytest.approx(0.2)
+    assert found.error == pytest.approx(0.005)
+    assert found.df == pytest.approx(5**4 / (3**4 / 10 + 4**4 / 20))
+    assert found.n == 3
+    assert difference(Mean(0.0, 0.01, 5.0, 1), Mean(0.0, 0.001, 5.0, 100)).n == 2
+
+
+def test_differences_of_the_environment_come_first() -> None:
+    """Versions and variables may differ; each is told."""
+    after = with_conditions(run("b"), torch="2.14.0", **{"$OMP_PROC_BIND": "true"})
+    found = compare(run("a"), after)
+    told = {each.name: (each.before, each.after) for each in found.conditions}
+    assert told == {"torch": ("2.13.0", "2.14.0"), "$OMP_PROC_BIND": ("not there", "true")}
+    assert not found.is_forced
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("threads", "threads was torch's choice, is 7"),
+        ("$OMP_NUM_THREADS", "was not there, is 7: the number of threads"),
+        ("allocator", "the allocator changes every speedup"),
+        ("cpu", "what differs between machines"),
+        ("burst_s", "measured in the same way"),
+        ("study", "different questions"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(name: str, says: str) -> None:
+    """With the reason; forced, it is marked and comes first."""
+    after = with_conditions(run("b"), **{name: "7"}, torch="2.14.0")
+    with pytest.raises(IncomparableError, match=says):
+        compare(run("a"), after)
+    found = compare(run("a"), after, forced=True)
+    assert found.is_forced
+    assert [each.name for each in found.conditions] == [name, "torch"]
+
+
+def test_models_of_different_scales_are_paired_only_by_force() -> None:
+    """A tiny model is another model."""
+    sides = run("a", scale=Scale.TINY), run("b", scale=Scale.SMALL)
+    with pytest.raises(IncomparableError, match="scale was tiny, is small: models of different"):
+        compare(*sides)
+    found = compare(*sides, forced=True)
+    assert not found.of(Change.GONE)
+    assert found.tables[0].columns[0].common_speedup.n_after == 3
+
+
+def test_more_replicates_are_no_obstacle() -> None:
+    """Intervals tell."""
+    found = compare(run("a"), with_conditions(run("b"), replicates="9"))
+    assert [(each.name, each.why_not) for each in found.conditions] == [("replicates", None)]
+
+
+def test_an_unfinished_run_says_so() -> None:
+    """What it lacks is not gone for good."""
+    records = [factories.measured_record(factories.case("m0", THREE))]
+    plan = factories.plan(cases=tuple(factories.case(f"m{each}", THREE) for each in range(3)))
+    after = of_run("b", factories.manifest(plan), records, of_arms(records))
+    found = compare(run("a"), after)
+    assert "b (after) is unfinished: 2 of its cases have no record" in found.notes[0]
+
+
+def test_nothing_in_common() -> None:
+    """Says what each side has."""
+    with pytest.raises(IncomparableError, match=r"before has m0 inductor, .* after has m0 ts"):
+        compare(run("a", arms=(BASELINE, "inductor")), run("b", arms=(BASELINE, "ts")))
+
+
+def test_identical_sides_have_no_findings() -> None:
+    """All speedups are equivalent, and nothing else is said of them."""
+    found = compare(run("a"), run("b"))
+    assert {each.change for each in found.findings} <= {Change.UNCLEAR}
+    cell = found.tables[0].columns[0].common_speedup
+    assert cell.ratio is not None
+    assert cell.ratio.value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        (Status.PASS, Status.FAIL, Change.NEWLY_FAILING),
+        (Status.PASS, Status.TIMEOUT, Change.NEWLY_FAILING),
+        (Status.FAIL_ACCURACY, Status.PASS, Change.NEWLY_PASSING),
+        (Status.FAIL, Status.OOM, Change.FAILS_OTHERWISE),
+        (Status.PASS, Status.SKIP, Change.GONE),
+        (Status.SKIP, Status.PASS, Change.NEW),
+        (Status.SKIP, Status.SKIP, None),
+        (Status.OOM, Status.OOM, None),
+    ],
+)
+def test_how_an_arm_ends(before: Status, after: Status, change: Change | None) -> None:
+    """What became of it, by status."""
+    sides = (
+        changed(run(name), 0, outcome=factories.failure(status, reason="why"))
+        for name, status in (("a", before), ("b", after))
+    )
+    found = [each for each in compare(*sides).findings if each.change is not Change.UNCLEAR]
+    assert [(each.change, each.model, each.arm) for each in found] == (
+        [] if change is None else [(change, "m0", "inductor")]
+    )
+
+
+def test_an_arm_that_one_side_lacks() -> None:
+    """Is gone or new, and counts in that side's own figures alone."""
+    after = run("b", models=4)
+    found = compare(run("a"), replace(after, entries=after.entries[2:]))
+    assert [each.model for each in found.of(Change.GONE)] == ["m0", "m0"]
+    assert [each.model for each in found.of(Change.NEW)] == ["m3", "m3"]
+    column = found.tables[0].columns[0]
+    assert (column.speedup.n_before, column.speedup.n_after) == (3, 3)
+    assert (column.common_speedup.n_before, column.common_speedup.n_after) == (2, 2)
+    assert column.common_passrate[0].counted == 2
+
+
+def test_what_is_doubted_is_not_judged() -> None:
+    """It is in no mean, and the list says why."""
+    found = compare(run("a"), changed(run("b"), 0, doubt="disturbed"))
+    (finding,) = found.of(Change.NOT_COMPARED)
+    assert finding.text == "something else kept the machine busy, after"
+    arms = {table.title: table.columns[0].common_speedup.n_after for table in found.tables}
+    assert arms == {"inference, aot_eager": 3, "inference, inductor": 2}
+
+
+def test_another_batch_size_is_not_compared() -> None:
+    """The model is neither gone nor new."""
+    after = run("b")
+    other = identified(after.entries[0], batch_size="8")
+    found = compare(run("a"), replace(after, entries=(other, *after.entries[1:])))
+    (finding,) = found.of(Change.NOT_COMPARED)
+    assert finding.text == "batch size was 4, is 8"
+    assert not found.of(Change.GONE)
+
+
+def test_several_batch_sizes_of_a_model_are_told_apart() -> None:
+    """There the size is a part of what the case is known by."""
+    two = run("a", models=1)
+    two = replace(
+        two, entries=(*two.entries, *(identified(e, batch_size="8") for e in two.entries))
+    )
+    assert len(paired(two, two).common) == 4
+
+
+def test_a_side_that_knows_less_of_its_cases() -> None:
+    """As a CSV file knows no scale: cases are paired by what both know."""
+    after = run("b")
+    fewer = [
+        replace(
+            each,
+            identity={k: v for k, v in each.identity.items() if k not in {"scale", "settings"}},
+        )
+        for each in after.entries
+    ]
+    assert len(paired(run("a"), replace(after, entries=tuple(fewer))).common) == 6
+
+
+def test_operators_that_are_captured_no_more() -> None:
+    """Are told beside what was measured; more graph breaks alone are not."""
+    after = run("b")
+    fewer = msgspec.structs.replace(after.entries[0].expectation, captured_ops=38)
+    breaks = msgspec.structs.replace(after.entries[1].expectation, graph_breaks=9)
+    changed_twice = changed(changed(after, 0, expectation=fewer), 1, expectation=breaks)
+    found = compare(run("a"), changed_twice)
+    (finding,) = found.of(Change.CAPTURES_LESS)
+    assert finding.text == "40 captured ops became 38"
+    assert not found.of(Change.CAPTURES_MORE)
+
+
+def test_arms_of_one_run_are_compared_in_the_same_blocks() -> None:
+    """Their difference is that of the run's own table, not of two independent runs."""
+    whole = run()
+    found = compare(of_arm(whole, "inductor"), of_arm(whole, "aot_eager"))
+    assert found.tables[0].title == "inference, inductor -> aot_eager"
+    assert found.conditions == ()
+    assert found.drift is None
+    assert found.counts[0].judged == 3
+    with pytest.raises(LookupError, match="run has no arm 'ts'; it has inductor, aot_eager"):
+        of_arm(whole, "ts")
+
+
+def test_a_machine_that_has_become_faster_changes_nothing() -> None:
+    """Neither speedup nor verdict; the drift of eager says so."""
+    found = compare(side(Made(), 0), side(Made(speed=0.9), 1))
+    assert {each.change for each in found.findings} <= {Change.UNCLEAR}
+    assert found.drift is not None
+    assert found.drift.ratio == pytest.approx(0.9, rel=0.02)
+    assert found.drift.n == 30
+
+
+@pytest.mark.parametrize("speed", [1.0, 0.9, 1.1])
+def test_a_faster_eager_is_no_slower_compiler(speed: float) -> None:
+    """Whatever the machine does: what moved is eager of that model, apart from all others."""
+    found = compare(side(Made(), 0), side(Made(eager={7: 0.8}, speed=speed), 1))
+    assert not found.of(Change.SLOWER)
+    (finding,) = found.of(Change.EAGER_FASTER)
+    assert (finding.model, finding.arm) == ("model_07", "eager")
+    assert "the speedup of inductor is" in finding.text
+    assert "as eager moved" in finding.text
+
+
+def test_a_slower_compiler_on_a_faster_machine() -> None:
+    """Is one: that its latency is what it was is the machine's doing."""
+    found = compare(side(Made(), 0), side(Made(slower={7: 1.1}, speed=0.9), 1))
+    assert [each.model for each in found.of(Change.SLOWER)] == ["model_07"]
+    assert not found.of(Change.EAGER_FASTER)
+
+
+def test_of_few_cases_eager_leaves_it_unclear() -> None:
+    """With one model nobody can tell its eager from the machine: nothing is called slower."""
+    found = compare(side(Made(models=1), 0), side(Made(models=1, eager={0: 0.8}), 1))
+    (finding,) = found.findings
+    assert finding.change is Change.UNCLEAR
+    assert finding.text.endswith("with so few cases that may be the machine")
+    slower = compare(side(Made(models=1), 0), side(Made(models=1, slower={0: 1.2}), 1))
+    assert [each.change for each in slower.findings] == [Change.SLOWER]
+
+
+def test_doubts_about_the_machine() -> None:
+    """Eager that moved everywhere, and speedups that moved by more than processes explain."""
+    same = compare(side(Made(), 0), side(Made(), 1)).notes
+    slow = compare(side(Made(), 0), side(Made(speed=0.7), 1)).notes
+    sides = side(Made(), 0), side(Made(run_sd=0.05), 1)
+    other = compare(*sides).notes
+    assert same == ()
+    assert ["eager itself takes 0.70 times as long" in each for each in slow] == [True]
+    assert ["most models have changed, or the machine" in each for each in other] == [True]
+    found = re.search(r"--run-sd ([\d.]+) allows for it", other[0])
+    assert found is not None
+    assert float(found[1]) == pytest.approx(0.05, rel=0.4)
+
+
+def test_what_is_known_of_how_runs_differ() -> None:
+    """Widens intervals of speedups, so that nothing is named where nothing was changed."""
+    sides = side(Made(), 0), side(Made(run_sd=0.05), 1)
+    assert compare(*sides).of(Change.SLOWER)
+    allowed = compare(*sides, run_sd=0.05)
+    assert not allowed.of(Change.SLOWER)
+    assert not allowed.of(Change.FASTER)
+    assert allowed.notes == ("intervals allow for runs whose speedups differ by a further 5.0%",)
+
+
+def test_compile_time_and_memory_have_floors_of_their_own() -> None:
+    """A quarter more of a time that differs by 5 % is nothing; twice as much is something."""
+    before = side(Made(models=8, compile_sd=0.0), 0)
+    entries = list(side(Made(models=8, compile_sd=0.0), 1).entries)
+    planted = [("compile_time", each) for each in (2.0, 1.08, 0.5)]
+    planted += [("memory_ratio", each) for each in (0.8, 1.25, 0.97)]
+    for index, (name, factor) in enumerate(planted):
+        quantity = entries[index].quantities[name]
+        off = tuple(
+            each._replace(value=each.value + math.log(factor)) for each in quantity.replicates
+        )
+        quantities = {**entries[index].quantities, name: replace(quantity, replicates=off)}
+        entries[index] = replace(entries[index], quantities=quantities)
+    found = compare(before, replace(before, source="b", entries=tuple(entries)))
+    told = [(each.change, each.model) for each in found.findings if each.change != Change.UNCLEAR]
+    assert told == [
+        (Change.COMPILES_LONGER, "model_00"),
+        (Change.NEEDS_MORE_MEMORY, "model_03"),
+        (Change.COMPILES_SOONER, "model_02"),
+        (Change.NEEDS_LESS_MEMORY, "model_04"),
+    ]
+
+
+def test_columns_of_the_table() -> None:
+    """Suites in the order of PyTorch's table, and what has dynamic sizes last."""
+    entries = [
+        entry
+        for suite, dynamic in (
+            ("mine", False), ("timm_models", False), ("huggingface", True), ("torchbench", False),
+        )
+        for entry in of_arms(
+            [factories.measured_record(factories.case("m", suite=suite, dynamic=dynamic))]
+        )
+    ]  # fmt: skip
+    found = compare(Side("a", tuple(entries)), Side("b", tuple(entries)))
+    (table,) = found.tables
+    assert [each.name for each in table.columns] == ["Torchbench", "TIMM models", "mine", "Dynamic"]
+
+
+def test_it_is_known_how_far_processes_differ() -> None:
+    """What records carry is what intervals are made of."""
+    assert {each.quantities["speedup"].between_sd for each in side(Made(models=2), 0).entries} == {
+        KNOWN
+    }

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dynamometer.results.comparison.compare import compare
+from dynamometer.results.comparison.dashboard_files import read_files
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.values.comparison import Change
+from dynamometer.results.values.records import SEPARATE_SD, Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PERFORMANCE = (
+    "dev,name,batch_size,speedup,abs_latency,compilation_latency,compression_ratio,"
+    "eager_peak_mem,dynamo_peak_mem,calls_captured,unique_graphs,graph_breaks"
+)
+NAME = "inductor_with_cudagraphs_torchbench_amp_training_cuda"
+
+
+def performance(folder: Path, *rows: str, name: str = NAME) -> Path:
+    """Write a file of theirs."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}_performance.csv"
+    path.write_text("\n".join([PERFORMANCE, *rows]) + "\n")
+    return path
+
+
+def accuracy(folder: Path, *rows: str, name: str = NAME) -> None:
+    """Write the file beside it."""
+    folder.mkdir(exist_ok=True)
+    text = "\n".join(["dev,name,batch_size,accuracy", *rows]) + "\n"
+    (folder / f"{name}_accuracy.csv").write_text(text)
+
+
+def test_a_file_of_theirs(tmp_path: Path) -> None:
+    """Its name tells suite, dtype, mode and device; 0 stands for what is missing."""
+    path = performance(
+        tmp_path, "cuda,resnet18,16,1.5,10.0,30.0,0.9,2.0,1.8,40,1,0",
+        "cuda,vgg16,64,0,0,0,0,0,0,0,0,0",
+    )  # fmt: skip
+    one, other = read_files(path).entries
+    assert one.identity == {
+        "suite": "torchbench", "dtype": "amp", "mode": "training", "device": "cuda",
+        "shapes": "static", "model": "resnet18", "batch_size": "16",
+    }  # fmt: skip
+    assert one.arm == "inductor_with_cudagraphs"
+    assert {name: round(each.value, 6) for name, each in one.quantities.items()} == {
+        "speedup": 1.5, "compile_time": 30.0, "memory_ratio": 0.9, "eager_latency": 15.0,
+        "latency": 10.0,
+    }  # fmt: skip
+    assert one.quantities["speedup"].between_sd == SEPARATE_SD
+    assert (one.expectation.captured_ops, one.expectation.graph_breaks) == (40, 0)
+    assert not other.passed
+    assert other.quantities == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "suite", "shapes"),
+    [
+        ("inductor_dynamic_timm_models_float32_inference_cpu", "timm_models", "dynamic"),
+        ("inductor_no_cudagraphs_huggingface_amp_fp16_training_cuda", "huggingface", "static"),
+        ("aot_eager_torchbench_bfloat16_inference_cpu_x86_zen", "torchbench", "static"),
+        ("inductor_mine_float32_inference_cpu", "mine", "static"),
+    ],
+)
+def test_names_of_files(tmp_path: Path, name: str, suite: str, shapes: str) -> None:
+    """Whatever the arm is called."""
+    (entry,) = read_files(performance(tmp_path, "cpu,m,1,1.5,1,1,1,1,1,1,1,1", name=name)).entries
+    assert (entry.identity["suite"], entry.identity["shapes"]) == (suite, shapes)
+
+
+def test_a_file_of_any_name(tmp_path: Path) -> None:
+    """Is compared by what its rows tell."""
+    sides = []
+    for name, speedup in (("monday", "1.5"), ("tuesday", "1.1")):
+        path = tmp_path / f"{name}.csv"
+        path.write_text(f"name,speedup\nresnet18,{speedup}\nvgg16,1.3\n")
+        sides.append(read_files(path))
+    found = compare(*sides)
+    (finding,) = found.of(Change.SLOWER)
+    assert finding.model == "resnet18"
+    assert [each.name for each in found.tables[0].columns] == ["all"]
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ("pass", Status.PASS),
+        ("pass_due_to_skip", Status.SKIP),
+        ("fail_accuracy", Status.FAIL_ACCURACY),
+        ("eager_two_runs_differ", Status.NONDETERMINISTIC),
+        ("eager_1st_run_OOM", Status.OOM),
+        ("timeout", Status.TIMEOUT),
+        ("infra_error", Status.INFRA),
+        ("fail_to_run", Status.FAIL),
+        ("something_new", Status.FAIL),
+    ],
+)
+def test_what_their_accuracy_says(tmp_path: Path, said: str, status: Status) -> None:
+    """In our words; the two files of an arm in one directory are one."""
+    performance(tmp_path, "cuda,m,16,1.5,10.0,30.0,0.9,2.0,1.8,40,1,0")
+    accuracy(tmp_path, f"cuda,m,16,{said}")
+    (entry,) = read_files(tmp_path).entries
+    assert entry.outcome.status is status
+    assert bool(entry.quantities) == (status is Status.PASS)
+
+
+def test_two_weeks(tmp_path: Path) -> None:
+    """The table as they post it, and only what is far beyond how such numbers scatter."""
+    rows = [f"cuda,m{each},16,1.5,10.0,30.0,0.9,2.0,1.8,40,1,0" for each in range(8)]
+    performance(tmp_path / "a", *rows)
+    accuracy(tmp_path / "a", *(f"cuda,m{each},16,pass" for each in range(8)))
+    worse = rows[0].replace("1.5,10.0", "1.2,12.5"), rows[1].replace("1.5,10.0", "1.43,10.5")
+    performance(tmp_path / "b", *worse, *rows[2:7], "cuda,m7,16,0,0,0,0,0,0,0,0,0")
+    accuracy(
+        tmp_path / "b",
+        *(f"cuda,m{each},16,pass" for each in range(7)),
+        "cuda,m7,16,fail_to_run",
+    )
+    found = compare(read_files(tmp_path / "a"), read_files(tmp_path / "b"))
+    assert [(each.change, each.model) for each in found.findings[:2]] == [
+        (Change.NEWLY_FAILING, "m7"),
+        (Change.SLOWER, "m0"),
+    ]
+    assert "m1" in {each.model for each in found.of(Change.UNCLEAR)}
+    assert sum("it says nothing of versions" in each for each in found.notes) == 2
+    (column,) = found.tables[0].columns
+    assert [(each.passed, each.counted) for each in column.passrate] == [(8, 8), (7, 8)]
+    assert column.speedup.before == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("a,b\n1,2\n", "no CSV file of PyTorch's harness"), (b"\xff\xfe", "can't be")],
+)
+def test_what_is_no_such_file(tmp_path: Path, text: str | bytes, says: str) -> None:
+    """Says what it lacks."""
+    path = tmp_path / "x.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(StoreError, match=says):
+        read_files(path)
+    with pytest.raises(StoreError, match="holds neither manifest"):
+        read_files(tmp_path.joinpath("empty").mkdir() or tmp_path / "empty")  # type: ignore[func-returns-value]  # makes it first

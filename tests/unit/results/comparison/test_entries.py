@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import math
+
+import factories
+import msgspec
+import pytest
+
+from dynamometer.results.comparison.entries import IDENTITY, identity_of, of_arms, of_outcome
+from dynamometer.results.comparison.noise import learnt
+from dynamometer.results.comparison.quantities import COMPILE_TIME, SPEEDUP
+from dynamometer.results.values.cases import BASELINE, Overrides
+from dynamometer.results.values.records import ArmResult, BetweenProcessSd, Status
+
+
+def test_what_is_compared_of_an_arm() -> None:
+    """Speedup, compile time, memory and both latencies, with what was captured."""
+    (entry,) = of_arms([factories.measured_record(replicate=each) for each in range(3)])
+    assert entry.arm == "inductor"
+    assert entry.passed
+    assert entry.quantities["speedup"].value == pytest.approx(1.25)
+    assert len(entry.quantities["speedup"].replicates) == 3
+    assert entry.quantities["compile_time"].value == pytest.approx(12.5)
+    assert entry.quantities["compile_time"].condition == "cold"
+    assert entry.quantities["eager_latency"].value == pytest.approx(10.0, rel=0.01)
+    assert entry.quantities["latency"].value == pytest.approx(8.0, rel=0.01)
+    assert entry.expectation.captured_ops == 40
+    assert entry.command == "./torchbench.py --only alexnet"
+
+
+def test_an_arm_that_failed_has_no_figures() -> None:
+    """Whatever was measured of it: who compares can't take that for a result."""
+    record = factories.measured_record()
+    wrong = factories.failure(Status.FAIL_ACCURACY)
+    arms = (ArmResult(arm=BASELINE, outcome=factories.PASSED),
+            ArmResult(arm="inductor", outcome=wrong))  # fmt: skip
+    (entry,) = of_arms([msgspec.structs.replace(record, outcome=wrong, arms=arms)])
+    assert not entry.passed
+    assert entry.quantities == {}
+
+
+def test_a_disturbed_case_is_doubted() -> None:
+    """Nothing is concluded from what was measured of it."""
+    record = factories.measured_record()
+    disturbed = msgspec.structs.replace(record, disturbed_blocks=(0, 1, 2, 3))
+    (entry,) = of_arms([disturbed])
+    assert entry.doubt == "disturbed"
+
+
+def test_caches_that_no_process_found_empty() -> None:
+    """Compile times from filled caches are not those from empty ones."""
+    warm = factories.cold_and_warm(warm_s=3.0)[1]
+    (entry,) = of_arms([warm])
+    assert entry.quantities["compile_time"].condition == "warm"
+    assert entry.quantities["compile_time"].value == pytest.approx(3.0)
+
+
+def test_the_identity_of_a_case() -> None:
+    """Everything but its arms, so that equal text means an equal case."""
+    case = factories.case(nopython=True, overrides=Overrides(disable=("m:f",)))
+    identity = identity_of(case)
+    assert tuple(identity) == IDENTITY
+    assert identity["settings"] == "nopython --disable-frame m:f"
+    assert identity["model"] == "alexnet +overrides"
+    assert identity_of(factories.case(batch_size=None))["batch_size"] == "own"
+
+
+def test_any_study_is_compared_by_how_cases_end() -> None:
+    """The first failure of several replicates counts."""
+    failed = factories.record(replicate=1, outcome=factories.failure(Status.OOM))
+    (entry,) = of_outcome([factories.record(), failed])
+    assert entry.outcome.status is Status.OOM
+    assert entry.arm == "speedup"
+
+
+def test_what_cases_tell_of_each_other() -> None:
+    """Of many, speedups get one spread between processes; compile times their own."""
+    entries = []
+    for model in range(30):
+        records = []
+        for replicate, off in enumerate((-0.004, 0.0, 0.004)):
+            record = factories.measured_record(
+                factories.case(f"m{model}"), replicate=replicate,
+                seconds={BASELINE: 0.010, "inductor": 0.008 * math.exp(off * (1 + model % 3))},
+            )  # fmt: skip
+            records.append(record)
+        entries += of_arms(records)
+    found = learnt(entries)
+    (sd,) = {each.quantities["speedup"].between_sd for each in found}
+    assert 0.004 < sd.sd_log < 0.012
+    assert sd.df > 3
+    (compiled,) = {each.quantities["compile_time"].between_sd for each in found}
+    assert compiled.sd_log < COMPILE_TIME.assumed.sd_log / 3  # they are all alike
+    assert compiled.df == 30
+
+
+def test_what_was_known_stays() -> None:
+    """Learning is for runs of which nothing was known when they began."""
+    known = BetweenProcessSd(sd_log=0.005, df=20.0)
+    records = [
+        msgspec.structs.replace(factories.measured_record(replicate=each), between_sd=known)
+        for each in range(3)
+    ]
+    (entry,) = learnt(of_arms(records))
+    assert entry.quantities["speedup"].between_sd == known
+    assert entry.quantities["speedup"].kind is SPEEDUP
