@@ -132,7 +132,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path, words: str, code: int, says: 
     [
         ("run torchbnech", ["unknown suite 'torchbnech'", "did you mean torchbench"]),
         ("run no_such_module:suite", ["no_such_module:suite", "can't be loaded"]),
-        ("run :suite", ["unknown suite ':suite'", "known: huggingface"]),
+        ("run :suite", ["unknown suite ':suite'", "known: corpus"]),
         ("ls models torchbnech", ["did you mean torchbench"]),
         ("ls suites --long", ["--long", "ls backends"]),
         ("ls nothing", ["suites", "backends", "models"]),
