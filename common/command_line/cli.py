@@ -12,7 +12,7 @@ import click
 
 import dynamometer
 from dynamometer.common import registry
-from dynamometer.common.command_line.dynamobench import translated
+from dynamometer.common.command_line.dynamobench.translation import translated
 from dynamometer.common.command_line.options import LazyGroup, command, overridden
 from dynamometer.common.command_line.stored import commands as stored_commands
 from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError, UsageError

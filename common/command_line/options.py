@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from click.core import ParameterSource
 
-from dynamometer.common.command_line.dynamobench import translated
+from dynamometer.common.command_line.dynamobench.translation import translated
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import (
     Argument,

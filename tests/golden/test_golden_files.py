@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from dynamometer.common import registry
-from dynamometer.common.command_line import cli, dynamobench_page
-from dynamometer.common.command_line.dynamobench import their_options
+from dynamometer.common.command_line import cli
+from dynamometer.common.command_line.dynamobench.page import page as dynamobench_page
+from dynamometer.common.command_line.dynamobench.translation import their_options
 from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.reports.arms.columns import PERFORMANCE
 from dynamometer.results.reports.columns import Rows
@@ -183,7 +184,7 @@ def test_the_page_of_columns(golden: Callable[[str, str], None]) -> None:
 
 def test_the_page_of_their_options(golden: Callable[[str, str], None]) -> None:
     """`docs/coming-from-dynamobench.md` says what each option of PyTorch's harness comes to."""
-    text = dynamobench_page.page(their_options())
+    text = dynamobench_page(their_options())
     golden("../../../docs/coming-from-dynamobench.md", text)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dynamometer.common import registry
-from dynamometer.common.command_line.dynamobench import their_options, translated
+from dynamometer.common.command_line.dynamobench.translation import their_options, translated
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.studies.study import options_of

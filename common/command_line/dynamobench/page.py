@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dynamometer.common.command_line.dynamobench import TheirOption
+    from dynamometer.common.command_line.dynamobench.translation import TheirOption
 
 _HEAD = """# Coming from `benchmarks/dynamo`
 

@@ -16,7 +16,7 @@ from dynamometer.common.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-_TABLE = Path(__file__).with_suffix(".toml")
+_TABLE = Path(__file__).with_name("dynamobench.toml")
 
 
 class TheirOption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
