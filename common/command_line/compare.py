@@ -87,6 +87,7 @@ def _sides(asked: Request) -> tuple[Side, Side]:
     Raises:
         UsageError: one is not there, or lacks an arm.
     """
+    from dynamometer.common.planning.refusals import store_errors_as_usage
     from dynamometer.results.comparison.sides import of_arm
 
     arms = asked[ARMS]
@@ -96,8 +97,9 @@ def _sides(asked: Request) -> tuple[Side, Side]:
     if asked[AFTER] is None and len(arms) != 2:  # noqa: PLR2004  likewise
         msg = "with one run give two arms of it: --arm NAME --arm NAME; or give a second run"
         raise UsageError(msg)
-    before = _opened(asked[BEFORE], asked[RUNS])
-    after = before if asked[AFTER] is None else _opened(str(asked[AFTER]), asked[RUNS])
+    with store_errors_as_usage():
+        before = _opened(asked[BEFORE], asked[RUNS])
+        after = before if asked[AFTER] is None else _opened(str(asked[AFTER]), asked[RUNS])
     if not arms:
         return before, after
     try:
@@ -111,6 +113,7 @@ def _opened(name: str, runs: Path) -> Side:
 
     Raises:
         UsageError: there is neither.
+        StoreError: it is damaged, or no such file.
     """
     from dynamometer.results.comparison.dashboard_files import read_files
     from dynamometer.results.comparison.sides import of_run

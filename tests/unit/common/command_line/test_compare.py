@@ -42,6 +42,7 @@ def test_it_never_imports_torch(tmp_path: Path, form: str | None) -> None:
         (["--fail-on", "captures-less,unclear"], 0),
         (["--fail-on", "passrate<50,speedup<1.0"], 0),
         (["--fail-on", "gone,speedup<3"], 1),
+        (["--run-sd", "0.2", "--fail-on", "slower,faster"], 0),
         (["--arm", "inductor"], 0),
     ],
 )
@@ -54,6 +55,8 @@ def test_exit_codes(words: list[str], code: int) -> None:
     ("words", "says"),
     [
         (["nowhere", AFTER], ["there is no nowhere, nor a run of that name in runs"]),
+        ([str(STORED), AFTER], ["holds neither manifest.json", "nor a CSV file"]),
+        ([BEFORE, str(ROOT / "README.md")], ["is no CSV file of PyTorch's harness"]),
         ([BEFORE], ["with one run give two arms", "--arm NAME --arm NAME"]),
         ([BEFORE, "--arm", "inductor"], ["with one run give two arms"]),
         ([BEFORE, AFTER, *["--arm", "inductor"] * 3], ["--arm is given once or twice"]),
