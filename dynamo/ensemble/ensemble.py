@@ -74,7 +74,10 @@ class Ensemble(Declared):
             return self.compile_function(module)
         if arm == NO_BACKEND:
             return module
-        return lookup.load(arm).compile(module, args, kwargs)
+        chosen = lookup.load(arm)
+        if isinstance(chosen, ThroughDynamo):
+            chosen = replace(chosen, full_graph=chosen.full_graph or self.full_graph)
+        return chosen.compile(module, args, kwargs)
 
     def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function, or a module: each graph is compiled with what was decided for it."""
