@@ -66,7 +66,7 @@ def prepare(manifest: Manifest, directory: Path) -> bool:
         if stage.run("tuned", f"{len(open_graphs)} graphs are tuned", tuning) is None:
             return False
     open_models = {
-        case.id: _is_decided_by_graph(found[case.id], decisions)
+        case.id: is_decided_by_graph(found[case.id], decisions)
         for case in plan.cases
         if case.id in found and not found[case.id].is_decided and not case.dynamic
     }
@@ -92,7 +92,7 @@ def _undecided(plan: RunPlan, models: Sequence[Recorded], decisions: Decisions) 
     )
 
 
-def _is_decided_by_graph(model: Recorded, decisions: Decisions) -> bool:
+def is_decided_by_graph(model: Recorded, decisions: Decisions) -> bool:
     """Return whether a model is one graph that has a decision; a graph may be in no file."""
     keys = [each.key for each in model.graphs]
     return len(keys) == 1 and bool(decisions.find(Subject.GRAPH, keys[0], model.setting))

@@ -10,7 +10,9 @@ import torch
 from torch import nn
 
 from dynamometer.common.measuring.arms import load_backend
+from dynamometer.dynamo.ensemble.ensemble import ensemble
 from dynamometer.dynamo.ensemble.lookup import Lookup
+from dynamometer.dynamo.ensemble.model_key import model_key
 from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.recorder import by_parts
@@ -104,3 +106,32 @@ def test_in_training_each_part_is_computed_by_what_was_chosen(arm: str, tmp_path
             for each in module.parameters():
                 each.add_(0.125)
     assert [(each.arm, each.is_decided) for each in lookup.choices] == [(arm, True)] * 2
+
+
+class Printing(nn.Module):
+    """A model of two graphs."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Break the graph."""
+        x = x.sin()
+        torch._dynamo.graph_break()
+        return x.cos()
+
+
+@torch.no_grad()
+def test_a_backend_for_the_whole_model_keeps_to_one_graph(tmp_path: Path) -> None:
+    """Where that is asked for, it raises as it would by itself."""
+    module, x, path = Printing().eval(), torch.ones(3), tmp_path / "decisions.sqlite"
+    Decisions(path).put(
+        Decision(subject=Subject.MODEL, key=model_key(module, (x,), {}), label="made up",
+                 setting=setting_of("cpu"), arm="aot_eager", tuning_s=1.0,
+                 decided_at="2026-01-01", run="made-up")
+    )  # fmt: skip
+    loose, strict = (
+        ensemble.reading(str(path), "cpu", load_backend, full_graph=each) for each in (False, True)
+    )
+    torch.testing.assert_close(loose.compile(module, (x,), {})(x), module(x))
+    assert [each.arm for each in loose.choices] == ["aot_eager"]
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="graph break"):
+        strict.compile(module, (x,), {})(x)
