@@ -149,6 +149,9 @@ def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str]) -> RunPlan:
         if any(spec.name.endswith(key[:_SHOWN]) for key in keys)
     )
     arms = candidates_of(plan.tuning, device, Mode.INFERENCE, of_models=False)
+    if plan.cases[0].mode is Mode.TRAINING and not plan.tuning.candidates:
+        # Forward and backward graphs are computed as in inference, but have no weights to freeze.
+        arms = tuple(each for each in arms if each != _FREEZING)
     return _derived(
         plan,
         build_cases(specs, Workload(arms=arms, device=device)),

@@ -81,9 +81,10 @@ class Ensemble(Declared):
 
     def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function, or a module: each graph is compiled with what was decided for it."""
-        assembled = ThroughDynamo(
-            name=ASSEMBLED, compiler=self._lookup.compile, full_graph=self.full_graph
-        )
+        import torch
+
+        compiler = self._lookup.compiler(trains=torch.is_grad_enabled())
+        assembled = ThroughDynamo(name=ASSEMBLED, compiler=compiler, full_graph=self.full_graph)
         return assembled.compile_function(function)
 
     @property

@@ -15,10 +15,13 @@ from dynamometer.dynamo.ensemble.lookup import Lookup
 from dynamometer.dynamo.ensemble.model_key import model_key
 from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.dynamo.graphs.key import graph_key
-from dynamometer.dynamo.graphs.recorder import by_parts
+from dynamometer.dynamo.graphs.recorder import by_parts, recorder
+from dynamometer.results.store.corpus import Corpus
 from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.values.cases import Mode
 from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.decisions import Decision
+from dynamometer.results.values.graphs import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,7 +85,7 @@ def test_in_inference_a_graph_is_computed_by_what_was_chosen(arm: str, tmp_path:
     skip_without(arm)
     module, x = model().eval(), torch.randn(2, 8)
     lookup = decided(tmp_path / "decisions.sqlite", arm, module, x)
-    compiled = torch.compile(module, backend=lookup.compile)
+    compiled = torch.compile(module, backend=lookup.compiler(trains=False))
     for given in (x, x + 1):
         torch.testing.assert_close(compiled(given), module(given))
     assert [(each.arm, each.is_decided) for each in lookup.choices] == [(arm, True)]
@@ -94,7 +97,7 @@ def test_in_training_each_part_is_computed_by_what_was_chosen(arm: str, tmp_path
     skip_without(arm)
     module, x = model(), torch.randn(2, 8)
     lookup = decided(tmp_path / "decisions.sqlite", arm, module, x)
-    compiled = torch.compile(module, backend=lookup.compile)
+    compiled = torch.compile(module, backend=lookup.compiler(trains=True))
     for _ in range(2):
         found = []
         for call in (module, compiled):
@@ -106,6 +109,40 @@ def test_in_training_each_part_is_computed_by_what_was_chosen(arm: str, tmp_path
             for each in module.parameters():
                 each.add_(0.125)
     assert [(each.arm, each.is_decided) for each in lookup.choices] == [(arm, True)] * 2
+
+
+class Prepared(nn.Module):
+    """A model with a graph that needs no gradients, before one that does."""
+
+    def __init__(self) -> None:
+        """Draw weights."""
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    @torch.no_grad()
+    def prepare(self, x: torch.Tensor) -> torch.Tensor:
+        """Break the graph."""
+        torch._dynamo.graph_break()
+        return x.sin()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute both."""
+        return self.linear(self.prepare(x))
+
+
+def test_graphs_without_gradients_are_found_in_training(tmp_path: Path) -> None:
+    """They were recorded as parts, as all are in training."""
+    module, x = Prepared(), torch.ones(3)
+    recording = recorder(
+        Corpus.made(tmp_path / "graphs"), Origin(suite="mine", model="prepared", mode=Mode.TRAINING)
+    )
+    torch.compile(module, backend=recording.compiler)(x).sum().backward()
+    torch._dynamo.reset()
+    lookup = Lookup(None, "cpu", load_backend)
+    torch.compile(module, backend=lookup.compiler(trains=True))(x).sum().backward()
+    recorded = {each.key for each in recording.model.graphs}
+    assert len(recorded) == 3
+    assert {each.key for each in lookup.choices} == recorded
 
 
 class Printing(nn.Module):
