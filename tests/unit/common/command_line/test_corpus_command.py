@@ -45,6 +45,15 @@ def test_list_shows_each_graph(corpus: Corpus, capsys: pytest.CaptureFixture[str
     assert table[-1] == "1 graphs, 0.0 MiB"
 
 
+def test_list_shows_the_usual_corpus(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where no folder is named it is the one that is recorded into."""
+    monkeypatch.chdir(corpus.folder.parent)
+    assert cli.main(argv=["corpus", "list"]) == 0
+    assert KEY[:12] in capsys.readouterr().out
+
+
 def test_list_as_json_says_the_same(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
     """One graph a line, with its whole key."""
     assert cli.main(argv=["corpus", "list", str(corpus.folder), "--json"]) == 0
