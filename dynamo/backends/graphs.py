@@ -22,7 +22,7 @@ from dynamometer.dynamo.backends.programs import (
     put_constant,
     refuse_training,
 )
-from dynamometer.dynamo.graphs.key import is_weight, placeholders
+from dynamometer.dynamo.placeholders import is_weight, placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,16 +18,10 @@ import torch
 from torch import fx
 
 from dynamometer.dynamo.graphs.inputs import describe, dtype_of, refuse_unplain
-from dynamometer.dynamo.graphs.key import (
-    graph_key,
-    has_varying_sizes,
-    is_of_dynamo,
-    is_weight,
-    mark_weight,
-    placeholders,
-)
+from dynamometer.dynamo.graphs.key import graph_key, has_varying_sizes
 from dynamometer.dynamo.graphs.plain import StrictWriter, read
 from dynamometer.dynamo.graphs.targets import UnsaveableError, name_of
+from dynamometer.dynamo.placeholders import is_of_dynamo, is_weight, mark_weight, placeholders
 from dynamometer.results.store.corpus import (
     DESCRIPTION,
     GRAPH,

@@ -10,9 +10,10 @@ from captured import ORIGIN, Net, captured, net_inputs
 from torch import fx
 
 from dynamometer.dynamo.graphs.inputs import draw
-from dynamometer.dynamo.graphs.key import graph_key, is_weight, placeholders
+from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.saved import load, save
 from dynamometer.dynamo.graphs.targets import UnsaveableError, function_of, saveable_name
+from dynamometer.dynamo.placeholders import is_weight, placeholders
 from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
