@@ -10,11 +10,8 @@ from torch import fx
 from dynamometer.dynamo.backends.compilers import ThroughDynamo
 from dynamometer.dynamo.backends.programs import put_constant
 from dynamometer.dynamo.capture import internals
-<<<<<<< HEAD
 from dynamometer.dynamo.graphs.key import is_of_dynamo, is_weight, placeholders
-=======
 from dynamometer.dynamo.placeholders import is_weight, placeholders
->>>>>>> review2
 from dynamometer.dynamo.private import private
 
 if TYPE_CHECKING:
