@@ -13,6 +13,7 @@ from dynamometer.common.command_line.options import LazyGroup, command
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, Valued
 from dynamometer.common.planning.refusals import store_errors_as_usage
+from dynamometer.results.reports.texts import printable
 from dynamometer.results.store.corpus import Corpus, is_corpus
 from dynamometer.results.values.graphs import TensorInput
 
@@ -161,7 +162,7 @@ def _row(each: ListedGraph) -> list[str]:
     return [
         each.key[:_SHOWN_DIGITS],
         *map(str, counts),
-        f"{shown} and {more} more" if more > 0 else shown,
+        printable(f"{shown} and {more} more" if more > 0 else shown),
     ]
 
 

@@ -22,6 +22,7 @@ from dynamometer.dynamo.backends.programs import (
     put_constant,
     refuse_training,
 )
+from dynamometer.dynamo.placeholders import is_weight, placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,8 +82,8 @@ class SpecializedGraph:
         refuse_training(example_inputs)
         self._graph = fx.GraphModule(graph, copy.deepcopy(graph.graph))
         self._build = build
-        nodes = _inputs(self._graph)
-        self._weights = [index for index, node in enumerate(nodes) if _is_weight(node)]
+        nodes = placeholders(self._graph)
+        self._weights = [index for index, node in enumerate(nodes) if is_weight(node)]
         self._numbers = [index for index, node in enumerate(nodes) if _is_number(node)]
         fixed = {*self._weights, *self._numbers}
         self._tensors = [index for index in range(len(nodes)) if index not in fixed]
@@ -130,7 +131,7 @@ class SpecializedGraph:
         graph = copy.deepcopy(self._graph.graph)
         module = fx.GraphModule(self._graph, graph)
         names: dict[int, str] = {}
-        for index, node in enumerate(_inputs(module)):
+        for index, node in enumerate(placeholders(module)):
             if index in self._numbers:
                 _put_number(graph, node, _as_number(given[index]))
             elif index in self._weights:
@@ -140,17 +141,6 @@ class SpecializedGraph:
                 put_constant(graph, node, name)
         module.recompile()
         return module, self._tensors
-
-
-def _inputs(graph: fx.GraphModule) -> list[fx.Node]:
-    return [node for node in graph.graph.nodes if node.op == "placeholder"]
-
-
-def _is_weight(node: fx.Node) -> bool:
-    """Return whether an input is a parameter or a buffer: always the same tensor of a module."""
-    return "_dynamo_static_input_type" in node.meta.get("tensor_dict", {}) or isinstance(
-        node.meta.get("example_value"), torch.nn.Parameter
-    )
 
 
 def _is_number(node: fx.Node) -> bool:

@@ -1,4 +1,4 @@
 """Captured graphs apart from their models: their keys, files and inputs, and what records them.
 
-May import `state` and `results`.
+May import `placeholders`, `private`, `state` and `results`.
 """

@@ -10,6 +10,7 @@ import msgspec
 import torch
 
 from dynamometer.dynamo.graphs.plain import Writer
+from dynamometer.dynamo.placeholders import is_of_dynamo, is_weight, placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,6 @@ _VERSION = "graph 1"
 """Keys of another version are other keys."""
 
 _SYMBOL = re.compile(r"[a-z]+\d+")
-_WEIGHT = "_dynamo_static_input_type"
 
 
 def graph_key(graph: fx.GraphModule, inputs: Sequence[Any]) -> str:
@@ -39,28 +39,6 @@ def graph_key(graph: fx.GraphModule, inputs: Sequence[Any]) -> str:
     ]
     text = msgspec.json.encode([_VERSION, kinds, Writer().graph(graph)])
     return hashlib.sha256(text).hexdigest()
-
-
-def placeholders(graph: fx.GraphModule) -> list[fx.Node]:
-    """Return the nodes that stand for a graph's inputs, in order."""
-    return [node for node in graph.graph.nodes if node.op == "placeholder"]
-
-
-def is_weight(node: fx.Node) -> bool:
-    """Return whether an input is a parameter or a buffer: always the same tensor of a module."""
-    return _WEIGHT in node.meta.get("tensor_dict", {}) or isinstance(
-        node.meta.get("example_value"), torch.nn.Parameter
-    )
-
-
-def is_of_dynamo(node: fx.Node) -> bool:
-    """Return whether an input is of a graph of Dynamo: else gradients are computed around it."""
-    return "example_value" in node.meta
-
-
-def mark_weight(node: fx.Node) -> None:
-    """Say of an input of a graph that it is a weight, as Dynamo does."""
-    node.meta["tensor_dict"] = {_WEIGHT: "guarded"}
 
 
 def has_varying_sizes(graph: fx.GraphModule, inputs: Sequence[Any]) -> bool:

@@ -19,6 +19,7 @@ from dynamometer.dynamo.graphs.targets import (
     function_of,
     is_method,
     name_of,
+    operation_of,
     saveable_name,
 )
 
@@ -277,7 +278,7 @@ _MADE_OF_TEXT: Mapping[str, Callable[[str], Any]] = {
     "dtype": _of_torch(torch.dtype),
     "ellipsis": lambda _: ...,
     "float": float,
-    "function": function_of,
+    "function": operation_of,
     "layout": _of_torch(torch.layout),
     "memory_format": _of_torch(torch.memory_format),
 }

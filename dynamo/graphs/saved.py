@@ -18,16 +18,10 @@ import torch
 from torch import fx
 
 from dynamometer.dynamo.graphs.inputs import describe, dtype_of, refuse_unplain
-from dynamometer.dynamo.graphs.key import (
-    graph_key,
-    has_varying_sizes,
-    is_of_dynamo,
-    is_weight,
-    mark_weight,
-    placeholders,
-)
+from dynamometer.dynamo.graphs.key import graph_key, has_varying_sizes
 from dynamometer.dynamo.graphs.plain import StrictWriter, read
 from dynamometer.dynamo.graphs.targets import UnsaveableError, name_of
+from dynamometer.dynamo.placeholders import is_of_dynamo, is_weight, mark_weight, placeholders
 from dynamometer.results.store.corpus import (
     DESCRIPTION,
     GRAPH,
@@ -172,7 +166,7 @@ def load(path: Path) -> tuple[fx.GraphModule, SavedGraph]:
     try:
         with zipfile.ZipFile(path) as archive:
             stored = msgspec.json.decode(archive.read(GRAPH), type=_Stored)
-            constants = [_tensor(each, archive) for each in stored.constants]
+            constants = _tensors(stored.constants, archive)
         graph = read(stored.nodes, constants)
         inputs = zip(placeholders(graph), description.inputs, strict=True)
         for node, given in inputs:
@@ -216,13 +210,19 @@ def _bytes(tensor: torch.Tensor) -> bytes:
     return flat.view(torch.uint8).numpy().tobytes()
 
 
-def _tensor(constant: _Constant, archive: zipfile.ZipFile) -> torch.Tensor:
-    dtype = dtype_of(constant.dtype)
-    if archive.getinfo(constant.file).file_size > _MOST_CONSTANT_BYTES:
-        msg = f"{constant.file} is larger than a constant may be"
+def _tensors(constants: Sequence[_Constant], archive: zipfile.ZipFile) -> list[torch.Tensor]:
+    # Of all together, as a file may name the same bytes any number of times.
+    if sum(archive.getinfo(each.file).file_size for each in constants) > _MOST_CONSTANT_BYTES:
+        msg = "its constants are larger than 64 MiB"
         raise ValueError(msg)
-    data = bytearray(archive.read(constant.file))
-    if not data:
-        return torch.empty(constant.shape, dtype=dtype, device=constant.device)
-    tensor = torch.frombuffer(data, dtype=torch.uint8).view(dtype).reshape(constant.shape)
-    return tensor.to(constant.device)
+    return [_tensor(each, archive.read(each.file)) for each in constants]
+
+
+def _tensor(constant: _Constant, data: bytes) -> torch.Tensor:
+    dtype = dtype_of(constant.dtype)
+    flat = (
+        torch.frombuffer(bytearray(data), dtype=torch.uint8).view(dtype)
+        if data
+        else torch.empty(0, dtype=dtype)
+    )
+    return flat.reshape(constant.shape).to(constant.device)

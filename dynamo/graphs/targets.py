@@ -35,6 +35,7 @@ _OPERATORS = frozenset({
 _BUILTINS = frozenset(
     {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "round"}
 )
+_OPERATIONS = "torch.ops."
 _NAMESPACES = frozenset({"aten", "prims", "quantized", "torchvision"})
 """Of registered operations."""
 
@@ -57,7 +58,10 @@ _SINGLE = frozenset({
     "torch.cond", "torch.sym_float", "torch.sym_int", "torch.sym_ite", "torch.sym_max",
     "torch.sym_min", "torch.sym_not", "torch.sym_sum", "torch._weight_norm",
 })  # fmt: skip
-_FILES = frozenset({"from_file", "load", "save"})
+_NO_COMPUTATION = frozenset({
+    "boolean_dispatch", "from_file", "handle_torch_function", "load", "overload", "save",
+})  # fmt: skip
+"""Of these modules and namespaces; the rest of them reads or writes files, or takes functions."""
 
 ATTRIBUTES = frozenset({
     "H", "T", "data", "device", "dtype", "grad", "imag", "is_cpu", "is_cuda", "is_sparse",
@@ -66,8 +70,9 @@ ATTRIBUTES = frozenset({
 """What `getattr` may take of a tensor."""
 
 _REFUSED_METHODS = frozenset({
-    "apply_", "backward", "data_ptr", "map2_", "map_", "module_load", "numpy", "register_hook",
-    "register_post_accumulate_grad_hook", "share_memory_", "storage", "untyped_storage",
+    "apply_", "backward", "const_data_ptr", "data_ptr", "map2_", "map_", "module_load", "numpy",
+    "register_hook", "register_post_accumulate_grad_hook", "share_memory_", "storage",
+    "untyped_storage",
 })  # fmt: skip
 _PYTHONS: Mapping[str, tuple[Any, Container[str]]] = {
     "": (builtins, {*_BUILTINS, "getattr"}),  # of which the attribute is looked at, too
@@ -119,18 +124,32 @@ def function_of(name: str) -> Callable[..., Any]:
     return found
 
 
+def operation_of(name: str) -> Callable[..., Any]:
+    """Return the operation of a name: of functions, only these are arguments of others.
+
+    Raises:
+        UnsaveableError: there is none, or a file may not name it.
+    """
+    if not name.startswith(_OPERATIONS):
+        msg = f"it hands on the function {name}, which is no operation of torch"
+        raise UnsaveableError(msg)
+    return function_of(name)
+
+
 def _found(module: str, last: str, name: str) -> Callable[..., Any] | None:
-    if name.startswith("torch.ops."):
+    if name.startswith(_OPERATIONS):
         return _operation(name)
     if name in _SINGLE:
         return _function(private(name))
     if module in _PYTHONS:
         holder, names = _PYTHONS[module]
         return getattr(holder, last) if last in names else None
-    if last.startswith("_") or last in _FILES:
+    if last.startswith("_") or last in _NO_COMPUTATION:
         return None
     if module == "torch":  # where libraries put functions of their own in place of torch's
-        return getattr(torch._C._VariableFunctions, last)  # type: ignore[no-any-return]  # noqa: SLF001  what only computes is generated into it
+        return _function(
+            getattr(private("torch._C._VariableFunctions"), last)
+        )  # what only computes is generated into it
     return _function(getattr(private(module), last)) if module in _FOLDERS else None
 
 
@@ -139,7 +158,7 @@ def _operation(name: str) -> Callable[..., Any] | None:
     if namespace == "higher_order":
         (last,) = rest
         return getattr(torch.ops.higher_order, last) if last in _HIGHER_ORDER else None
-    if namespace not in _NAMESPACES or not rest or rest[0] in _FILES:
+    if namespace not in _NAMESPACES or not rest or rest[0] in _NO_COMPUTATION:
         return None
     found: Any = getattr(torch.ops, namespace)
     for each in rest:

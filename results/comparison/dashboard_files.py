@@ -8,6 +8,7 @@ off by a quarter (docs/against-dynamobench.md). 0 stands for what is missing.
 from __future__ import annotations
 
 import csv
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -91,10 +92,14 @@ def _rows(file: Path) -> Iterable[Row]:
                     f" both of {', '.join(_ENDINGS)}"
                 )
                 raise StoreError(msg)
-            return [dict(row) for row in reader]
+            rows = [dict(row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         msg = f"{file} can't be read: {error}"
         raise StoreError(msg) from error
+    if not all(row["name"] for row in rows):
+        msg = f"{file} has a row without a name"
+        raise StoreError(msg)
+    return rows
 
 
 def _of_name(file: Path) -> tuple[dict[str, str], str]:
@@ -156,6 +161,7 @@ def _quantities(row: Row) -> dict[str, Quantity]:
 
 def _number(row: Row, name: str) -> float | None:
     try:
-        return float(row[name])
+        found = float(row[name])
     except (KeyError, TypeError, ValueError):
         return None
+    return found if math.isfinite(found) else None

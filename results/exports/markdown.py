@@ -9,13 +9,17 @@ or more.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.results.exports.export import Document
 from dynamometer.results.exports.figures import figures
+from dynamometer.results.reports.markdown_texts import (
+    longest_ticks,
+    markdown_code,
+    markdown_text,
+)
 from dynamometer.results.reports.texts import printable
 from dynamometer.results.values.records import Status
 
@@ -34,7 +38,6 @@ _COLUMNS = 4
 """Of figures in the table of models: the first that say which values are better."""
 _RESERVED = 400
 """Bytes for what is said of rows that are cut."""
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 
 
 def step_summary(run: StoredRun) -> list[Document]:
@@ -84,17 +87,15 @@ _ALL = "`dynamometer show RUN` has all of it."
 def _head(run: StoredRun) -> list[str]:
     manifest = run.manifest
     environment = manifest.environment
-    hardware = (
-        f"{_escaped(environment.machine)}: {_escaped(environment.cpu)}, {environment.cpus} CPUs"
-    )
+    hardware = markdown_text(f"{environment.machine}: {environment.cpu}, {environment.cpus} CPUs")
     torch = environment.packages.get("torch", "unknown")
-    software = f"torch {_escaped(torch)}, Python {_escaped(environment.python)}"
+    software = f"torch {markdown_text(torch)}, Python {markdown_text(environment.python)}"
     missing = len(run.missing)
     planned = len(manifest.plan.cases)
     return [
-        f"## Dynamometer: {_escaped(manifest.plan.suite)}, {_escaped(manifest.plan.study)}",
+        f"## {markdown_text(f'Dynamometer: {manifest.plan.suite}, {manifest.plan.study}')}",
         "",
-        f"Run {_escaped(manifest.run_id)}: {_code(manifest.command)}",
+        f"Run {markdown_text(manifest.run_id)}: {markdown_code(manifest.command)}",
         "",
         f"{hardware}, {software}",
         *(
@@ -109,8 +110,8 @@ def _head(run: StoredRun) -> list[str]:
 def _problems(failed: Sequence[Ending]) -> _Section:
     headers = ("model", "backend", "outcome", "repeat it")
     rows = [
-        [_escaped(each.case.label), _escaped(each.arm), _escaped(each.outcome.line),
-         _code(each.command)]
+        [markdown_text(each.case.label), markdown_text(each.arm), markdown_text(each.outcome.line),
+         markdown_code(each.command).replace("|", "\\|")]
         for each in failed
     ]  # fmt: skip
     return _section("Not passed", headers, rows, "failures")
@@ -126,8 +127,8 @@ def _models(run: StoredRun, endings: Sequence[Ending]) -> _Section:
             columns.setdefault(figure.column.name, figure.column)
     rows = [
         [
-            _escaped(f"{each.case.label} {size}"),
-            _escaped(each.arm),
+            markdown_text(f"{each.case.label} {size}"),
+            markdown_text(each.arm),
             str(each.outcome.status),
             *cells,
         ]
@@ -138,7 +139,7 @@ def _models(run: StoredRun, endings: Sequence[Ending]) -> _Section:
         f"{name} ({each.unit})" if each.unit not in {"", "x"} else name
         for name, each in columns.items()
     ]
-    all_headers = ("model", "backend", "status", *map(_escaped, headers))
+    all_headers = ("model", "backend", "status", *map(markdown_text, headers))
     return _section("Models", all_headers, rows, "models")
 
 
@@ -192,22 +193,5 @@ def _size(lines: Sequence[str]) -> int:
 
 def _fenced(text: str) -> list[str]:
     """Return lines as they are, between fences longer than any within."""
-    fence = "`" * max(3, _longest_ticks(text) + 1)
+    fence = "`" * max(3, longest_ticks(text) + 1)
     return [f"{fence}text", *map(printable, text.splitlines()), fence] if text else []
-
-
-def _longest_ticks(text: str) -> int:
-    return max((len(found) for found in re.findall("`+", text)), default=0)
-
-
-def _code(text: str) -> str:
-    """Return text of one line as code."""
-    line = printable(" ".join(text.split())).replace("|", "\\|")
-    fence = "`" * (_longest_ticks(line) + 1)
-    pad = " " if len(fence) > 1 else ""
-    return f"{fence}{pad}{line}{pad}{fence}"
-
-
-def _escaped(text: str) -> str:
-    """Return text as Markdown that shows it as it is: no markup, no HTML, no mention of anybody."""
-    return _SPECIAL.sub(r"\\\1", printable(" ".join(text.split()))).replace("@", "@\u200b")

@@ -2,7 +2,8 @@
 
 Units are base units: seconds, bytes, ratios. What is known of the run stands in an `_info` metric
 alone, so that a commit makes no new series. What can't be counted on is left out.
-Source: prometheus.io/docs/specs/om/open_metrics_spec, version 1.0.
+Source: prometheus.io/docs/specs/om/open_metrics_spec, version 1.0; `expfmt/text_parse.go` in
+prometheus/common, which node_exporter reads files by.
 """
 
 from __future__ import annotations
@@ -108,8 +109,9 @@ def _info(run: StoredRun) -> Iterator[str]:
         "study": manifest.plan.study,
     }
     known = {key: value for key, value in labels.items() if value is not None}
-    yield f"# TYPE {_PREFIX}_run info"
-    yield f"# HELP {_PREFIX}_run What was run, where and with which versions."
+    # A gauge, as the textfile collector refuses a file with the type `info`, which it doesn't know.
+    yield f"# TYPE {_PREFIX}_run_info gauge"
+    yield f"# HELP {_PREFIX}_run_info What was run, where and with which versions."
     yield f"{_PREFIX}_run_info{_braced(known)} 1"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamometer.results.reports.texts import printable_lines
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -39,4 +41,4 @@ class Console:
 
     def _print(self, lines: Sequence[str]) -> None:
         if lines:
-            print("\n".join(lines), file=self._stream, flush=True)
+            print("\n".join(printable_lines(lines)), file=self._stream, flush=True)

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Estimate
@@ -39,6 +39,11 @@ def in_source(text: str) -> str:
 def printable(text: str) -> str:
     """Return text of one line without what a terminal would obey rather than show."""
     return "".join(each if each.isprintable() else " " for each in text)
+
+
+def printable_lines(lines: Iterable[str]) -> list[str]:
+    """Return lines, of which some may be several, without what a terminal would obey."""
+    return [printable(each) for line in lines for each in line.split("\n")]
 
 
 def fitted_line(line: str, width: int | None) -> str:

@@ -54,21 +54,26 @@ def read_description(path: Path) -> SavedGraph:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            for each in archive.infolist():
-                if each.file_size > _MOST_BYTES:
-                    msg = f"{path} is damaged: {each.filename} is larger than a graph can be"
-                    raise StoreError(msg)
+            _refuse_size(archive, path)
             found = msgspec.json.decode(archive.read(DESCRIPTION), type=SavedGraph)
+    except StoreError:
+        raise
     except OSError as error:
         msg = f"{path} can't be read: {error.strerror or error}"
         raise StoreError(msg) from error
-    except (zipfile.BadZipFile, KeyError, NotImplementedError, msgspec.DecodeError) as error:
-        msg = f"{path} is damaged, or was not written by this version of dynamometer: {error}"
+    except Exception as error:  # zipfile and what unpacks for it raise errors of many kinds
+        msg = f"{path} is damaged, or was not written by this version of dynamometer: {error!r}"
         raise StoreError(msg) from error
     if found.format != FORMAT:
         msg = f"{path} is of format {found.format}, and this version reads {FORMAT}"
         raise StoreError(msg)
     return found
+
+
+def _refuse_size(archive: zipfile.ZipFile, path: Path) -> None:
+    if sum(each.file_size for each in archive.infolist()) > _MOST_BYTES:
+        msg = f"{path} is damaged: it is larger than a graph can be"
+        raise StoreError(msg)
 
 
 def write_archive(path: Path, members: Mapping[str, bytes]) -> None:
@@ -132,9 +137,9 @@ class Corpus:
         """Read what is said of all graphs, in the order of their keys.
 
         Raises:
-            StoreError: one is damaged.
+            StoreError: one is damaged, or is another than its name says.
         """
-        return [read_description(self.path(key)) for key in self.keys()]
+        return [self._read(key) for key in self.keys()]
 
     def add(self, model: RecordedModel) -> None:
         """Write down which graphs a model has, in place of what was known of it.
@@ -170,6 +175,14 @@ class Corpus:
             for graph in model.graphs:
                 found[graph.key][msgspec.structs.replace(model.origin, part=graph.part)] = None
         return {key: tuple(each) for key, each in found.items()}
+
+    def _read(self, key: str) -> SavedGraph:
+        path = self.path(key)
+        found = read_description(path)
+        if found.key != key:
+            msg = f"{path} is damaged: it says that it is the graph {found.key!r}"
+            raise StoreError(msg)
+        return found
 
     def _files(self, folder: str, suffix: str) -> list[Path]:
         inside = self.folder / folder

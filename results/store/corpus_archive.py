@@ -64,9 +64,11 @@ def read_tar(corpus: Corpus, path: Path) -> tuple[int, int]:
     with tempfile.TemporaryDirectory(dir=corpus.folder) as folder:
         try:
             with tarfile.open(path) as archive:
-                names = list(_taken_out(archive, Path(folder), path))
-        except (OSError, tarfile.TarError) as error:
-            msg = f"{path} can't be read: {error}"
+                names = list(dict.fromkeys(_taken_out(archive, Path(folder), path)))
+        except StoreError:
+            raise
+        except Exception as error:  # tarfile and what unpacks for it raise errors of many kinds
+            msg = f"{path} can't be read: {error!r}"
             raise StoreError(msg) from error
         graphs = [name for name in names if _GRAPH.fullmatch(name)]
         if not graphs:

@@ -52,20 +52,38 @@ def test_a_run_beside_itself(
     assert "nothing newly failing, slower, newly passing, faster, gone or new" in text
 
 
+def comparison(*findings: Finding) -> Comparison:
+    """Make one of which nothing else is known."""
+    side = SideSummary(source="a", cases=1)
+    return Comparison(
+        before=side, after=side, conditions=(), is_forced=False, notes=(), tables=(), counts=(),
+        drift=None, findings=findings,
+    )  # fmt: skip
+
+
 def test_markdown_fits_a_comment() -> None:
     """However much there is to say, the worst comes first and the rest is counted."""
     finding = Finding(
         change=Change.SLOWER, suite="s", model="m", mode="inference", arm="a", text="x" * 200
     )
-    side = SideSummary(source="a", cases=1)
-    found = Comparison(
-        before=side, after=side, conditions=(), is_forced=False, notes=(), tables=(), counts=(),
-        drift=None,
-        findings=(*[finding] * 1000, msgspec.structs.replace(finding, change=Change.GONE)),
-    )  # fmt: skip
-    text = markdown(found)
+    text = markdown(
+        comparison(*[finding] * 1000, msgspec.structs.replace(finding, change=Change.GONE))
+    )
     assert 40_000 < len(text) < 60_000
     shown = text.count("x" * 200)
     assert f"- and {1000 - shown} more; --json has all" in text
     assert "#### Slower (1000)" in text
     assert "<summary>Gone (1)</summary>" in text
+
+
+def test_markdown_obeys_no_name() -> None:
+    """A name that somebody else chose makes no link, mentions nobody, and ends no code."""
+    finding = Finding(
+        change=Change.SLOWER, suite="s", model="[x](https://x.org) @octocat", mode="inference",
+        arm="a", text="<img src=x>", command="run `x|y`\n# big",
+    )  # fmt: skip
+    text = markdown(comparison(finding))
+    assert r"\[x\](https://x.org)" in text
+    assert "@octocat" not in text
+    assert r"\<img src=x>" in text
+    assert "  `` run `x|y` # big ``\n" in text

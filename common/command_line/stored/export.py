@@ -52,6 +52,19 @@ def run(asked: Request, _: Invocation) -> int:
         raise UsageError(msg)
     else:
         for each in documents:
+            _refuse_place(each.name)
+        for each in documents:
             write_text(output / each.name, each.text)
             click.echo(str(output / each.name))
     return 0
+
+
+def _refuse_place(name: str) -> None:
+    """Refuse a name of a file that leads out of the folder, as a run of others may hold.
+
+    Raises:
+        UsageError: it does.
+    """
+    if Path(name).name != name:
+        msg = f"a file of this run would be named {name!r}, which leads elsewhere: not written"
+        raise UsageError(msg)

@@ -42,7 +42,7 @@ def _row(directory: Path) -> list[str]:
     try:
         found = read_overview(directory)
     except StoreError as error:
-        return [directory.name, "", "damaged", "", "", "", printable(str(error))]
+        return [printable(directory.name), "", "damaged", "", "", "", printable(str(error))]
     return [printable(each) for each in _cells(found)]
 
 

@@ -37,8 +37,7 @@ def run(asked: Request, _: Invocation) -> int:
     Raises:
         UsageError: something that is named must not be removed; says which and why.
     """
-    directories = asked[RUNS]
-    found = [_removable(each) for each in dict.fromkeys(directories)]
+    found = list({each.resolve(): _removable(each) for each in asked[RUNS]}.values())
     for each in found:
         click.echo(f"{each.directory}: {each.progress}, {megabytes(each.size_bytes)}")
     total = megabytes(sum(each.size_bytes for each in found))

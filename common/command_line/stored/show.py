@@ -11,7 +11,7 @@ import click
 from dynamometer.common.command_line.stored.runs import RUN, cases_of, open_run
 from dynamometer.common.interfaces.option import Argument
 from dynamometer.common.planning.refusals import store_errors_as_usage
-from dynamometer.results.reports.texts import fitted_line, printable
+from dynamometer.results.reports.texts import fitted_line, printable_lines
 from dynamometer.results.store.overview import read_overview
 
 if TYPE_CHECKING:
@@ -74,4 +74,4 @@ def _run_lines(found: StoredRun, overview: Overview) -> list[str]:
 
 
 def _print(lines: Iterable[str], width: int | None) -> None:
-    click.echo("\n".join(fitted_line(printable(line), width) for line in lines))
+    click.echo("\n".join(fitted_line(line, width) for line in printable_lines(lines)))

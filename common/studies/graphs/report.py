@@ -102,7 +102,8 @@ def closing_lines(every: Sequence[Found]) -> list[str]:
     ]
     if reasons:
         rows = [[count, reason] for reason, count in reasons.most_common()]
-        lines += ["", tabulate(rows, headers=["left out", "why"], disable_numparse=True)]
+        table = tabulate(rows, headers=["left out", "why"], disable_numparse=True)
+        lines += ["", *table.splitlines()]
     return lines
 
 

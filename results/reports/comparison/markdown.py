@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamometer.results.reports.comparison import parts
+from dynamometer.results.reports.markdown_texts import markdown_code, markdown_text
 from dynamometer.results.values.comparison import Change
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ def markdown(found: Comparison) -> str:
 
 def _lines(found: Comparison) -> Iterator[str]:
     yield from ("### Comparison", "")
-    yield f"- before: {_escaped(parts.side(found.before))}"
-    yield f"- after: {_escaped(parts.side(found.after))}"
+    yield f"- before: {markdown_text(parts.side(found.before))}"
+    yield f"- after: {markdown_text(parts.side(found.after))}"
     yield ""
     if found.is_forced:
         yield from ("**FORCED**: these can't be compared:", "")
         yield from (
-            _escaped(f"- {each.name} {each.before} -> {each.after}: {each.why_not}")
+            markdown_text(f"- {each.name} {each.before} -> {each.after}: {each.why_not}")
             for each in found.conditions
             if each.why_not
         )
@@ -43,9 +44,9 @@ def _lines(found: Comparison) -> Iterator[str]:
         else ("No other difference is known." if found.is_forced else "No difference is known.",)
     )
     yield ""
-    yield from (f"> {_escaped(note)}" for note in found.notes)
+    yield from (f"> {markdown_text(note)}" for note in found.notes)
     for table in found.tables:
-        yield from ("", f"#### {_escaped(table.title)}", "")
+        yield from ("", f"#### {markdown_text(table.title)}", "")
         yield from _table(parts.headers(table), parts.rows(table))
     yield ""
     yield from (f"- {parts.count_line(each)}" for each in found.counts)
@@ -63,7 +64,7 @@ def _lines(found: Comparison) -> Iterator[str]:
         yield from ("", "#### --fail-on", "")
     for gate in found.gates:
         bold = "**" * bool(gate.hits)
-        yield f"- {bold}{_escaped(parts.gate_line(gate))}{bold}"
+        yield f"- {bold}{markdown_text(parts.gate_line(gate))}{bold}"
 
 
 def _list(change: Change, findings: Sequence[Finding], more: int, left: int) -> list[str]:
@@ -73,9 +74,9 @@ def _list(change: Change, findings: Sequence[Finding], more: int, left: int) -> 
     head = ["<details>", f"<summary>{title}</summary>"] if is_folded else [f"#### {title}"]
     lines = []
     for index, each in enumerate(findings):
-        line = f"- {_escaped(parts.subject(each))}: {_escaped(each.text)}"
+        line = f"- {markdown_text(parts.subject(each))}: {markdown_text(each.text)}"
         if each.command:
-            line += f"\n  `{each.command.replace('`', chr(39))}`"
+            line += f"\n  {markdown_code(each.command)}"
         left -= len(line)
         if left < 0:
             more += len(findings) - index
@@ -86,14 +87,8 @@ def _list(change: Change, findings: Sequence[Finding], more: int, left: int) -> 
 
 
 def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    names = [_escaped(each) for each in header]
+    names = [markdown_text(each) for each in header]
     yield f"| {' | '.join(names)} |"
     yield f"|{'---|' * len(names)}"
     for row in rows:
-        yield f"| {' | '.join(_escaped(each) for each in row)} |"
-
-
-def _escaped(text: str) -> str:
-    """Write what may be any text so that it is neither a tag nor the end of a cell."""
-    found = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
-    return found.replace("`", "\\`").replace("*", "\\*").replace("_", "\\_")
+        yield f"| {' | '.join(markdown_text(each) for each in row)} |"

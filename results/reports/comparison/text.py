@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamometer.results.reports.comparison import parts
+from dynamometer.results.reports.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def text(found: Comparison) -> str:
     """Return it, what differs first."""
-    return "\n".join(_lines(found)) + "\n"
+    return "".join(f"{printable(line)}\n" for line in _lines(found))
 
 
 def _lines(found: Comparison) -> Iterator[str]:

@@ -54,6 +54,16 @@ def test_list_shows_the_usual_corpus(
     assert KEY[:12] in capsys.readouterr().out
 
 
+def test_a_terminal_does_not_obey_a_graph(
+    corpus: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a file of somebody else holds is shown."""
+    graph = {**GRAPH, "origin": {"suite": "mine", "model": "\x1b]0;hit\x07net"}}
+    write_archive(corpus.path(KEY), {DESCRIPTION: json.dumps(graph).encode()})
+    assert cli.main(argv=["corpus", "list", str(corpus.folder)]) == 0
+    assert "mine/ ]0;hit net" in capsys.readouterr().out
+
+
 def test_list_as_json_says_the_same(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
     """One graph a line, with its whole key."""
     assert cli.main(argv=["corpus", "list", str(corpus.folder), "--json"]) == 0

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import fx
 
-from dynamometer.dynamo.graphs.key import graph_key, is_weight, placeholders
+from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.recorder import by_parts
+from dynamometer.dynamo.placeholders import is_weight, placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,9 +10,10 @@ from captured import ORIGIN, Net, captured, net_inputs
 from torch import fx
 
 from dynamometer.dynamo.graphs.inputs import draw
-from dynamometer.dynamo.graphs.key import graph_key, is_weight, placeholders
+from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.saved import load, save
 from dynamometer.dynamo.graphs.targets import UnsaveableError, function_of, saveable_name
+from dynamometer.dynamo.placeholders import is_weight, placeholders
 from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
@@ -160,6 +161,13 @@ HOSTILE = {
     "memory of others": [["call_method", "data_ptr", [{"node": 0}], {}]],
     "a name of an argument": [call("torch.add", {"node": 0}, **{f"x={PAYLOAD}, y": 1})],
     "an op for an argument": [call("torch.add", {"node": 0}, {"function": "os.system"})],
+    "a function for an argument": [
+        call("torch.ops.higher_order.wrap", {"function": "getattr"}, {"node": 0}, "__class__")
+    ],
+    "what calls what it is given": [
+        call("torch.nn.functional.boolean_dispatch", "x", 0, 1, {"node": 0}, {"node": 0}, "", "")
+    ],
+    "memory of others, read": [["call_method", "const_data_ptr", [{"node": 0}], {}]],
     "a module of its own": [["call_module", "os", [], {}]],
     "an attribute that is code": [["get_attr", {"code": PAYLOAD}, [], {}]],
     "a dtype": [call("torch.ones", 3, dtype={"dtype": "load"})],
@@ -178,6 +186,40 @@ def test_a_hostile_file_runs_nothing(
     with pytest.raises((UnsaveableError, StoreError)):
         load(path)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["one.graph"]
+
+
+def test_only_operations_are_handed_on(tmp_path: Path) -> None:
+    """What calls its arguments would call anything else, whatever that one is given."""
+    path = tmp_path / "one.graph"
+    for name in ("getattr", "torch.relu", "_operator.getitem"):
+        node = call("torch.ops.higher_order.wrap", {"function": name}, {"node": 0}, 0)
+        rewritten(path, [["placeholder"], node, ["output", None, [{"node": 1}], {}]])
+        with pytest.raises(UnsaveableError, match="no operation of torch"):
+            load(path)
+
+
+@pytest.mark.parametrize(
+    ("shape", "times", "says"),
+    [
+        pytest.param([2**50], 1, "shape", id="memory that no byte is for"),
+        pytest.param([2**25], 3, "larger than 64 MiB", id="the same bytes again and again"),
+    ],
+)
+def test_constants_take_no_more_than_they_may(
+    shape: list[int], times: int, says: str, tmp_path: Path
+) -> None:
+    """A small file doesn't become a large graph."""
+    path = tmp_path / "one.graph"
+    data = b"" if times == 1 else bytes(2**25)
+    constant = {"shape": shape, "dtype": "uint8", "device": "cpu", "file": "constants/0"}
+    stored = {
+        "nodes": [["placeholder"], ["output", None, [{"node": 0}], {}]],
+        "constants": [constant] * times,
+    }
+    more = {"constants/0": data, "graph.json": json.dumps(stored).encode()}
+    rewritten(path, [], **more)
+    with pytest.raises(StoreError, match=says):
+        load(path)
 
 
 def rewritten(path: Path, nodes: list[Any], **more: bytes) -> None:

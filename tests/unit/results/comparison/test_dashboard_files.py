@@ -134,7 +134,11 @@ def test_two_weeks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("a,b\n1,2\n", "no CSV file of PyTorch's harness"), (b"\xff\xfe", "can't be")],
+    [
+        ("a,b\n1,2\n", "no CSV file of PyTorch's harness"),
+        (b"\xff\xfe", "can't be"),
+        ("dev,name,speedup\ncpu,a,1.5\ncpu,,1.5\n", "row without a name"),
+    ],
 )
 def test_what_is_no_such_file(tmp_path: Path, text: str | bytes, says: str) -> None:
     """Says what it lacks."""
@@ -144,3 +148,17 @@ def test_what_is_no_such_file(tmp_path: Path, text: str | bytes, says: str) -> N
         read_files(path)
     with pytest.raises(StoreError, match="holds neither manifest"):
         read_files(tmp_path.joinpath("empty").mkdir() or tmp_path / "empty")  # type: ignore[func-returns-value]  # makes it first
+
+
+def test_what_is_not_finite_is_missing(tmp_path: Path) -> None:
+    """No speedup is infinite, and a number that isn't one is none."""
+    performance(
+        tmp_path,
+        "cpu,a,1,inf,1.0,2.0,nan,0,0,nan,1,inf",
+        "cpu,b,1,nan,1.0,2.0,1.0,0,0,3,1,0",
+        "cpu,c,1,1.5,inf,nan,inf,0,0,3,1,0",
+    )
+    a, b, c = read_files(tmp_path).entries
+    assert [each.passed for each in (a, b, c)] == [False, False, True]
+    assert (a.expectation.captured_ops, a.expectation.graph_breaks) == (None, None)
+    assert list(c.quantities) == ["speedup"]

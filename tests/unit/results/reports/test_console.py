@@ -21,6 +21,15 @@ def test_a_case_is_one_line(reason: str | None) -> None:
     assert len(stream.getvalue().splitlines()) == 1
 
 
+def test_a_terminal_obeys_nothing_that_a_model_says() -> None:
+    """Colours, titles of windows and the like are taken out of names and reasons."""
+    stream = io.StringIO()
+    failed = factories.failure(reason="\x1b]0;hit\x07 it failed")
+    Console(STUDY, factories.destination(stream=stream)).write([factories.record(outcome=failed)])
+    assert "it failed" in stream.getvalue()
+    assert not {"\x1b", "\x07"}.intersection(stream.getvalue())
+
+
 def test_nothing_is_printed_of_nothing() -> None:
     """A run that was interrupted at once has no table."""
     stream = io.StringIO()

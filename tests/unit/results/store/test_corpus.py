@@ -181,3 +181,46 @@ def test_what_is_no_archive_is_said_to_be(corpus: Corpus, tmp_path: Path) -> Non
     write_tar(Corpus.made(tmp_path / "empty"), path)
     with pytest.raises(StoreError, match="holds no graphs"):
         read_tar(corpus, path)
+
+
+def test_an_archive_that_names_a_graph_twice(corpus: Corpus, tmp_path: Path) -> None:
+    """It is one graph."""
+    path, other = tmp_path / "all.tar", Corpus.made(tmp_path / "other")
+    write_tar(corpus, path)
+    with tarfile.open(path, "a") as archive:
+        archive.add(corpus.path(ONE), f"graphs/{ONE}.graph")
+    assert read_tar(other, path) == (2, 2)
+
+
+@pytest.mark.parametrize("kind", ["gz", "xz"])
+def test_half_an_archive_is_said_to_be_damaged(corpus: Corpus, tmp_path: Path, kind: str) -> None:
+    """Whatever unpacks it."""
+    path = tmp_path / "all.tar"
+    with tarfile.open(path, f"w:{kind}") as archive:  # type: ignore[call-overload]  # modes by name
+        archive.add(corpus.path(ONE), f"graphs/{ONE}.graph")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(StoreError, match=r"all\.tar can't be read"):
+        read_tar(Corpus.made(tmp_path / "other"), path)
+
+
+def test_a_graph_that_was_changed_anywhere_is_read_or_said_to_be_damaged(corpus: Corpus) -> None:
+    """A byte is changed at each place, one of them so that the file says it is encrypted."""
+    path = corpus.path(ONE)
+    whole = path.read_bytes()
+    damaged = 0
+    for place in range(len(whole)):
+        changed = bytes([whole[place] ^ 0xFF])
+        path.write_bytes(whole[:place] + changed + whole[place + 1 :])
+        try:
+            read_description(path)
+        except StoreError:
+            damaged += 1
+    assert damaged > len(whole) / 2
+
+
+def test_a_graph_under_the_name_of_another_is_said_to_be(corpus: Corpus) -> None:
+    """What is shown of it would be that of the other."""
+    corpus.path(ONE).replace(corpus.path("3" * 64))
+    with pytest.raises(StoreError, match=f"{'3' * 64}.graph is damaged: .*{ONE}"):
+        corpus.graphs()

@@ -143,6 +143,29 @@ def test_export_to_output_file_and_folder(
     assert len(written) == 2
 
 
+def test_export_writes_nothing_beside_its_folder(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever the run of somebody else says that it is called."""
+    (tmp_path / "csv").mkdir()
+    manifest = runs / "one" / store.MANIFEST
+    text = manifest.read_text().replace('"run_id": "', '"run_id": "../')
+    assert text != manifest.read_text()
+    manifest.write_text(text)
+    before = sorted(tmp_path.rglob("*"))
+    words = ("export", str(runs / "one"), "--format", "benchmark-database")
+    assert "leads elsewhere" in said(capsys, *words, "-o", str(tmp_path / "csv"), code=2)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_rm_counts_a_run_once(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """However often and by whatever words it is named."""
+    other = runs / "one" / ".." / "one"
+    found = said(capsys, "rm", str(runs / "one"), str(other), "--yes")
+    assert "removed 1 run(s)" in found
+    assert not (runs / "one").exists()
+
+
 def test_export_refuses_what_it_has_not(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A format that isn't there, with what comes near; a folder that is no run."""
     found = said(capsys, "export", str(runs / "one"), "--format", "junti", code=2)
