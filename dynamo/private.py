@@ -55,6 +55,7 @@ RESTS_ON: Mapping[str, str] = {
     "torch._inductor.config.freezing": "`inductor:freezing`",
     "torch._TorchCompileInductorWrapper": "graphs for which `ensemble` chose settings of Inductor",
     "torch._TorchCompileWrapper": "graphs for which `ensemble` chose settings of a backend",
+    "torch._C._VariableFunctions": "reading captured graphs",
     "torch.fx.node._get_qualified_name": "names of functions in captured graphs",
     "torch._dynamo.backends.common.aot_autograd": "captured graphs of training",
     "torch._functorch._aot_autograd.utils.make_boxed_func": "captured graphs of training",

@@ -10,6 +10,7 @@ from torch import fx
 from dynamometer.dynamo.backends.compilers import ThroughDynamo
 from dynamometer.dynamo.backends.programs import put_constant
 from dynamometer.dynamo.capture import internals
+from dynamometer.dynamo.graphs.key import is_of_dynamo, is_weight, placeholders
 from dynamometer.dynamo.placeholders import is_weight, placeholders
 from dynamometer.dynamo.private import private
 
@@ -37,7 +38,10 @@ def compile_graph(
     Raises:
         Exception: whatever the backend raises.
     """
-    if isinstance(backend, ThroughDynamo) and not backend.settings.get("freezing"):
+    # A graph of AOTAutograd is captured anew, as it was when it was tuned: compilers that are given
+    # it as it is raise at its first call, and runtimes take its inputs for numbers.
+    of_dynamo = all(map(is_of_dynamo, placeholders(graph)))
+    if of_dynamo and isinstance(backend, ThroughDynamo) and not backend.settings.get("freezing"):
         compiled: Callable[..., Any] = _compiler(backend)(graph, list(inputs))
         return compiled
     return WithWeightsInside(backend, graph)

@@ -147,7 +147,9 @@ def _found(module: str, last: str, name: str) -> Callable[..., Any] | None:
     if last.startswith("_") or last in _NO_COMPUTATION:
         return None
     if module == "torch":  # where libraries put functions of their own in place of torch's
-        return getattr(torch._C._VariableFunctions, last)  # type: ignore[no-any-return]  # noqa: SLF001  what only computes is generated into it
+        return _function(
+            getattr(private("torch._C._VariableFunctions"), last)
+        )  # what only computes is generated into it
     return _function(getattr(private(module), last)) if module in _FOLDERS else None
 
 

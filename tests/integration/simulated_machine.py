@@ -18,8 +18,8 @@ _READING_S = 1e-6
 class Clock:
     """Seconds that pass only as calls of `sleep` and readings say."""
 
-    def __init__(self, reading_s: float = _READING_S) -> None:
-        self.seconds, self._reading_s = 0.0, reading_s
+    def __init__(self, reading_s: float = _READING_S, start_s: float = 0.0) -> None:
+        self.seconds, self._reading_s = start_s, reading_s
 
     def sleep(self, seconds: float) -> None:
         """Let time pass, at once."""
@@ -35,9 +35,9 @@ class Clock:
         return Reading(at_s=self.seconds, busy_s=0.0, stolen_s=0.0, own_s=0.0)
 
 
-def install(reading_s: float = _READING_S) -> Clock:
+def install(reading_s: float = _READING_S, start_s: float = 0.0) -> Clock:
     """Put a clock in place of this process's; a call is at least as long as it takes to read it."""
-    clock = Clock(reading_s)
+    clock = Clock(reading_s, start_s)
     time.sleep, time.perf_counter = clock.sleep, clock.perf_counter
     timed_arms.read_counters = clock.counters
     return clock

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.records import Record
 
+APART = pytest.mark.skipif(
+    not state.has_limit_per_arm(),
+    reason="before torch 2.13 two arms with the same backend share what is compiled",
+)
+
 
 def metrics(record: Record, arm: str) -> set[str]:
     """Name what was measured on an arm."""
@@ -76,6 +81,7 @@ def test_compile_times_are_cold_or_warm_as_asked(
     assert phases <= metrics(records[0], "inductor")
 
 
+@APART
 def test_of_two_arms_with_the_same_graphs_one_is_cold(tmp_path: Path) -> None:
     """The one that is built second finds them compiled, and says so."""
     arms = ["inductor", "dynamometer.dynamo.known:inductor_again"]
@@ -100,10 +106,7 @@ def test_replicates_go_on_until_the_target(tmp_path: Path) -> None:
         assert [record.stopped for record in records] == [None] * (count - 1) + [reason]
 
 
-@pytest.mark.skipif(
-    not state.has_limit_per_arm(),
-    reason="before torch 2.13 two arms with the same backend share what is compiled",
-)
+@APART
 def test_a_calibration_measures_every_pair_both_ways(tmp_path: Path) -> None:
     """Each pair in blocks of its own and, under stock malloc, call by call; some arms in turns."""
     manifest = hostile_manifest(

@@ -24,6 +24,7 @@ from dynamometer.results.values.cases import (
     StartMethod,
     Value,
 )
+from dynamometer.results.values.choices import Choice, Subject, Tuning
 from dynamometer.results.values.coverage import (
     CapturedGraph,
     Coverage,
@@ -125,11 +126,22 @@ captures = st.builds(
     autograd_compiles=st.none() | counts, cudagraph_skips=st.none() | counts, fallbacks=counts,
     fallback_reason=st.none() | texts,
 )  # fmt: skip
+choices = st.builds(
+    Choice,
+    subject=st.sampled_from(Subject), key=texts, arm=texts, is_decided=st.booleans(), count=counts,
+    eager_s=st.none() | finite, chosen_s=st.none() | finite, tuning_s=finite,
+)  # fmt: skip
+tunings = st.builds(
+    Tuning,
+    decisions=texts, candidates=st.lists(texts, max_size=2).map(tuple), since=st.none() | texts,
+    budget_s=finite,
+)  # fmt: skip
 arm_results = st.builds(
     ArmResult,
     arm=texts, outcome=outcomes, capture=st.none() | captures,
     max_error=st.none() | finite, steady=st.none() | st.booleans(),
     checked_calls=st.integers(0, 20), unchecked=st.lists(texts, max_size=2).map(tuple),
+    choices=st.lists(choices, max_size=2).map(tuple),
 )  # fmt: skip
 absences = st.builds(Absence, metric=texts, arm=texts, reason=texts)
 protocols = st.builds(
@@ -155,6 +167,7 @@ plans = st.builds(
     experiments=st.lists(texts, max_size=2).map(tuple), protocol=protocols, timeout_s=finite,
     memory_limit_bytes=st.none() | counts, seed=counts, threads=st.none() | counts,
     executor=texts, no_skip=st.booleans(), busy=st.booleans(), raise_backend_errors=st.booleans(),
+    tuning=st.none() | tunings, corpus=st.none() | texts,
 )  # fmt: skip
 between_sds = st.builds(BetweenProcessSd, sd_log=finite, df=finite)
 diagnoses = st.builds(
@@ -244,7 +257,7 @@ jobs = st.builds(
     replicate=counts, seed=counts, cache_dir=texts, arms=st.lists(texts, max_size=2).map(tuple),
     threads=st.none() | counts, memory_limit_bytes=st.none() | counts,
     allocator=st.sampled_from(Allocator), isolated_run=counts, fastest_s=st.none() | finite,
-    raise_backend_errors=st.booleans(),
+    raise_backend_errors=st.booleans(), tuning=st.none() | tunings, corpus=st.none() | texts,
 )  # fmt: skip
 progresses = st.builds(messages.Progress, stage=st.sampled_from(Stage), arm=st.none() | texts)
 findings = st.builds(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
+from dynamometer.results.statistics.breakeven import breakeven
 from dynamometer.results.values.choices import Subject
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Use:
 
     @property
     def tuning_s(self) -> float:
-        """Seconds that all decisions it used took."""
+        """Seconds that the decisions it used took."""
         return math.fsum(each.tuning_s for each in self.choices)
 
     @property
@@ -65,11 +66,19 @@ class Use:
 
     @property
     def pays_after_calls(self) -> float | None:
-        """Calls that save what deciding took; `None` where none saves anything."""
+        """Calls that save what deciding took; `None` where none saves anything, or it is unsure."""
         eager_s, speedup = self.case.baseline.latency_s, self.arm.speedup
-        if eager_s is None or speedup is None or speedup.value <= 1:
+        if eager_s is None or speedup is None or not self.case.is_conclusive:
             return None
-        return self.tuning_s / (eager_s * (1 - 1 / speedup.value))
+        return breakeven(self.tuning_s, eager_s, speedup).calls
+
+    @property
+    def made_of(self) -> Counter[str]:
+        """How many graphs each backend computes."""
+        count: Counter[str] = Counter()
+        for each in self.parts:
+            count[each.arm] += each.count
+        return count
 
 
 def uses(cases: Sequence[CaseSummary]) -> list[Use]:
@@ -98,10 +107,10 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
     seconds: defaultdict[str, float] = defaultdict(float)
     undecided = 0
     for use in found:
+        count += use.made_of
         for each in use.parts:
-            count[each.arm] += each.count
             seconds[each.arm] += (each.chosen_s or 0.0) * each.count
-            undecided += not each.is_decided
+            undecided += 0 if each.is_decided else each.count
     total_s = math.fsum(seconds.values())
     rows = [
         [arm, str(times), f"{seconds[arm] / total_s:.0%}" if total_s else "-"]
@@ -112,7 +121,7 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
         [
             use.case.case.label,
             use.arm.name,
-            ", ".join(f"{each.count} {each.arm}" for each in use.parts),
+            ", ".join(f"{times} {arm}" for arm, times in use.made_of.most_common()),
             _number(use.predicted, "{:.2f}x"),
             _number(use.achieved, "{:.2f}x"),
             f"{use.tuning_s:.0f} s",
@@ -121,7 +130,11 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
         for use in found
     ]
     headers = ["model", "arm", "made of", "predicted", "achieved", "tuning", "pays after calls"]
-    notes = [f"{undecided} graphs have no decision, and are eager"] * bool(undecided)
+    one, several = (
+        "1 graph has no decision: it is",
+        f"{undecided} graphs have no decision: they are",
+    )
+    notes = [f"{one if undecided == 1 else several} eager"] * bool(undecided)
     return ["", *chosen, "", *_table(models, headers), *notes]
 
 

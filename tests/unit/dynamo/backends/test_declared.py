@@ -11,7 +11,8 @@ from dynamometer.common import registry
 from dynamometer.dynamo.backends.declared import Declared
 
 NAMES = sorted(registry.targets("backends"))
-TRAIN = {"aot_eager", "baseline", "cudagraphs", "eager", "inductor"}
+CHOSEN = {"assembled", "ensemble"}
+TRAIN = {"aot_eager", "baseline", "cudagraphs", "eager", "inductor", *CHOSEN}
 WHOLE = {"aot_inductor", "export", "ofi", "onnx", "ov", "trt", "ts"}
 
 
@@ -37,8 +38,8 @@ def test_it_says_what_it_is(name: str) -> None:
     assert 10 < len(backend.summary) < 90
     assert bool(backend.packages) is bool(backend.extra)
     assert backend.trains is (name in TRAIN)
-    assert backend.captures is (name not in {*WHOLE, "baseline"})
-    assert backend.kind in {"baseline", "through Dynamo", "whole model"}
+    assert backend.captures is (name not in {*WHOLE, *CHOSEN, "baseline"})
+    assert backend.kind in {"baseline", "chosen", "through Dynamo", "whole model"}
 
 
 @pytest.mark.parametrize("name", NAMES)

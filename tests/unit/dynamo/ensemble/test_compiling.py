@@ -1,0 +1,106 @@
+"""Graphs compute with the chosen backend what they do in eager, in inference and in training."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from torch import nn
+
+from dynamometer.common.measuring.arms import load_backend
+from dynamometer.dynamo.ensemble.lookup import Lookup
+from dynamometer.dynamo.ensemble.setting import setting_of
+from dynamometer.dynamo.graphs.key import graph_key
+from dynamometer.dynamo.graphs.recorder import by_parts
+from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.decisions import Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from torch import fx
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # torch and runtimes warn of themselves
+ARMS = ["inductor", "inductor:freezing", "inductor:config.max_fusion_size=8", "onnxrt", "ov"]
+
+
+@pytest.fixture(autouse=True)
+def _fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "caches"))
+    torch._dynamo.reset()
+
+
+def model() -> nn.Module:
+    """Make a model of one graph."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))
+
+
+def skip_without(arm: str) -> None:
+    """Skip where what an arm needs is not there."""
+    if arm.startswith("inductor") and not shutil.which("g++"):
+        pytest.skip("there is no C++ compiler")
+    for package in getattr(load_backend(arm), "packages", ()):
+        pytest.importorskip(package)
+
+
+def decided(path: Path, arm: str, module: nn.Module, x: torch.Tensor) -> Lookup:
+    """Decide on an arm for every graph of a model, and give what looks that up."""
+    keys = []
+
+    def keep(graph: fx.GraphModule, inputs: Sequence[object]) -> Callable[..., object]:
+        keys.append(graph_key(graph, inputs))
+        return graph.forward
+
+    training = torch.is_grad_enabled()
+    compiled = torch.compile(module, backend=by_parts(lambda _: keep) if training else keep)
+    output = compiled(x)
+    if training:
+        output.sum().backward()
+        module.zero_grad()
+    torch._dynamo.reset()
+    store = Decisions(path)
+    for key in keys:
+        store.put(
+            Decision(subject=Subject.GRAPH, key=key, label="made up", setting=setting_of("cpu"),
+                     arm=arm, tuning_s=1.0, decided_at="2026-01-01", run="made-up")
+        )  # fmt: skip
+    assert len(keys) == (2 if training else 1)
+    return Lookup(path, "cpu", load_backend)
+
+
+@pytest.mark.parametrize("arm", ARMS)
+@torch.no_grad()
+def test_in_inference_a_graph_is_computed_by_what_was_chosen(arm: str, tmp_path: Path) -> None:
+    """At every call."""
+    skip_without(arm)
+    module, x = model().eval(), torch.randn(2, 8)
+    lookup = decided(tmp_path / "decisions.sqlite", arm, module, x)
+    compiled = torch.compile(module, backend=lookup.compile)
+    for given in (x, x + 1):
+        torch.testing.assert_close(compiled(given), module(given))
+    assert [(each.arm, each.is_decided) for each in lookup.choices] == [(arm, True)]
+
+
+@pytest.mark.parametrize("arm", [each for each in ARMS if each != "ov"])
+def test_in_training_each_part_is_computed_by_what_was_chosen(arm: str, tmp_path: Path) -> None:
+    """Its gradients are eager's; they were not where compilers were handed parts as they are."""
+    skip_without(arm)
+    module, x = model(), torch.randn(2, 8)
+    lookup = decided(tmp_path / "decisions.sqlite", arm, module, x)
+    compiled = torch.compile(module, backend=lookup.compile)
+    for _ in range(2):
+        found = []
+        for call in (module, compiled):
+            module.zero_grad()
+            call(x).sum().backward()
+            found.append([each.grad for each in module.parameters()])
+        torch.testing.assert_close(found[0], found[1])
+        with torch.no_grad():
+            for each in module.parameters():
+                each.add_(0.125)
+    assert [(each.arm, each.is_decided) for each in lookup.choices] == [(arm, True)] * 2
