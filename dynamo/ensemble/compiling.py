@@ -10,8 +10,7 @@ from torch import fx
 from dynamometer.dynamo.backends.compilers import ThroughDynamo
 from dynamometer.dynamo.backends.programs import put_constant
 from dynamometer.dynamo.capture import internals
-from dynamometer.dynamo.graphs.key import is_of_dynamo, is_weight, placeholders
-from dynamometer.dynamo.placeholders import is_weight, placeholders
+from dynamometer.dynamo.placeholders import is_of_dynamo, is_weight, placeholders
 from dynamometer.dynamo.private import private
 
 if TYPE_CHECKING:
