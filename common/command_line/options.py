@@ -180,6 +180,7 @@ def _parameters(option: Option[Any]) -> Iterator[click.Parameter]:
                 [option.key],
                 type=option.reads,
                 required=option.is_required,
+                default=None if option.is_required else default,
                 metavar=option.flag if option.is_required else f"[{option.flag}]",
             )
         case Arguments():

@@ -6,6 +6,7 @@ alphabetical order, so that what is the same is called the same.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dynamometer.dynamo.backends.declared import BackendOption
+
+
+_WORDS = re.compile(r"""(?:'[^']*'|"[^"]*"|\[[^]]*\]|\([^)]*\)|\{[^}]*\}|[^,])+""")
+"""What stands between commas; those in quotes or brackets are of a value."""
 
 
 class ArmName(msgspec.Struct, frozen=True):
@@ -56,8 +61,9 @@ def read(text: str) -> ArmName:
     backend, colon, rest = text.partition(":")
     if not colon or not registry.is_registered("backends", backend):
         return ArmName(text)
-    options = tuple(dict.fromkeys(map(_option, rest.split(","))))
-    if any(not name for name, _ in options):
+    words = _WORDS.findall(rest)
+    options = tuple(dict.fromkeys(map(_option, words)))
+    if not words or ",".join(words) != rest or any(not name for name, _ in options):
         msg = f"backend {text!r}: give NAME:OPTION,OPTION, such as inductor:max-autotune,freezing"
         raise UsageError(msg)
     return ArmName(backend, options)
@@ -100,10 +106,17 @@ def settings_of(arm: ArmName) -> dict[str, Any]:
 
 
 def training_refusal(arm: ArmName) -> str | None:
-    """Return which option of an arm is for inference alone, in a sentence."""
-    for name, _ in arm.options:
-        if not _known(arm.backend, name).trains:
-            return f"{arm}: {name} is for inference; leave it out, or --training"
+    """Return which option of an arm is for inference alone, in a sentence.
+
+    Its setting may be typed by its own name as well.
+
+    Raises:
+        UsageError: as `settings_of` does.
+    """
+    settings = settings_of(arm)
+    for each in _options_of(arm.backend) if settings else ():
+        if not each.trains and each.sets.items() <= settings.items():
+            return f"{arm}: {each.name} is for inference; leave it out, or --training"
     return None
 
 
@@ -122,12 +135,21 @@ def with_config(arms: Sequence[ArmName], texts: Sequence[str]) -> list[ArmName]:
     """
     found = list(arms)
     for text in texts:
-        taken = [_with(arm, _option(text)) for arm in found]
-        is_taken = taken != found or any(_option(text) in arm.options for arm in found)
+        option = _quoted(_option(text))
+        taken = [_with(arm, option) for arm in found]
+        is_taken = taken != found or any(option in arm.options for arm in found)
         if not is_taken and not _leaves_out(text):
             raise _no_such_option(found, text)
         found = taken
     return found
+
+
+def _quoted(option: tuple[str, str | None]) -> tuple[str, str | None]:
+    """Quote a value with a comma that would be taken for the end of it in an arm's name."""
+    name, value = option
+    if value is None or "," not in value or _WORDS.fullmatch(value):
+        return option
+    return name, repr(value)
 
 
 def _leaves_out(text: str) -> bool:
@@ -149,8 +171,7 @@ def _no_such_option(arms: Sequence[ArmName], text: str) -> UsageError:
 def _with(arm: ArmName, option: tuple[str, str | None]) -> ArmName:
     name, value = option
     options = _options_of(arm.backend)
-    for each in _matches(options, name):
-        del each
+    if any(True for _ in _matches(options, name)):
         return ArmName(arm.backend, tuple(dict.fromkeys((*arm.options, option))))
     for each in options:
         if each.family and value is not None and name in each.family():

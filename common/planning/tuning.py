@@ -149,6 +149,9 @@ def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str]) -> RunPlan:
         if any(spec.name.endswith(key[:_SHOWN]) for key in keys)
     )
     arms = candidates_of(plan.tuning, device, Mode.INFERENCE, of_models=False)
+    if plan.cases[0].mode is Mode.TRAINING and not plan.tuning.candidates:
+        # Forward and backward graphs are computed as in inference, but have no weights to freeze.
+        arms = tuple(each for each in arms if each != _FREEZING)
     return _derived(
         plan,
         build_cases(specs, Workload(arms=arms, device=device)),
@@ -165,20 +168,20 @@ _CORPUS, _SHOWN = "corpus", 12
 """The suite of captured graphs, and how many digits of a key the names of its models end with."""
 
 
-def models_plan(plan: RunPlan, graphs_of: Mapping[str, int]) -> RunPlan:
+def models_plan(plan: RunPlan, models: Mapping[str, bool]) -> RunPlan:
     """Return the plan of timing models made of decisions beside single backends.
 
     Args:
         plan: of the run.
-        graphs_of: how many graphs the model of a case has, by the case's id. Of one that has a
-            single graph nothing else goes through Dynamo: the graph's own decision says it all.
+        models: by a case's id, whether its model is a single graph that has a decision. That says
+            all of what goes through Dynamo.
     """
     assert plan.tuning is not None
     cases = []
     for case in plan.cases:
-        if case.id in graphs_of:
+        if case.id in models:
             arms = candidates_of(plan.tuning, case.device, case.mode, of_models=True)
-            if graphs_of[case.id] == 1 and case.mode is Mode.INFERENCE:
+            if models[case.id] and case.mode is Mode.INFERENCE:
                 arms = tuple(each for each in arms if not _takes_graphs(_declared(each)))
             cases.append(_with_arms(case, (ASSEMBLED, *arms)))
     return _derived(

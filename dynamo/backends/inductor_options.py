@@ -37,7 +37,8 @@ def _bound(body: Sequence[ast.stmt], prefix: str = "") -> Iterator[str]:
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 yield prefix + name
             case ast.ClassDef(name=name, bases=bases):
-                above = [classes[each.id] for each in bases if isinstance(each, ast.Name)]
+                named = [each.id for each in bases if isinstance(each, ast.Name)]
+                above = [classes[each] for each in named if each in classes]
                 for each in (node, *above):
                     yield from _bound(each.body, f"{prefix}{name}.")
             case _:

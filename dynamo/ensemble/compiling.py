@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from torch import fx
+from torch import fx, nn
 
 from dynamometer.dynamo.backends.compilers import ThroughDynamo
 from dynamometer.dynamo.backends.programs import put_constant
@@ -64,7 +64,7 @@ class WithWeightsInside:
     """A graph as a module that holds its weights, as backends want it that make them constants.
 
     There is one module for each set of weights that the graph is called with. Weights are as they
-    were when it was compiled.
+    were when it was compiled. Graphs of AOTAutograd have none: parameters are inputs as others are.
     """
 
     def __init__(self, backend: Backend, graph: fx.GraphModule) -> None:
@@ -78,7 +78,7 @@ class WithWeightsInside:
 
     def __call__(self, *given: Any) -> Any:
         """Compute what the graph does."""
-        others = [given[index] for index in self._others]
+        others = [_as_input(given[index]) for index in self._others]
         for weights, compiled in self._variants:
             if all(
                 given[index] is each for index, each in zip(self._weights, weights, strict=True)
@@ -100,3 +100,8 @@ class WithWeightsInside:
             put_constant(graph, nodes[index], name)
         module.recompile()
         return module.eval()
+
+
+def _as_input(value: Any) -> Any:
+    """Return a parameter as a tensor, which nobody takes for a constant: training changes it."""
+    return value.detach() if isinstance(value, nn.Parameter) else value

@@ -74,13 +74,17 @@ class Ensemble(Declared):
             return self.compile_function(module)
         if arm == NO_BACKEND:
             return module
-        return lookup.load(arm).compile(module, args, kwargs)
+        chosen = lookup.load(arm)
+        if isinstance(chosen, ThroughDynamo):
+            chosen = replace(chosen, full_graph=chosen.full_graph or self.full_graph)
+        return chosen.compile(module, args, kwargs)
 
     def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function, or a module: each graph is compiled with what was decided for it."""
-        assembled = ThroughDynamo(
-            name=ASSEMBLED, compiler=self._lookup.compile, full_graph=self.full_graph
-        )
+        import torch
+
+        compiler = self._lookup.compiler(trains=torch.is_grad_enabled())
+        assembled = ThroughDynamo(name=ASSEMBLED, compiler=compiler, full_graph=self.full_graph)
         return assembled.compile_function(function)
 
     @property

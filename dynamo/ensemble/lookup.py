@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import torch
 from torch import fx
 
 from dynamometer.dynamo.capture import internals
@@ -55,10 +54,16 @@ class Lookup:
         self._keep(Subject.MODEL, key, found)
         return found.arm
 
-    def compile(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        """Compile a graph of Dynamo with what was decided for it, or for its parts in training."""
-        if torch.is_grad_enabled():
-            return by_parts(lambda _: self._compile_part)(graph, inputs)
+    def compiler(self, *, trains: bool) -> Callable[..., Callable[..., Any]]:
+        """Return what compiles Dynamo's graphs with what was decided for them.
+
+        Args:
+            trains: whether that was decided for parts of them, also of those in between that need
+                no gradients.
+        """
+        return by_parts(lambda _: self._compile_part) if trains else self._compile_whole
+
+    def _compile_whole(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         return self._compile(graph_key(graph, inputs), graph, inputs)
 
     def _compile_part(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:

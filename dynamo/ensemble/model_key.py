@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import re
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +15,6 @@ from dynamometer.dynamo.trees import tree_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import CodeType
 
     from torch import nn
 
@@ -26,8 +27,8 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")
 def model_key(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """Return the hexadecimal SHA-256 of what a model is made of, and of the kinds of its inputs.
 
-    Of each module type, settings and the bytecode of its `forward` are in it, of parameters,
-    buffers and inputs the kind, never values.
+    Of each module type, settings and the code of its `forward` are in it, but not of what that
+    calls; of parameters, buffers and inputs the kind, never values.
 
     Args:
         module: in the mode it is run in.
@@ -48,7 +49,7 @@ def model_key(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
 
 def _module(module: nn.Module) -> list[Any]:
     kind = type(module)
-    code = getattr(kind.forward, "__code__", None)
+    code = getattr(inspect.unwrap(kind.forward), "__code__", None)
     try:
         said = _ADDRESS.sub("", module.extra_repr())
     except Exception as error:  # noqa: BLE001  a model's own method may do anything
@@ -56,8 +57,25 @@ def _module(module: nn.Module) -> list[Any]:
     return [f"{kind.__module__}.{kind.__qualname__}", module.training, said, _code(code)]
 
 
-def _code(code: CodeType | None) -> str:
-    return "" if code is None else hashlib.sha256(code.co_code).hexdigest()[:16]
+def _code(code: CodeType | None) -> list[Any]:
+    """Return bytecode with the names and constants that it has by number."""
+    if code is None:
+        return []
+    constants = [_constant(each) for each in code.co_consts]
+    return [code.co_code.hex(), code.co_names, constants]
+
+
+def _constant(value: object) -> Any:
+    """Return a constant of code, the same in every process: sets have an order in each."""
+    match value:
+        case CodeType():
+            return _code(value)
+        case frozenset():
+            return sorted(map(repr, value))
+        case tuple():
+            return [_constant(each) for each in value]
+        case _:
+            return repr(value)
 
 
 def _kind(value: object) -> list[Any]:

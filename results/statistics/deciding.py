@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dynamometer.results.statistics.replicates import find, speedup_over
 from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.values.cases import NO_BACKEND
@@ -79,18 +81,26 @@ def decide(
         decided_at: UTC, ISO 8601.
         preferred: as in `choose`.
     """
+    eager_s, known = summarize_case(records).baseline.latency_s, evidence(records)
     return Decision(
         subject=about.subject,
         key=about.key,
         label=records[0].case.label,
         setting=about.setting,
         arm=choose(records, preferred),
-        eager_s=summarize_case(records).baseline.latency_s,
-        evidence=evidence(records),
+        eager_s=_of_a_call(eager_s, about),
+        evidence=tuple(
+            msgspec.structs.replace(each, latency_s=_of_a_call(each.latency_s, about))
+            for each in known
+        ),
         tuning_s=math.fsum(spent_s for each in records for spent_s in each.seconds.values()),
         decided_at=decided_at,
         run=records[0].run_id,
     )
+
+
+def _of_a_call(step_s: float | None, about: Tuned) -> float | None:
+    return None if step_s is None else step_s / about.calls
 
 
 def _with_arm(arm: str, records: Sequence[Record]) -> list[Record]:

@@ -92,7 +92,7 @@ class Decisions:
             return []
         text = f"SELECT value FROM decisions {condition} ORDER BY subject, key, setting"  # noqa: S608  conditions are those above
         with self._open("DEFERRED") as database:
-            rows = database.execute(text, values).fetchall()
+            rows = database.execute(text, values).fetchall() if _has_tables(database) else []
         try:
             return [msgspec.json.decode(value, type=Decision) for (value,) in rows]
         except msgspec.MsgspecError as error:
@@ -113,8 +113,9 @@ class Decisions:
             database = sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None)
             try:
                 database.execute("PRAGMA synchronous = FULL")
-                _make_tables(database)
                 with _transaction(database, kind):
+                    if kind == "IMMEDIATE":
+                        _make_tables(database)
                     yield database
             finally:
                 database.close()
@@ -153,12 +154,16 @@ def imported(text: str, name: str) -> list[Decision]:
     return found
 
 
-def _make_tables(database: sqlite3.Connection) -> None:
+def _has_tables(database: sqlite3.Connection) -> bool:
+    """Return whether there is a place for decisions; nothing is written by who reads."""
     known = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'decisions'")
-    if known.fetchone() == (0,):
-        with _transaction(database, "IMMEDIATE"):
-            for statement in filter(str.strip, _TABLES.split(";")):
-                database.execute(statement)
+    return bool(known.fetchone()[0])
+
+
+def _make_tables(database: sqlite3.Connection) -> None:
+    if not _has_tables(database):
+        for statement in filter(str.strip, _TABLES.split(";")):
+            database.execute(statement)
 
 
 @contextmanager

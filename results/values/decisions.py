@@ -6,7 +6,7 @@ import hashlib
 
 import msgspec
 
-from dynamometer.results.values.cases import Value
+from dynamometer.results.values.cases import NO_BACKEND, Value
 from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.graphs import RecordedGraph
 from dynamometer.results.values.records import Outcome, Ratio
@@ -70,7 +70,8 @@ class Decision(Value, frozen=True, kw_only=True):
     @property
     def chosen(self) -> Evidence | None:
         """The evidence for the chosen arm; `None` where that is eager."""
-        return next((each for each in self.evidence if each.arm == self.arm), None)
+        own = (each for each in self.evidence if each.arm == self.arm != NO_BACKEND)
+        return next(own, None)
 
     @property
     def chosen_s(self) -> float | None:
@@ -87,6 +88,8 @@ class Tuned(Value, frozen=True, kw_only=True):
     subject: Subject
     key: str
     setting: Setting
+    calls: int = 1
+    """Of a step that was timed: one for each set of inputs."""
 
 
 class Recorded(Value, frozen=True, kw_only=True):

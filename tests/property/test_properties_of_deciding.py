@@ -167,3 +167,26 @@ def test_a_candidate_no_faster_than_eager_is_not_chosen() -> None:
     records = [record({"a": 0.999, "b": 1.001, "c": 1.0, ASSEMBLED: 1.0}, {}, 0)]
     assert choose(records) == NO_BACKEND
     assert not is_settled(records)
+
+
+def test_seconds_are_of_a_call_where_steps_have_several() -> None:
+    """A graph is called on its inputs and on fresh ones in each step."""
+    records = [record({"a": 0.5, "b": 2.0, "c": 1.0, ASSEMBLED: 1.0}, {}, 0)]
+    once = decide(records, ABOUT, "now")
+    twice = decide(records, msgspec.structs.replace(ABOUT, calls=2), "now")
+    assert once.eager_s is not None
+    assert once.chosen_s is not None
+    assert (twice.eager_s, twice.chosen_s) == (once.eager_s / 2, once.chosen_s / 2)
+    for one, two in zip(once.evidence, twice.evidence, strict=True):
+        assert one.latency_s is not None
+        assert two.latency_s == one.latency_s / 2
+        assert two.speedup == one.speedup
+
+
+def test_eager_has_no_evidence_though_it_was_a_candidate() -> None:
+    """Where nothing is faster it is chosen, and takes what eager does."""
+    case = factories.case(arms=(BASELINE, NO_BACKEND))
+    decision = decide([factories.measured_record(case, seconds={BASELINE: 0.01, NO_BACKEND: 0.02})],
+                      ABOUT, "now")  # fmt: skip
+    assert (decision.arm, decision.chosen) == (NO_BACKEND, None)
+    assert decision.chosen_s == decision.eager_s

@@ -66,7 +66,7 @@ def prepare(manifest: Manifest, directory: Path) -> bool:
         if stage.run("tuned", f"{len(open_graphs)} graphs are tuned", tuning) is None:
             return False
     open_models = {
-        case.id: len(found[case.id].graphs)
+        case.id: is_decided_by_graph(found[case.id], decisions)
         for case in plan.cases
         if case.id in found and not found[case.id].is_decided and not case.dynamic
     }
@@ -90,6 +90,12 @@ def _undecided(plan: RunPlan, models: Sequence[Recorded], decisions: Decisions) 
     return frozenset(
         key for key, each in known.items() if not each or not plan.tuning.counts(each.decided_at)
     )
+
+
+def is_decided_by_graph(model: Recorded, decisions: Decisions) -> bool:
+    """Return whether a model is one graph that has a decision; a graph may be in no file."""
+    keys = [each.key for each in model.graphs]
+    return len(keys) == 1 and bool(decisions.find(Subject.GRAPH, keys[0], model.setting))
 
 
 class _Stages:

@@ -55,6 +55,7 @@ class _Keeping(Context):
             subject=Subject.GRAPH if found.graph_key else Subject.MODEL,
             key=found.graph_key or model_key(found.module, found.args, found.kwargs),
             setting=setting_of(self.job.case.device),
+            calls=len(found.calls),
         )
         _refuse_decided(self.job, about)
         self.about.append(about)

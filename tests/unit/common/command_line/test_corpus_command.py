@@ -45,6 +45,15 @@ def test_list_shows_each_graph(corpus: Corpus, capsys: pytest.CaptureFixture[str
     assert table[-1] == "1 graphs, 0.0 MiB"
 
 
+def test_list_shows_the_usual_corpus(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where no folder is named it is the one that is recorded into."""
+    monkeypatch.chdir(corpus.folder.parent)
+    assert cli.main(argv=["corpus", "list"]) == 0
+    assert KEY[:12] in capsys.readouterr().out
+
+
 def test_a_terminal_does_not_obey_a_graph(
     corpus: Corpus, capsys: pytest.CaptureFixture[str]
 ) -> None:

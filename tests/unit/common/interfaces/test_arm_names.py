@@ -47,6 +47,11 @@ def test_what_follows_no_backend_is_an_attribute() -> None:
         ("inductor:config.cpp.simdlen=8", {"cpp.simdlen": 8}),
         ("inductor:config.cpu_backend=halide", {"cpu_backend": "halide"}),
         ("inductor:config.epilogue_fusion=false", {"epilogue_fusion": False}),
+        (
+            "inductor:config.max_autotune_gemm_backends='ATEN,CPP',freezing",
+            {"max_autotune_gemm_backends": "ATEN,CPP", "freezing": True},
+        ),
+        ("inductor:config.debug_fusion=[1,2],freezing", {"debug_fusion": [1, 2], "freezing": True}),
         ("onnx:no-spin", {"spinning": False}),
         ("ov:precision=bf16,hint=throughput", {"precision": "bf16", "hint": "throughput"}),
     ],
@@ -61,6 +66,7 @@ def test_options_set_something(name: str, settings: dict[str, object]) -> None:
     [
         ("inductor:", "give NAME:OPTION,OPTION"),
         ("inductor:freezing,", "give NAME:OPTION,OPTION"),
+        ("inductor:freezing,,cpp-wrapper", "give NAME:OPTION,OPTION"),
         ("inductor:freezng", "unknown option 'freezng'; did you mean freezing"),
         ("inductor:config.max_autotun=1", "did you mean config.max_autotune"),
         ("inductor:config.freezing", "config.freezing needs a value"),
@@ -92,6 +98,14 @@ def test_an_option_goes_to_every_backend_that_has_it() -> None:
     ]
 
 
+def test_a_value_with_commas_comes_back_from_a_name() -> None:
+    """As a worker reads it, and whoever repeats a case."""
+    text = "max_autotune_gemm_backends=ATEN,CPP"
+    (found,) = arm_names.with_config([arm_names.read("inductor")], [text])
+    assert arm_names.read(str(found)) == found
+    assert arm_names.settings_of(found) == {"max_autotune_gemm_backends": "ATEN,CPP"}
+
+
 def test_what_nobody_does_is_left_out_already() -> None:
     """As PyTorch's scripts type --disable-cudagraphs for any backend."""
     arms = [arm_names.read("aot_eager")]
@@ -120,6 +134,9 @@ def test_what_is_for_inference_alone_is_known() -> None:
     assert refusal == (
         "inductor:freezing,max-autotune: freezing is for inference; leave it out, or --training"
     )
+    assert arm_names.training_refusal(arm_names.read("inductor:config.freezing=True"))
+    assert arm_names.training_refusal(arm_names.read("inductor:config.freezing=False")) is None
+    assert arm_names.training_refusal(arm_names.read("eager")) is None
 
 
 def test_a_backend_nobody_knows() -> None:

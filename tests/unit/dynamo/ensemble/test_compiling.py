@@ -10,13 +10,18 @@ import torch
 from torch import nn
 
 from dynamometer.common.measuring.arms import load_backend
+from dynamometer.dynamo.ensemble.ensemble import ensemble
 from dynamometer.dynamo.ensemble.lookup import Lookup
+from dynamometer.dynamo.ensemble.model_key import model_key
 from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.dynamo.graphs.key import graph_key
-from dynamometer.dynamo.graphs.recorder import by_parts
+from dynamometer.dynamo.graphs.recorder import by_parts, recorder
+from dynamometer.results.store.corpus import Corpus
 from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.values.cases import Mode
 from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.decisions import Decision
+from dynamometer.results.values.graphs import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     from torch import fx
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch and runtimes warn of themselves
-ARMS = ["inductor", "inductor:freezing", "inductor:config.max_fusion_size=8", "onnxrt", "ov"]
+SETTING = "inductor:config.max_fusion_size=8"
 
 
 @pytest.fixture(autouse=True)
@@ -73,26 +78,26 @@ def decided(path: Path, arm: str, module: nn.Module, x: torch.Tensor) -> Lookup:
     return Lookup(path, "cpu", load_backend)
 
 
-@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("arm", [SETTING, "inductor:freezing", "ov"])
 @torch.no_grad()
 def test_in_inference_a_graph_is_computed_by_what_was_chosen(arm: str, tmp_path: Path) -> None:
     """At every call."""
     skip_without(arm)
     module, x = model().eval(), torch.randn(2, 8)
     lookup = decided(tmp_path / "decisions.sqlite", arm, module, x)
-    compiled = torch.compile(module, backend=lookup.compile)
+    compiled = torch.compile(module, backend=lookup.compiler(trains=False))
     for given in (x, x + 1):
         torch.testing.assert_close(compiled(given), module(given))
     assert [(each.arm, each.is_decided) for each in lookup.choices] == [(arm, True)]
 
 
-@pytest.mark.parametrize("arm", [each for each in ARMS if each != "ov"])
+@pytest.mark.parametrize("arm", ["inductor", "inductor:freezing", "onnxrt"])
 def test_in_training_each_part_is_computed_by_what_was_chosen(arm: str, tmp_path: Path) -> None:
-    """Its gradients are eager's; they were not where compilers were handed parts as they are."""
+    """Its gradients are eager's, after weights were changed as well."""
     skip_without(arm)
     module, x = model(), torch.randn(2, 8)
     lookup = decided(tmp_path / "decisions.sqlite", arm, module, x)
-    compiled = torch.compile(module, backend=lookup.compile)
+    compiled = torch.compile(module, backend=lookup.compiler(trains=True))
     for _ in range(2):
         found = []
         for call in (module, compiled):
@@ -104,3 +109,66 @@ def test_in_training_each_part_is_computed_by_what_was_chosen(arm: str, tmp_path
             for each in module.parameters():
                 each.add_(0.125)
     assert [(each.arm, each.is_decided) for each in lookup.choices] == [(arm, True)] * 2
+
+
+class Prepared(nn.Module):
+    """A model with a graph that needs no gradients, before one that does."""
+
+    def __init__(self) -> None:
+        """Draw weights."""
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    @torch.no_grad()
+    def prepare(self, x: torch.Tensor) -> torch.Tensor:
+        """Break the graph."""
+        torch._dynamo.graph_break()
+        return x.sin()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute both."""
+        return self.linear(self.prepare(x))
+
+
+def test_graphs_without_gradients_are_found_in_training(tmp_path: Path) -> None:
+    """They were recorded as parts, as all are in training."""
+    module, x = Prepared(), torch.ones(3)
+    recording = recorder(
+        Corpus.made(tmp_path / "graphs"), Origin(suite="mine", model="prepared", mode=Mode.TRAINING)
+    )
+    torch.compile(module, backend=recording.compiler)(x).sum().backward()
+    torch._dynamo.reset()
+    lookup = Lookup(None, "cpu", load_backend)
+    torch.compile(module, backend=lookup.compiler(trains=True))(x).sum().backward()
+    recorded = {each.key for each in recording.model.graphs}
+    assert len(recorded) == 3
+    assert {each.key for each in lookup.choices} == recorded
+
+
+class Printing(nn.Module):
+    """A model of two graphs."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Break the graph."""
+        x = x.sin()
+        torch._dynamo.graph_break()
+        return x.cos()
+
+
+@torch.no_grad()
+def test_a_backend_for_the_whole_model_keeps_to_one_graph(tmp_path: Path) -> None:
+    """Where that is asked for, it raises as it would by itself."""
+    module, x, path = Printing().eval(), torch.ones(3), tmp_path / "decisions.sqlite"
+    Decisions(path).put(
+        Decision(subject=Subject.MODEL, key=model_key(module, (x,), {}), label="made up",
+                 setting=setting_of("cpu"), arm="aot_eager", tuning_s=1.0,
+                 decided_at="2026-01-01", run="made-up")
+    )  # fmt: skip
+    loose, strict = (
+        ensemble.reading(str(path), "cpu", load_backend, full_graph=each) for each in (False, True)
+    )
+    torch.testing.assert_close(loose.compile(module, (x,), {})(x), module(x))
+    assert [each.arm for each in loose.choices] == ["aot_eager"]
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="graph break"):
+        strict.compile(module, (x,), {})(x)

@@ -1,0 +1,112 @@
+"""`dynamometer decisions`: what was decided, why, and how it gets to another machine."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+from pathlib import Path
+
+import factories
+import pytest
+
+from dynamometer.common.command_line.cli import main
+from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.values.cases import NO_BACKEND
+
+USUAL = Path("runs", "decisions.sqlite")
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be in a folder with two decisions."""
+    monkeypatch.chdir(tmp_path)
+    eager = factories.decision(key="abcd", arm=NO_BACKEND)
+    Decisions(USUAL).put(factories.decision(), eager)
+
+
+def ran(monkeypatch: pytest.MonkeyPatch, *words: str, typed: str = "") -> int:
+    """Run a command; give its exit code."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    return main(argv=["decisions", *words])
+
+
+def test_all_are_listed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line for each, as text and as JSON."""
+    assert ran(monkeypatch, "list") == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert "inductor" in first
+    assert "2.000x [1.900, 2.100]" in first
+    assert "no candidate is faster" in second
+    assert ran(monkeypatch, "list", "--json") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert {json.loads(each)["key"] for each in lines} == {"abcd", factories.decision().key}
+
+
+def test_a_decision_is_explained_by_its_candidates(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the beginning of its key; of eager, too, though that is no candidate."""
+    assert ran(monkeypatch, "explain", "ab") == 0
+    said = capsys.readouterr().out
+    assert "no candidate is faster, eager takes 10 ms" in said
+    assert "compiled in 3.0 s, 24 samples" in said
+    assert ran(monkeypatch, "explain", "zz") == 2
+    assert "begins with 'zz'" in capsys.readouterr().err
+
+
+def test_what_goes_out_by_standard_output_comes_in_by_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a file's name, and all of it."""
+    assert ran(monkeypatch, "export") == 0
+    text = capsys.readouterr().out
+    assert ran(monkeypatch, "import", "--decisions", "new.sqlite", typed=text) == 0
+    assert "2 of 2 decisions put into new.sqlite" in capsys.readouterr().out
+    assert Decisions(Path("new.sqlite")).all() == Decisions(USUAL).all()
+
+
+def test_and_by_a_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is known already changes nothing."""
+    assert ran(monkeypatch, "export", "all.jsonl") == 0
+    assert ran(monkeypatch, "import", "all.jsonl") == 0
+    assert "0 of 2 decisions" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["list", "--decisions", "none.sqlite"], "there is no file of decisions none.sqlite"),
+        (["list", "--decisions", "text"], "text can't be used as a file of decisions"),
+        (["import", "text"], "text:1 is no decision"),
+        (["import", "bytes"], "bytes can't be read"),
+        (["import", "none"], "none can't be read"),
+        (["export", "no/such/folder"], "can't be written"),
+    ],
+)
+def test_what_is_no_file_of_decisions_is_named(
+    words: list[str],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In a sentence."""
+    Path("text").write_text("no decision, and long enough to be no empty file of SQLite" * 20)
+    Path("bytes").write_bytes(b"\xff")
+    assert ran(monkeypatch, *words) != 0
+    assert says in capsys.readouterr().err
+
+
+def test_who_reads_writes_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not into somebody else's database either."""
+    database = sqlite3.connect("other.sqlite")
+    database.execute("CREATE TABLE other (value)")
+    database.commit()
+    assert ran(monkeypatch, "list", "--decisions", "other.sqlite") == 0
+    assert "no decisions" in capsys.readouterr().out
+    assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("other",)]
+    database.close()

@@ -1,0 +1,55 @@
+"""Which candidates there are for models that are timed as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import factories
+import msgspec
+import pytest
+
+from dynamometer.common.command_line.decisions import preparing
+from dynamometer.common.planning.tuning import models_plan
+from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.values.cases import BASELINE, Mode
+from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE, Subject, Tuning
+from dynamometer.results.values.decisions import Recorded
+from dynamometer.results.values.graphs import Part, RecordedGraph
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CANDIDATES = ("inductor", "aot_inductor")
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_one_graph", "expected"),
+    [
+        (Mode.INFERENCE, False, CANDIDATES),
+        (Mode.INFERENCE, True, ("aot_inductor",)),
+        (Mode.TRAINING, True, CANDIDATES),
+    ],
+)
+def test_what_a_graph_was_tuned_with_is_not_tried_again(
+    mode: Mode, *, is_one_graph: bool, expected: tuple[str, ...]
+) -> None:
+    """On the model that is this graph; in training a model is never one graph."""
+    case = factories.case(arms=(BASELINE, ENSEMBLE), mode=mode)
+    tuning = Tuning(decisions="decisions.sqlite", candidates=CANDIDATES)
+    plan = factories.plan(cases=(case,), tuning=tuning)
+    (made,) = models_plan(plan, {case.id: is_one_graph}).cases
+    assert made.arms == (BASELINE, ASSEMBLED, *expected)
+
+
+def test_a_graph_that_no_file_holds_decides_nothing_on_its_model(tmp_path: Path) -> None:
+    """It was tuned with nothing, so that the model has every candidate still."""
+    decisions = Decisions(tmp_path / "decisions.sqlite")
+    decided = factories.decision()
+    graph = RecordedGraph(key=decided.key, part=Part.INFERENCE, op_count=1, calls=1)
+    model = Recorded(key="model", setting=decided.setting, graphs=(graph,))
+    assert not preparing.is_decided_by_graph(model, decisions)
+    decisions.put(decided)
+    assert decided.subject is Subject.GRAPH
+    assert preparing.is_decided_by_graph(model, decisions)
+    two = msgspec.structs.replace(model, graphs=(graph, graph))
+    assert not preparing.is_decided_by_graph(two, decisions)
