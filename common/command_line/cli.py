@@ -20,6 +20,7 @@ from dynamometer.common.interfaces.option import Argument, usual
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR, REPORT_OPTIONS, run_options
 from dynamometer.common.interfaces.workload_options import LIST, QUICK, TARGET
 from dynamometer.common.studies.study import options_of
+from dynamometer.results.reports.texts import printable_lines
 from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
         error.show()
         return _USAGE
     except (DynamometerError, StoreError) as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo("\n".join(printable_lines([f"error: {error}"])), err=True)
         return getattr(error, "exit_code", DynamometerError.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _INTERRUPTED

@@ -142,16 +142,6 @@ class Captured:
         return description
 
 
-def save(path: Path, graph: fx.GraphModule, inputs: Sequence[Any], origin: Origin) -> SavedGraph:
-    """Write a graph, with what is said of its inputs, whole or not at all.
-
-    Raises:
-        UnsaveableError: it, or an input, is nothing that a file can hold; says why.
-        StoreError: the file can't be written.
-    """
-    return Captured.of(graph, inputs).save(path, inputs, origin)
-
-
 def load(path: Path) -> tuple[fx.GraphModule, SavedGraph]:
     """Read a graph. Runs no code of the file.
 

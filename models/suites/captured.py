@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,10 +53,15 @@ class CapturedGraphs:
 
         Raises:
             NotImplementedError: it was captured on another type of device.
+            LookupError: the corpus has it no longer.
         """
         from dynamometer.models.suites.replay import load_graph
 
-        path = next(each for each in self.files if self._spec(each) == spec)
+        # By name alone: what else is said of a graph changes as models are recorded that have it.
+        path = next((each for each in self.files if self._spec(each).name == spec.name), None)
+        if path is None:
+            msg = f"the corpus holds no graph {spec.name} any more"
+            raise LookupError(msg)
         return load_graph(path, case.device)
 
     def _spec(self, path: Path) -> ModelSpec:
@@ -105,7 +111,7 @@ def name_of(origin: Origin) -> str:
     """Name a model, and the part of it that a graph is of, as one word."""
     part = [] if origin.part is Part.INFERENCE else [origin.part]
     words = (origin.suite, origin.model, *part)
-    return ".".join(word.replace("/", "--") for word in words)
+    return re.sub(r"[^\w.+-]+", "-", ".".join(word.replace("/", "--") for word in words))
 
 
 def _name(origin: str, graph: SavedGraph) -> str:

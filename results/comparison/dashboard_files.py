@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,12 +29,13 @@ from dynamometer.results.store.expected import Expectation
 from dynamometer.results.values.records import PASSED, SEPARATE_SD, Outcome, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from dynamometer.results.comparison.quantities import Quantity
 
     Row = Mapping[str, str]
+    _Model = tuple[dict[str, str], str, dict[str, str]]
 
 _NAME = re.compile(
     r"(?P<arm>.+?)_(?P<suite>torchbench|huggingface|timm_models|[^_]+)"
@@ -67,7 +69,7 @@ def read_files(path: Path) -> Side:
     if not files:
         msg = f"{path} holds neither manifest.json, as a run directory does, nor a CSV file"
         raise StoreError(msg)
-    rows: dict[tuple[str, ...], tuple[dict[str, str], str, dict[str, str]]] = {}
+    rows: dict[tuple[str, ...], _Model] = {}
     for file in files:
         known, arm = _of_name(file)
         for row in _rows(file):
@@ -77,8 +79,30 @@ def read_files(path: Path) -> Side:
             merged.update({name: value for name, value in row.items() if value})
     return Side(
         source=str(path),
-        entries=tuple(_entry(identity, arm, row) for identity, arm, row in rows.values()),
+        entries=tuple(_entry(*each) for each in _joined(rows.values())),
     )
+
+
+def _joined(models: Iterable[_Model]) -> Iterator[_Model]:
+    """Make one of what the two files say of a model, where their batch sizes differ.
+
+    PyTorch checks some models with a smaller one than it times them with, which is the one kept.
+    """
+    same: defaultdict[tuple[str, ...], list[_Model]] = defaultdict(list)
+    for model in models:
+        identity, arm, _ = model
+        known = (value for name, value in identity.items() if name != "batch_size")
+        same[arm, *known].append(model)
+    for found in same.values():
+        checked, timed = (
+            [each for each in found if own in each[2] and other not in each[2]]
+            for own, other in (("accuracy", "speedup"), ("speedup", "accuracy"))
+        )
+        if len(found) == 2 and len(checked) == len(timed) == 1:  # noqa: PLR2004  one of each
+            identity, arm, row = timed[0]
+            yield identity, arm, {**checked[0][2], **row}
+        else:
+            yield from found
 
 
 def _rows(file: Path) -> Iterable[Row]:

@@ -67,6 +67,9 @@ def read_description(path: Path) -> SavedGraph:
     if found.format != FORMAT:
         msg = f"{path} is of format {found.format}, and this version reads {FORMAT}"
         raise StoreError(msg)
+    if not _KEY.fullmatch(found.key):
+        msg = f"{path} is damaged: {found.key!r} is no key of a graph"
+        raise StoreError(msg)
     return found
 
 
@@ -116,12 +119,12 @@ class Corpus:
             if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
                 msg = f"{folder} is no corpus; name a folder that isn't there, or is empty"
                 raise StoreError(msg)
-            try:
-                for each in (GRAPHS, MODELS):
-                    (folder / each).mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise _unwritable(folder, error) from error
-            _write(folder / MARKER, _MARKED)
+            _make(folder)
+            _write(
+                folder / MARKER, _MARKED
+            )  # before all else, lest half a corpus be taken for none
+        for each in (GRAPHS, MODELS):
+            _make(folder / each)
         return cls(folder)
 
     def path(self, key: str) -> Path:
@@ -192,6 +195,13 @@ class Corpus:
         digest = hashlib.sha256(msgspec.json.encode(model.origin)).hexdigest()[:12]
         name = re.sub(r"[^\w.-]+", "-", f"{model.origin.suite}-{model.origin.model}")
         return self.folder / MODELS / f"{name[:80]}-{digest}.json"
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -11,7 +11,7 @@ from torch import fx
 
 from dynamometer.dynamo.graphs.inputs import draw
 from dynamometer.dynamo.graphs.key import graph_key
-from dynamometer.dynamo.graphs.saved import load, save
+from dynamometer.dynamo.graphs.saved import Captured, load
 from dynamometer.dynamo.graphs.targets import UnsaveableError, function_of, saveable_name
 from dynamometer.dynamo.placeholders import is_weight, placeholders
 from dynamometer.results.store.errors import StoreError
@@ -19,6 +19,13 @@ from dynamometer.results.store.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from dynamometer.results.values.graphs import SavedGraph
+
+
+def saved(path: Path, graph: fx.GraphModule, inputs: list[Any]) -> SavedGraph:
+    """Write a graph."""
+    return Captured.of(graph, inputs).save(path, inputs, ORIGIN)
 
 
 def branches(x: torch.Tensor) -> torch.Tensor:
@@ -56,7 +63,7 @@ def test_a_graph_comes_back_as_it_was(
     """Its results, its key and its weights are the same, and so are what its file says of it."""
     graph, given = captured(function, *inputs)
     path = tmp_path / "one.graph"
-    said = save(path, graph, given, ORIGIN)
+    said = saved(path, graph, given)
     again, description = load(path)
     assert description == said
     assert description.key == graph_key(graph, given) == graph_key(again, given)
@@ -77,7 +84,7 @@ def test_a_graph_for_sizes_that_vary_is_run_at_those_it_had(tmp_path: Path) -> N
     """Its sizes are inputs like any other, with the values that they had."""
     graph, given = captured(sizes, torch.randn(4, 12), torch.randn(12), dynamic=True)
     path = tmp_path / "one.graph"
-    assert save(path, graph, given, ORIGIN).is_dynamic
+    assert saved(path, graph, given).is_dynamic
     again, description = load(path)
     (found,) = again(*draw(description.inputs, 0))
     assert found.shape == (3, 4)
@@ -88,7 +95,7 @@ def test_the_same_graph_is_the_same_file(tmp_path: Path) -> None:
     graph, given = captured(constants, torch.ones(3))
     paths = [tmp_path / "one.graph", tmp_path / "two.graph"]
     for path in paths:
-        save(path, graph, given, ORIGIN)
+        saved(path, graph, given)
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["one.graph", "two.graph"]
 
@@ -97,7 +104,7 @@ def test_weights_are_not_in_it(tmp_path: Path) -> None:
     """A large model is a small file."""
     graph, given = captured(torch.nn.Linear(1000, 1000).eval(), torch.ones(2, 1000))
     path = tmp_path / "one.graph"
-    save(path, graph, given, ORIGIN)
+    saved(path, graph, given)
     assert path.stat().st_size < 4000
 
 
@@ -111,7 +118,7 @@ def test_a_function_of_somebody_elses_is_refused(tmp_path: Path) -> None:
     graph = fx.Graph()
     graph.output(graph.call_function(foreign, (graph.placeholder("x"),)))
     with pytest.raises(UnsaveableError, match=r"it calls .*foreign"):
-        save(tmp_path / "one.graph", fx.GraphModule({}, graph), [torch.ones(3)], ORIGIN)
+        saved(tmp_path / "one.graph", fx.GraphModule({}, graph), [torch.ones(3)])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -127,7 +134,7 @@ def test_an_argument_that_is_no_data_is_refused(tmp_path: Path) -> None:
     graph = fx.Graph()
     graph.output(graph.call_function(torch.add, (graph.placeholder("x"), Foreign())))  # type: ignore[arg-type]
     with pytest.raises(UnsaveableError, match=r"it holds a .*\.Foreign"):
-        save(tmp_path / "one.graph", fx.GraphModule({}, graph), [torch.ones(3)], ORIGIN)
+        saved(tmp_path / "one.graph", fx.GraphModule({}, graph), [torch.ones(3)])
 
 
 # What a hostile file may try. Each of these would write a file, if it got that far.
@@ -225,7 +232,7 @@ def test_constants_take_no_more_than_they_may(
 def rewritten(path: Path, nodes: list[Any], **more: bytes) -> None:
     """Write a graph of one input, and put other nodes into its file."""
     graph, given = captured(torch.relu, torch.ones(3))
-    save(path, graph, given, ORIGIN)
+    saved(path, graph, given)
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     members["graph.json"] = json.dumps({"nodes": nodes, "constants": []}).encode()

@@ -108,6 +108,28 @@ def test_what_their_accuracy_says(tmp_path: Path, said: str, status: Status) -> 
     assert bool(entry.quantities) == (status is Status.PASS)
 
 
+@pytest.mark.parametrize(("said", "passed"), [("pass", 1), ("fail_accuracy", 0)])
+def test_a_model_that_was_checked_with_a_smaller_batch(
+    tmp_path: Path, said: str, passed: int
+) -> None:
+    """It is one model, which counts once, with the batch size that it was timed with."""
+    performance(tmp_path, "cuda,m,64,1.5,10.0,30.0,0.9,2.0,1.8,40,1,0")
+    accuracy(tmp_path, f"cuda,m,4,{said}")
+    side = read_files(tmp_path)
+    (entry,) = side.entries
+    assert (entry.identity["batch_size"], entry.passed) == ("64", bool(passed))
+    (share, _) = compare(side, side).tables[0].columns[0].passrate
+    assert (share.passed, share.counted) == (passed, 1)
+
+
+def test_a_model_of_several_batch_sizes_is_several(tmp_path: Path) -> None:
+    """Where a file has it more than once, nobody knows which belong together."""
+    row = "1.5,10.0,30.0,0.9,2.0,1.8,40,1,0"
+    performance(tmp_path, f"cuda,m,64,{row}", f"cuda,m,32,{row}")
+    accuracy(tmp_path, "cuda,m,4,pass")
+    assert len(read_files(tmp_path).entries) == 3
+
+
 def test_two_weeks(tmp_path: Path) -> None:
     """The table as they post it, and only what is far beyond how such numbers scatter."""
     rows = [f"cuda,m{each},16,1.5,10.0,30.0,0.9,2.0,1.8,40,1,0" for each in range(8)]

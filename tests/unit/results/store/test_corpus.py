@@ -224,3 +224,31 @@ def test_a_graph_under_the_name_of_another_is_said_to_be(corpus: Corpus) -> None
     corpus.path(ONE).replace(corpus.path("3" * 64))
     with pytest.raises(StoreError, match=f"{'3' * 64}.graph is damaged: .*{ONE}"):
         corpus.graphs()
+
+
+def test_a_corpus_that_was_half_made_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever was killed while making it left nothing that is refused."""
+    folder, made = tmp_path / "corpus", []
+
+    def killed(self: Path, *_: object, **__: object) -> None:
+        made.append(self.name)
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        os.makedirs(self)  # noqa: PTH103  Path.mkdir is this function
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(folder), "mkdir", killed)
+        with pytest.raises(KeyboardInterrupt):
+            Corpus.made(folder)
+    put(Corpus.made(folder), ONE)
+    assert Corpus.made(folder).keys() == [ONE]
+
+
+def test_what_is_no_key_is_said_to_be(corpus: Corpus) -> None:
+    """A file that somebody else wrote may say that it is anything."""
+    graph = msgspec.structs.replace(read_description(corpus.path(ONE)), key="../../x")
+    write_archive(corpus.path(ONE), {DESCRIPTION: msgspec.json.encode(graph)})
+    with pytest.raises(StoreError, match=r"'\.\./\.\./x' is no key"):
+        read_description(corpus.path(ONE))

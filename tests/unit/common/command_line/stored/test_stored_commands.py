@@ -115,6 +115,15 @@ def test_show_a_model_that_was_not_run(runs: Path, capsys: pytest.CaptureFixture
     assert "did you mean alexnet" in said(capsys, "show", str(runs / "one"), "alexnte", code=2)
 
 
+def test_an_error_is_shown_and_not_obeyed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It names what a run of somebody else holds, such as a model that comes near."""
+    manifest = runs / "one" / store.MANIFEST
+    manifest.write_text(manifest.read_text().replace('"alexnet"', '"alexnet\\u001b[31m"'))
+    found = said(capsys, "show", str(runs / "one"), "alexnet", code=2)
+    assert "did you mean alexnet [31m" in found
+    assert "\x1b" not in found
+
+
 def test_lines_end_where_the_terminal_does(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import factories
+import msgspec
+import pytest
+
+from dynamometer.models.suites.captured import opened
+from dynamometer.results.store.corpus import DESCRIPTION, GRAPH, Corpus, write_archive
+from dynamometer.results.values.graphs import (
+    Origin,
+    Part,
+    RecordedGraph,
+    RecordedModel,
+    SavedGraph,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = "1" * 64
+NODES = b'{"nodes": [["placeholder"], ["output", null, [{"node": 0}], {}]], "constants": []}'
+
+
+def corpus_of(folder: Path, model: str) -> Corpus:
+    """Make a corpus of one graph, which returns the number it is called with."""
+    corpus = Corpus.made(folder)
+    origin = Origin(suite="mine", model=model)
+    description = {
+        **msgspec.to_builtins(SavedGraph(key=KEY, origin=origin, ops={}, inputs=(), torch="2.13")),
+        "inputs": [{"type": "scalar", "value": 3}],
+    }
+    members = {DESCRIPTION: msgspec.json.encode(description), GRAPH: NODES}
+    write_archive(corpus.path(KEY), members)
+    return corpus
+
+
+def test_a_graph_is_found_though_other_models_have_it_by_now(tmp_path: Path) -> None:
+    """A run that is resumed knows it as it was; one that is gone is said to be."""
+    corpus = corpus_of(tmp_path / "corpus", "first")
+    (spec,) = opened(str(corpus.folder)).specs()
+    graph = RecordedGraph(key=KEY, part=Part.INFERENCE, op_count=0, calls=1)
+    corpus.add(RecordedModel(origin=Origin(suite="mine", model="second"), graphs=(graph,)))
+    suite = opened(str(corpus.folder))
+    assert suite.specs() != [spec]
+    assert suite.load(spec, factories.case()).args == (3,)
+    with pytest.raises(LookupError, match=r"no graph mine\.third"):
+        suite.load(msgspec.structs.replace(spec, name="mine.third"), factories.case())
+
+
+def test_a_name_is_one_plain_word(tmp_path: Path) -> None:
+    """It is typed, printed, and put into names of files, whoever chose it."""
+    corpus = corpus_of(tmp_path / "corpus", "a/b c\x1b]0;hit\x07\n../d")
+    (spec,) = opened(str(corpus.folder)).specs()
+    assert spec.name == f"mine.a--b-c-0-hit-..--d.{KEY[:12]}"
