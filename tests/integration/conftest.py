@@ -34,15 +34,6 @@ def importable_suite() -> Iterator[None]:
         yield
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests together that look at the same run, so that it is made once."""
-    for item in items:
-        fixtures = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009  pytest has no public name for it
-        if any(each[-1].scope == "module" for each in fixtures.values()):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-
-
 class Unobserved:
     """Watches nothing."""
 
