@@ -14,7 +14,6 @@ from dynamometer.common.interfaces.workload_options import (
     TARGET,
     TRAINING,
 )
-from dynamometer.results.store.corpus import SUFFIX, is_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +29,8 @@ class CorpusSource(SuiteSource):
 
     def target(self, text: str) -> str | None:
         """Return a corpus' folder, or the file of a graph, from the root."""
+        from dynamometer.results.store.corpus import SUFFIX, is_corpus  # takes 10 ms: zip files
+
         path = Path(text)
         found = path.suffix == SUFFIX or is_corpus(path)
         return str(path.resolve()) if found else None
