@@ -217,6 +217,16 @@ class StudyOfCases:
         return []
 
 
+class StudyOfFixedReplicates(StudyOfCases):
+    """What studies share that find the same in every process: nothing is repeated to know it."""
+
+    def stop_reason(self, records: Sequence[Record], protocol: Measuring) -> StopReason | None:
+        """Stop at the number of replicates, whatever became of them."""
+        from dynamometer.results.values.records import StopReason
+
+        return StopReason.REPLICATES if len(records) >= protocol.replicates else None
+
+
 def options_of(*studies: Study) -> list[Option[Any]]:
     """Return all that studies add to the command line."""
     return [

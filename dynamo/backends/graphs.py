@@ -25,7 +25,7 @@ from dynamometer.dynamo.backends.programs import (
 from dynamometer.dynamo.placeholders import is_weight, placeholders
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dynamometer.dynamo.backends.programs import Build, Compute, Program
 
@@ -130,17 +130,27 @@ class SpecializedGraph:
         """Return the graph with weights and numbers inside, and which inputs are left."""
         graph = copy.deepcopy(self._graph.graph)
         module = fx.GraphModule(self._graph, graph)
-        names: dict[int, str] = {}
-        for index, node in enumerate(placeholders(module)):
-            if index in self._numbers:
-                _put_number(graph, node, _as_number(given[index]))
-            elif index in self._weights:
-                value = given[index]
-                name = names.setdefault(id(value), f"given_weight_{index}")
-                module.register_buffer(name, value)
-                put_constant(graph, node, name)
+        nodes = placeholders(module)
+        put_weights(module, {index: given[index] for index in self._weights})
+        for index in self._numbers:
+            _put_number(graph, nodes[index], _as_number(given[index]))
         module.recompile()
         return module, self._tensors
+
+
+def put_weights(module: fx.GraphModule, weights: Mapping[int, torch.Tensor]) -> None:
+    """Make inputs of a graph buffers of its module; one that is given twice is one buffer.
+
+    Args:
+        module: is changed, and has to be recompiled.
+        weights: by the places of these inputs.
+    """
+    names: dict[int, str] = {}
+    nodes = placeholders(module)
+    for index, value in weights.items():
+        name = names.setdefault(id(value), f"given_weight_{index}")
+        module.register_buffer(name, value)
+        put_constant(module.graph, nodes[index], name)
 
 
 def _is_number(node: fx.Node) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import fx, nn
 
 from dynamometer.dynamo.backends.compilers import ThroughDynamo
-from dynamometer.dynamo.backends.programs import put_constant
+from dynamometer.dynamo.backends.graphs import put_weights
 from dynamometer.dynamo.capture import internals
 from dynamometer.dynamo.placeholders import is_of_dynamo, is_weight, placeholders
 from dynamometer.dynamo.private import private
@@ -90,14 +90,8 @@ class WithWeightsInside:
         return compiled(*others)
 
     def _module(self, weights: Sequence[torch.Tensor]) -> fx.GraphModule:
-        graph = copy.deepcopy(self._graph.graph)
-        module = fx.GraphModule(self._graph, graph)
-        names: dict[int, str] = {}
-        nodes = placeholders(module)
-        for index, value in zip(self._weights, weights, strict=True):
-            name = names.setdefault(id(value), f"given_weight_{index}")
-            module.register_buffer(name, value)
-            put_constant(graph, nodes[index], name)
+        module = fx.GraphModule(self._graph, copy.deepcopy(self._graph.graph))
+        put_weights(module, dict(zip(self._weights, weights, strict=True)))
         module.recompile()
         return module.eval()
 

@@ -16,7 +16,7 @@ from dynamometer.common.interfaces.workload_options import (
     DYNAMIC_BATCH,
     OVERRIDE_OPTIONS,
 )
-from dynamometer.common.studies.study import StudyOfCases
+from dynamometer.common.studies.study import StudyOfFixedReplicates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
-    from dynamometer.results.values.cases import Protocol
-    from dynamometer.results.values.records import Record, StopReason
+    from dynamometer.results.values.records import Record
 
 _UNDERSTOOD = {*OVERRIDE_OPTIONS, BATCH_SIZE, BATCH_SIZE_FILE, DYNAMIC, DYNAMIC_BATCH}
 COVERAGE = Flag(
@@ -40,7 +39,7 @@ COVERAGE = Flag(
 )  # fmt: skip
 
 
-class Coverage(StudyOfCases):
+class Coverage(StudyOfFixedReplicates):
     """What share of a model does Dynamo capture, and where not? Nothing is timed."""
 
     modules: ClassVar = {
@@ -52,12 +51,6 @@ class Coverage(StudyOfCases):
         """Compare nothing."""
         del request
         return msgspec.structs.replace(asked, arms=())
-
-    def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
-        """Stop at the number of replicates, whatever became of them."""
-        from dynamometer.results.values.records import StopReason
-
-        return StopReason.REPLICATES if len(records) >= protocol.replicates else None
 
     def tables(self) -> list[Table[Any]]:
         """Return those of its rows."""

@@ -10,7 +10,11 @@ from dynamometer.common.studies.experiment import InOneProcess
 from dynamometer.results.values.records import PASSED, ArmResult, Stage, packed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.common.studies.experiment import Context
+    from dynamometer.results.values.cases import Value
 
 
 @dataclass(frozen=True)
@@ -18,10 +22,8 @@ class GraphsOfModels(InOneProcess):
     """The experiment of `--record-graphs`: two steps, whose graphs are saved."""
 
     def measure(self, context: Context) -> Findings:
-        """Load the model, take two steps, and keep what Dynamo captures of them."""
-        # It imports torch, which the parent doesn't.
-        from dynamometer.common.studies.graphs.worker import record
-
+        """Load the model, and keep what is recorded of it."""
+        record = self.recorder()
         with context.stages.at(Stage.LOAD):
             loaded = context.load()
         with context.stages.at(Stage.COMPILE):
@@ -33,3 +35,10 @@ class GraphsOfModels(InOneProcess):
             notes=loaded.notes,
             device_name=context.device.name,
         )
+
+    def recorder(self) -> Callable[[Context, LoadedModel], Value]:
+        """Return what takes steps of a model and tells its graphs."""
+        # It imports torch, which the parent doesn't.
+        from dynamometer.common.studies.graphs.worker import record
+
+        return record

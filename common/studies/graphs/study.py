@@ -18,7 +18,7 @@ from dynamometer.common.interfaces.workload_options import (
     DYNAMIC_BATCH,
     NOPYTHON,
 )
-from dynamometer.common.studies.study import StudyOfCases
+from dynamometer.common.studies.study import StudyOfFixedReplicates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.results.reports.columns import Rows, Table
-    from dynamometer.results.values.cases import Case, Protocol, RunPlan
-    from dynamometer.results.values.records import Record, StopReason
+    from dynamometer.results.values.cases import Case, RunPlan
+    from dynamometer.results.values.records import Record
 
 
 def _again(plan: RunPlan, _: Case) -> Path | None:
@@ -47,7 +47,7 @@ RECORD_GRAPHS = Valued[Path | None](
 )  # fmt: skip
 
 
-class Graphs(StudyOfCases):
+class Graphs(StudyOfFixedReplicates):
     """Which graphs does a model consist of? Nothing is timed."""
 
     modules: ClassVar = {"graphs": "dynamometer.common.studies.graphs.experiment:GraphsOfModels"}
@@ -74,12 +74,6 @@ class Graphs(StudyOfCases):
         """Return the folder, from the root."""
         folder = request[RECORD_GRAPHS]
         return None if folder is None else folder.resolve()
-
-    def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
-        """Stop at the number of replicates, whatever became of them."""
-        from dynamometer.results.values.records import StopReason
-
-        return StopReason.REPLICATES if len(records) >= protocol.replicates else None
 
     def tables(self) -> list[Table[Any]]:
         """Return those of its rows."""

@@ -5,31 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.common.interfaces.messages import Findings
-from dynamometer.common.studies.experiment import InOneProcess
-from dynamometer.results.values.records import PASSED, ArmResult, Stage, packed
+from dynamometer.common.studies.graphs.experiment import GraphsOfModels
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.common.studies.experiment import Context
+    from dynamometer.results.values.cases import Value
 
 
 @dataclass(frozen=True)
-class Recording(InOneProcess):
-    """One step of each model, whose graphs are saved and run as they are."""
+class Recording(GraphsOfModels):
+    """The same of each model that isn't decided on."""
 
-    def measure(self, context: Context) -> Findings:
-        """Load the model; unless it is decided on, take a step and keep its graphs."""
+    def recorder(self) -> Callable[[Context, LoadedModel], Value]:
+        """Return what takes steps of a model that isn't decided on, and tells its graphs."""
         # It imports torch, which the parent doesn't.
         from dynamometer.common.studies.recording.worker import record
 
-        with context.stages.at(Stage.LOAD):
-            loaded = context.load()
-        with context.stages.at(Stage.COMPILE):
-            found = record(context, loaded)
-        return Findings(
-            outcome=PASSED,
-            arms=tuple(ArmResult(arm=arm, outcome=PASSED) for arm in context.job.arms),
-            found=packed(found),
-            notes=loaded.notes,
-            device_name=context.device.name,
-        )
+        return record

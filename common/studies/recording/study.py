@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynamometer.common.studies.study import StudyOfCases
+from dynamometer.common.studies.study import StudyOfFixedReplicates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynamometer.results.reports.columns import Rows, Table
-    from dynamometer.results.values.cases import Protocol
-    from dynamometer.results.values.records import Record, StopReason
+    from dynamometer.results.values.records import Record
 
 
-class Recording(StudyOfCases):
+class Recording(StudyOfFixedReplicates):
     """Which graphs is a model made of, and is it decided on? Nothing is timed."""
 
     modules: ClassVar = {
         "recording": "dynamometer.common.studies.recording.experiment:Recording",
     }
-
-    def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
-        """Stop at the number of replicates, whatever became of them."""
-        from dynamometer.results.values.records import StopReason
-
-        return StopReason.REPLICATES if len(records) >= protocol.replicates else None
 
     def tables(self) -> list[Table[Any]]:
         """Return none."""
