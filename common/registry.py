@@ -16,7 +16,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from dynamometer.common.errors import UnknownNameError, UsageError
-from dynamometer.dynamo.backends import torch_names
 from dynamometer.results.values.cases import BASELINE
 
 if TYPE_CHECKING:
@@ -146,7 +145,11 @@ def is_registered(kind: Kind, name: str) -> bool:
 
 def _of_dynamo(kind: Kind, name: str) -> bool:
     """Return whether it is a backend that nobody registered here, and `torch.compile` knows."""
-    return kind == "backends" and torch_names.is_known(name)
+    if kind != "backends":
+        return False
+    from dynamometer.dynamo.backends import torch_names
+
+    return torch_names.is_known(name)
 
 
 def target(kind: Kind, name: str) -> str:

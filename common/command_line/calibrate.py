@@ -120,15 +120,16 @@ def _measure(program: str, arguments: Sequence[str], asked: Request) -> tuple[Pa
     from dynamometer.common.command_line import begin
     from dynamometer.common.command_line.session import Session
     from dynamometer.common.interfaces.workload import Workload
-    from dynamometer.common.planning import planning
-    from dynamometer.common.planning.plan import Selection, build_cases, select
+    from dynamometer.common.planning.plan import build_cases
+    from dynamometer.common.planning.planning import usual_memory_limit
+    from dynamometer.common.planning.selection import Selection, opened, select
     from dynamometer.common.studies.calibration.arms import ARMS
 
     source = registry.suite(registry.USUAL_SUITE)
     opening = source.opening(usual(run_options(of_suites=source.options)))
     names = Selection(only=asked[ONLY] or MODELS)
     hint = f"`dynamometer ls models {registry.USUAL_SUITE}` shows all."
-    specs = select(planning.opened(source, opening).specs(), names, hint)
+    specs = select(opened(source, opening).specs(), names, hint)
     plan = RunPlan(
         suite=registry.USUAL_SUITE,
         suite_options=opening,
@@ -140,7 +141,7 @@ def _measure(program: str, arguments: Sequence[str], asked: Request) -> tuple[Pa
             most_replicates=asked[COUNT],
             start_method=StartMethod.SPAWN if asked[SPAWN] else StartMethod.FORK,
         ),
-        memory_limit_bytes=planning.usual_memory_limit(),
+        memory_limit_bytes=usual_memory_limit(),
         seed=asked[SEED],
         busy=asked[BUSY],
     )

@@ -230,7 +230,7 @@ def _names(what: str, suite: str | None) -> list[str]:
     for kind in _LISTED:
         if kind == what:
             return registry.choices(kind)
-    from dynamometer.common.planning.planning import opened
+    from dynamometer.common.planning.selection import opened
 
     source = registry.suite(suite or registry.USUAL_SUITE)
     asked = usual(run_options(of_suites=source.options))
@@ -276,18 +276,19 @@ def _quick(asked: Request, arguments: Sequence[str]) -> Request:
 
 def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -> int:
     """Plan a run and execute it."""
-    from dynamometer.common.planning import arms, planning, refusals
-    from dynamometer.common.planning.plan import select
+    from dynamometer.common.planning import refusals, selection
 
     source = registry.suite(suite)
     asked = asked.and_usual(source.options)
     refusals.check_options(asked, suite, registry.studies())
     opening = source.opening(asked)
-    models = select(planning.opened(source, opening).specs(), planning.selection(asked))
+    specs = selection.opened(source, opening).specs()
+    models = selection.select(specs, selection.asked_selection(asked))
     if asked[LIST]:
         click.echo("\n".join(spec.name for spec in models))
         return 0
     from dynamometer.common.command_line import begin
+    from dynamometer.common.planning import arms, planning
     from dynamometer.results.store import store
 
     asked, unusable = arms.with_every_backend(asked)

@@ -119,8 +119,7 @@ def _find(target: str) -> tuple[Suite, ModelSpec]:
     Raises:
         UsageError: there is none of that name, or several.
     """
-    from dynamometer.common.planning import planning
-    from dynamometer.common.planning.plan import Selection, select
+    from dynamometer.common.planning.selection import Selection, opened, select
 
     file, colon, function = target.rpartition(":")
     path = f"{file}::{function}" if colon and file.endswith(".py") else target
@@ -132,7 +131,7 @@ def _find(target: str) -> tuple[Suite, ModelSpec]:
             raise UsageError(msg)
     source = registry.suite(suite_name)
     asked = usual(run_options(of_suites=source.options)).but(TARGET_OF_RUN, source.target(path))
-    suite = planning.opened(source, source.opening(asked))
+    suite = opened(source, source.opening(asked))
     # Of a user's file the suite itself finds what is named, which may be a dictionary of models.
     hint = f"`dynamometer ls models {suite_name}` shows all."
     specs = select(suite.specs(), Selection(only=(model,) if model else ()), hint)

@@ -35,26 +35,21 @@ from dynamometer.common.interfaces.workload_options import (
     DTYPE,
     DYNAMIC,
     DYNAMIC_BATCH,
-    EXCLUDE,
-    INCLUDE,
     MODEL_OVERRIDES,
     NO_SKIP,
     NOPYTHON,
-    ONLY,
     ONLY_OVERRIDES,
-    PARTITION_ID,
     QUICK,
     RAISE_BACKEND_ERRORS,
     SCALE,
     SUBSTITUTE,
-    TOTAL_PARTITIONS,
     TRAINING,
 )
 from dynamometer.common.planning import refusals
 from dynamometer.common.planning.arms import asked_arms
 from dynamometer.common.planning.batch_size_file import read_batch_sizes
 from dynamometer.common.planning.functions import refuse_unknown_functions
-from dynamometer.common.planning.plan import Selection, build_cases
+from dynamometer.common.planning.plan import build_cases
 from dynamometer.common.planning.tuning import to_be_tuned, tuning_of
 from dynamometer.results.values.cases import (
     RIGOROUS_REPLICATES,
@@ -67,39 +62,14 @@ from dynamometer.results.values.cases import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from dynamometer.common.interfaces.option import Request
-    from dynamometer.common.interfaces.suite import Suite
-    from dynamometer.common.interfaces.suite_source import SuiteSource
     from dynamometer.common.studies.study import Study
     from dynamometer.results.values.cases import ModelSpec
 
 _MEMORY_SHARE = 0.85
 """Of the machine's memory: what a worker may take where no limit is given."""
-
-
-def selection(request: Request) -> Selection:
-    """Return what was asked for of a suite's models."""
-    return Selection(
-        include=request[INCLUDE],
-        exclude=request[EXCLUDE],
-        only=request[ONLY],
-        quick=request[QUICK],
-        partition=(request[PARTITION_ID], request[TOTAL_PARTITIONS]),
-    )
-
-
-def opened(source: SuiteSource, opening: Mapping[str, str]) -> Suite:
-    """Open a suite.
-
-    Raises:
-        UsageError: there is nothing of the kind; says what to do.
-    """
-    try:
-        return source.open(opening)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
 
 
 def make_plan(

@@ -17,7 +17,6 @@ from dynamometer.common.interfaces.run_options import (
 from dynamometer.common.interfaces.workload_options import TARGET
 from dynamometer.common.planning.plan import asked_batch_size
 from dynamometer.common.studies.study import FIXED_SIZES, options_of, skip_reason
-from dynamometer.results.reports.csv_file import IDENTITY
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import TORCHSCRIPT, Dtype, Mode
 
@@ -191,6 +190,8 @@ def check_output(study: Study, plan: RunPlan, request: Request) -> None:
             f" {', '.join(arms)}: leave it out, as each has a file in the run's directory"
         )
         raise UsageError(msg)
+    from dynamometer.results.reports.csv_file import IDENTITY
+
     if study.asked_by and len(study.tables()[0].theirs().columns) <= len(IDENTITY):
         msg = f"--output {path} has PyTorch's columns, which say nothing of {study.asked_by.named}"
         raise UsageError(msg)

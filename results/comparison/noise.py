@@ -76,7 +76,7 @@ def _of_speedups(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd
     taught = [
         Scatter(
             variance=_variance(each),
-            within=statistics.fmean(replicate.error**2 for replicate in each.replicates),
+            within=statistics.fmean(replicate.own_variance for replicate in each.replicates),
             df=len(each.replicates) - 1.0,
         )
         for each in found

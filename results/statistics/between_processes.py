@@ -100,7 +100,7 @@ def pair_scatter(records: Iterable[Record], pair: tuple[str, str]) -> Scatter | 
         return None
     return Scatter(
         variance=statistics.variance(each.value for each in found),
-        within=statistics.fmean(each.error**2 for each in found),
+        within=statistics.fmean(each.own_variance for each in found),
         df=len(found) - 1.0,
     )
 

@@ -34,7 +34,8 @@ class Scatter:
 
     Attributes:
         variance: of their log speedups.
-        within: the part of it that their blocks account for, the mean of squared standard errors.
+        within: the part of it that their blocks and short calls account for, the mean of
+            `Replicate.own_variance`.
         df: degrees of freedom of the variance.
     """
 

@@ -8,6 +8,7 @@ import statistics
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 from scipy import special
 
 from dynamometer.results.values.records import Estimate, Ratio
@@ -40,11 +41,18 @@ class Replicate(NamedTuple):
         value: the log speedup.
         error: its standard error within the process.
         df: degrees of freedom of that error.
+        between_sd: how far processes differ besides what holds for all, as such short calls do.
     """
 
     value: float
     error: float = 0.0
     df: float = math.inf
+    between_sd: float = 0.0
+
+    @property
+    def own_variance(self) -> float:
+        """Of its value, by all that is known of this replicate and doesn't hold for others."""
+        return self.error**2 + self.between_sd**2
 
 
 class Mean(NamedTuple):
@@ -67,7 +75,8 @@ def moderated(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> 
     """Estimate a mean whose variance is shrunk towards what is known beforehand.
 
     A replicate varies for two reasons: processes differ, by as much as is known, and the
-    process itself is known no better than its blocks allow. The sum of both variances is known
+    process itself is known no better than its blocks allow. Of short calls the former is more,
+    and that part is added to what is known. The sum of both variances is known
     before replicates are compared; how they differ from each other counts besides, by degrees of
     freedom. Left out, the part within a process made 18 to 30 % of identical arms seem different
     where it is 1 to 5 % (docs/simulated-error-bars.md).
@@ -90,11 +99,21 @@ def moderated(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> 
     values = [each.value for each in replicates]
     own = statistics.variance(values) if n > 1 else 0.0
     within = math.fsum(each.error**2 for each in replicates) / n
-    known = between_sd.sd_log**2 + within
-    known_df = _df_of_both(replicates, between_sd)
+    between = _with_short_calls(between_sd, replicates)
+    known = between.sd_log**2 + within
+    known_df = _df_of_both(replicates, between)
     df = known_df + n - 1
     variance = (known_df * known + (n - 1) * own) / df
     return Mean(statistics.fmean(values), math.sqrt(variance / n), df, n)
+
+
+def _with_short_calls(
+    between_sd: BetweenProcessSd, replicates: Sequence[Replicate]
+) -> BetweenProcessSd:
+    """Return how far processes differ where calls may be short; it is known no better than before."""
+    of_calls = math.fsum(each.between_sd**2 for each in replicates) / len(replicates)
+    sd_log = math.hypot(between_sd.sd_log, math.sqrt(of_calls))
+    return msgspec.structs.replace(between_sd, sd_log=sd_log)
 
 
 def _df_of_both(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> float:

@@ -13,7 +13,8 @@ from dynamometer.common.execution.executors.local import LocalExecutor
 from dynamometer.common.execution.runner import Interrupt, Remaining
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.machine.environment import read_environment
-from dynamometer.common.planning.plan import Selection, build_cases, select
+from dynamometer.common.planning.plan import build_cases
+from dynamometer.common.planning.selection import Selection, select
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import Mode, Protocol, RunPlan, StartMethod
 from dynamometer.results.values.records import Manifest, Record

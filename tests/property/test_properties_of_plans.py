@@ -18,7 +18,7 @@ from dynamometer.common.errors import NothingSelectedError
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.common.interfaces.option import ByteSize
 from dynamometer.common.measuring.timing import burst_orders
-from dynamometer.common.planning.plan import Selection, select
+from dynamometer.common.planning.selection import Selection, select
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Status
 
