@@ -90,7 +90,7 @@ def test_the_middle_half_of_blocks_against_scipy(blocks: int) -> None:
     order = tuple(range(blocks))
     before = factories.measurement(samples=tuple(map(math.exp, logs)), blocks=order)
     after = factories.measurement(arm="inductor", samples=(1.0,) * blocks, blocks=order)
-    mean, error, _ = log_speedup(before, after)
+    mean, error, *_ = log_speedup(before, after)
     assert mean == pytest.approx(stats.trim_mean(logs, 0.25))
     if blocks % 4 == 0:  # scipy takes the nominal share for the one that was cut
         wanted = float(stats.mstats.trimmed_stde(logs, limits=(0.25, 0.25), inclusive=(True, True)))
@@ -141,11 +141,26 @@ def test_log_speedup_by_hand() -> None:
     after = factories.measurement(
         arm="inductor", samples=(1.0, 1.0, 1.0, 2.0, 2.0), blocks=(0, 0, 0, 1, 1)
     )
-    mean, error, df = log_speedup(before, after)
+    mean, error, df, _ = log_speedup(before, after)
     assert df == 1.0
     differences = [math.log(2.0), math.log(4.0)]
     assert mean == pytest.approx(statistics.mean(differences))
     assert error == pytest.approx((differences[1] - differences[0]) / 2)
+
+
+@pytest.mark.parametrize(("latency_s", "off"), [(1e-3, 0.01), (5e-3, 0.002), (1e-6, 0.2)])
+def test_short_calls_differ_more_from_process_to_process(latency_s: float, off: float) -> None:
+    """By ten microseconds of the shorter latency, and no more than a fifth of it."""
+    before = factories.measurement(samples=(2 * latency_s,) * 2, blocks=(0, 1))
+    after = factories.measurement(arm="inductor", samples=(latency_s,) * 2, blocks=(0, 1))
+    found = log_speedup(before, after)
+    assert found.between_sd == pytest.approx(off)
+    assert found.own_variance == pytest.approx(off**2)
+    longer = found._replace(between_sd=0.0)
+    one, other = speedup([found], ASSUMED_SD), speedup([longer], ASSUMED_SD)
+    known = math.hypot(ASSUMED_SD.sd_log, off) / ASSUMED_SD.sd_log
+    widths = [math.log(each.high / each.low) for each in (one, other)]
+    assert widths[0] == pytest.approx(widths[1] * known)
 
 
 def test_log_speedup_uses_common_blocks_only() -> None:
