@@ -8,7 +8,8 @@ from both sides' code; one that their harness can't run, or not within the limit
 the next one takes its place. Their harness needs an accuracy run and a performance run
 of each model; ours gives both, and memory, in one. Both sides compile with Inductor from empty
 graph caches, the C++ toolchain's own preparations done beforehand, and time each arm at least
-`--repeat` times. Where their models download weights, random ones are left in place.
+`--repeat` times. Where their models download weights, random ones are left in place. Their harness
+needs pandas, which may stand on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -145,9 +146,10 @@ def _their_run(
         command += ["--backend", "inductor", "--only", model]
         command += ["--batch-size", str(options.batch_size), "--repeat", str(options.repeat)]
         command += ["--output-directory", output]
+        kept = [folder for folder in (os.environ.get("PYTHONPATH"),) if folder]
         environment = {
             **os.environ,
-            "PYTHONPATH": f"{stubs}:{options.checkout}",
+            "PYTHONPATH": os.pathsep.join([str(stubs), str(options.checkout), *kept]),
             "TORCHINDUCTOR_CACHE_DIR": cache,
         }
         started = time.monotonic()

@@ -14,13 +14,11 @@ import dynamometer
 from dynamometer.common import registry
 from dynamometer.common.command_line.dynamobench.translation import translated
 from dynamometer.common.command_line.options import LazyGroup, command, overridden
-from dynamometer.common.command_line.stored import commands as stored_commands
 from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError, UsageError
 from dynamometer.common.interfaces.option import Argument, usual
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR, REPORT_OPTIONS, run_options
 from dynamometer.common.interfaces.workload_options import LIST, QUICK, TARGET
 from dynamometer.common.studies.study import options_of
-from dynamometer.results.reports.texts import printable_lines
 from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
@@ -59,6 +57,8 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
         error.show()
         return _USAGE
     except (DynamometerError, StoreError) as error:
+        from dynamometer.results.reports.texts import printable_lines
+
         click.echo("\n".join(printable_lines([f"error: {error}"])), err=True)
         return getattr(error, "exit_code", DynamometerError.exit_code)
     except (KeyboardInterrupt, click.Abort):
@@ -88,6 +88,8 @@ def _script(suite: str) -> GroupedCommand:
 
 def _program() -> click.Group:
     """Make the `dynamometer` command."""
+    from dynamometer.common.command_line.stored import commands as stored_commands
+
     makers = {
         "run": _run_command,
         "resume": _resume_command,
