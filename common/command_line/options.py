@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from enum import Enum
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -75,6 +76,11 @@ class GroupedCommand(click.Command):
                 msg = f"{' and '.join(typed)} contradict each other: give one of them"
                 raise UsageError(msg)
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; from here on there is garbage to collect."""
+        gc.enable()
+        return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one section for each group, and the rest under `Other`."""

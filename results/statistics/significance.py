@@ -110,7 +110,7 @@ def moderated(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> 
 def _with_short_calls(
     between_sd: BetweenProcessSd, replicates: Sequence[Replicate]
 ) -> BetweenProcessSd:
-    """Return how far processes differ where calls may be short; it is known no better than before."""
+    """Return how far processes differ where calls may be short, which is known no better."""
     of_calls = math.fsum(each.between_sd**2 for each in replicates) / len(replicates)
     sd_log = math.hypot(between_sd.sd_log, math.sqrt(of_calls))
     return msgspec.structs.replace(between_sd, sd_log=sd_log)

@@ -77,7 +77,7 @@ def test_longer_calls_differ_less_from_process_to_process(
 ) -> None:
     """By what a call takes more or less whatever it does, of which the call is a multiple."""
     short, long = (log_speedup(*(scaled(each, by) for each in pair)) for by in (1.0, factor))
-    assert 0 < long.between_sd <= short.between_sd <= 0.2  # noqa: PLR2004  the most there is
+    assert 0 < long.between_sd <= short.between_sd <= 0.2
 
 
 @given(arm_pairs(), st.floats(1e-3, 1e3))
