@@ -216,7 +216,7 @@ def measure(name: str, runs: int, models: int) -> dict[str, float]:
         folder = Path(place)
         candidate = CANDIDATES[name](folder)
         adding_s = 0.0
-        at_start = _peak_mb()
+        at_start = at_a_tenth = _peak_mb()
         for number in range(runs):
             rows = list(made_rows(number, models))
             run = made_run(number)
@@ -295,17 +295,21 @@ def main() -> int:
 def page(names: Sequence[str], found: Sequence[dict[str, float]]) -> str:
     """Return a table of both."""
     rows = [
-        f"| {title} | {' | '.join(f'{each[title]:,.4g}' if each[title] < 1e4 else f'{each[title]:,.0f}' for each in found)} |"  # noqa: E501  one row
-        for title in found[0]
+        f"| {title} | {' | '.join(_number(each[title]) for each in found)} |" for title in found[0]
     ]
     return "\n".join(
         [
             "# The index of a year of runs", "",
-            "Made by `bench/index.py`; queries are medians of 5, after one another in the process that",
-            "filled the index.", "",
+            "Made by `bench/index.py`; queries are medians of 5, in the process that filled it.",
+            "",
             f"| | {' | '.join(names)} |", f"|---|{'---|' * len(names)}", *rows, "",
         ]
     )  # fmt: skip
+
+
+def _number(value: float) -> str:
+    decimals = max(0, 3 - len(str(int(value)))) if value >= 1 else 4
+    return f"{value:,.{decimals}f}"
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def history(runs: Runs, stored: Sequence[StoredSeries], since: str | None = None
         stored: the series.
         since: changes before that time, UTC in ISO 8601, are left out.
     """
-    found = [_series(runs, each) for each in stored]
+    found = [_series(runs, each) for each in sorted(stored, key=_order)]
     changes = _adjusted([each.changes for each in found])
     return History(
         runs=len(runs),
@@ -55,6 +55,14 @@ def history(runs: Runs, stored: Sequence[StoredSeries], since: str | None = None
             for each, own in zip(found, changes, strict=True)
         ),
     )
+
+
+def _order(series: StoredSeries) -> tuple[str, ...]:
+    case = (series.identity.get(each, "") for each in ("suite", "model", "mode"))
+    return (*case, series.arm, str(_METRICS.index(series.metric)))
+
+
+_METRICS = (STATUS, *KIND)
 
 
 def regressed(found: History) -> History:

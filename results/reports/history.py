@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from dynamometer.results.comparison.entries import IDENTITY
@@ -10,7 +11,7 @@ from dynamometer.results.reports.texts import fitted_line, fitted_table, printab
 from dynamometer.results.values.history import STATUS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dynamometer.results.values.history import History, HistoryChange, HistoryPoint, Series
 
@@ -35,6 +36,7 @@ def lines(found: History, width: int | None, *, with_points: bool) -> list[str]:
         return [head]
     numbered = list(enumerate(found.series, start=1))
     rows = [_row(number, each) for number, each in numbered]
+    apart = _apart(found.series)
     return [
         head,
         "",
@@ -42,7 +44,7 @@ def lines(found: History, width: int | None, *, with_points: bool) -> list[str]:
         *(
             fitted_line(printable(line), width)
             for line in (
-                *_settings(found.series),
+                *_apart_lines(apart),
                 *(line for each in numbered for line in _of_series(*each, with_points=with_points)),
             )
         ),
@@ -65,13 +67,26 @@ def _row(number: int, series: Series) -> list[str]:
     return [printable(each) for each in cells]
 
 
-def _settings(found: Sequence[Series]) -> Iterator[str]:
-    """Say in what series of one model differ, where they were not measured in the same way."""
-    names = dict.fromkeys(name for each in found for name in _settled(each))
-    differing = [name for name in names if len({_settled(each).get(name) for each in found}) > 1]
-    if differing:
-        yield ""
-        yield f"series differ in: {', '.join(differing)}"
+def _apart_lines(apart: Mapping[int, str]) -> Iterator[str]:
+    """Say why there are several series of the same."""
+    told = [f"   series {number}: {text}" for number, text in apart.items() if text]
+    if told:
+        yield from ("", "measured in other ways, or on other machines, so not one series:", *told)
+
+
+def _apart(found: Sequence[Series]) -> dict[int, str]:
+    """Return in what series differ that are otherwise of the same, by their numbers."""
+    groups: defaultdict[tuple[str, ...], dict[int, dict[str, str]]] = defaultdict(dict)
+    for number, each in enumerate(found, start=1):
+        case = (each.identity.get(name, "") for name in ("suite", "model", "mode"))
+        groups[*case, each.arm, each.metric][number] = _settled(each)
+    told = {}
+    for group in groups.values():
+        names = dict.fromkeys(name for each in group.values() for name in each)
+        differing = [name for name in names if len({each.get(name) for each in group.values()}) > 1]
+        for number, each in group.items():
+            told[number] = ", ".join(f"{name} {each.get(name) or 'none'}" for name in differing)
+    return told
 
 
 def _settled(series: Series) -> dict[str, str]:

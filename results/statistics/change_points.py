@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Values = NDArray[np.float64]
+    Intervals = tuple[int, NDArray[np.int64]]
 
 FEWEST_RUNS = 2
 """On each side of a change: one run alone that differs is what `compare` is for."""
@@ -36,7 +38,7 @@ class ChangePoint:
         latest: the last.
         before: the level between the change before and this one.
         after: the level between this one and the next.
-        p_value: of no change, over all places of the series.
+        p_value: of no change there, over all places of the series.
     """
 
     index: int
@@ -61,10 +63,10 @@ def change_points(values: Sequence[float], least_sd: float, floor: float) -> lis
 
     Intervals of many lengths, each by half of it beside the next, are searched for the place that
     parts them best; of those that differ beyond chance the shortest say where a change is, as they
-    hold no other. Then changes are tested against the runs between them and their neighbours
-    alone, by a t test whose variance is that of all runs about their levels; the weakest is
-    dropped until all are significant over every place of the series (Bonferroni) and beyond the
-    floor. So no permutation is needed.
+    hold no other. Then each is tested by how much worse the series is explained without it, the
+    others being where they then fit best: by a t test whose variance is that of all runs about
+    their levels. The weakest is dropped until all are significant over every place that was
+    searched (Bonferroni), and beyond the floor. So no permutation is needed.
 
     Args:
         values: in the order of time, on a scale on which noise is equal everywhere.
@@ -82,34 +84,29 @@ def change_points(values: Sequence[float], least_sd: float, floor: float) -> lis
         return []
     given = _without_spikes(np.asarray(values, dtype=np.float64), least_sd)
     sums = np.concatenate(([0.0], np.cumsum(given - given.mean())))
-    splits = _narrowest(sums, max(least_sd, _rough_sd(given)))
-    splits = _refined(sums, splits)
+    searched = list(_intervals(len(given)))
+    places = sum(len(starts) * (length - 2 * FEWEST_RUNS + 1) for length, starts in searched)
+    splits = _refined(sums, _narrowest(sums, searched, max(least_sd, _rough_sd(given))))
     while splits:
         sd, df = _sd(given, splits, least_sd)
-        tests = _tests(sums, splits, sd)
-        weakest = min(range(len(splits)), key=lambda each: abs(tests[each].t))
-        p_value = _p_value(tests[weakest].t, df, len(given))
-        steps = [abs(_step(sums, each.start, each.split, each.end)) for each in tests]
-        if p_value > SIGNIFICANT_P:
-            del splits[weakest]
+        rests = [_refined(sums, [*splits[:k], *splits[k + 1 :]]) for k in range(len(splits))]
+        costs = [_explained(sums, splits) - _explained(sums, rest) for rest in rests]
+        p_values = [min(1.0, places * _p_value(each, sd, df)) for each in costs]
+        levels = _levels(given, splits)
+        steps = [abs(after - before) for before, after in pairwise(levels)]
+        if max(p_values) > SIGNIFICANT_P:
+            splits = rests[costs.index(min(costs))]
         elif min(steps) < floor:
-            del splits[steps.index(min(steps))]
+            splits = rests[steps.index(min(steps))]
         else:
-            return [_change(given, sums, each, sd, df) for each in tests]
-        splits = _refined(sums, splits)
+            ranges = _ranges(sums, splits, sd)
+            return [
+                ChangePoint(split, *place, *level, p_value)
+                for split, place, level, p_value in zip(
+                    splits, ranges, pairwise(levels), p_values, strict=True
+                )
+            ]
     return []
-
-
-def _change(given: Values, sums: Values, test: _Candidate, sd: float, df: float) -> ChangePoint:
-    earliest, latest = _range(sums, test, sd)
-    return ChangePoint(
-        index=test.split,
-        earliest=earliest,
-        latest=latest,
-        before=float(given[test.start : test.split].mean()),
-        after=float(given[test.split : test.end].mean()),
-        p_value=_p_value(test.t, df, len(given)),
-    )
 
 
 def _without_spikes(values: Values, least_sd: float) -> Values:
@@ -143,7 +140,7 @@ def _rough_sd(values: Values) -> float:
 _MEDIAN_OF_NORMAL = 0.6745
 
 
-def _intervals(n: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+def _intervals(n: int) -> Iterator[Intervals]:
     """Yield lengths and, of each, where intervals of that length start."""
     length = float(n)
     while True:
@@ -155,20 +152,20 @@ def _intervals(n: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
         length /= math.sqrt(2)
 
 
-def _narrowest(sums: Values, sd: float) -> list[int]:
+def _narrowest(sums: Values, searched: Sequence[Intervals], sd: float) -> list[int]:
     """Return where the narrowest intervals part that differ beyond chance, in order."""
-    n = len(sums) - 1
     threshold = _CANDIDATE_T * sd
     found: list[_Candidate] = []
-    for length, starts in _intervals(n):
+    for length, starts in searched:
         inner = np.arange(FEWEST_RUNS, length - FEWEST_RUNS + 1)
         steps = _steps(sums, starts[:, None], starts[:, None] + inner, starts[:, None] + length)
         t = np.abs(steps) * np.sqrt(inner * (length - inner) / length)
-        best = t.argmax(axis=1)
-        for start, place, value in zip(starts, best, t.max(axis=1), strict=True):
-            if value > threshold:
-                split = int(start + inner[place])
-                found.append(_Candidate(int(start), int(start) + length, split, float(value)))
+        best, most = t.argmax(axis=1), t.max(axis=1)
+        found += [
+            _Candidate(start, start + length, start + int(inner[best[row]]), float(most[row]))
+            for row, start in enumerate(starts.tolist())
+            if most[row] > threshold
+        ]
     found.sort(key=lambda each: (each.end - each.start, -each.t))
     splits: list[int] = []
     for each in found:
@@ -189,10 +186,6 @@ def _steps(
     before = (sums[split] - sums[start]) / (split - start)
     difference: Values = after - before
     return difference
-
-
-def _step(sums: Values, start: int, split: int, end: int) -> float:
-    return float(_steps(sums, *(np.asarray(each) for each in (start, split, end))))
 
 
 def _refined(sums: Values, splits: Sequence[int]) -> list[int]:
@@ -218,15 +211,14 @@ def _profile(sums: Values, start: int, end: int) -> tuple[NDArray[np.int64], Val
     return inner, t
 
 
-def _tests(sums: Values, splits: Sequence[int], sd: float) -> list[_Candidate]:
-    """Return each split with the runs between its neighbours, and its t."""
-    edges = [0, *splits, len(sums) - 1]
-    found = []
-    for start, split, end in zip(edges, edges[1:], edges[2:], strict=False):
-        size = math.sqrt((split - start) * (end - split) / (end - start))
-        t = _step(sums, start, split, end) * size / sd if sd else math.inf
-        found.append(_Candidate(start, end, split, t))
-    return found
+def _explained(sums: Values, splits: Sequence[int]) -> float:
+    """Return the sum of squares that levels between splits explain."""
+    edges = np.array([0, *splits, len(sums) - 1])
+    return float((np.diff(sums[edges]) ** 2 / np.diff(edges)).sum())
+
+
+def _levels(values: Values, splits: Sequence[int]) -> list[float]:
+    return [float(part.mean()) for part in np.split(values, splits)]
 
 
 def _sd(values: Values, splits: Sequence[int], least_sd: float) -> tuple[float, float]:
@@ -237,17 +229,15 @@ def _sd(values: Values, splits: Sequence[int], least_sd: float) -> tuple[float, 
     return max(math.sqrt(squares / df), least_sd), df
 
 
-def _p_value(t: float, df: float, n: int) -> float:
-    """Return that of no change, given that it might be at any place, and that of the best is taken.
-
-    Every place of every interval that was searched counts.
-    """
-    places = sum(len(starts) * (length - 2 * FEWEST_RUNS + 1) for length, starts in _intervals(n))
-    return min(1.0, 2 * places * float(special.stdtr(df, -abs(t))))
+def _p_value(cost: float, sd: float, df: float) -> float:
+    """Return that of no change at a place, given the squares that are unexplained without it."""
+    if cost <= 0:
+        return 1.0
+    return 2 * float(special.stdtr(df, -math.sqrt(cost) / sd)) if sd else 0.0
 
 
-def _range(sums: Values, test: _Candidate, sd: float) -> tuple[int, int]:
-    """Return between which indices the first run after the change is, at 95 %.
+def _ranges(sums: Values, splits: Sequence[int], sd: float) -> list[tuple[int, int]]:
+    """Return between which indices the first run after each change is, at 95 %.
 
     These are all at which the sum of squares is not much more than at the best place.
 
@@ -255,10 +245,13 @@ def _range(sums: Values, test: _Candidate, sd: float) -> tuple[int, int]:
         B. E. Hansen, Sample splitting and threshold estimation, Econometrica 68(3), 2000: the
         region of likelihood ratios below 7.35, which of steps that are large holds more than 95 %.
     """
-    inner, t = _profile(sums, test.start, test.end)
-    limit = _LIKELIHOOD_RATIO * sd**2
-    near = inner[t**2 >= t.max() ** 2 - limit]
-    return int(near.min()), int(near.max())
+    edges = [0, *splits, len(sums) - 1]
+    found = []
+    for start, end in zip(edges, edges[2:], strict=False):
+        inner, t = _profile(sums, start, end)
+        near = inner[t**2 >= t.max() ** 2 - _LIKELIHOOD_RATIO * sd**2]
+        found.append((int(near.min()), int(near.max())))
+    return found
 
 
 _LIKELIHOOD_RATIO = 7.35
