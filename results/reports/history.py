@@ -82,10 +82,10 @@ def _apart(found: Sequence[Series]) -> dict[int, str]:
         groups[*case, each.arm, each.metric][number] = _settled(each)
     told = {}
     for group in groups.values():
-        names = dict.fromkeys(name for each in group.values() for name in each)
+        names = dict.fromkeys(name for settled in group.values() for name in settled)
         differing = [name for name in names if len({each.get(name) for each in group.values()}) > 1]
-        for number, each in group.items():
-            told[number] = ", ".join(f"{name} {each.get(name) or 'none'}" for name in differing)
+        for number, settled in group.items():
+            told[number] = ", ".join(f"{name} {settled.get(name) or 'none'}" for name in differing)
     return told
 
 

@@ -172,14 +172,7 @@ class Index:
             return
         with self._writing():
             self._file.executemany("DELETE FROM directories WHERE path = ?", given)
-            self._file.execute(
-                "UPDATE directories SET stamp = '' WHERE run_id IN"
-                " (SELECT run_id FROM runs WHERE path NOT IN (SELECT path FROM directories))"
-            )
-            self._file.execute(
-                "DELETE FROM runs WHERE run_id NOT IN"
-                " (SELECT run_id FROM directories WHERE run_id IS NOT NULL)"
-            )
+            self._drop_orphans()
 
     def add(self, directory: Known, run: IndexedRun, rows: Sequence[Row]) -> bool:
         """Put in a run as it is now, and return whether it is this copy of it that counts.
@@ -189,6 +182,7 @@ class Index:
         """
         with self._writing():
             self._put_directory(directory)
+            self._drop_orphans()
             [best] = self._file.execute(
                 "SELECT path FROM directories WHERE run_id = ? ORDER BY size DESC, path LIMIT 1",
                 (run.run_id,),
@@ -211,6 +205,7 @@ class Index:
         """
         with self._writing():
             self._put_directory(directory)
+            self._drop_orphans()
 
     def names(self, column: str) -> list[str]:
         """Return which models, suites, arms or metrics there are.
@@ -257,6 +252,13 @@ class Index:
 
     def _put_directory(self, directory: Known) -> None:
         self._file.execute("INSERT OR REPLACE INTO directories VALUES (?, ?, ?, ?)", directory)
+
+    def _drop_orphans(self) -> None:
+        """Remove runs that are not where they were read; what copies there are is to be read."""
+        self._file.execute(
+            f"UPDATE directories SET stamp = '' WHERE run_id IN (SELECT run_id {_ORPHANS})"  # noqa: S608  from below
+        )
+        self._file.execute(f"DELETE {_ORPHANS}")
 
     def _put_rows(self, number: int | None, run: IndexedRun, rows: Sequence[Row]) -> None:
         setting = _text(run.setting)
@@ -351,6 +353,10 @@ class Index:
             raise StoreError(msg) from error
 
 
+_ORPHANS = (
+    "FROM runs WHERE NOT EXISTS"
+    " (SELECT 1 FROM directories d WHERE d.path = runs.path AND d.run_id = runs.run_id)"
+)
 _SELECTED = {"arm": "", "metric": "", "model": "", "suite": ""}.keys()
 """Columns by which series are selected."""
 

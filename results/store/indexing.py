@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,25 +60,41 @@ def refresh(index: Index, read: Reader) -> Indexed:
         if path not in found and not any(_is_in(path, folder) for folder in unreadable)
     ]
     index.forget(gone)
-    known = index.directories()
-    counts = {"read": 0, "rows": 0, "copies": 0}
-    for path, directory in found.items():
-        before = known.get(path)
-        stamp, size = _stamp(directory)
-        if before and before.stamp == stamp and before.run_id is not None:
-            continue
-        try:
-            run, rows = read(directory)
-        except StoreError as error:
-            unreadable[path] = str(error)
-            index.put_unreadable(Known(path, stamp, size, None))
-            continue
-        counts["read"] += 1
-        if index.add(Known(path, stamp, size, run.run_id), run, rows):
-            counts["rows"] += len(rows)
-        else:
-            counts["copies"] += 1
-    return Indexed(**counts, gone=len(gone), unreadable=unreadable)
+    counts = Counter[str]()
+    pending = _outdated(found, index.directories())
+    while pending:
+        for path in pending:
+            stamp, size = _stamp(found[path])
+            try:
+                run, rows = read(found[path])
+            except StoreError as error:
+                unreadable[path] = str(error)
+                index.put_unreadable(Known(path, stamp, size, None))
+                continue
+            is_best = index.add(Known(path, stamp, size, run.run_id), run, rows)
+            counts.update(read=1, rows=len(rows) * is_best, copies=not is_best)
+        # What was read is not read again, however it grows: only copies of what has vanished.
+        pending = [
+            path for path, each in index.directories().items() if not each.stamp and path in found
+        ]
+    return Indexed(
+        read=counts["read"],
+        rows=counts["rows"],
+        copies=counts["copies"],
+        gone=len(gone),
+        unreadable=unreadable,
+    )
+
+
+def _outdated(found: Mapping[str, Path], known: Mapping[str, Known]) -> list[str]:
+    """Return the directories that are not as they were when they were read."""
+    return [
+        path
+        for path, directory in found.items()
+        if not (before := known.get(path))
+        or before.run_id is None
+        or before.stamp != _stamp(directory)[0]
+    ]
 
 
 def _found(index: Index) -> tuple[dict[str, Path], dict[str, str]]:

@@ -114,9 +114,8 @@ def _time(text: str | None, now: datetime) -> str | None:
     span = re.fullmatch(r"(\d{1,5})([hdw])", text)
     try:
         found = now - int(span[1]) * _UNITS[span[2]] if span else datetime.fromisoformat(text)
+        found = found if found.tzinfo else found.replace(tzinfo=UTC)
+        return found.astimezone(UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError) as error:
         msg = f"--since {text!r} is neither 4w, 30d or 12h nor a date such as 2026-11-01"
         raise UsageError(msg) from error
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
-    return found.astimezone(UTC).isoformat(timespec="seconds")

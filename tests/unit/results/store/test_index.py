@@ -261,3 +261,15 @@ def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
         Index(later)
     with pytest.raises(StoreError, match="can't be made"):
         Index(text / "index.sqlite")
+
+
+def test_what_was_fine_and_is_damaged(index: Index, tmp_path: Path) -> None:
+    """It is held as if it had always been: a copy counts in its place, else it is left out."""
+    make(tmp_path / "runs", "1", "a 1.5")
+    make(tmp_path / "runs", "2", "a 1.5 1.25")
+    make(tmp_path / "runs", "3", "b 1.5")
+    refresh(index, read)
+    for name in "23":
+        (tmp_path / "runs" / name / "events.jsonl").write_text("damaged")
+    assert len(refresh(index, read).unreadable) == 2
+    assert held(index) == {"a": [1.5]}
