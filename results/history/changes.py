@@ -36,15 +36,21 @@ KIND = {each.name: each for each in KINDS}
 """What is known of each metric but the status."""
 
 
-def history(runs: Runs, stored: Sequence[StoredSeries], since: str | None = None) -> History:
+def history(
+    runs: Runs,
+    stored: Sequence[StoredSeries],
+    since: str | None = None,
+    floor: float | None = None,
+) -> History:
     """Return series with their changes.
 
     Args:
         runs: all that are named in the series.
         stored: the series.
         since: changes before that time, UTC in ISO 8601, are left out.
+        floor: the share below which a change is of no interest; `None` for that of its metric.
     """
-    found = [_series(runs, each) for each in sorted(stored, key=_order)]
+    found = [_series(runs, each, floor) for each in sorted(stored, key=_order)]
     changes = _adjusted([each.changes for each in found])
     return History(
         runs=len(runs),
@@ -68,6 +74,8 @@ _METRICS = (STATUS, *KIND)
 def regressed(found: History) -> History:
     """Leave the series that have become worse and still are, with the changes that say so.
 
+    A speedup that fell as eager became faster is none of them.
+
     Among all that were looked at one in twenty of these is false at most (Benjamini and Hochberg).
     """
     kept = []
@@ -76,6 +84,7 @@ def regressed(found: History) -> History:
             change
             for number, change in enumerate(each.changes)
             if change.direction is Direction.WORSE
+            and not change.by_eager
             and (change.adjusted_p is None or change.adjusted_p <= SIGNIFICANT_P)
             and _stands(each, change, each.changes[number + 1 :])
         )
@@ -117,8 +126,11 @@ def _adjusted(found: Sequence[Sequence[HistoryChange]]) -> list[list[HistoryChan
     return result
 
 
-def _series(runs: Runs, stored: StoredSeries) -> Series:
-    changes = _of_status if stored.metric == STATUS else _of_values
+def _series(runs: Runs, stored: StoredSeries, floor: float | None) -> Series:
+    if stored.metric == STATUS:
+        changes = _of_status(runs, stored)
+    else:
+        changes = _of_values(runs, stored, KIND[stored.metric].floor if floor is None else floor)
     return Series(
         study=stored.study,
         identity=stored.identity,
@@ -127,7 +139,7 @@ def _series(runs: Runs, stored: StoredSeries) -> Series:
         condition=stored.condition,
         setting=stored.setting,
         points=tuple(_point(runs[each.run], each) for each in stored.points),
-        changes=tuple(changes(runs, stored)),
+        changes=tuple(changes),
     )
 
 
@@ -145,7 +157,7 @@ def _point(run: IndexedRun, point: Point) -> HistoryPoint:
     )
 
 
-def _of_values(runs: Runs, stored: StoredSeries) -> list[HistoryChange]:
+def _of_values(runs: Runs, stored: StoredSeries, floor: float) -> list[HistoryChange]:
     """Find changes of level in what was measured; what is in doubt is passed over."""
     kind = KIND[stored.metric]
     usable = [
@@ -158,7 +170,7 @@ def _of_values(runs: Runs, stored: StoredSeries) -> list[HistoryChange]:
     found = change_points(
         [math.log(value) for _, _, value, _ in usable],
         statistics.median(error for *_, error in usable),
-        math.log1p(kind.floor),
+        math.log1p(floor),
     )
     points = [each for _, each, _, _ in usable]
     places = [place for place, *_ in usable]

@@ -120,6 +120,8 @@ def _of_change(series: Series, change: HistoryChange) -> Iterator[str]:
     chance = f", adjusted p {p_value:.2g}" if p_value is not None else ""
     yield f"   {change.direction.upper()} {_day(change.at)}: {before} -> {after}{size}{chance}"
     yield f"      after {change.last_before}, by {change.first_after}"
+    if change.by_eager:
+        yield "      eager itself changed there, and not the compiled code"
     for each in change.differences[:_MOST_DIFFERENCES]:
         yield f"      {each.name}: {each.before or 'none'} -> {each.after or 'none'}"
     more = len(change.differences) - _MOST_DIFFERENCES

@@ -110,6 +110,8 @@ class HistoryChange(Value, frozen=True, kw_only=True):
     """Over all places of the series at which it might have been; `None` of a status."""
     adjusted_p: float | None = None
     """Likewise, among all series that were looked at."""
+    by_eager: bool = False
+    """Whether a speedup changed as eager became faster or slower, and not the compiled code."""
     differences: tuple[Difference, ...] = ()
     """What of the environment is other in the first run after than in the last before."""
 

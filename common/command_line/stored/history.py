@@ -15,6 +15,8 @@ from dynamometer.common.errors import UnknownNameError, UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, Several, Valued
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.store.index import Index
@@ -57,16 +59,29 @@ def run(asked: Request, _: Invocation) -> int:
     since = _time(asked[SINCE], datetime.now(UTC))
     with opened(asked) as index:
         refreshed(index)
-        wanted = _wanted(index, asked)
-        runs, stored = index.read(wanted)
-    # Imports scipy.
-    from dynamometer.results.history.changes import history, regressed
-
-    found = history(runs, stored, since)
+        found = _found(index, _wanted(index, asked), since)
     if asked[REGRESSED]:
+        from dynamometer.results.history.changes import regressed
+
         found = regressed(found)
     click.echo(_written(found, asked))
     return 0
+
+
+def _found(index: Index, wanted: Mapping[str, Sequence[str]], since: str | None) -> History:
+    """Return the series that are wanted; latencies are looked at where a speedup changed."""
+    # These import scipy.
+    from dynamometer.results.comparison.quantities import SPEEDUP
+    from dynamometer.results.history import by_eager
+    from dynamometer.results.history.changes import history
+
+    runs, stored = index.read(wanted)
+    found = history(runs, stored, since)
+    models = by_eager.models(found)
+    if not models:
+        return found
+    runs, stored = index.read({"model": models, "metric": by_eager.LATENCIES})
+    return by_eager.explained(found, history(runs, stored, floor=SPEEDUP.floor))
 
 
 def _written(found: History, asked: Request) -> str:
