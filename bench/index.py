@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree
 import msgspec
 
 from dynamometer.results.store.index import Index, Known
+from dynamometer.results.store.index_file import IndexFile
 from dynamometer.results.values.history import IndexedRun, Row
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ class InSqlite:
 
     def __init__(self, folder: Path) -> None:
         """Make it."""
-        self._index = Index(folder / "index.sqlite")
+        self._file = IndexFile(folder / "index.sqlite")
+        self._index = Index(self._file)
 
     def add(self, run: IndexedRun, rows: Sequence[Row]) -> None:
         """Put in a run."""
@@ -83,7 +85,7 @@ class InSqlite:
     def of_two_runs(self, one: str, other: str) -> int:
         """Read what two runs have in common."""
         # The command itself reads the two run directories, which hold the samples.
-        return len(self._index._file.execute(SIDE_BY_SIDE, (one, other)).fetchall())  # noqa: SLF001
+        return len(self._file.read(SIDE_BY_SIDE, (one, other)))
 
 
 SIDE_BY_SIDE = """

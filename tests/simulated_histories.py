@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynamometer.results.statistics.change_points import change_points
+from dynamometer.results.history.change_points import change_points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamometer.results.statistics.change_points import ChangePoint
+    from dynamometer.results.history.change_points import ChangePoint
 
 FLOOR = math.log1p(0.02)
 RUNS = 80

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.results.comparison.quantities import KINDS
-from dynamometer.results.statistics.change_points import change_points
+from dynamometer.results.history.change_points import change_points
 from dynamometer.results.statistics.significance import SIGNIFICANT_P, adjusted
 from dynamometer.results.values.history import (
     STATUS,

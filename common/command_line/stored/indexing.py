@@ -66,14 +66,17 @@ def opened(asked: Request, folders: Sequence[Path] = ()) -> Iterator[Index]:
     Raises:
         UsageError: it can't be used.
     """
-    from dynamometer.results.store.index import INDEX_FILE, Index  # imports SQLite
+    # These import SQLite.
+    from dynamometer.results.store.index import INDEX_FILE, Index
+    from dynamometer.results.store.index_file import IndexFile
 
     home = asked[RUNS]
     with store_errors_as_usage():
         if not (asked[INDEX] or home.is_dir() or folders):
             msg = f"there is no {home}: name where runs are, dynamometer index DIR..."
             raise UsageError(msg)
-        with Index(asked[INDEX] or home / INDEX_FILE) as index:
+        with IndexFile(asked[INDEX] or home / INDEX_FILE) as file:
+            index = Index(file)
             index.add_folders([*folders, *([home] if home.is_dir() else [])])
             yield index
 

@@ -13,6 +13,7 @@ import pytest
 
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.index import Index, Known
+from dynamometer.results.store.index_file import IndexFile
 from dynamometer.results.store.indexing import refresh
 from dynamometer.results.values.history import IndexedRun, Row
 
@@ -79,7 +80,8 @@ def held(index: Index) -> dict[str, list[float | None]]:
 def index(tmp_path: Path) -> Iterator[Index]:
     """Open an empty one that knows of a folder of runs."""
     (tmp_path / "runs").mkdir()
-    with Index(tmp_path / "index.sqlite") as found:
+    with IndexFile(tmp_path / "index.sqlite") as file:
+        found = Index(file)
         found.add_folders([tmp_path / "runs"])
         yield found
 
@@ -152,7 +154,8 @@ def test_runs_of_other_machines_are_a_set_union(index: Index, tmp_path: Path) ->
     assert refresh(index, read).read == 4
     union = {"a": [1.25, 1.5], "b": [1.5], "c": [1.75]}
     assert held(index) == union
-    with Index(tmp_path / "other.sqlite") as other:
+    with IndexFile(tmp_path / "other.sqlite") as file:
+        other = Index(file)
         other.add_folders([tmp_path / "copied"])
         refresh(other, read)
         other.add_folders([tmp_path / "runs"])
@@ -209,16 +212,17 @@ def test_it_is_made_again_at_will(index: Index, tmp_path: Path) -> None:
 def test_readers_see_a_whole_run_or_none(index: Index, tmp_path: Path) -> None:
     """While one process writes, another reads what was there before."""
     index.add(known("a"), run("a"), [row()])
-    with Index(tmp_path / "index.sqlite") as reader:
-        with index._writing():
-            index._file.execute("DELETE FROM runs")
+    with IndexFile(tmp_path / "index.sqlite") as other:
+        reader = Index(other)
+        with index._file.writing() as file:
+            file.execute("DELETE FROM runs")
             assert held(reader) == {"a": [1.5]}
         assert held(reader) == {}
 
 
 def _add_for_ever(path: Path) -> None:
-    with Index(path) as index:
-        number = 0
+    with IndexFile(path) as file:
+        index, number = Index(file), 0
         while True:
             number += 1
             name = f"run_{number}"
@@ -232,15 +236,15 @@ def test_a_killed_writer_leaves_whole_runs(tmp_path: Path) -> None:
     for number in range(3):
         writer = context.Process(target=_add_for_ever, args=(path,))
         writer.start()
-        with Index(path) as index:
-            while len(index.directories()) < 5 * (number + 1):
+        with IndexFile(path) as file:
+            while len(Index(file).directories()) < 5 * (number + 1):
                 assert writer.is_alive()
         assert writer.pid is not None
         os.kill(writer.pid, signal.SIGKILL)
         writer.join()
-        with Index(path) as index:
-            assert {len(values) for values in held(index).values()} == {40}
-            assert index._file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        with IndexFile(path) as file:
+            assert {len(values) for values in held(Index(file)).values()} == {40}
+            assert file.read("PRAGMA integrity_check") == [("ok",)]
 
 
 def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
@@ -248,19 +252,20 @@ def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "text.sqlite"
     text.write_text("no database at all, but some text that somebody wants to keep" * 20)
     with pytest.raises(StoreError, match=r"text.sqlite can't be used as an index"):
-        Index(text)
+        IndexFile(text)
     other = tmp_path / "other.sqlite"
     with sqlite3.connect(other) as file:
         file.execute("CREATE TABLE mine (a)")
     file.close()
     with pytest.raises(StoreError, match="is no index of runs; choose another with --index"):
-        Index(other)
+        IndexFile(other)
     later = tmp_path / "later.sqlite"
-    Index(later)._file.execute("PRAGMA user_version = 99")
+    with IndexFile(later) as file:
+        file.read("PRAGMA user_version = 99")
     with pytest.raises(StoreError, match="made by a later version"):
-        Index(later)
+        IndexFile(later)
     with pytest.raises(StoreError, match="can't be made"):
-        Index(text / "index.sqlite")
+        IndexFile(text / "index.sqlite")
 
 
 def test_what_was_fine_and_is_damaged(index: Index, tmp_path: Path) -> None:

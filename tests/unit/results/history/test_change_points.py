@@ -7,7 +7,7 @@ import math
 import pytest
 from simulated_histories import FLOOR, STEPS, Noise, found, is_true, series, told
 
-from dynamometer.results.statistics.change_points import change_points
+from dynamometer.results.history.change_points import change_points
 
 
 def test_a_step_without_noise() -> None:
