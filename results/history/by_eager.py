@@ -29,7 +29,7 @@ def models(found: History) -> list[str]:
     return sorted({each.identity["model"] for each in changed})
 
 
-def explained(found: History, latencies: History) -> History:
+def explained(found: History, latencies: History, times: Mapping[str, str]) -> History:
     """Return a history in which changes of speedups are marked that are eager's.
 
     These are where eager became faster as the speedup fell, or slower as it rose, and the compiled
@@ -38,19 +38,20 @@ def explained(found: History, latencies: History) -> History:
     Args:
         found: series of which some are speedups.
         latencies: series of `LATENCIES` of the same models.
+        times: when each run was begun, by its id.
     """
-    changes = {_key(each, each.arm, each.metric): _spans(each) for each in latencies.series}
+    changes = {_key(each, each.arm, each.metric): _spans(each, times) for each in latencies.series}
     return msgspec.structs.replace(
-        found, series=tuple(_marked(each, changes) for each in found.series)
+        found, series=tuple(_marked(each, changes, times) for each in found.series)
     )
 
 
-def _marked(series: Series, changes: Changes) -> Series:
+def _marked(series: Series, changes: Changes, times: Mapping[str, str]) -> Series:
     if series.metric != SPEEDUP.name:
         return series
     eager = changes.get(_key(series, BASELINE, EAGER_LATENCY.name), ())
     own = changes.get(_key(series, series.arm, LATENCY.name), ())
-    spans = _spans(series)
+    spans = _spans(series, times)
     marked = [
         msgspec.structs.replace(
             change,
@@ -75,9 +76,8 @@ def _any_in(
     )
 
 
-def _spans(series: Series) -> list[tuple[str, str, Direction]]:
+def _spans(series: Series, times: Mapping[str, str]) -> list[tuple[str, str, Direction]]:
     """Return between which times each change lies, and its direction."""
-    times = {each.run_id: each.created_at for each in series.points}
     return [_span(times, each) for each in series.changes]
 
 

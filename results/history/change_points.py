@@ -174,7 +174,7 @@ def _narrowest(sums: Values, searched: Sequence[Intervals], sd: float) -> list[i
     return sorted(splits)
 
 
-_CANDIDATE_T = 3.0
+_CANDIDATE_T = 3.5
 """What is found so is tested again; that it is not noise alone is shown there."""
 
 

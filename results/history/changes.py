@@ -41,6 +41,8 @@ def history(
     stored: Sequence[StoredSeries],
     since: str | None = None,
     floor: float | None = None,
+    *,
+    with_points: bool = True,
 ) -> History:
     """Return series with their changes.
 
@@ -49,8 +51,11 @@ def history(
         stored: the series.
         since: changes before that time, UTC in ISO 8601, are left out.
         floor: the share below which a change is of no interest; `None` for that of its metric.
+        with_points: whether all runs of a series are in it; of a year of runs they take a while.
     """
-    found = [_series(runs, each, floor) for each in sorted(stored, key=_order)]
+    found = [
+        _series(runs, each, floor, with_points=with_points) for each in sorted(stored, key=_order)
+    ]
     changes = _adjusted([each.changes for each in found])
     return History(
         runs=len(runs),
@@ -126,7 +131,7 @@ def _adjusted(found: Sequence[Sequence[HistoryChange]]) -> list[list[HistoryChan
     return result
 
 
-def _series(runs: Runs, stored: StoredSeries, floor: float | None) -> Series:
+def _series(runs: Runs, stored: StoredSeries, floor: float | None, *, with_points: bool) -> Series:
     if stored.metric == STATUS:
         changes = _of_status(runs, stored)
     else:
@@ -138,7 +143,9 @@ def _series(runs: Runs, stored: StoredSeries, floor: float | None) -> Series:
         metric=stored.metric,
         condition=stored.condition,
         setting=stored.setting,
-        points=tuple(_point(runs[each.run], each) for each in stored.points),
+        runs=len(stored.points),
+        last=_point(runs[stored.points[-1].run], stored.points[-1]),
+        points=tuple(_point(runs[each.run], each) for each in stored.points if with_points),
         changes=tuple(changes),
     )
 

@@ -52,13 +52,13 @@ def lines(found: History, width: int | None, *, with_points: bool) -> list[str]:
 
 
 def _row(number: int, series: Series) -> list[str]:
-    last = series.points[-1]
+    last = series.last
     cells = (
         "/".join(series.identity.get(name, "") for name in ("suite", "model")),
         series.identity.get("mode", ""),
         series.arm,
         series.metric,
-        str(len(series.points)),
+        str(series.runs),
         _day(last.created_at),
         _value(series, last),
         str(len(series.changes) or ""),

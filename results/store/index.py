@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -163,15 +163,18 @@ class Index:
             )
             points = self._file.read(
                 "SELECT series, run, status, value, low, high, error, n, doubt FROM points"  # noqa: S608  names from below
-                f" WHERE series IN (SELECT id FROM series WHERE {where or 1}) ORDER BY series",
+                f" WHERE series IN (SELECT id FROM series WHERE {where or 1}) ORDER BY series, run",
                 values,
             )
         places = {number: place for place, (number, _) in enumerate(runs)}
+        are_in_order = list(places) == sorted(places)  # runs were added as they were made
         heads_by_number = {number: head for number, *head in heads}
-        found = [
-            _series(heads_by_number[number], sorted(map(_point, rows), key=lambda p: places[p.run]))
-            for number, rows in groupby(points, key=itemgetter(0))
-        ]
+        found = []
+        for number, rows in groupby(points, key=itemgetter(0)):
+            own = [Point._make(row[1:]) for row in rows]
+            if not are_in_order:
+                own.sort(key=lambda point: places[point.run])
+            found.append(_series(heads_by_number[number], own))
         return {number: msgspec.json.decode(text, type=IndexedRun) for number, text in runs}, found
 
 
@@ -232,10 +235,6 @@ def _series(head: Sequence[str], points: Sequence[Point]) -> StoredSeries:
         setting=msgspec.json.decode(setting, type=dict[str, str]),
         points=tuple(points),
     )
-
-
-def _point(row: Sequence[Any]) -> Point:
-    return Point._make(row[1:])
 
 
 def _text(value: object) -> str:

@@ -139,7 +139,11 @@ class Series(Value, frozen=True, kw_only=True):
     metric: str
     condition: str | None
     setting: dict[str, str]
+    runs: int
+    """How many runs it has."""
+    last: HistoryPoint
     points: tuple[HistoryPoint, ...]
+    """All of them, or none where they weren't asked for."""
     changes: tuple[HistoryChange, ...]
 
 

@@ -59,7 +59,8 @@ def run(asked: Request, _: Invocation) -> int:
     since = _time(asked[SINCE], datetime.now(UTC))
     with opened(asked) as index:
         refreshed(index)
-        found = _found(index, _wanted(index, asked), since)
+        with_points = asked[JSON] or _is_whole(asked)
+        found = _found(index, _wanted(index, asked), since, with_points=with_points)
     if asked[REGRESSED]:
         from dynamometer.results.history.changes import regressed
 
@@ -68,7 +69,14 @@ def run(asked: Request, _: Invocation) -> int:
     return 0
 
 
-def _found(index: Index, wanted: Mapping[str, Sequence[str]], since: str | None) -> History:
+def _is_whole(asked: Request) -> bool:
+    """Return whether each run is shown: of one model, not of what regressed."""
+    return asked[MODEL] is not None and not asked[REGRESSED]
+
+
+def _found(
+    index: Index, wanted: Mapping[str, Sequence[str]], since: str | None, *, with_points: bool
+) -> History:
     """Return the series that are wanted; latencies are looked at where a speedup changed."""
     # These import scipy.
     from dynamometer.results.comparison.quantities import SPEEDUP
@@ -76,12 +84,14 @@ def _found(index: Index, wanted: Mapping[str, Sequence[str]], since: str | None)
     from dynamometer.results.history.changes import history
 
     runs, stored = index.read(wanted)
-    found = history(runs, stored, since)
+    found = history(runs, stored, since, with_points=with_points)
     models = by_eager.models(found)
     if not models:
         return found
     runs, stored = index.read({"model": models, "metric": by_eager.LATENCIES})
-    return by_eager.explained(found, history(runs, stored, floor=SPEEDUP.floor))
+    times = {each.run_id: each.created_at for each in runs.values()}
+    latencies = history(runs, stored, floor=SPEEDUP.floor, with_points=False)
+    return by_eager.explained(found, latencies, times)
 
 
 def _written(found: History, asked: Request) -> str:
@@ -89,8 +99,7 @@ def _written(found: History, asked: Request) -> str:
         return msgspec.json.format(msgspec.json.encode(found), indent=1).decode()
     from dynamometer.results.reports import history
 
-    is_whole = asked[MODEL] is not None and not asked[REGRESSED]
-    return "\n".join(history.lines(found, terminal_width(), with_points=is_whole))
+    return "\n".join(history.lines(found, terminal_width(), with_points=_is_whole(asked)))
 
 
 def _wanted(index: Index, asked: Request) -> dict[str, tuple[str, ...]]:

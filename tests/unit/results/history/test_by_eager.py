@@ -10,6 +10,8 @@ from dynamometer.results.history.by_eager import LATENCIES, explained, models
 from dynamometer.results.history.changes import history, regressed
 from dynamometer.results.values.cases import BASELINE
 
+TIMES = {each.run_id: each.created_at for each in runs(18).values()}
+
 
 @pytest.mark.parametrize(
     ("eager", "own", "by_eager"),
@@ -28,7 +30,7 @@ def test_a_speedup_that_fell(eager: list[float], own: list[float], *, by_eager: 
     assert models(found) == ["alexnet"]
     of_eager = msgspec.structs.replace(series(eager, LATENCIES[0]), arm=BASELINE)
     latencies = history(runs(18), [of_eager, series(own, LATENCIES[1])], floor=0.02)
-    marked = explained(found, latencies)
+    marked = explained(found, latencies, TIMES)
     assert [each.by_eager for each in marked.series[0].changes] == [by_eager]
     assert bool(regressed(marked).series) is not by_eager
 
@@ -36,4 +38,4 @@ def test_a_speedup_that_fell(eager: list[float], own: list[float], *, by_eager: 
 def test_without_latencies() -> None:
     """Nothing is known of eager, and a status has none."""
     found = history(runs(18), [series([1.5] * 10 + [1.2] * 8), series(["pass", "crash"], "status")])
-    assert explained(found, history(runs(18), [])) == found
+    assert explained(found, history(runs(18), []), TIMES) == found
