@@ -214,6 +214,7 @@ def made_run(number: int) -> IndexedRun:
 
 def measure(name: str, runs: int, models: int) -> dict[str, float]:
     """Fill one of them, ask it, and return what that took."""
+    load, _, _ = os.getloadavg()
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as place:
         folder = Path(place)
         candidate = CANDIDATES[name](folder)
@@ -229,6 +230,7 @@ def measure(name: str, runs: int, models: int) -> dict[str, float]:
                 at_a_tenth = _peak_mb()
         count = runs * models * len(METRICS)
         found = {
+            "processes that waited for a processor when it was begun": load,
             "rows": count,
             "adding, s": adding_s,
             "rows added a second": count / adding_s,

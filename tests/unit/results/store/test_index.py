@@ -9,8 +9,10 @@ import signal
 import sqlite3
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
+from dynamometer.results.store import index_file
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.index import Index, Known
 from dynamometer.results.store.index_file import IndexFile
@@ -245,6 +247,28 @@ def test_a_killed_writer_leaves_whole_runs(tmp_path: Path) -> None:
         with IndexFile(path) as file:
             assert {len(values) for values in held(Index(file)).values()} == {40}
             assert file.read("PRAGMA integrity_check") == [("ok",)]
+
+
+def test_one_process_writes_at_a_time(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one waits, and says so where that takes too long; then it can go on."""
+    monkeypatch.setattr(index_file, "_WAIT_S", 0.0)
+    with IndexFile(tmp_path / "index.sqlite") as file:
+        with index._file.writing(), pytest.raises(StoreError, match="written by another process"):
+            Index(file).clear()
+        Index(file).clear()
+
+
+def test_what_fails_leaves_what_was_there(index: Index) -> None:
+    """A row that can't be put in takes the whole run back, and the index stays usable."""
+    index.add(known("a"), run("a"), [row()])
+    bad = [row(), msgspec.structs.replace(row("vgg16"), identity={})]
+    with pytest.raises(KeyError):
+        index.add(known("a"), run("a"), bad)
+    assert held(index) == {"a": [1.5]}
+    index.add(known("b"), run("b"), [row()])
+    assert held(index) == {"a": [1.5], "b": [1.5]}
 
 
 def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
