@@ -86,18 +86,20 @@ def change_points(values: Sequence[float], least_sd: float, floor: float) -> lis
     sums = np.concatenate(([0.0], np.cumsum(given - given.mean())))
     searched = list(_intervals(len(given)))
     places = sum(len(starts) * (length - 2 * FEWEST_RUNS + 1) for length, starts in searched)
-    splits = _refined(sums, _narrowest(sums, searched, max(least_sd, _rough_sd(given))))
+    # Values that are all but equal would differ beyond chance by how they are rounded.
+    sd = max(least_sd, _rough_sd(given), floor / 100)
+    splits = _refined(sums, _narrowest(sums, searched, sd))
     while splits:
         sd, df = _sd(given, splits, least_sd)
-        rests = [_refined(sums, [*splits[:k], *splits[k + 1 :]]) for k in range(len(splits))]
+        rests = [_without(sums, splits, number) for number in range(len(splits))]
         costs = [_explained(sums, splits) - _explained(sums, rest) for rest in rests]
         p_values = [min(1.0, places * _p_value(each, sd, df)) for each in costs]
         levels = _levels(given, splits)
         steps = [abs(after - before) for before, after in pairwise(levels)]
         if max(p_values) > SIGNIFICANT_P:
-            splits = rests[costs.index(min(costs))]
+            splits = _refined(sums, rests[costs.index(min(costs))])
         elif min(steps) < floor:
-            splits = rests[steps.index(min(steps))]
+            splits = _refined(sums, rests[steps.index(min(steps))])
         else:
             ranges = _ranges(sums, splits, sd)
             return [
@@ -189,15 +191,28 @@ def _steps(
 
 
 def _refined(sums: Values, splits: Sequence[int]) -> list[int]:
-    """Return each split where it parts the runs between its neighbours best."""
+    """Return splits, each where it parts the runs between its neighbours best."""
     found = list(splits)
     for number in range(len(found)):
-        start = found[number - 1] if number else 0
-        end = found[number + 1] if number + 1 < len(found) else len(sums) - 1
-        inner, t = _profile(sums, start, end)
-        if len(inner):
-            found[number] = int(inner[t.argmax()])
+        _move(sums, found, number)
     return found
+
+
+def _without(sums: Values, splits: Sequence[int], number: int) -> list[int]:
+    """Return the others, with the neighbours of that one where they then fit best."""
+    found = [*splits[:number], *splits[number + 1 :]]
+    for neighbour in (number - 1, number):
+        if 0 <= neighbour < len(found):
+            _move(sums, found, neighbour)
+    return found
+
+
+def _move(sums: Values, splits: list[int], number: int) -> None:
+    """Put a split where it parts the runs between its neighbours best."""
+    start = splits[number - 1] if number else 0
+    end = splits[number + 1] if number + 1 < len(splits) else len(sums) - 1
+    inner, t = _profile(sums, start, end)
+    splits[number] = int(inner[t.argmax()])
 
 
 def _profile(sums: Values, start: int, end: int) -> tuple[NDArray[np.int64], Values]:
