@@ -56,7 +56,7 @@ def history(
     found = [
         _series(runs, each, floor, with_points=with_points) for each in sorted(stored, key=_order)
     ]
-    changes = _adjusted([each.changes for each in found])
+    changes = _adjusted(found)
     return History(
         runs=len(runs),
         looked_at=len(found),
@@ -110,24 +110,23 @@ def _stands(series: Series, change: HistoryChange, later: Sequence[HistoryChange
     return worse > 1 + kind.floor
 
 
-def _adjusted(found: Sequence[Sequence[HistoryChange]]) -> list[list[HistoryChange]]:
-    """Adjust p-values for how many series were looked at; each counts once for every change."""
+def _adjusted(found: Sequence[Series]) -> list[list[HistoryChange]]:
+    """Adjust p-values for how many series were tested; each counts once for every change."""
     counted = [
-        [change.p_value for change in each if change.p_value is not None] or [1.0] for each in found
+        [] if each.metric == STATUS else [change.p_value or 0.0 for change in each.changes] or [1.0]
+        for each in found
     ]
     values = iter(adjusted([value for each in counted for value in each]))
     result = []
     for each, own in zip(found, counted, strict=True):
         p_values = [next(values) for _ in own]
-        tested = iter(p_values)
-        result.append(
-            [
-                change
-                if change.p_value is None
-                else msgspec.structs.replace(change, adjusted_p=next(tested))
-                for change in each
+        changes = list(each.changes)
+        if changes and own:
+            changes = [
+                msgspec.structs.replace(change, adjusted_p=p_value)
+                for change, p_value in zip(changes, p_values, strict=True)
             ]
-        )
+        result.append(changes)
     return result
 
 

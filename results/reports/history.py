@@ -31,7 +31,7 @@ def lines(found: History, width: int | None, *, with_points: bool) -> list[str]:
     """
     changes = sum(len(each.changes) for each in found.series)
     since = f" since {_day(found.since)}" if found.since else ""
-    head = f"{found.runs} runs, {found.looked_at} series; {changes} changes{since}"
+    head = f"runs: {found.runs}, series: {found.looked_at}, changes{since}: {changes}"
     if not found.series:
         return [head]
     numbered = list(enumerate(found.series, start=1))
