@@ -151,7 +151,7 @@ class Index:
         Args:
             wanted: which of model, suite, arm and metric; what is not named may be any.
         """
-        names = sorted(_SELECTED & wanted.keys())
+        names = sorted(_SELECTED.intersection(wanted))
         where = " AND ".join(f"{name} IN ({', '.join('?' * len(wanted[name]))})" for name in names)
         values = [value for name in names for value in wanted[name]]
         with self._file.snapshot():
@@ -220,7 +220,7 @@ _ORPHANS = (
     "FROM runs WHERE NOT EXISTS"
     " (SELECT 1 FROM directories d WHERE d.path = runs.path AND d.run_id = runs.run_id)"
 )
-_SELECTED = {"arm": "", "metric": "", "model": "", "suite": ""}.keys()
+_SELECTED = frozenset({"arm", "metric", "model", "suite"})
 """Columns by which series are selected."""
 
 
