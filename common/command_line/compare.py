@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from dynamometer.common import registry
+from dynamometer.common.command_line.stored.runs import side_of
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, OneOf, Several, Valued
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR
@@ -116,8 +116,6 @@ def _opened(name: str, runs: Path) -> Side:
         StoreError: it is damaged, or no such file.
     """
     from dynamometer.results.comparison.dashboard_files import read_files
-    from dynamometer.results.comparison.sides import of_run
-    from dynamometer.results.statistics.summary import by_case
     from dynamometer.results.store import store
 
     path = next((each for each in (Path(name), runs / name) if each.exists()), None)
@@ -127,13 +125,11 @@ def _opened(name: str, runs: Path) -> Side:
     if not (path / store.MANIFEST).exists():
         return read_files(path)
     manifest = store.read_manifest(path)
-    study = registry.study(manifest.plan.study)
     records = store.read_records(path)
     if not records:
         msg = f"{path} holds no record: nothing of it has ended yet"
         raise UsageError(msg)
-    entries = [entry for case in by_case(records) for entry in study.compared(case)]
-    return of_run(str(path), manifest, records, entries)
+    return side_of(path, manifest, records)
 
 
 def _written(found: Comparison, form: str) -> str:

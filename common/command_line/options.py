@@ -194,8 +194,8 @@ def _parameters(option: Option[Any]) -> Iterator[click.Parameter]:
                 [option.key],
                 type=option.reads,
                 nargs=-1,
-                required=True,
-                metavar=f"{option.flag}...",
+                required=option.is_required,
+                metavar=f"{option.flag}..." if option.is_required else f"[{option.flag}]...",
             )
         case Flag():
             yield GroupedOption(option, option.flags, is_flag=True, default=default)

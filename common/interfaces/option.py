@@ -226,15 +226,17 @@ class Argument(Option[T], Generic[T], frozen=True, kw_only=True, eq=False):
 
 
 class Arguments(Option[tuple[T, ...]], Generic[T], frozen=True, kw_only=True, eq=False):
-    """Words without a flag, one at least.
+    """Words without a flag, one at least where they are required.
 
     Attributes:
         reads: what makes a value of each word.
+        is_required: whether one must be typed.
     """
 
     default: tuple[T, ...] = ()
     group: Group = "Selection"
     reads: click.ParamType[T]
+    is_required: bool = True
 
     @property
     def key(self) -> str:

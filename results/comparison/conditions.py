@@ -36,6 +36,9 @@ _WHY_NOT = {
 }  # fmt: skip
 """What must be equal, and why. How many replicates there are may differ: intervals tell."""
 
+MUST_BE_EQUAL = _WHY_NOT.keys()
+"""Names of conditions without which two runs can't be compared."""
+
 _OF_IDENTITY = {
     "dtype": "results of different dtypes are different results",
     "scale": _WHY_NOT["scale"],

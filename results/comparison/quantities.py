@@ -59,6 +59,9 @@ LATENCY = replace(EAGER_LATENCY, name="latency", title="latency")
 JUDGED = (SPEEDUP, COMPILE_TIME, MEMORY_RATIO)
 """Each is a family of its own, as each is a table of its own."""
 
+KINDS = (*JUDGED, EAGER_LATENCY, LATENCY)
+"""All that an entry may have."""
+
 
 @dataclass(frozen=True)
 class Quantity:

@@ -14,13 +14,32 @@ if TYPE_CHECKING:
 
 def makers() -> Mapping[str, Callable[[], click.Command]]:
     """Return what makes each."""
-    return {"export": _export, "repro": _repro, "rm": _rm, "show": _show}
+    return {
+        "export": _export,
+        "history": _history,
+        "index": _index,
+        "repro": _repro,
+        "rm": _rm,
+        "show": _show,
+    }
 
 
 def _export() -> click.Command:
     from dynamometer.common.command_line.stored import export
 
     return command("export", export.OPTIONS, export.run, _EXPORT_HELP)
+
+
+def _history() -> click.Command:
+    from dynamometer.common.command_line.stored import history
+
+    return command("history", history.OPTIONS, history.run, _HISTORY_HELP)
+
+
+def _index() -> click.Command:
+    from dynamometer.common.command_line.stored import indexing
+
+    return command("index", indexing.OPTIONS, indexing.run, _INDEX_HELP)
 
 
 def _repro() -> click.Command:
@@ -45,6 +64,18 @@ _EXPORT_HELP = """Write a stored run in the format of another program.
 
 RUN is a run's directory. What was not measured is left out, but in PyTorch's CSV files, which have
 0 for it. docs/exports.md describes the formats.
+"""
+
+_HISTORY_HELP = """Show what became of a model, or of all models, over all runs.
+
+Where a level changed it says between which runs, and what of the environment changed there. What
+regressed lately: dynamometer history --since 4w --regressed. docs/history.md says how it is found.
+"""
+
+_INDEX_HELP = """Keep an index of runs, for `history`.
+
+DIR is a folder of run directories, or one of them, which is remembered: later only what is new or
+has changed is read. Run directories stay the truth; the index can be removed at any time.
 """
 
 _REPRO_HELP = """Print the command that repeats a model of a run alone, as the run measured it."""

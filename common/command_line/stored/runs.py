@@ -14,9 +14,12 @@ from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store import store
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.comparison.sides import Side
     from dynamometer.results.exports.export import StoredRun
     from dynamometer.results.values.cases import Case
-    from dynamometer.results.values.records import Manifest
+    from dynamometer.results.values.records import Manifest, Record
 
 RUN = Argument[Path](
     ("RUN",), default=Path(), reads=click.Path(path_type=Path), is_required=True
@@ -36,6 +39,20 @@ def open_run(directory: Path) -> StoredRun:
         manifest = store.read_manifest(directory)
         records = tuple(store.read_records(directory))
     return StoredRun(manifest, records, registry.study(manifest.plan.study))
+
+
+def side_of(directory: Path, manifest: Manifest, records: Sequence[Record]) -> Side:
+    """Return a run as what is compared with others.
+
+    Raises:
+        UsageError: the plugin that brings its study isn't installed.
+    """
+    from dynamometer.results.comparison.sides import of_run  # imports scipy
+    from dynamometer.results.statistics.summary import by_case
+
+    study = registry.study(manifest.plan.study)
+    entries = [entry for case in by_case(records) for entry in study.compared(case)]
+    return of_run(str(directory), manifest, records, entries)
 
 
 def cases_of(manifest: Manifest, model: str) -> list[Case]:

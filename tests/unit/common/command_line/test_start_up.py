@@ -73,6 +73,8 @@ def test_imports_are_seen(tmp_path: Path) -> None:
         (["-m", "dynamometer", "ls", "runs", STORED], "speedup"),
         (["-m", "dynamometer", "repro", f"{STORED}/speedup", "lennard_jones"], "--only"),
         *((["-m", "dynamometer", name, "--help"], "RUN") for name in STORED_COMMANDS),
+        (["-m", "dynamometer", "history", "--help"], "MODEL"),
+        (["-m", "dynamometer", "index", "--help"], "DIR"),
     ],
     ids=lambda value: " ".join(value).replace(SCRIPT, "script") if isinstance(value, list) else "",
 )
@@ -95,6 +97,17 @@ def test_stored_runs_are_read_without_torch(tmp_path: Path, words: str) -> None:
     assert ended.code == 0, ended.err
     assert ended.out
     assert not ended.imported & {"torch", "rich"}
+
+
+def test_a_history_is_told_without_torch(tmp_path: Path) -> None:
+    """Neither where an index is to be made, nor where one is there."""
+    index = str(tmp_path / "index.sqlite")
+    for _ in range(2):
+        words = ("-m", "dynamometer", "history", "--index", index, "--output-dir", STORED)
+        ended = start(ROOT, *words)
+        assert ended.code == 0, ended.err
+        assert "lennard_jones" in ended.out
+        assert not ended.imported & {"torch", "rich"}
 
 
 @pytest.mark.parametrize(
@@ -157,6 +170,9 @@ def test_what_cannot_be_is_refused(tmp_path: Path, words: str, code: int, says: 
         ("ls runs /no/where", ["/no/where can't be read"]),
         ("repro /no/where alexnet", ["/no/where is not a run directory"]),
         ("rm --yes /no/where", ["/no/where is not a run directory"]),
+        ("history --since monday", ["--since 'monday' is neither 4w", "2026-11-01"]),
+        ("history --output-dir /no/where", ["there is no /no/where", "dynamometer index DIR"]),
+        ("index /no/where", ["/no/where", "does not exist"]),
         (f"repro {STORED}/speedup lennard", ["did you mean lennard_jones", "dynamometer show"]),
     ],
 )

@@ -1,0 +1,145 @@
+"""`dynamometer history [MODEL]`: what became of models over all runs of the index."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from dynamometer.common.command_line.stored.indexing import INDEX, RUNS, opened, refreshed
+from dynamometer.common.command_line.stored.show import terminal_width
+from dynamometer.common.errors import UnknownNameError, UsageError
+from dynamometer.common.interfaces.option import Argument, Flag, Several, Valued
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dynamometer.common.command_line.options import Invocation
+    from dynamometer.common.interfaces.option import Request
+    from dynamometer.results.store.index import Index
+    from dynamometer.results.values.history import History
+
+MODEL = Argument[str | None](("MODEL",), default=None, reads=click.STRING)
+SUITE = Valued[str | None](
+    ("--suite",), reads=click.STRING, default=None, metavar="NAME", group="Selection",
+    help="All models of a suite.",
+)  # fmt: skip
+ARMS = Several(
+    ("--arm",), reads=click.STRING, metavar="NAME", group="Selection",
+    help="This arm alone; `baseline` is eager.",
+)  # fmt: skip
+METRICS = Several(
+    ("--metric",), reads=click.STRING, metavar="NAME", group="Selection",
+    help="status, speedup, compile_time, memory_ratio, latency or eager_latency.  [default: of one"
+    " model all; else status and speedup]",
+)  # fmt: skip
+SINCE = Valued[str | None](
+    ("--since",), reads=click.STRING, default=None, metavar="WHEN", group="Selection",
+    help="Changes since then: 4w, 30d, 12h, or a date such as 2026-11-01.",
+)  # fmt: skip
+REGRESSED = Flag(
+    ("--regressed",), group="Selection", help="Only what has become worse, and still is."
+)
+JSON = Flag(("--json",), group="Output", help="Values, for other programs.")
+OPTIONS = (SUITE, ARMS, METRICS, SINCE, REGRESSED, JSON, INDEX, RUNS, MODEL)
+
+_USUAL_METRICS = ("status", "speedup")
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+def run(asked: Request, _: Invocation) -> int:
+    """Print series with what changed in them.
+
+    Raises:
+        UsageError: there is no such model, or no run.
+    """
+    since = _time(asked[SINCE], datetime.now(UTC))
+    with opened(asked) as index:
+        refreshed(index)
+        with_points = asked[JSON] or _is_whole(asked)
+        found = _found(index, _wanted(index, asked), since, with_points=with_points)
+    if asked[REGRESSED]:
+        from dynamometer.results.history.changes import regressed
+
+        found = regressed(found)
+    click.echo(_written(found, asked))
+    return 0
+
+
+def _is_whole(asked: Request) -> bool:
+    """Return whether each run is shown: of one model, not of what regressed."""
+    return asked[MODEL] is not None and not asked[REGRESSED]
+
+
+def _found(
+    index: Index, wanted: Mapping[str, Sequence[str]], since: str | None, *, with_points: bool
+) -> History:
+    """Return the series that are wanted; latencies are looked at where a speedup changed."""
+    # These import scipy.
+    from dynamometer.results.comparison.quantities import SPEEDUP
+    from dynamometer.results.history import by_eager
+    from dynamometer.results.history.changes import history
+
+    runs, stored = index.read(wanted)
+    found = history(runs, stored, since, with_points=with_points)
+    models = by_eager.models(found)
+    if not models:
+        return found
+    runs, stored = index.read({"model": models, "metric": by_eager.LATENCIES})
+    times = {each.run_id: each.created_at for each in runs.values()}
+    latencies = history(runs, stored, floor=SPEEDUP.floor, with_points=False)
+    return by_eager.explained(found, latencies, times)
+
+
+def _written(found: History, asked: Request) -> str:
+    if asked[JSON]:
+        return msgspec.json.format(msgspec.json.encode(found), indent=1).decode()
+    from dynamometer.results.reports import history
+
+    return "\n".join(history.lines(found, terminal_width(), with_points=_is_whole(asked)))
+
+
+def _wanted(index: Index, asked: Request) -> dict[str, tuple[str, ...]]:
+    """Return which models, suites, arms and metrics are meant.
+
+    Raises:
+        UnknownNameError: the index has none of a name.
+    """
+    model, suite = asked[MODEL], asked[SUITE]
+    wanted = {
+        "model": (model,) if model else (),
+        "suite": (suite,) if suite else (),
+        "arm": asked[ARMS],
+        "metric": asked[METRICS] or (() if model else _USUAL_METRICS),
+    }
+    typed = {**wanted, "metric": asked[METRICS]}
+    for column, names in typed.items():
+        known = index.names(column)
+        if names and not known:
+            msg = f"{index.path} holds no run of anything: dynamometer index DIR... adds runs"
+            raise UsageError(msg)
+        for name in names:
+            if name not in known:
+                raise UnknownNameError(column, name, known, "The runs of the index have these.")
+    return {column: names for column, names in wanted.items() if names}
+
+
+def _time(text: str | None, now: datetime) -> str | None:
+    """Return the time that is meant, as the index writes it.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if text is None:
+        return None
+    span = re.fullmatch(r"(\d{1,5})([hdw])", text)
+    try:
+        found = now - int(span[1]) * _UNITS[span[2]] if span else datetime.fromisoformat(text)
+        found = found if found.tzinfo else found.replace(tzinfo=UTC)
+        return found.astimezone(UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError) as error:
+        msg = f"--since {text!r} is neither 4w, 30d or 12h nor a date such as 2026-11-01"
+        raise UsageError(msg) from error

@@ -1,0 +1,4 @@
+"""What became of each model over many runs: from a run to rows of the index, from rows to changes.
+
+Pure functions; what is compared of a run, and what must be equal for it, `comparison` says.
+"""

@@ -1,0 +1,272 @@
+"""Where a series of runs changed its level. Pure and deterministic; no torch.
+
+Noise is taken to be that of independent runs, and no less than the runs' own intervals say.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import special
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    Values = NDArray[np.float64]
+    Intervals = tuple[int, NDArray[np.int64]]
+
+FEWEST_RUNS = 2
+"""On each side of a change: one run alone that differs is what `compare` is for."""
+
+SIGNIFICANT_P = 0.05
+"""Of a series: over all places at which there might be a change."""
+
+
+@dataclass(frozen=True)
+class ChangePoint:
+    """A change of level.
+
+    Attributes:
+        index: of the value that most likely is the first after it.
+        earliest: the first index at which that might be, at 95 %.
+        latest: the last.
+        before: the level between the change before and this one.
+        after: the level between this one and the next.
+        p_value: of no change there, over all places of the series.
+    """
+
+    index: int
+    earliest: int
+    latest: int
+    before: float
+    after: float
+    p_value: float
+
+
+class _Candidate(NamedTuple):
+    """The best place in one of the intervals that were searched."""
+
+    start: int
+    end: int
+    split: int
+    t: float
+
+
+def change_points(values: Sequence[float], least_sd: float, floor: float) -> list[ChangePoint]:
+    """Find the changes of level of a series.
+
+    Intervals of many lengths, each by half of it beside the next, are searched for the place that
+    parts them best; of those that differ beyond chance the shortest say where a change is, as they
+    hold no other. Then each is tested by how much worse the series is explained without it, the
+    others being where they then fit best: by a t test whose variance is that of all runs about
+    their levels. The weakest is dropped until all are significant over every place that was
+    searched (Bonferroni), and beyond the floor. So no permutation is needed.
+
+    Args:
+        values: in the order of time, on a scale on which noise is equal everywhere.
+        least_sd: of a value, as its own interval has it; the scatter of the series may be more.
+        floor: a smaller change is of no practical interest.
+
+    Source:
+        The intervals: S. Kovacs, P. Buhlmann, H. Li, A. Munk, Seeded binary segmentation,
+        Biometrika 110(1), 2023. The choice among them: R. Baranowski, Y. Chen, P. Fryzlewicz,
+        Narrowest-over-threshold detection of multiple change points, J. R. Stat. Soc. B 81(3),
+        2019. To test again by a t test and drop the weakest: M. Fleming et al., Hunter: using
+        change point detection to hunt for performance regressions, ICPE 2023.
+    """
+    if len(values) < 2 * FEWEST_RUNS:
+        return []
+    given = _without_spikes(np.asarray(values, dtype=np.float64), least_sd)
+    sums = np.concatenate(([0.0], np.cumsum(given - given.mean())))
+    searched = list(_intervals(len(given)))
+    places = sum(len(starts) * (length - 2 * FEWEST_RUNS + 1) for length, starts in searched)
+    # Values that are all but equal would differ beyond chance by how they are rounded.
+    sd = max(least_sd, _rough_sd(given), floor / 100)
+    splits = _refined(sums, _narrowest(sums, searched, sd))
+    while splits:
+        sd, df = _sd(given, splits, least_sd)
+        rests = [_without(sums, splits, number) for number in range(len(splits))]
+        costs = [_explained(sums, splits) - _explained(sums, rest) for rest in rests]
+        p_values = [min(1.0, places * _p_value(each, sd, df)) for each in costs]
+        levels = _levels(given, splits)
+        steps = [abs(after - before) for before, after in pairwise(levels)]
+        if max(p_values) > SIGNIFICANT_P:
+            splits = _refined(sums, rests[costs.index(min(costs))])
+        elif min(steps) < floor:
+            splits = _refined(sums, rests[steps.index(min(steps))])
+        else:
+            ranges = _ranges(sums, splits, sd)
+            return [
+                ChangePoint(split, *place, *level, p_value)
+                for split, place, level, p_value in zip(
+                    splits, ranges, pairwise(levels), p_values, strict=True
+                )
+            ]
+    return []
+
+
+def _without_spikes(values: Values, least_sd: float) -> Values:
+    """Return values of which none alone is far from both its neighbours on the same side.
+
+    Such a one is moved to the nearer neighbour: a run that was disturbed is no change of level.
+    Changes that last for two runs are left as they are.
+    """
+    if len(values) <= 2 * FEWEST_RUNS:
+        return values
+    far = _SPIKE * max(_rough_sd(values), least_sd)
+    # The last has but one side: its neighbours are the two before it.
+    left = np.concatenate(([values[2]], values[:-1]))
+    right = np.concatenate((values[1:], [values[-3]]))
+    highest, lowest = np.maximum(left, right), np.minimum(left, right)
+    found = np.where(values > highest + far, highest, values)
+    return np.where(values < lowest - far, lowest, found)
+
+
+_SPIKE = 4.0
+
+
+def _rough_sd(values: Values) -> float:
+    """Return the standard deviation about levels of which nothing is known yet.
+
+    From the median of differences of neighbours, in which a change of level shows but once.
+    """
+    return float(np.median(np.abs(np.diff(values)))) / (_MEDIAN_OF_NORMAL * math.sqrt(2))
+
+
+_MEDIAN_OF_NORMAL = 0.6745
+
+
+def _intervals(n: int) -> Iterator[Intervals]:
+    """Yield lengths and, of each, where intervals of that length start."""
+    length = float(n)
+    while True:
+        whole = max(math.ceil(length), 2 * FEWEST_RUNS)
+        count = 2 * math.ceil(n / whole) - 1
+        yield whole, np.unique(np.linspace(0, n - whole, count).astype(np.int64))
+        if whole == 2 * FEWEST_RUNS:
+            return
+        length /= math.sqrt(2)
+
+
+def _narrowest(sums: Values, searched: Sequence[Intervals], sd: float) -> list[int]:
+    """Return where the narrowest intervals part that differ beyond chance, in order."""
+    threshold = _CANDIDATE_T * sd
+    found: list[_Candidate] = []
+    for length, starts in searched:
+        inner = np.arange(FEWEST_RUNS, length - FEWEST_RUNS + 1)
+        steps = _steps(sums, starts[:, None], starts[:, None] + inner, starts[:, None] + length)
+        t = np.abs(steps) * np.sqrt(inner * (length - inner) / length)
+        best, most = t.argmax(axis=1), t.max(axis=1)
+        found += [
+            _Candidate(start, start + length, start + int(inner[best[row]]), float(most[row]))
+            for row, start in enumerate(starts.tolist())
+            if most[row] > threshold
+        ]
+    found.sort(key=lambda each: (each.end - each.start, -each.t))
+    splits: list[int] = []
+    for each in found:
+        if not any(each.start < split < each.end for split in splits):
+            splits.append(each.split)
+    return sorted(splits)
+
+
+_CANDIDATE_T = 3.5
+"""What is found so is tested again; that it is not noise alone is shown there."""
+
+
+def _steps(
+    sums: Values, start: NDArray[np.int64], split: NDArray[np.int64], end: NDArray[np.int64]
+) -> Values:
+    """Return the mean after splits, less that before."""
+    after = (sums[end] - sums[split]) / (end - split)
+    before = (sums[split] - sums[start]) / (split - start)
+    difference: Values = after - before
+    return difference
+
+
+def _refined(sums: Values, splits: Sequence[int]) -> list[int]:
+    """Return splits, each where it parts the runs between its neighbours best."""
+    found = list(splits)
+    for number in range(len(found)):
+        _move(sums, found, number)
+    return found
+
+
+def _without(sums: Values, splits: Sequence[int], number: int) -> list[int]:
+    """Return the others, with the neighbours of that one where they then fit best."""
+    found = [*splits[:number], *splits[number + 1 :]]
+    for neighbour in (number - 1, number):
+        if 0 <= neighbour < len(found):
+            _move(sums, found, neighbour)
+    return found
+
+
+def _move(sums: Values, splits: list[int], number: int) -> None:
+    """Put a split where it parts the runs between its neighbours best."""
+    start = splits[number - 1] if number else 0
+    end = splits[number + 1] if number + 1 < len(splits) else len(sums) - 1
+    inner, t = _profile(sums, start, end)
+    splits[number] = int(inner[t.argmax()])
+
+
+def _profile(sums: Values, start: int, end: int) -> tuple[NDArray[np.int64], Values]:
+    """Return every place at which some runs can be parted, and how far they differ there.
+
+    As a multiple of the standard deviation, once divided by it.
+    """
+    inner = np.arange(start + FEWEST_RUNS, end - FEWEST_RUNS + 1)
+    steps = _steps(sums, np.full_like(inner, start), inner, np.full_like(inner, end))
+    t: Values = np.abs(steps) * np.sqrt((inner - start) * (end - inner) / (end - start))
+    return inner, t
+
+
+def _explained(sums: Values, splits: Sequence[int]) -> float:
+    """Return the sum of squares that levels between splits explain."""
+    edges = np.array([0, *splits, len(sums) - 1])
+    return float((np.diff(sums[edges]) ** 2 / np.diff(edges)).sum())
+
+
+def _levels(values: Values, splits: Sequence[int]) -> list[float]:
+    return [float(part.mean()) for part in np.split(values, splits)]
+
+
+def _sd(values: Values, splits: Sequence[int], least_sd: float) -> tuple[float, float]:
+    """Return the standard deviation about the levels, and its degrees of freedom."""
+    parts = np.split(values, splits)
+    squares = math.fsum(float(((each - each.mean()) ** 2).sum()) for each in parts)
+    df = max(len(values) - len(parts), 1)
+    return max(math.sqrt(squares / df), least_sd), df
+
+
+def _p_value(cost: float, sd: float, df: float) -> float:
+    """Return that of no change at a place, given the squares that are unexplained without it."""
+    if cost <= 0:
+        return 1.0
+    return 2 * float(special.stdtr(df, -math.sqrt(cost) / sd)) if sd else 0.0
+
+
+def _ranges(sums: Values, splits: Sequence[int], sd: float) -> list[tuple[int, int]]:
+    """Return between which indices the first run after each change is, at 95 %.
+
+    These are all at which the sum of squares is not much more than at the best place.
+
+    Source:
+        B. E. Hansen, Sample splitting and threshold estimation, Econometrica 68(3), 2000: the
+        region of likelihood ratios below 7.35, which of steps that are large holds more than 95 %.
+    """
+    edges = [0, *splits, len(sums) - 1]
+    found = []
+    for start, end in zip(edges, edges[2:], strict=False):
+        inner, t = _profile(sums, start, end)
+        near = inner[t**2 >= t.max() ** 2 - _LIKELIHOOD_RATIO * sd**2]
+        found.append((int(near.min()), int(near.max())))
+    return found
+
+
+_LIKELIHOOD_RATIO = 7.35

@@ -1,0 +1,246 @@
+"""From series of the index to what changed in them, and with what. Pure; no torch."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.results.comparison.quantities import KINDS
+from dynamometer.results.history.change_points import change_points
+from dynamometer.results.statistics.significance import SIGNIFICANT_P, adjusted
+from dynamometer.results.values.history import (
+    STATUS,
+    Difference,
+    Direction,
+    History,
+    HistoryChange,
+    HistoryPoint,
+    Series,
+)
+from dynamometer.results.values.metrics import Better
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dynamometer.results.comparison.quantities import Kind
+    from dynamometer.results.values.history import IndexedRun, Point, StoredSeries
+
+    Runs = Mapping[int, IndexedRun]
+
+KIND = {each.name: each for each in KINDS}
+"""What is known of each metric but the status."""
+
+
+def history(
+    runs: Runs,
+    stored: Sequence[StoredSeries],
+    since: str | None = None,
+    floor: float | None = None,
+    *,
+    with_points: bool = True,
+) -> History:
+    """Return series with their changes.
+
+    Args:
+        runs: all that are named in the series.
+        stored: the series.
+        since: changes before that time, UTC in ISO 8601, are left out.
+        floor: the share below which a change is of no interest; `None` for that of its metric.
+        with_points: whether all runs of a series are in it; of a year of runs they take a while.
+    """
+    found = [
+        _series(runs, each, floor, with_points=with_points) for each in sorted(stored, key=_order)
+    ]
+    changes = _adjusted(found)
+    return History(
+        runs=len(runs),
+        looked_at=len(found),
+        since=since,
+        series=tuple(
+            msgspec.structs.replace(each, changes=tuple(c for c in own if c.at >= (since or "")))
+            for each, own in zip(found, changes, strict=True)
+        ),
+    )
+
+
+def _order(series: StoredSeries) -> tuple[str, ...]:
+    case = (series.identity.get(each, "") for each in ("suite", "model", "mode"))
+    return (*case, series.arm, str(_METRICS.index(series.metric)))
+
+
+_METRICS = (STATUS, *KIND)
+
+
+def regressed(found: History) -> History:
+    """Leave the series that have become worse and still are, with the changes that say so.
+
+    A speedup that fell as eager became faster is none of them.
+
+    Among all that were looked at one in twenty of these is false at most (Benjamini and Hochberg).
+    """
+    kept = []
+    for each in found.series:
+        changes = tuple(
+            change
+            for number, change in enumerate(each.changes)
+            if change.direction is Direction.WORSE
+            and not change.by_eager
+            and (change.adjusted_p is None or change.adjusted_p <= SIGNIFICANT_P)
+            and _stands(each, change, each.changes[number + 1 :])
+        )
+        if changes:
+            kept.append(msgspec.structs.replace(each, changes=changes))
+    return msgspec.structs.replace(found, series=tuple(kept))
+
+
+def _stands(series: Series, change: HistoryChange, later: Sequence[HistoryChange]) -> bool:
+    """Return whether what came later has not made it good."""
+    if not later:
+        return True
+    now, before = later[-1].after, change.before
+    if isinstance(now, str) or isinstance(before, str):
+        return now != before
+    kind = KIND[series.metric]
+    worse = before / now if kind.better is Better.HIGHER else now / before
+    return worse > 1 + kind.floor
+
+
+def _adjusted(found: Sequence[Series]) -> list[list[HistoryChange]]:
+    """Adjust p-values for how many series were tested; each counts once for every change."""
+    counted = [
+        [] if each.metric == STATUS else [change.p_value or 0.0 for change in each.changes] or [1.0]
+        for each in found
+    ]
+    values = iter(adjusted([value for each in counted for value in each]))
+    result = []
+    for each, own in zip(found, counted, strict=True):
+        p_values = [next(values) for _ in own]
+        changes = list(each.changes)
+        if changes and own:
+            changes = [
+                msgspec.structs.replace(change, adjusted_p=p_value)
+                for change, p_value in zip(changes, p_values, strict=True)
+            ]
+        result.append(changes)
+    return result
+
+
+def _series(runs: Runs, stored: StoredSeries, floor: float | None, *, with_points: bool) -> Series:
+    if stored.metric == STATUS:
+        changes = _of_status(runs, stored)
+    else:
+        changes = _of_values(runs, stored, KIND[stored.metric].floor if floor is None else floor)
+    return Series(
+        study=stored.study,
+        identity=stored.identity,
+        arm=stored.arm,
+        metric=stored.metric,
+        condition=stored.condition,
+        setting=stored.setting,
+        runs=len(stored.points),
+        last=_point(runs[stored.points[-1].run], stored.points[-1]),
+        points=tuple(_point(runs[each.run], each) for each in stored.points if with_points),
+        changes=tuple(changes),
+    )
+
+
+def _point(run: IndexedRun, point: Point) -> HistoryPoint:
+    return HistoryPoint(
+        run_id=run.run_id,
+        created_at=run.created_at,
+        torch=run.conditions.get("torch"),
+        status=point.status,
+        value=point.value,
+        low=point.low,
+        high=point.high,
+        n=point.n,
+        doubt=point.doubt,
+    )
+
+
+def _of_values(runs: Runs, stored: StoredSeries, floor: float) -> list[HistoryChange]:
+    """Find changes of level in what was measured; what is in doubt is passed over."""
+    kind = KIND[stored.metric]
+    usable = [
+        (place, each, each.value, each.error)
+        for place, each in enumerate(stored.points)
+        if each.value is not None and each.error is not None and not each.doubt
+    ]
+    if not usable:
+        return []
+    found = change_points(
+        [math.log(value) for _, _, value, _ in usable],
+        statistics.median(error for *_, error in usable),
+        math.log1p(floor),
+    )
+    points = [each for _, each, _, _ in usable]
+    places = [place for place, *_ in usable]
+    return [
+        _between(
+            runs,
+            (points[each.earliest - 1], points[each.latest]),
+            HistoryChange(
+                direction=_direction(kind, each.after - each.before),
+                at=runs[points[each.index].run].created_at,
+                index=places[each.index],
+                before=math.exp(each.before),
+                after=math.exp(each.after),
+                ratio=math.exp(each.after - each.before),
+                p_value=each.p_value,
+            ),
+        )
+        for each in found
+    ]
+
+
+def _direction(kind: Kind, change: float) -> Direction:
+    is_better = change > 0 if kind.better is Better.HIGHER else change < 0
+    return Direction.BETTER if is_better else Direction.WORSE
+
+
+def _of_status(runs: Runs, stored: StoredSeries) -> list[HistoryChange]:
+    """Return where an arm began or ceased to pass; where it was skipped nothing is known."""
+    ended = [
+        (place, each) for place, each in enumerate(stored.points) if each.status != Status.SKIP
+    ]
+    return [
+        _between(
+            runs,
+            (was, now),
+            HistoryChange(
+                direction=Direction.BETTER if now.status == Status.PASS else Direction.WORSE,
+                at=runs[now.run].created_at,
+                index=place,
+                before=was.status,
+                after=now.status,
+            ),
+        )
+        for (_, was), (place, now) in itertools.pairwise(ended)
+        if (was.status == Status.PASS) != (now.status == Status.PASS)
+    ]
+
+
+def _between(runs: Runs, points: tuple[Point, Point], change: HistoryChange) -> HistoryChange:
+    """Return a change with the runs that it surely lies between."""
+    before, after = (runs[each.run] for each in points)
+    return msgspec.structs.replace(
+        change,
+        last_before=before.run_id,
+        first_after=after.run_id,
+        differences=differences(before, after),
+    )
+
+
+def differences(before: IndexedRun, after: IndexedRun) -> tuple[Difference, ...]:
+    """Return what of the environment is other in one run than in another."""
+    was, now = before.conditions, after.conditions
+    return tuple(
+        Difference(name=name, before=was.get(name), after=now.get(name))
+        for name in dict.fromkeys((*was, *now))
+        if was.get(name) != now.get(name)
+    )

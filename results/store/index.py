@@ -1,0 +1,242 @@
+"""An index over any number of runs, in a file of SQLite. It can always be built again.
+
+Each run is one transaction under SQLite's write-ahead log: a process that is killed leaves the run
+in it or not, and whoever reads meanwhile sees it or doesn't. One process writes at a time.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from dynamometer.results.values.history import IndexedRun, Point, StoredSeries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from sqlite3 import Connection
+
+    from dynamometer.results.store.index_file import IndexFile
+    from dynamometer.results.values.history import Row
+
+INDEX_FILE = "index.sqlite"
+
+
+class Known(NamedTuple):
+    """A run directory, as the index has it.
+
+    Attributes:
+        path: of the directory.
+        stamp: sizes and times of its files when it was read.
+        size: bytes of its records: of two copies of a run the one with more is taken.
+        run_id: `None` where it could not be read.
+    """
+
+    path: str
+    stamp: str
+    size: int
+    run_id: str | None
+
+
+class Index:
+    """The index in a file."""
+
+    def __init__(self, file: IndexFile) -> None:
+        """Take the file, which is open."""
+        self._file = file
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self._file.path
+
+    def clear(self) -> None:
+        """Forget all but the folders, so that all is read again.
+
+        Raises:
+            StoreError: the file can't be written.
+        """
+        with self._file.writing() as file:
+            for table in ("points", "series", "runs", "directories"):
+                file.execute(f"DELETE FROM {table}")  # noqa: S608  names from above
+
+    def add_folders(self, folders: Iterable[Path]) -> None:
+        """Remember folders of runs.
+
+        Raises:
+            StoreError: the file can't be written.
+        """
+        new = sorted({str(each.absolute()) for each in folders} - set(map(str, self.folders())))
+        if new:
+            with self._file.writing() as file:
+                file.executemany(
+                    "INSERT OR IGNORE INTO folders VALUES (?)", [(each,) for each in new]
+                )
+
+    def folders(self) -> list[Path]:
+        """Return the folders it was told of."""
+        return [Path(path) for (path,) in self._file.read("SELECT path FROM folders ORDER BY path")]
+
+    def directories(self) -> dict[str, Known]:
+        """Return the run directories it has seen, by path."""
+        found = self._file.read("SELECT path, stamp, size, run_id FROM directories")
+        return {each[0]: Known(*each) for each in found}
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Forget directories that are gone; a run of which there is another copy is read from that.
+
+        Raises:
+            StoreError: the file can't be written.
+        """
+        given = [(each,) for each in paths]
+        if not given:
+            return
+        with self._file.writing() as file:
+            file.executemany("DELETE FROM directories WHERE path = ?", given)
+            _drop_orphans(file)
+
+    def add(self, directory: Known, run: IndexedRun, rows: Sequence[Row]) -> bool:
+        """Put in a run as it is now, and return whether it is this copy of it that counts.
+
+        Raises:
+            StoreError: the file can't be written.
+        """
+        with self._file.writing() as file:
+            _put_directory(file, directory)
+            _drop_orphans(file)
+            [best] = file.execute(
+                "SELECT path FROM directories WHERE run_id = ? ORDER BY size DESC, path LIMIT 1",
+                (run.run_id,),
+            )
+            if best[0] != directory.path:
+                return False
+            file.execute("DELETE FROM runs WHERE run_id = ?", (run.run_id,))
+            number = file.execute(
+                "INSERT INTO runs (run_id, path, created_at, value) VALUES (?, ?, ?, ?)",
+                (run.run_id, directory.path, run.created_at, _text(run)),
+            ).lastrowid
+            _put_rows(file, number, run, rows)
+        return True
+
+    def put_unreadable(self, directory: Known) -> None:
+        """Note a directory that can't be read.
+
+        Raises:
+            StoreError: the file can't be written.
+        """
+        with self._file.writing() as file:
+            _put_directory(file, directory)
+            _drop_orphans(file)
+
+    def names(self, column: str) -> list[str]:
+        """Return which models, suites, arms or metrics there are.
+
+        Args:
+            column: model, suite, arm or metric.
+        """
+        if column not in _SELECTED:
+            msg = f"there is no {column} in an index"
+            raise ValueError(msg)
+        found = self._file.read(f"SELECT DISTINCT {column} FROM series ORDER BY 1")  # noqa: S608  from above
+        return [name for (name,) in found]
+
+    def read(
+        self, wanted: Mapping[str, Sequence[str]]
+    ) -> tuple[dict[int, IndexedRun], list[StoredSeries]]:
+        """Return all runs by their numbers, in the order of time, and series with their points.
+
+        Args:
+            wanted: which of model, suite, arm and metric; what is not named may be any.
+        """
+        names = sorted(_SELECTED.intersection(wanted))
+        where = " AND ".join(f"{name} IN ({', '.join('?' * len(wanted[name]))})" for name in names)
+        values = [value for name in names for value in wanted[name]]
+        with self._file.snapshot():
+            runs = self._file.read("SELECT id, value FROM runs ORDER BY created_at, run_id")
+            heads = self._file.read(
+                "SELECT id, study, identity, arm, metric, condition, setting FROM series"  # noqa: S608  names from below
+                f" WHERE {where or 1}",
+                values,
+            )
+            points = self._file.read(
+                "SELECT series, run, status, value, low, high, error, n, doubt FROM points"  # noqa: S608  names from below
+                f" WHERE series IN (SELECT id FROM series WHERE {where or 1}) ORDER BY series, run",
+                values,
+            )
+        places = {number: place for place, (number, _) in enumerate(runs)}
+        are_in_order = list(places) == sorted(places)  # runs were added as they were made
+        heads_by_number = {number: head for number, *head in heads}
+        found = []
+        for number, rows in groupby(points, key=itemgetter(0)):
+            own = [Point._make(row[1:]) for row in rows]
+            if not are_in_order:
+                own.sort(key=lambda point: places[point.run])
+            found.append(_series(heads_by_number[number], own))
+        return {number: msgspec.json.decode(text, type=IndexedRun) for number, text in runs}, found
+
+
+def _put_directory(file: Connection, directory: Known) -> None:
+    file.execute("INSERT OR REPLACE INTO directories VALUES (?, ?, ?, ?)", directory)
+
+
+def _drop_orphans(file: Connection) -> None:
+    """Remove runs that are not where they were read; what copies there are is to be read."""
+    file.execute(
+        f"UPDATE directories SET stamp = '' WHERE run_id IN (SELECT run_id {_ORPHANS})"  # noqa: S608  from below
+    )
+    file.execute(f"DELETE {_ORPHANS}")
+
+
+def _put_rows(file: Connection, number: int | None, run: IndexedRun, rows: Sequence[Row]) -> None:
+    setting = _text(run.setting)
+    keys = [
+        (
+            each.identity.get("suite", ""), each.identity["model"], each.metric, each.arm,
+            run.study, _text(each.identity), each.condition or "", setting,
+        )
+        for each in rows
+    ]  # fmt: skip
+    columns = "suite, model, metric, arm, study, identity, condition, setting"
+    file.executemany(
+        f"INSERT OR IGNORE INTO series ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608  names from above
+        keys,
+    )
+    file.executemany(
+        "INSERT OR REPLACE INTO points SELECT id, ?, ?, ?, ?, ?, ?, ?, ? FROM series"
+        " WHERE suite = ? AND model = ? AND metric = ? AND arm = ? AND study = ?"
+        " AND identity = ? AND condition = ? AND setting = ?",
+        [
+            (number, each.status, each.value, each.low, each.high, each.error, each.n,
+             each.doubt, *key)
+            for each, key in zip(rows, keys, strict=True)
+        ],
+    )  # fmt: skip
+
+
+_ORPHANS = (
+    "FROM runs WHERE NOT EXISTS"
+    " (SELECT 1 FROM directories d WHERE d.path = runs.path AND d.run_id = runs.run_id)"
+)
+_SELECTED = frozenset({"arm", "metric", "model", "suite"})
+"""Columns by which series are selected."""
+
+
+def _series(head: Sequence[str], points: Sequence[Point]) -> StoredSeries:
+    study, identity, arm, metric, condition, setting = head
+    return StoredSeries(
+        study=study,
+        identity=msgspec.json.decode(identity, type=dict[str, str]),
+        arm=arm,
+        metric=metric,
+        condition=condition or None,
+        setting=msgspec.json.decode(setting, type=dict[str, str]),
+        points=tuple(points),
+    )
+
+
+def _text(value: object) -> str:
+    """Write a value so that equal ones are equal texts."""
+    return msgspec.json.encode(value, order="sorted").decode()

@@ -1,0 +1,185 @@
+"""The file of SQLite that the index is in: its tables, and what goes wrong with it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+from dynamometer.results.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+_FORMAT = 1
+_APPLICATION = 0x44594E4F
+"""By which SQLite's files tell whose they are."""
+
+_WAIT_S = 60.0
+"""For another process that is writing."""
+
+_TABLES = """
+CREATE TABLE folders (path TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY,
+    run_id TEXT NOT NULL UNIQUE,
+    path TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    value TEXT NOT NULL
+);
+CREATE TABLE directories (
+    path TEXT PRIMARY KEY,
+    stamp TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    run_id TEXT
+) WITHOUT ROWID;
+CREATE INDEX directories_by_run ON directories (run_id);
+CREATE TABLE series (
+    id INTEGER PRIMARY KEY,
+    suite TEXT NOT NULL,
+    model TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    arm TEXT NOT NULL,
+    study TEXT NOT NULL,
+    identity TEXT NOT NULL,
+    condition TEXT NOT NULL,
+    setting TEXT NOT NULL,
+    UNIQUE (model, metric, arm, identity, study, condition, setting)
+);
+CREATE INDEX series_by_suite ON series (suite, metric);
+CREATE TABLE points (
+    series INTEGER NOT NULL REFERENCES series (id),
+    run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    status TEXT NOT NULL,
+    value REAL,
+    low REAL,
+    high REAL,
+    error REAL,
+    n INTEGER NOT NULL,
+    doubt TEXT,
+    PRIMARY KEY (series, run)
+) WITHOUT ROWID;
+CREATE INDEX points_by_run ON points (run);
+"""
+
+
+class IndexFile:
+    """An open file; what is done with it happens in `writing` or `snapshot`, or is one `read`."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it, or make it where there is none.
+
+        Raises:
+            StoreError: it can't be opened, or is no index.
+        """
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            msg = f"{path} can't be made: {error.strerror}; choose another with --index"
+            raise StoreError(msg) from error
+        with self._named():
+            self._file = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)
+        try:
+            self._set_up()
+        except StoreError:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        """Return the file itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self._file.close()
+
+    def read(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        """Return the rows of a query.
+
+        Raises:
+            StoreError: the file can't be read.
+        """
+        with self._named():
+            return self._file.execute(query, values).fetchall()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Do all of it or nothing.
+
+        Raises:
+            StoreError: the file can't be written; then it is as it was.
+        """
+        with self._named():
+            self._file.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._file
+                self._file.execute("COMMIT")
+            finally:
+                if self._file.in_transaction:
+                    self._file.execute("ROLLBACK")
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read several times, of what there is at the first.
+
+        Raises:
+            StoreError: the file can't be read.
+        """
+        with self._named():
+            self._file.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._file.execute("COMMIT")
+
+    def _set_up(self) -> None:
+        with self._named():
+            [[application]] = self._file.execute("PRAGMA application_id")
+            [[form]] = self._file.execute("PRAGMA user_version")
+            [[tables]] = self._file.execute("SELECT count(*) FROM sqlite_master")
+        if tables and application != _APPLICATION:
+            msg = f"{self.path} is no index of runs; choose another with --index"
+            raise StoreError(msg)
+        if form > _FORMAT:
+            msg = f"{self.path} was made by a later version; choose another with --index"
+            raise StoreError(msg)
+        with self._named():
+            self._file.execute("PRAGMA journal_mode = WAL")
+            self._file.execute("PRAGMA synchronous = NORMAL")
+            self._file.execute("PRAGMA foreign_keys = ON")
+        if form < _FORMAT:
+            with self.writing():
+                self._make_tables()
+
+    def _make_tables(self) -> None:
+        """Make tables in an empty file, unless another process just has."""
+        [[form]] = self._file.execute("PRAGMA user_version")
+        if form == _FORMAT:
+            return
+        for statement in filter(str.strip, _TABLES.split(";")):
+            self._file.execute(statement)
+        self._file.execute(f"PRAGMA application_id = {_APPLICATION}")
+        self._file.execute(f"PRAGMA user_version = {_FORMAT}")
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the file in what goes wrong with it."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+                msg = f"{self.path} is being written by another process; wait for it, or stop it"
+                raise StoreError(msg) from error
+            msg = (
+                f"{self.path} can't be used as an index: {error}; remove it, which loses nothing as"
+                " it is made of the runs, or choose another with --index"
+            )
+            raise StoreError(msg) from error

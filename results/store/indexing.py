@@ -1,0 +1,131 @@
+"""How the index is brought up to what run directories hold, which are the truth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.index import Known
+from dynamometer.results.store.overview import run_directories
+from dynamometer.results.store.store import EVENTS, MANIFEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from dynamometer.results.store.index import Index
+    from dynamometer.results.values.history import IndexedRun, Row
+
+    Reader = Callable[[Path], tuple[IndexedRun, Sequence[Row]]]
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """What bringing an index up to date came to.
+
+    Attributes:
+        read: directories that were new or had changed.
+        rows: of these.
+        copies: of them those of runs of which another directory holds more.
+        gone: directories that are there no more.
+        unreadable: what could not be read, each with the reason.
+    """
+
+    read: int
+    rows: int
+    copies: int
+    gone: int
+    unreadable: Mapping[str, str]
+
+
+def refresh(index: Index, read: Reader) -> Indexed:
+    """Read what is new or has changed in the folders that the index knows of.
+
+    Of a folder that can't be read all stays as it was.
+
+    Args:
+        index: which is brought up to date.
+        read: what makes rows of a run directory; raises a `StoreError` where it can't.
+
+    Raises:
+        StoreError: the index can't be written.
+    """
+    found, unreadable = _found(index)
+    known = index.directories()
+    gone = [
+        path
+        for path in known
+        if path not in found and not any(_is_in(path, folder) for folder in unreadable)
+    ]
+    index.forget(gone)
+    counts = Counter[str]()
+    pending = _outdated(found, index.directories())
+    while pending:
+        for path in pending:
+            stamp, size = _stamp(found[path])
+            try:
+                run, rows = read(found[path])
+            except StoreError as error:
+                unreadable[path] = str(error)
+                index.put_unreadable(Known(path, stamp, size, None))
+                continue
+            is_best = index.add(Known(path, stamp, size, run.run_id), run, rows)
+            counts.update(read=1, rows=len(rows) * is_best, copies=not is_best)
+        # What was read is not read again, however it grows: only copies of what has vanished.
+        pending = [
+            path for path, each in index.directories().items() if not each.stamp and path in found
+        ]
+    return Indexed(
+        read=counts["read"],
+        rows=counts["rows"],
+        copies=counts["copies"],
+        gone=len(gone),
+        unreadable=unreadable,
+    )
+
+
+def _outdated(found: Mapping[str, Path], known: Mapping[str, Known]) -> list[str]:
+    """Return the directories that are not as they were when they were read."""
+    return [
+        path
+        for path, directory in found.items()
+        if not (before := known.get(path))
+        or before.run_id is None
+        or before.stamp != _stamp(directory)[0]
+    ]
+
+
+def _found(index: Index) -> tuple[dict[str, Path], dict[str, str]]:
+    """Return the run directories that are there, and which folders can't be read."""
+    found: dict[str, Path] = {}
+    unreadable: dict[str, str] = {}
+    for folder in index.folders():
+        try:
+            found.update({str(each): each for each in run_directories(folder)})
+        except StoreError as error:
+            unreadable[str(folder)] = str(error)
+    return found, unreadable
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
+
+
+def _stamp(directory: Path) -> tuple[str, int]:
+    """Return by what a changed run is told, and how much it holds.
+
+    It is taken before the run is read: what is written meanwhile is read the next time.
+    """
+    parts = []
+    size = 0
+    for name in (MANIFEST, EVENTS):
+        try:
+            found = (directory / name).stat()
+        except OSError:
+            parts.append("none")
+            continue
+        parts.append(f"{found.st_size} {found.st_mtime_ns}")
+        size = found.st_size
+    return ", ".join(parts), size
