@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from dynamometer.results.values.cases import Case
-    from dynamometer.results.values.records import Record
+    from dynamometer.results.values.records import Manifest, Record
 
 
 class Executor(Protocol):
@@ -37,6 +38,19 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """Stop every process that was started."""
+        ...
+
+
+@runtime_checkable
+class HandsOver(Executor, Protocol):
+    """What an executor may offer besides: that another one goes on with its processes.
+
+    A run with `ensemble` has several plans, one after the other. To start for each of them what
+    imports torch takes seconds; an executor without this is closed, and another one made.
+    """
+
+    def hand_over(self, manifest: Manifest, directory: Path) -> Executor:
+        """Return an executor for another plan of the run, which is closed in place of this one."""
         ...
 
 

@@ -1,8 +1,9 @@
 """The warm process that workers are forked from; it imports, and runs nothing.
 
-Started by `process`. On the control socket it reads one `Fork` request at a time, with the
-worker's result pipe and log as descriptors, and answers with the worker's process id and, when it
-has ended, its wait status. No thread that runs Python, no device context, no operator run: a fork
+Started by `process`. On the control socket it reads one request at a time. `Preload` says what to
+import, first and whenever workers of another plan follow. `Fork` comes with the worker's result
+pipe and log as descriptors, and is answered with the worker's process id and, when it has ended,
+its wait status. No thread that runs Python, no device context, no operator run: a fork
 of it is as good as a fresh process, seconds sooner.
 
 Spawning goes the same way: a fork server that is asked for one worker and then closed.
@@ -60,13 +61,7 @@ def main(descriptor: int) -> None:
     die_with_parent(os.getppid())
     _adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    control = socket.socket(fileno=descriptor)
-    preload = _receive(control)[0]
-    if not isinstance(preload, Preload):
-        sys.exit("the first message must be a preload")
-    prepare(preload)
-    _send(control, Ready())
-    _serve(control)
+    _serve(socket.socket(fileno=descriptor))
 
 
 def die_with_parent(parent: int) -> None:
@@ -122,13 +117,16 @@ def _serve(control: socket.socket) -> None:
     while True:
         for key, _ in selector.select():
             if key.fileobj is control:
-                request, descriptors = _receive(control)
-                if not isinstance(request, Fork):
-                    return
-                pid = _fork(request, descriptors, control)
-                pidfd = os.pidfd_open(pid)
-                selector.register(pidfd, selectors.EVENT_READ, pid)
-                _send(control, Started(pid=pid))
+                match _receive(control):
+                    case Preload() as preload, _:
+                        prepare(preload)
+                        _send(control, Ready())
+                    case Fork() as request, descriptors:
+                        pid = _fork(request, descriptors, control)
+                        selector.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
+                        _send(control, Started(pid=pid))
+                    case _:
+                        return
             else:
                 selector.unregister(key.fileobj)
                 os.close(key.fd)

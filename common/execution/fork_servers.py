@@ -6,8 +6,9 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from dynamometer.common.errors import DynamometerError
 from dynamometer.common.execution.process import ForkServer
-from dynamometer.common.interfaces.messages import Job, Preload
+from dynamometer.common.interfaces.messages import Preload
 from dynamometer.common.machine.allocator import environment_of
 from dynamometer.results.values.cases import Allocator, StartMethod
 
@@ -15,68 +16,67 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dynamometer.common.execution.process import Limits, Worker
+    from dynamometer.common.interfaces.messages import Job
     from dynamometer.results.values.cases import RunPlan
 
 
 class ForkServers:
     """Starts one for each allocator that is preloaded, and another where one has died.
 
+    They may serve several plans, one after the other: what each needs is imported into those that
+    run.
+
     Attributes:
         starting_s: seconds that starting took since it was last asked.
     """
 
-    def __init__(self, plan: RunPlan, log: Path) -> None:
+    def __init__(self, log: Path) -> None:
         """Start nothing yet.
 
         Args:
-            plan: of the run; says what is imported.
             log: where they write.
         """
-        self._plan = plan
         self._log = log
         self._servers: dict[Allocator, ForkServer] = {}
         self.starting_s = 0.0
 
-    def run(self, job: Job, log: Path, limits: Limits) -> Worker:
-        """Run one worker process to its end.
+    def run(self, plan: RunPlan, job: Job, log: Path, limits: Limits) -> Worker:
+        """Run one worker process of a plan to its end.
 
         Raises:
             DynamometerError: none can be started.
         """
-        server = self.ready(job.allocator)
+        server = self.ready(plan, job.allocator)
         worker = server.run(job, log, limits)
-        if server.died or self._plan.protocol.start_method is StartMethod.SPAWN:
-            server.close()
-            del self._servers[_preloaded(job.allocator)]
+        if server.died or plan.protocol.start_method is StartMethod.SPAWN:
+            self._end(_preloaded(job.allocator))
         return worker
 
-    def ready(self, allocator: Allocator) -> ForkServer:
-        """Return a server that workers can be forked from, starting one if there is none.
+    def ready(self, plan: RunPlan, allocator: Allocator) -> ForkServer:
+        """Return a server that a plan's workers can be forked from, starting one if there is none.
 
         An allocator that is preloaded needs a server of its own; the others are one library.
 
         Raises:
             DynamometerError: it can't be started.
         """
-        key = _preloaded(allocator)
-        if key in self._servers:
-            return self._servers[key]
+        key, wanted = _preloaded(allocator), _preload_of(plan)
+        known = self._servers.get(key)
+        if known is not None and known.preloaded == wanted:
+            return known
         started = time.monotonic()
-        environment = environment_of(allocator, os.environ)
-        server = self._servers[key] = ForkServer(self._log, environment)
-        server.launch(
-            Preload(
-                study=self._plan.study,
-                experiments=self._plan.experiments,
-                suite=self._plan.suite,
-                suite_options=self._plan.suite_options,
-                specs=self._plan.models,
-                arms=tuple({arm: None for case in self._plan.cases for arm in case.arms}),
-                device=self._plan.cases[0].device,
-            )
-        )
-        server.await_ready()
+        server = known or self._launched(key)
+        try:
+            server.preload(wanted)
+        except DynamometerError:
+            self._end(key)
+            raise
         self.starting_s += time.monotonic() - started
+        return server
+
+    def _launched(self, key: Allocator) -> ForkServer:
+        server = self._servers[key] = ForkServer(self._log, environment_of(key, os.environ))
+        server.launch()
         return server
 
     def take_starting_s(self) -> float:
@@ -86,9 +86,24 @@ class ForkServers:
 
     def close(self) -> None:
         """End them, and with them their workers."""
-        for server in self._servers.values():
-            server.close()
-        self._servers.clear()
+        for key in [*self._servers]:
+            self._end(key)
+
+    def _end(self, key: Allocator) -> None:
+        self._servers.pop(key).close()
+
+
+def _preload_of(plan: RunPlan) -> Preload:
+    """Return what workers of a plan need."""
+    return Preload(
+        study=plan.study,
+        experiments=plan.experiments,
+        suite=plan.suite,
+        suite_options=plan.suite_options,
+        specs=plan.models,
+        arms=tuple({arm: None for case in plan.cases for arm in case.arms}),
+        device=plan.cases[0].device,
+    )
 
 
 def _preloaded(allocator: Allocator) -> Allocator:

@@ -146,11 +146,13 @@ class ForkServer:
     log: Path
     environment: dict[str, str]
     died: bool = False
+    preloaded: Preload | None = None
+    """What it was last asked to import, once that is done."""
     _process: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
 
-    def launch(self, preload: Preload) -> None:
-        """Start the process, and let it import what workers will need."""
+    def launch(self) -> None:
+        """Start the process; it waits to be told what to import."""
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST_MESSAGE)
         root = str(Path(dynamometer.__file__).parent.parent)
@@ -164,18 +166,20 @@ class ForkServer:
                 stderr=log,
                 start_new_session=True,
             )
-        self._control.send(msgspec.json.encode(preload))
 
-    def await_ready(self) -> None:
-        """Wait until it has imported everything.
+    def preload(self, preload: Preload) -> None:
+        """Let it import what workers will need, and wait until it has.
 
         Raises:
             DynamometerError: it ended before that; names its log and quotes the end of it.
         """
-        ready = self._receive()
-        if not isinstance(ready, Ready):
+        if self._control is not None:
+            with suppress(BrokenPipeError):  # then there is no answer, either
+                self._control.send(msgspec.json.encode(preload))
+        if not isinstance(self._receive(), Ready):
             msg = f"the fork server did not start; {self.log} ends with:\n{tail(self.log)}"
             raise DynamometerError(msg)
+        self.preloaded = preload
 
     def run(self, job: Job, log: Path, limits: Limits) -> Worker:
         """Run a job in a worker and return when that has ended.

@@ -1,6 +1,6 @@
 """What parent, fork server and workers say to each other.
 
-parent   -> fork server   Preload, then a Fork for each worker
+parent   -> fork server   Preload, then a Fork for each worker; so again for another plan
 fork server -> parent     Ready, then Started and Ended for each worker
 worker   -> parent     Progress at each stage, then one Report
 """
@@ -92,7 +92,7 @@ LONGEST_MESSAGE = 16 * 2**20
 
 
 class Preload(Value, tag="preload", frozen=True, kw_only=True):
-    """What a fork server imports before it is ready."""
+    """What a fork server imports before it is ready for the workers of a plan."""
 
     study: str
     experiments: tuple[str, ...]
@@ -112,7 +112,7 @@ class Fork(Value, tag="fork", frozen=True, kw_only=True):
 
 
 class Ready(Value, tag="ready", frozen=True, kw_only=True):
-    """The fork server has imported what it was asked to."""
+    """The fork server has imported what it was last asked to."""
 
 
 class Started(Value, tag="started", frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import msgspec
 from dynamometer.common import registry
 from dynamometer.common.command_line.decisions.sink import DecisionSink
 from dynamometer.common.command_line.progress import ProgressLine, duration
+from dynamometer.common.execution.executor import HandsOver
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.common.planning.estimate import estimate
 from dynamometer.common.planning.tuning import graphs_plan, models_plan, recording_plan
@@ -46,38 +48,38 @@ def prepare(manifest: Manifest, directory: Path) -> bool:
     assert plan.tuning is not None
     decisions, graphs = Decisions(Path(plan.tuning.decisions)), directory.resolve() / GRAPHS
     Corpus.made(graphs)
-    stage = _Stages(manifest, directory, DecisionSink(decisions))
-    recording = recording_plan(plan, graphs)
-    records = stage.run("recorded", "graphs of models are recorded", recording)
-    if records is None:
-        return False
-    for record in records:
-        if record.outcome != PASSED:
-            click.echo(f"  {record.case.label} has no graphs: {record.outcome.line}", err=True)
-    found = {
-        case.id: msgspec.json.decode(record.found, type=Recorded)
-        for case, asked in zip(plan.cases, recording.cases, strict=True)
-        for record in records
-        if record.case == asked and record.outcome == PASSED
-    }
-    open_graphs = _undecided(plan, tuple(found.values()), decisions)
-    if open_graphs:
-        tuning = graphs_plan(plan, graphs, open_graphs)
-        if stage.run("tuned", f"{len(open_graphs)} graphs are tuned", tuning) is None:
+    with closing(_Stages(manifest, directory, DecisionSink(decisions))) as stage:
+        recording = recording_plan(plan, graphs)
+        records = stage.run("recorded", "graphs of models are recorded", recording)
+        if records is None:
             return False
-    open_models = {
-        case.id: is_decided_by_graph(found[case.id], decisions)
-        for case in plan.cases
-        if case.id in found and not found[case.id].is_decided and not case.dynamic
-    }
-    if open_models:
-        text = f"{len(open_models)} models are timed beside single backends"
-        if stage.run("compared", text, models_plan(plan, open_models)) is None:
-            return False
-    if not open_graphs and not open_models:
-        click.echo("ensemble: everything was decided before", err=True)
-    click.echo(f"ensemble: ready after {duration(time.monotonic() - started)}", err=True)
-    return True
+        for record in records:
+            if record.outcome != PASSED:
+                click.echo(f"  {record.case.label} has no graphs: {record.outcome.line}", err=True)
+        found = {
+            case.id: msgspec.json.decode(record.found, type=Recorded)
+            for case, asked in zip(plan.cases, recording.cases, strict=True)
+            for record in records
+            if record.case == asked and record.outcome == PASSED
+        }
+        open_graphs = _undecided(plan, tuple(found.values()), decisions)
+        if open_graphs:
+            tuning = graphs_plan(plan, graphs, open_graphs)
+            if stage.run("tuned", f"{len(open_graphs)} graphs are tuned", tuning) is None:
+                return False
+        open_models = {
+            case.id: is_decided_by_graph(found[case.id], decisions)
+            for case in plan.cases
+            if case.id in found and not found[case.id].is_decided and not case.dynamic
+        }
+        if open_models:
+            text = f"{len(open_models)} models are timed beside single backends"
+            if stage.run("compared", text, models_plan(plan, open_models)) is None:
+                return False
+        if not open_graphs and not open_models:
+            click.echo("ensemble: everything was decided before", err=True)
+        click.echo(f"ensemble: ready after {duration(time.monotonic() - started)}", err=True)
+        return True
 
 
 def _undecided(plan: RunPlan, models: Sequence[Recorded], decisions: Decisions) -> frozenset[str]:
@@ -105,6 +107,7 @@ class _Stages:
         self._manifest = manifest
         self._directory = directory / "ensemble"
         self._sink = sink
+        self._executor: Executor | None = None
 
     def run(self, name: str, text: str, plan: RunPlan) -> list[Record] | None:
         """Run a plan; give its records, or `None` if it was interrupted."""
@@ -115,8 +118,7 @@ class _Stages:
         store.create(directory, manifest)
         forecast = estimate(plan, plan.cases, self._directory.parent.parent)
         click.echo(f"ensemble: {text}, about {duration(forecast.seconds)}", err=True)
-        executor: Executor = registry.resolve("executors", plan.executor)(manifest, directory)
-        done = False
+        executor, done = self._next_executor(manifest, directory), False
         try:
             with (
                 store.RunStore(directory) as events,
@@ -133,9 +135,27 @@ class _Stages:
                 done = run(Remaining(manifest, ()), events, executor, sinks, progress, interrupt)
         except KeyboardInterrupt:
             pass
-        finally:
-            executor.close()
         return store.read_records(directory) if done else None
+
+    def _next_executor(self, manifest: Manifest, directory: Path) -> Executor:
+        """Return the executor of a stage, which goes on with the processes of the one before."""
+        if isinstance(self._executor, HandsOver):
+            following: Executor = self._executor.hand_over(manifest, directory)
+        else:
+            self.close()
+            make = registry.resolve("executors", manifest.plan.executor)
+            following = make(manifest, directory)
+        self._executor = following
+        return following
+
+    def close(self) -> None:
+        """Stop what the stages have started.
+
+        The run itself is measured in processes that know nothing of them: what only a candidate
+        needs, such as a runtime with threads of its own, must not be there.
+        """
+        if self._executor is not None:
+            self._executor.close()
 
     def _free(self, name: str) -> Path:
         """Return a directory that isn't there: one that was interrupted keeps its records."""

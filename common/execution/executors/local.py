@@ -45,17 +45,20 @@ _LOG_LIMIT_BYTES = 2 * 2**20
 class LocalExecutor:
     """Worker processes on this machine, one case at a time."""
 
-    def __init__(self, manifest: Manifest, directory: Path) -> None:
+    def __init__(
+        self, manifest: Manifest, directory: Path, servers: ForkServers | None = None
+    ) -> None:
         """Start nothing yet.
 
         Args:
             manifest: of the run; its plan says what workers are told.
             directory: of the run; logs go to `logs/` in it.
+            servers: that workers are forked from, and that are ended with it; of its own if `None`.
         """
         self._manifest, self._plan, self._directory = manifest, manifest.plan, directory
         self._logs = directory / "logs"
         self._logs.mkdir(parents=True, exist_ok=True)
-        self._servers = ForkServers(self._plan, self._logs / "fork-server.log")
+        self._servers = servers or ForkServers(self._logs / "fork-server.log")
         # Below the run's directory, so that what a killed run left is found and removed.
         self._caches = GraphCaches(directory.resolve() / "cache")
 
@@ -66,7 +69,7 @@ class LocalExecutor:
         if not runnable:
             return StartUp()
         started = time.monotonic()
-        self._servers.ready(self._plan.protocol.allocator)
+        self._servers.ready(self._plan, self._plan.protocol.allocator)
         seconds = {"start": time.monotonic() - started}
         warnings = self._prepare_toolchain(runnable[0])
         seconds["toolchain"] = time.monotonic() - started - seconds["start"]
@@ -108,6 +111,11 @@ class LocalExecutor:
     def forget(self, case: Case) -> None:
         """Remove the graph caches of a case."""
         self._caches.forget(case)
+
+    def hand_over(self, manifest: Manifest, directory: Path) -> LocalExecutor:
+        """Return one for another plan, whose workers are forked from the same servers."""
+        self._caches.clear()
+        return LocalExecutor(manifest, directory, self._servers)
 
     def close(self) -> None:
         """End the fork servers, and with them their workers; remove the graph caches."""
@@ -155,7 +163,7 @@ class LocalExecutor:
         log = _log_path(self._logs, case)
         limits = Limits(self._plan.timeout_s, self._plan.memory_limit_bytes)
         job = self._job(name, case, replicate, process)
-        worker = self._servers.run(job, log, limits)
+        worker = self._servers.run(self._plan, job, log, limits)
         _cut(log)
         return worker
 
