@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,9 @@ import msgspec
 import pytest
 
 from dynamometer.common.execution import runner
+from dynamometer.common.execution.executors import local
 from dynamometer.common.execution.executors.local import LocalExecutor
+from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.runner import Interrupt, Remaining
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.machine.environment import read_environment
@@ -22,6 +25,9 @@ from dynamometer.results.values.records import Manifest, Record
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dynamometer.common.execution.process import Limits, Worker
+    from dynamometer.common.interfaces.messages import Job
+
 HERE = Path(__file__).resolve().parent
 SUITE = "hostile_suite:SUITE"
 
@@ -33,6 +39,60 @@ def importable_suite() -> Iterator[None]:
         patch.setenv("PYTHONPATH", str(HERE))
         patch.syspath_prepend(str(HERE))
         yield
+
+
+class KeptForkServers(ForkServers):
+    """Fork servers that serve one run after the other, in the environment they are started in."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__(log)
+        self.surroundings = _surroundings()
+
+    def run(self, plan: RunPlan, job: Job, log: Path, limits: Limits) -> Worker:
+        """Run a worker; after an error nobody knows what a server will say next."""
+        try:
+            return super().run(plan, job, log, limits)
+        except BaseException:
+            self.end()
+            raise
+
+    def close(self) -> None:
+        """Leave them to the next run."""
+
+    def end(self) -> None:
+        """End them."""
+        super().close()
+
+
+def _surroundings() -> tuple[str, dict[str, str]]:
+    """Return what a process that is started now inherits."""
+    own = {name: text for name, text in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    return str(Path.cwd()), own
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_fork_servers(
+    importable_suite: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Let runs of this process share fork servers: to import torch takes longer than most runs.
+
+    A test that changes the environment or the folder has servers of its own.
+    """
+    kept = KeptForkServers(tmp_path_factory.mktemp("kept") / "fork-server.log")
+
+    def servers(log: Path) -> ForkServers:
+        return kept if _surroundings() == kept.surroundings else ForkServers(log)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "ForkServers", servers)
+        yield
+    kept.end()
+
+
+@pytest.fixture
+def own_fork_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test about fork servers have its own."""
+    monkeypatch.setattr(local, "ForkServers", ForkServers)
 
 
 class Unobserved:

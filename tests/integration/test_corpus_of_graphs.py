@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from dynamometer.common.command_line import cli
 from dynamometer.results.store import store
 from dynamometer.results.store.corpus import Corpus
 from dynamometer.results.values.graphs import Part
@@ -43,25 +43,13 @@ def broken_in_two():
 def dies():
     os.kill(os.getpid(), 11)
 """
-BACKENDS = """
-def wrong_on_embeddings(graph, inputs):
-    has_table = any("embedding" in str(node.target) for node in graph.graph.nodes)
-    return (lambda *given: [each + 1 for each in graph(*given)]) if has_table else graph.forward
-"""
 
 
 def dynamometer(folder: Path, *words: str) -> dict[str, Record]:
-    """Run the program in a folder, and give the records by model if it made some."""
-    done = subprocess.run(
-        [sys.executable, "-m", "dynamometer", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    newest = max((folder / "runs").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    """Run the program, and give the records by model if it made some."""
+    runs = folder / "runs"
+    assert cli.main(None, [*words, "--output-dir", str(runs)]) == 0
+    newest = max(runs.iterdir(), key=lambda path: path.stat().st_mtime_ns)
     return {record.case.model: record for record in store.read_records(newest)}
 
 
@@ -70,8 +58,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with models of ours, and a corpus of their graphs."""
     found = tmp_path_factory.mktemp("corpus")
     (found / "mine.py").write_text(MODELS)
-    (found / "backends_of_ours.py").write_text(BACKENDS)
-    records = dynamometer(found, "corpus", "record", "mine.py", "-t", "1")
+    asked = ("corpus", "record", str(found / "mine.py"), "-o", str(found / "corpus"), "-t", "1")
+    records = dynamometer(found, *asked)
     statuses = {name: record.outcome.status for name, record in records.items()}
     passed = dict.fromkeys(("whole", "alike", "broken_in_two"), Status.PASS)
     assert statuses == {**passed, "dies": Status.CRASH}
@@ -97,8 +85,8 @@ def test_each_graph_is_run_as_a_model_is(folder: Path) -> None:
 
     Its weights are weights again: Dynamo captures the graph, and the model is copied for each arm.
     """
-    words = ("corpus", "--backend", "backends_of_ours:wrong_on_embeddings", "--accuracy", "-t", "1")
-    records = dynamometer(folder, "corpus", "run", *words)
+    words = ("--backend", "wrong_backends:wrong_on_embeddings", "--accuracy", "-t", "1")
+    records = dynamometer(folder, "corpus", "run", str(folder / "corpus"), *words)
     assert len(records) == 3
     right = {
         graph.key[:12]: "torch.nn.functional.embedding" not in graph.ops
@@ -112,11 +100,13 @@ def test_each_graph_is_run_as_a_model_is(folder: Path) -> None:
 
 def test_forward_and_backward_are_graphs_of_their_own(folder: Path) -> None:
     """In training both are recorded, and both can be run."""
-    words = ("mine.py::whole", "--training", "-o", "trained", "-t", "1")
+    trained = str(folder / "trained")
+    words = (f"{folder / 'mine.py'}::whole", "--training", "-o", trained, "-t", "1")
     dynamometer(folder, "corpus", "record", *words)
     parts = {graph.origin.part for graph in Corpus(folder / "trained").graphs()}
     assert parts == {Part.FORWARD, Part.BACKWARD}
-    records = dynamometer(folder, "run", "trained", "--backend", "eager", "--accuracy", "-t", "1")
+    words = (trained, "--backend", "eager", "--accuracy", "-t", "1")
+    records = dynamometer(folder, "run", *words)
     assert {each.outcome.status for each in records.values()} == {Status.PASS}
 
 

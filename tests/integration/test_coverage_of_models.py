@@ -92,13 +92,10 @@ def test_counts_of_training_are_those_of_eager(suite: str, model: str) -> None:
     assert found.is_full_graph
 
 
-def test_a_run_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Through real workers: lines, a table of reasons, a CSV with the dashboards' columns."""
-    monkeypatch.chdir(tmp_path)
-    words = ["run", "torchbench", "--coverage", "--scale", "tiny", "--only", "resnet18",
-             "--only", "microbench_unbacked_tolist_sum"]  # fmt: skip
+    words = ["run", "torchbench", "--coverage", "--scale", "tiny", "--only", "resnet18", "--only",
+             "microbench_unbacked_tolist_sum", "--output-dir", str(tmp_path / "runs")]  # fmt: skip
     assert cli.main(None, words) == 0
     out = capsys.readouterr().out
     assert "1/  1 frames (+ 0),   1 graphs    1 calls" in out
@@ -125,13 +122,11 @@ def test_what_counting_does_not_go_with(word: str, capsys: pytest.CaptureFixture
     assert f"leave out {word.partition('=')[0]}" in capsys.readouterr().err
 
 
-def test_a_model_that_is_not_one_graph_fails_where_it_must_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_is_not_one_graph_fails_where_it_must_be(tmp_path: Path) -> None:
     """`--nopython`: with the reason, the line and a hint; one that is passes."""
-    monkeypatch.chdir(tmp_path)
     words = ["run", "torchbench", "--nopython", "--accuracy", "--backend", "eager", "--scale",
-             "tiny", "--only", "resnet18", "--only", "tts_angular"]  # fmt: skip
+             "tiny", "--only", "resnet18", "--only", "tts_angular",
+             "--output-dir", str(tmp_path / "runs")]  # fmt: skip
     assert cli.main(None, words) == 0
     (directory,) = (tmp_path / "runs").iterdir()
     records = {each.case.model: each for each in store.read_records(directory)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from conftest import hostile_manifest
 
 from dynamometer.common.execution.executors.local import LocalExecutor
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.usefixtures("own_fork_servers")
 def test_a_server_ends_when_nobody_asks_it_any_more(tmp_path: Path) -> None:
     """It has served, its run closes the socket, and it ends well without being killed."""
     manifest = hostile_manifest(["allocates"])

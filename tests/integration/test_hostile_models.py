@@ -131,6 +131,7 @@ def test_hang_is_a_timeout(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
         assert "hostile_suite.py" in (outcome.detail or "")
 
 
+@pytest.mark.usefixtures("own_fork_servers")
 def test_spawned_workers_do_as_forked_ones(tmp_path: Path) -> None:
     """A fresh process per worker gives the same outcomes as forks of a template."""
     manifest = hostile_manifest(["behaves", "exits"], start_method=StartMethod.SPAWN)

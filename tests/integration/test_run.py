@@ -154,7 +154,7 @@ def started(folder: Path) -> tuple[subprocess.Popen[str], Path]:
     """Start a run of the models above, and wait until the second is in flight."""
     (folder / "mine.py").write_text(FILE)
     process = subprocess.Popen(
-        [*RUN, "mine.py", "--backend", "eager", "-r", "1", "-n", "3"],
+        [*RUN, "mine.py", "--backend", "eager", "--accuracy"],
         cwd=folder,
         env=environment(),
         stdout=subprocess.DEVNULL,
@@ -210,7 +210,7 @@ def test_other_users_of_the_names_are_not_met(tmp_path: Path) -> None:
     for name in ("common", "results", "models"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise RuntimeError('not ours')")
-    words = [*only("lennard_jones"), "--backend", "eager", "-r", "1", "-n", "3"]
+    words = [*only("lennard_jones"), "--backend", "eager", "--accuracy"]
     record = only_record([*SCRIPT, *words], tmp_path, "runs")
     again = only_record(shlex.split(record.command), tmp_path, "again")
     assert again.case == record.case

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from dynamometer.common.command_line import cli
 from dynamometer.models.builders.torchvision_schemas import define_missing_schemas
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Record, Status
@@ -29,15 +30,11 @@ def broken():
 FAULT_LINE = 9
 
 
-def run(folder: Path, *words: str) -> dict[str, Record]:
-    """Run `dynamometer run` in a folder and give the records by model."""
-    command = [sys.executable, "-m", "dynamometer", "run", *words, "--accuracy"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    (directory,) = (folder / "runs").iterdir()
+def run(target: Path | str, *words: str, runs: Path) -> dict[str, Record]:
+    """Run `dynamometer run` and give the records by model."""
+    asked = ["run", str(target), *words, "--accuracy", "--output-dir", str(runs)]
+    assert cli.main(None, asked) == 0
+    (directory,) = runs.iterdir()
     return {record.case.model: record for record in store.read_records(directory)}
 
 
@@ -47,7 +44,18 @@ def test_a_file_and_its_project(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(FILE)
     table = '[tool.dynamometer]\nmodels = "mine.py"\nbackend = ["eager", "aot_eager"]\n'
     (tmp_path / "pyproject.toml").write_text(table)
-    records = run(tmp_path)
+    # As a program, which is in the project's folder.
+    done = subprocess.run(
+        [sys.executable, "-m", "dynamometer", "run", "--accuracy"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (directory,) = (tmp_path / "runs").iterdir()
+    records = {record.case.model: record for record in store.read_records(directory)}
     assert records["works"].outcome.status is Status.PASS
     assert records["works"].case.arms == ("baseline", "eager", "aot_eager")
     assert records["broken"].outcome.status is Status.FAIL
@@ -58,8 +66,10 @@ def test_a_file_and_its_project(tmp_path: Path) -> None:
 def test_a_saved_program(tmp_path: Path) -> None:
     """What `torch.export.save` wrote runs with the inputs it was exported with."""
     module = nn.Sequential(nn.Linear(4, 5), nn.Dropout()).eval()
-    torch.export.save(torch.export.export(module, (torch.rand(2, 4),)), tmp_path / "saved.pt2")
-    assert run(tmp_path, "saved.pt2", "--backend", "eager")["saved"].outcome.status is Status.PASS
+    path = tmp_path / "saved.pt2"
+    torch.export.save(torch.export.export(module, (torch.rand(2, 4),)), path)
+    records = run(path, "--backend", "eager", runs=tmp_path / "runs")
+    assert records["saved"].outcome.status is Status.PASS
 
 
 def test_a_folder_of_transformers(tmp_path: Path) -> None:
@@ -71,5 +81,5 @@ def test_a_folder_of_transformers(tmp_path: Path) -> None:
         intermediate_size=8,
     )  # fmt: skip
     transformers.BertModel(config).save_pretrained(tmp_path / "bert")
-    (record,) = run(tmp_path, f"hub:{tmp_path}/bert", "--backend", "eager").values()
+    (record,) = run(f"hub:{tmp_path}/bert", "--backend", "eager", runs=tmp_path / "runs").values()
     assert record.outcome.status is Status.PASS, record.outcome

@@ -16,60 +16,7 @@ from dynamometer.common.command_line import cli
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-HERE = Path(__file__).resolve().parent
-FILE = """
-import torch
-from simulated_machine import install
-
-install(reading_s=0.002)
-
-class Net(torch.nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.fc = torch.nn.Linear(width, width)
-
-    def forward(self, x):
-        return self.fc(x).relu()
-
-class OneSize(torch.nn.Module):
-    def forward(self, x):
-        return x + torch.ones(8, 16)
-
-def one_size(batch_size=8):
-    return OneSize(), torch.randn(batch_size, 16)
-
-def own_calls(batch_size=8):
-    return torch.nn.ReLU(), [(torch.ones(3),), (torch.ones(4),)]
-
-def net(batch_size=8):
-    return Net(16), torch.randn(batch_size, 16)
-
-def wrong(batch_size=8):
-    return Net(17), torch.randn(batch_size, 17)
-
-def fails(batch_size=8):
-    return Net(18), torch.randn(batch_size, 18)
-
-def no_fives(batch_size=8):
-    return Net(19), torch.randn(batch_size, 19)
-
-def wrong_fives(batch_size=8):
-    return Net(20), torch.randn(batch_size, 20)
-
-def by_width(graph, inputs):
-    tensors = [each for each in inputs if isinstance(each, torch.Tensor)]
-    width = tensors[0].shape[-1]
-    is_five = any(type(each.shape[0]) is int and each.shape[0] == 5 for each in tensors)
-    if width == 18:
-        raise NotImplementedError("not today")
-    if width == 19 and is_five:
-        raise NotImplementedError("no fives")
-    if width == 17 or width == 20 and is_five:
-        return lambda *args: tuple(each + 1 for each in graph(*args))
-    return graph.forward
-"""
-"""A backend of which it depends on the width of a network how it goes wrong."""
-
+FILE = Path(__file__).resolve().parent / "swept_nets.py"
 SIZES = tuple(f"batch size {size}" for size in (8, 7, 6, 5, 4))
 
 
@@ -87,14 +34,10 @@ class Swept:
 
 def sweep(folder: Path, *words: str) -> Swept:
     """Sweep once over the sizes of all models, or of those that are named, with few calls."""
-    path, runs = folder / "swept.py", folder / "runs"
-    path.write_text(FILE)
-    asked = ["run", str(path), "--sweep-sizes", "-r", "1", "-n", "3", "-t", "1", *words]
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
-        patch.setenv("PYTHONPATH", f"{folder}:{HERE}")
-        patch.syspath_prepend(folder)
-        assert cli.main(None, [*asked, "--output-dir", str(runs)]) == 0
-    (table,) = runs.glob("*/*_sizes.csv")
+    asked = ["run", str(FILE), "--sweep-sizes", "-r", "1", "-n", "3", "-t", "1", *words]
+    with redirect_stdout(StringIO()) as printed:
+        assert cli.main(None, [*asked, "--output-dir", str(folder)]) == 0
+    (table,) = folder.glob("*/*_sizes.csv")
     rows: dict[str, list[Mapping[str, str]]] = {}
     for row in csv.DictReader(table.read_text().splitlines()):
         rows.setdefault(row["name"], []).append(row)
@@ -104,7 +47,7 @@ def sweep(folder: Path, *words: str) -> Swept:
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Swept:
     """Sweep over all models, with sizes that nothing is said about."""
-    return sweep(tmp_path_factory.mktemp("sizes"), "--backend", "swept:by_width")
+    return sweep(tmp_path_factory.mktemp("sizes"), "--backend", "swept_nets:by_width")
 
 
 @pytest.mark.parametrize(

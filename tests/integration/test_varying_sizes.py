@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import csv
-import os
-import subprocess
-import sys
-from pathlib import Path
+from contextlib import redirect_stdout
+from io import StringIO
+from typing import TYPE_CHECKING
 
 import pytest
 
+from dynamometer.common.command_line import cli
 from dynamometer.common.studies.batch_sizes.summary import summarize_search
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Record, Status
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+if TYPE_CHECKING:
+    from pathlib import Path
+
 FILE = """
 import torch
 
@@ -49,31 +50,18 @@ def fixed():
 """
 
 
-def resume(folder: Path, directory: str, *words: str) -> int:
-    """Resume a run that is done, and give the exit code."""
-    command = [sys.executable, "-m", "dynamometer", "resume", directory, *words]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
-
-
 def run(folder: Path, *words: str) -> tuple[int, str, dict[str, list[Record]]]:
     """Run a file of models; give the exit code, standard output, and records by model."""
-    (folder / "mine.py").write_text(FILE)
-    before = set((folder / "runs").glob("*"))
-    done = subprocess.run(
-        [sys.executable, "-m", "dynamometer", "run", "mine.py", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{HERE}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    (directory,) = set((folder / "runs").glob("*")) - before or {None}
-    assert directory is not None, done.stderr
+    path, runs = folder / "mine.py", folder / "runs"
+    path.write_text(FILE)
+    before = set(runs.glob("*"))
+    with redirect_stdout(StringIO()) as out:
+        code = cli.main(None, ["run", str(path), *words, "--output-dir", str(runs)])
+    (directory,) = set(runs.glob("*")) - before
     found: dict[str, list[Record]] = {}
     for record in store.read_records(directory):
         found.setdefault(record.case.model, []).append(record)
-    return done.returncode, done.stdout, found
+    return code, out.getvalue(), found
 
 
 def test_dynamic_shapes(tmp_path: Path) -> None:
@@ -165,18 +153,19 @@ def test_training_with_a_compiled_optimizer(tmp_path: Path) -> None:
 
 def test_expected_results(tmp_path: Path) -> None:
     """A table is made, agreed with, and, once it says something else, disagreed with."""
-    words = ("--accuracy", "--backend", "eager", "--expect", "table.csv")
-    code, _, _ = run(tmp_path, *words, "--update-expected")
     table = tmp_path / "table.csv"
+    words = ("--accuracy", "--backend", "eager", "--expect", str(table))
+    code, _, _ = run(tmp_path, *words, "--update-expected")
     assert code == 0
     assert len(table.read_text().splitlines()) == 6
     assert run(tmp_path, *words)[0] == 0
     _, before, _ = run(tmp_path, *words[:3])
     directory = before.split("results: ")[1].rpartition("/")[0]
-    assert resume(tmp_path, directory, "--expect", "table.csv") == 0
+    resume = ["resume", directory, "--expect", str(table)]
+    assert cli.main(None, resume) == 0
     table.write_text(table.read_text().replace("eager,pass,1,", "eager,pass,7,", 1))
     code, out, _ = run(tmp_path, *words)
     assert code == 1
     assert "regression: " in out
     assert "7 captured ops became 1" in out
-    assert resume(tmp_path, directory, "--expect", "table.csv") == 1
+    assert cli.main(None, resume) == 1

@@ -170,3 +170,10 @@ def crashes(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
     """End the process."""
     os.kill(os.getpid(), signal.SIGSEGV)
     return graph.forward
+
+
+def wrong_on_embeddings(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Be wrong on graphs with an embedding, and right on all others."""
+    if not any("embedding" in str(node.target) for node in graph.graph.nodes):
+        return graph.forward
+    return _changing_outputs(graph, lambda outputs: tuple(each + 1 for each in outputs))
