@@ -9,7 +9,7 @@ import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
-from dynamometer.common.execution.executor import Executor, StartUp
+from dynamometer.common.execution.executor import Executor, HandsOver, StartUp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +30,16 @@ def make(request: pytest.FixtureRequest) -> Make:
 def test_it_has_the_protocols_methods(make: Make, tmp_path: Path) -> None:
     """Methods and their arguments are those of the interface."""
     executor = make(factories.manifest(), tmp_path)
+    assert deviations(Executor, executor) == []
+    executor.close()
+
+
+def test_another_plan_may_go_on_with_its_processes(make: Make, tmp_path: Path) -> None:
+    """Where it offers that, it makes another like itself, which alone is closed."""
+    executor = make(factories.manifest(), tmp_path / "first")
+    if isinstance(executor, HandsOver):
+        assert deviations(HandsOver, executor) == []
+        executor = executor.hand_over(factories.manifest(), tmp_path / "second")
     assert deviations(Executor, executor) == []
     executor.close()
 
