@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.execution.process import Worker
     from dynamometer.common.studies.experiment import Experiment, WorkerSpec
-    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.cases import Case, RunPlan
     from dynamometer.results.values.records import Manifest, Outcome
 
 _LOG_LIMIT_BYTES = 2 * 2**20
@@ -162,7 +162,7 @@ class LocalExecutor:
         """Run one worker process, alone: two at a time spin for each other's cores."""
         log = _log_path(self._logs, case)
         limits = Limits(self._plan.timeout_s, self._plan.memory_limit_bytes)
-        job = self._job(name, case, replicate, process)
+        job = _job(self._plan, name, case, replicate, process, str(self._caches.of(case)))
         worker = self._servers.run(self._plan, job, log, limits)
         _cut(log)
         return worker
@@ -172,28 +172,6 @@ class LocalExecutor:
     ) -> tuple[WorkerSpec, ...]:
         experiment = experiment_of(self._plan.study, name)
         return experiment.processes(case, self._plan, replicate, found)
-
-    def _job(self, experiment: str, case: Case, replicate: int, process: WorkerSpec) -> Job:
-        return Job(
-            study=self._plan.study,
-            experiment=experiment,
-            spec=self._plan.spec_of(case),
-            case=case,
-            suite_options=self._plan.suite_options,
-            protocol=self._plan.protocol,
-            replicate=replicate,
-            seed=self._plan.seed,
-            cache_dir=str(self._caches.of(case)),
-            arms=process.arms,
-            allocator=process.allocator,
-            isolated_run=process.isolated_run,
-            fastest_s=process.fastest_s,
-            threads=self._plan.threads,
-            memory_limit_bytes=self._plan.memory_limit_bytes,
-            raise_backend_errors=self._plan.raise_backend_errors,
-            tuning=self._plan.tuning,
-            corpus=self._plan.corpus,
-        )
 
     def _findings(
         self, experiment: str, worker: Worker, case: Case, arms: tuple[str, ...]
@@ -249,6 +227,32 @@ class LocalExecutor:
             command=single_case_command(self._manifest, case),
             log=str(log.relative_to(self._directory)),
         )
+
+
+def _job(
+    plan: RunPlan, experiment: str, case: Case, replicate: int, process: WorkerSpec, cache_dir: str
+) -> Job:
+    """Return what one worker process of a plan is to do."""
+    return Job(
+        study=plan.study,
+        experiment=experiment,
+        spec=plan.spec_of(case),
+        case=case,
+        suite_options=plan.suite_options,
+        protocol=plan.protocol,
+        replicate=replicate,
+        seed=plan.seed,
+        cache_dir=cache_dir,
+        arms=process.arms,
+        allocator=process.allocator,
+        isolated_run=process.isolated_run,
+        fastest_s=process.fastest_s,
+        threads=plan.threads,
+        memory_limit_bytes=plan.memory_limit_bytes,
+        raise_backend_errors=plan.raise_backend_errors,
+        tuning=plan.tuning,
+        corpus=plan.corpus,
+    )
 
 
 def _warnings(outcome: Outcome) -> tuple[str, ...]:
