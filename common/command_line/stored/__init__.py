@@ -1,4 +1,4 @@
-"""Commands on runs that are stored: show, list, export, repeat a case, remove.
+"""Commands on runs that are stored: show, list, export, report, repeat a case, remove.
 
 May import what `command_line` may, and its options; measures nothing but by starting a run anew.
 """

@@ -14,13 +14,25 @@ if TYPE_CHECKING:
 
 def makers() -> Mapping[str, Callable[[], click.Command]]:
     """Return what makes each."""
-    return {"export": _export, "repro": _repro, "rm": _rm, "show": _show}
+    return {
+        "export": _export,
+        "report": _report,
+        "repro": _repro,
+        "rm": _rm,
+        "show": _show,
+    }
 
 
 def _export() -> click.Command:
     from dynamometer.common.command_line.stored import export
 
     return command("export", export.OPTIONS, export.run, _EXPORT_HELP)
+
+
+def _report() -> click.Command:
+    from dynamometer.common.command_line.stored import report
+
+    return command("report", report.OPTIONS, report.run, _REPORT_HELP)
 
 
 def _repro() -> click.Command:
@@ -45,6 +57,12 @@ _EXPORT_HELP = """Write a stored run in the format of another program.
 
 RUN is a run's directory. What was not measured is left out, but in PyTorch's CSV files, which have
 0 for it. docs/exports.md describes the formats.
+"""
+
+_REPORT_HELP = """Write stored runs as one page, to be read in a browser.
+
+RUN is a run's directory. Of two runs the page also says what changed from the first to the second.
+It is one file that asks no network for anything, so it can be mailed; docs/report.md describes it.
 """
 
 _REPRO_HELP = """Print the command that repeats a model of a run alone, as the run measured it."""
