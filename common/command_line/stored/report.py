@@ -16,6 +16,7 @@ from dynamometer.results.store import store
 if TYPE_CHECKING:
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
+    from dynamometer.results.comparison.sides import Side
     from dynamometer.results.reports.page.run import RunToShow
     from dynamometer.results.reports.page.values import ShownComparison
 
@@ -64,15 +65,16 @@ def compared(before: RunToShow, after: RunToShow) -> ShownComparison:
     from dynamometer.results.reports.page.comparing import shown_comparison
     from dynamometer.results.reports.page.values import ShownComparison
 
-    sides = []
-    for each in (before, after):
-        if not each.cases:
-            return ShownComparison(refused=f"{each.directory} holds no record: nothing has ended")
-        study = registry.study(each.manifest.plan.study)
-        entries = [entry for records in each.cases for entry in study.compared(records)]
-        own = [record for records in each.cases for record in records]
-        sides.append(of_run(str(each.directory), each.manifest, own, entries))
+    def side(found: RunToShow) -> Side:
+        study = registry.study(found.manifest.plan.study)
+        entries = [entry for records in found.cases for entry in study.compared(records)]
+        own = [record for records in found.cases for record in records]
+        return of_run(str(found.directory), found.manifest, own, entries)
+
+    empty = [str(each.directory) for each in (before, after) if not each.cases]
+    if empty:
+        return ShownComparison(refused=f"{empty[0]} holds no record: nothing of it has ended yet")
     try:
-        return shown_comparison(compare(*sides))
+        return shown_comparison(compare(side(before), side(after)))
     except IncomparableError as error:
         return ShownComparison(refused=str(error))

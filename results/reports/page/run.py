@@ -112,8 +112,8 @@ def _case(case: Case, status: str, replicates: int) -> ShownCase:
 
 
 def _status(records: Sequence[Record]) -> str:
-    failed = [each.outcome.status for each in records if each.outcome.status is not Status.PASS]
-    return (failed or [Status.PASS])[0]
+    statuses = [each.outcome.status for each in records]
+    return next((each for each in statuses if each is not Status.PASS), Status.PASS)
 
 
 def _facts(manifest: Manifest, cases: Sequence[Sequence[Record]]) -> list[tuple[str, str]]:
