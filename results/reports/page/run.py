@@ -92,8 +92,15 @@ def _with_absent(part: Part, ended: int, absent: Sequence[Case]) -> Part:
 
 def _title(plan: RunPlan) -> str:
     arms = dict.fromkeys(arm for case in plan.cases for arm in case.arms if arm != BASELINE)
-    of_arms = f": {', '.join(arms)} beside eager" if arms else ""
+    names = ", ".join(arms)
+    if len(names) > _LONGEST_NAMES:
+        names = f"{len(arms)} backends"
+    of_arms = f": {names} beside eager" if arms else ""
     return f"{plan.suite}, {plan.study.replace('_', ' ')}{of_arms}"
+
+
+_LONGEST_NAMES = 48
+"""Characters of a heading."""
 
 
 def _case(case: Case, status: str, replicates: int) -> ShownCase:
