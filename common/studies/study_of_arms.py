@@ -67,7 +67,7 @@ class StudyOfArms(StudyOfCases):
         """Show speedups with their verdicts, and what each suite comes to."""
         from dynamometer.results.reports.page.arms import part_of_arms
 
-        return part_of_arms(self, [self._summary(records) for records in cases], cases)
+        return part_of_arms([self._summary(records) for records in cases])
 
     def observed(self, cases: Sequence[Sequence[Record]]) -> Expectations:
         """Return what each arm came to."""

@@ -7,11 +7,12 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from dynamometer.results.reports import overrides_report
+from dynamometer.results.reports.arms.speedup_columns import PAIRS
 from dynamometer.results.reports.page.parts import (
     failures,
     group_of,
     rounded,
-    tables_of,
+    table_of,
 )
 from dynamometer.results.reports.page.values import Bounds, Group, Look, Part, ShownArm
 from dynamometer.results.statistics.between_processes import shared
@@ -23,28 +24,18 @@ from dynamometer.results.values.cases import BASELINE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dynamometer.results.reports.sinks import Reporter
     from dynamometer.results.statistics.summary import ArmSummary, CaseSummary, SuiteSummary
     from dynamometer.results.statistics.verdicts import Judgement
-    from dynamometer.results.values.records import Estimate, Record
-
-_SHOWN_OTHERWISE = {"performance", "accuracy"}
-"""Tables whose rows are the arms themselves."""
+    from dynamometer.results.values.records import Estimate
 
 
-def part_of_arms(
-    reporter: Reporter, cases: Sequence[CaseSummary], records: Sequence[Sequence[Record]]
-) -> Part:
-    """Return speedups with verdicts, what each suite comes to, and what needs a look.
-
-    Args:
-        reporter: the study.
-        cases: of a run.
-        records: of each of them.
-    """
+def part_of_arms(cases: Sequence[CaseSummary]) -> Part:
+    """Return speedups with verdicts, what each suite comes to, and what needs a look."""
     known = shared(cases)
     usual = overrides_report.usual(known)
-    judged = {(each.case.case.id, each.arm): each for each in judge(usual) if each.base == BASELINE}
+    found = judge(usual)
+    judged = {(each.case.case.id, each.arm): each for each in found if each.base == BASELINE}
+    between = [each for each in found if each.base != BASELINE]
     arms = [
         _arm(index, case, arm, judged.get((case.case.id, arm.name)))
         for index, case in enumerate(known)
@@ -54,7 +45,7 @@ def part_of_arms(
         arms=tuple(arms),
         groups=tuple(_groups(usual)),
         looks=(*failures(arms), *_slower(arms), *_doubtful(known)),
-        tables=tuple(tables_of(reporter, records, without=_SHOWN_OTHERWISE)),
+        tables=(table_of(PAIRS, between),) if between else (),
         is_timed=any(case.is_timed for case in cases),
     )
 

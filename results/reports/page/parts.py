@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dynamometer.results.reports.page.values import (
     Group,
@@ -16,13 +16,14 @@ from dynamometer.results.reports.page.values import (
 from dynamometer.results.values.records import Outcome, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from dynamometer.results.reports.columns import Rows
+    from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.reports.page.values import Cell
     from dynamometer.results.reports.sinks import Reporter
     from dynamometer.results.values.records import Record
 
+T = TypeVar("T")
 DYNAMIC = "Dynamic"
 """As PyTorch's weekly table calls the cases whose sizes vary."""
 
@@ -62,15 +63,12 @@ def failures(arms: Iterable[ShownArm]) -> list[Look]:
     ]
 
 
-def tables_of(
-    reporter: Reporter, cases: Sequence[Sequence[Record]], without: Collection[str] = ()
-) -> list[ShownTable]:
+def tables_of(reporter: Reporter, cases: Sequence[Sequence[Record]]) -> list[ShownTable]:
     """Return a study's tables, those of all files of one kind as one; none without a row.
 
     Args:
         reporter: the study.
         cases: of a run, each with its records.
-        without: kinds of tables that are left out.
     """
     by_file: dict[str, list[Rows]] = {}
     for records in cases:
@@ -89,13 +87,16 @@ def tables_of(
             for part in parts
             for row in part.rows
         ]
-        if own and table.kind not in without:
-            columns = [
-                ShownColumn(name=each.name, doc=each.doc, unit=each.unit) for each in table.columns
-            ]
-            rows = [tuple(map(_cell, row)) for row in own if len(row) == len(columns)]
-            found.append(_without_empty(table.kind, table.doc, columns, rows))
+        if own:
+            found.append(_shown(table, own))
     return found
+
+
+def table_of(table: Table[T], subjects: Iterable[T]) -> ShownTable:
+    """Return a table with a row for each subject."""
+    return _shown(
+        table, [tuple(column.value(each) for column in table.columns) for each in subjects]
+    )
 
 
 def group_of(record: Record) -> tuple[str, str, str]:
@@ -109,20 +110,21 @@ def rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 
-def _without_empty(
-    title: str, doc: str, columns: Sequence[ShownColumn], rows: Sequence[tuple[Cell, ...]]
-) -> ShownTable:
-    """Leave out columns in which nothing stands."""
+def _shown(table: Table[T], rows: Sequence[tuple[object, ...]]) -> ShownTable:
+    """Return a table without the columns in which nothing stands."""
     kept = [
         index
-        for index in range(len(columns))
+        for index in range(len(table.columns))
         if any(row[index] is not None for row in rows)
     ]  # fmt: skip
+    columns = [table.columns[index] for index in kept]
     return ShownTable(
-        title=title.replace("_", " "),
-        doc=doc,
-        columns=tuple(columns[index] for index in kept),
-        rows=tuple(tuple(row[index] for index in kept) for row in rows),
+        title=table.kind.replace("_", " "),
+        doc=table.doc,
+        columns=tuple(
+            ShownColumn(name=each.name, doc=each.doc, unit=each.unit) for each in columns
+        ),
+        rows=tuple(tuple(_cell(row[index]) for index in kept) for row in rows),
     )
 
 

@@ -45,7 +45,7 @@ function ratioBar(bounds, name, domain) {
   svg("title", {}, `${text}, ${name}`),
   ratioTicks(domain, 4).map((each) => svg("line", { class: each === 1 ? "one" : "tick",
     x1: inside(each), x2: inside(each), y1: 0, y2: 20 })),
-  svg("rect", { class: "bar", x: Math.min(one, value), width: Math.abs(value - one), y: 4,
+  svg("rect", { class: "shape", x: Math.min(one, value), width: Math.abs(value - one), y: 4,
     height: 12 }),
   svg("line", { class: "interval", x1: inside(bounds.low), x2: inside(bounds.high), y1: 10,
     y2: 10 }),
@@ -151,7 +151,8 @@ function scatter(points, arms) {
   return html("figure", {}, chart, legend, said);
 }
 
-// Samples of one replicate in the order in which they were taken, block by block.
+// Samples of one replicate in the order in which they were taken, block by block. A sample beyond
+// the axis is drawn on its edge, and counted in the caption.
 function strip(replicate, metric, arms, range) {
   const box = { left: 50, right: 470, top: 10, bottom: 170 };
   const own = replicate.samples.filter((each) => each.metric === metric);
@@ -161,18 +162,22 @@ function strip(replicate, metric, arms, range) {
   const shaded = metric !== "latency" ? [] : replicate.disturbed.map((block) =>
     svg("rect", { class: "disturbed", x: x(block), width: Math.max(1, x(block + 1) - x(block)),
       y: box.top, height: box.bottom - box.top }, svg("title", {}, `block ${block}: disturbed`)));
+  const beyond = [];
   const drawn = own.map((each) => {
     const lane = (arms.indexOf(each.arm) + 0.5) / arms.length;
     const marks = each.blocks.flatMap(([number, samples]) => samples.map((sample, index) => {
       const within = lane + ((index + 0.5) / samples.length - 0.5) / arms.length;
-      return `M${x(number + within).toFixed(1)} ${y(sample).toFixed(1)}h0`;
+      if (sample > range[1]) beyond.push(`M${x(number + within).toFixed(1)} ${box.top}h0`);
+      return sample > range[1] ? "" : `M${x(number + within).toFixed(1)} ${y(sample).toFixed(1)}h0`;
     }));
     return svg("path", { class: `samples arm-${arms.indexOf(each.arm) % 8}`, d: marks.join("") });
   });
+  if (beyond.length) drawn.push(svg("path", { class: "samples beyond", d: beyond.join("") }));
   const counts = own.map((each) =>
-    `${each.arm} ${each.blocks.reduce((sum, [, samples]) => sum + samples.length, 0)}`);
+    `${armName(each.arm)} ${each.blocks.reduce((sum, [, samples]) => sum + samples.length, 0)}`);
   return html("figure", { class: "strip" },
-    html("figcaption", {}, `${replicate.name}: samples of ${counts.join(", ")}`),
+    html("figcaption", {}, `${replicate.name}: samples of ${counts.join(", ")}`,
+      beyond.length > 0 && `; ${beyond.length} beyond ${digits(range[1], 3)} ms, on the edge`),
     svg("svg", { class: "chart", viewBox: "0 0 480 196", role: "img",
       "aria-label": `Samples of ${replicate.name}, in ms, by block` },
     frame(x, y, niceTicks(x.low, x.high, 6).filter(Number.isInteger), niceTicks(range[0], range[1],
@@ -185,12 +190,16 @@ function strips(details, arms, metric, caption) {
   const values = own.flatMap((each) => each.samples.filter((found) => found.metric === metric))
     .flatMap((found) => found.blocks.flatMap(([, samples]) => samples));
   if (!values.length) return null;
-  const low = values.reduce((one, other) => Math.min(one, other));
-  const high = values.reduce((one, other) => Math.max(one, other));
+  values.sort((one, other) => one - other);
+  const low = values[0];
+  const most = values[values.length - 1];
+  const usual = low + (values[Math.floor(0.985 * (values.length - 1))] - low) * 1.5;
+  const high = most > usual && usual > low ? usual : most;
   const margin = (high - low) * 0.05 || high * 0.05 || 1;
   return html("div", {}, heading(3, caption),
     html("p", { class: "legend" }, arms.map((arm, index) => html("span", {},
-      html("span", { class: `swatch arm-${index % 8}`, "aria-hidden": "true" }), ` ${arm}`)),
+      html("span", { class: `swatch arm-${index % 8}`, "aria-hidden": "true" }),
+      ` ${armName(arm)}`)),
     html("span", { class: "note" }, "ms, by number of the block; the axis need not begin at 0")),
     html("div", { class: "strips" }, own.map((each) =>
       strip(each, metric, arms, [low - margin, high + margin]))));

@@ -10,8 +10,10 @@ function armCard(arm, eager) {
     ["compile time", arm.compile_s === null ? null : `${digits(arm.compile_s, 3)} s`],
     ["with filled caches", arm.compile_warm_s === null ? null
       : `${digits(arm.compile_warm_s, 3)} s`],
-    ["memory ratio", arm.memory_ratio === null ? arm.memory_reason && missing(arm.memory_reason)
+    ["memory ratio", arm.memory_ratio === null
+      ? arm.memory_reason && html("span", { class: "missing" }, `none: ${arm.memory_reason}`)
       : times(arm.memory_ratio, 2)],
+    ["pays after", arm.pays_after === null ? null : `${digits(arm.pays_after, 3)} calls`],
     ["captured", arm.graphs === null ? null : `${plural(arm.ops, "operator")} in `
       + `${plural(arm.graphs, "graph")}, ${plural(arm.breaks, "graph break")}`],
     ["largest error", arm.max_error === null ? null : digits(arm.max_error, 2)],
@@ -48,8 +50,8 @@ function modelView(data, number, id) {
     return [...head, html("p", { class: "warning" },
       "Not run: the run was interrupted before it.")];
   }
-  const names = [...new Set(details.replicates.flatMap((each) =>
-    each.samples.map((sample) => sample.arm)))];
+  const names = [...new Set(["baseline", ...details.replicates.flatMap((each) =>
+    each.samples.map((sample) => sample.arm))])];
   const samples = [
     strips(details, names, "latency", "Beside each other, in blocks"),
     strips(details, names, "latency_isolated", "Isolated runs: each arm in its own process"),

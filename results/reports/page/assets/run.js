@@ -46,7 +46,7 @@ function modelColumns(run, number, rows) {
       { key: "speedup", title: "speedup", doc: "Latency of eager over the arm's.", numeric: true,
         className: "number", value: (row) => row.speedup && row.speedup.value,
         cell: (row) => (row.speedup ? times(row.speedup.value) : missing("see interval")) },
-      { key: "bar", title: "interval", numeric: true, className: "bar", head: ratioAxis(domain),
+      { key: "bar", title: "interval", numeric: true, className: "bars", head: ratioAxis(domain),
         doc: "The speedup with its 95 % interval, on a logarithmic axis. Sorts by the lower end.",
         value: (row) => row.speedup && row.speedup.low,
         cell: (row) => (row.speedup ? ratioBar(row.speedup, category(row), domain)
@@ -57,8 +57,6 @@ function modelColumns(run, number, rows) {
         (each) => digits(each, 3)),
       figureColumn("memory_ratio", "memory", "Eager's memory over the arm's: above 1 it needs less.",
         (each) => times(each, 2), (row) => row.memory_reason),
-      figureColumn("pays_after", "pays after", "Calls after which compiling has surely paid.",
-        (each) => digits(each, 3), () => "it may never pay, or that is not known"),
     );
   } else {
     columns.push({ key: "line", title: "reason", doc: "Why it did not pass.", className: "reason",
@@ -67,7 +65,8 @@ function modelColumns(run, number, rows) {
   columns.push(
     figureColumn("graphs", "graphs", "That Dynamo captured.", String),
     figureColumn("breaks", "breaks", "Graph breaks.", String),
-    figureColumn("max_error", "error", "Largest deviation from eager.", (each) => digits(each, 2)),
+    !run.part.is_timed && figureColumn("max_error", "error", "Largest deviation from eager.",
+      (each) => digits(each, 2)),
     { key: "marks", title: "marks", doc: "What to know of how it was measured.",
       className: "text wide", value: (row) => row.marks.join(", "),
       cell: (row) => row.marks.map((each) => html("span", { class: "mark" }, each)) },
