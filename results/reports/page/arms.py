@@ -111,7 +111,7 @@ def _groups(cases: Sequence[CaseSummary]) -> Iterator[Group]:
     by_group: defaultdict[tuple[str, str, str], list[CaseSummary]] = defaultdict(list)
     for case in cases:
         by_group[group_of(case.records[0])].append(case)
-    for key, own in by_group.items():
+    for key, own in sorted(by_group.items()):
         yield from (_group(key, each) for each in summarize_suite(own))
 
 

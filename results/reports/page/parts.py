@@ -149,7 +149,7 @@ def _groups(cases: Sequence[Sequence[Record]], outcomes: Sequence[Outcome]) -> I
         key = (*group_of(records[0]), records[0].study)
         passed[key] += outcome.status is Status.PASS
         counted[key] += outcome.status is not Status.SKIP
-    for key, number in counted.items():
+    for key, number in sorted(counted.items()):
         suite, mode, dtype, arm = key
         yield Group(
             suite=suite, mode=mode, dtype=dtype, arm=arm, passed=passed[key], counted=number

@@ -43,7 +43,7 @@ function ratioBar(bounds, name, domain) {
   return svg("svg", { class: `ratio ${categoryClass(name)}`, viewBox: "0 0 1000 20",
     preserveAspectRatio: "none", role: "img", "aria-label": text },
   svg("title", {}, `${text}, ${name}`),
-  ratioTicks(domain, 4).map((each) => svg("line", { class: each === 1 ? "one" : "tick",
+  ratioTicks(domain, 5).map((each) => svg("line", { class: each === 1 ? "one" : "tick",
     x1: inside(each), x2: inside(each), y1: 0, y2: 20 })),
   svg("rect", { class: "shape", x: Math.min(one, value), width: Math.abs(value - one), y: 4,
     height: 12 }),
@@ -56,7 +56,7 @@ function ratioBar(bounds, name, domain) {
 function ratioAxis(domain) {
   const scale = logScale(domain[0], domain[1], 0, 100);
   const axis = html("span", { class: "axis", "aria-hidden": "true" });
-  for (const each of ratioTicks(domain, 4)) {
+  for (const each of ratioTicks(domain, 5)) {
     const label = html("span", {}, `${each}x`);
     label.style.left = `${scale(each)}%`;
     axis.append(label);

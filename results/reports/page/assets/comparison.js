@@ -9,24 +9,25 @@ function changeCategory(change) {
   return BETTER.includes(change) ? "FASTER" : "UNCLEAR";
 }
 
-// Below 1 is worse for a speedup, and better for a time.
+// A bar is what it is over what it was: below 1 is worse for a speedup, and better for a time.
 function findingList(change, found, data) {
   const ratios = found.map((each) => each.ratio).filter(Boolean);
   const domain = ratios.length ? ratioDomain(ratios) : null;
   const name = changeCategory(change);
   return html("details", { class: `box ${categoryClass(name)}`, open: change !== "unclear" },
     html("summary", {}, `${change} (${found.length})`),
-    html("ul", { class: "findings" }, found.map((each) => {
-      const after = data.runs[1].cases.find((one) => one.label === each.model
-        && one.mode === each.mode && one.suite === each.suite);
-      return html("li", {},
-        html("strong", {}, after ? html("a", { href: modelLink(1, after) }, each.model)
-          : each.model), ` ${each.mode} ${each.arm}`,
-        each.ratio && ratioBar(each.ratio, name, domain),
-        html("span", { class: "note" }, each.text),
-        each.command && html("details", {}, html("summary", {}, "repeat it"),
-          command(each.command)));
-    })));
+    plainTable(["model", "backend", domain ? ratioAxis(domain) : "", "what it was and is"],
+      found.map((each) => {
+        const after = data.runs[1].cases.find((one) => one.label === each.model
+          && one.mode === each.mode && one.suite === each.suite);
+        return [
+          after ? html("a", { href: modelLink(1, after) }, each.model) : each.model,
+          `${each.arm}, ${each.mode}`,
+          each.ratio ? ratioBar(each.ratio, name, domain) : "",
+          html("div", {}, each.text, each.command && html("details", { class: "note" },
+            html("summary", {}, "repeat it"), command(each.command))),
+        ];
+      }), domain ? "findings" : "findings no-bars"));
 }
 
 function comparisonView(data) {

@@ -33,7 +33,7 @@ function groupTable(run, number) {
   };
   const timed = run.part.is_timed;
   const headers = ["suite", "backend", "verdicts", "pass rate",
-    ...(timed ? ["geomean speedup", ratioAxis(domain), "n", "compile time", "memory ratio"] : [])];
+    ...(timed ? ["geomean speedup", ratioAxis(domain), "compile time", "memory ratio"] : [])];
   const rows = groups.map((group) => [
     `${group.suite}, ${group.mode}, ${group.dtype}`,
     group.arm,
@@ -41,10 +41,9 @@ function groupTable(run, number) {
     share(group.passed, group.counted) || missing("all were skipped"),
     ...(timed ? [
       group.speedup ? html("span", {}, html("strong", {}, times(group.speedup.value)), " ",
-        html("span", { class: "note" }, intervalText(group.speedup)))
+        html("span", { class: "note" }, `${intervalText(group.speedup)} n=${group.speedup.n}`))
         : missing("no model has a speedup that counts"),
       group.speedup ? ratioBar(group.speedup, "mean", domain) : "",
-      group.speedup ? String(group.speedup.n) : "0",
       group.compile_s === null ? missing("not measured")
         : `${digits(group.compile_s, 3)} s (n=${group.compile_n})`,
       group.memory_ratio === null ? missing("no model has one")

@@ -89,5 +89,6 @@ function plainTable(headers, rows, className = "") {
     html("table", { class: `data ${className}` },
       html("thead", {}, html("tr", {}, headers.map((each) => html("th", { scope: "col" }, each)))),
       html("tbody", {}, rows.map((row) => html("tr", {}, row.map((each, index) =>
-        html(index ? "td" : "th", { scope: index ? null : "row" }, each)))))));
+        html(index ? "td" : "th", { scope: index ? null : "row",
+          "data-label": typeof headers[index] === "string" ? headers[index] : null }, each)))))));
 }
