@@ -32,7 +32,7 @@ function groupTable(run, number) {
       && suite === group.suite;
   };
   const timed = run.part.is_timed;
-  const headers = ["suite", "backend", "verdicts", "pass rate",
+  const headers = ["suite", "arm", "verdicts", "pass rate",
     ...(timed ? ["geomean speedup", ratioAxis(domain), "compile time", "memory ratio"] : [])];
   const rows = groups.map((group) => [
     `${group.suite}, ${group.mode}, ${group.dtype}`,

@@ -72,7 +72,7 @@ function modelColumns(run, number, rows) {
       cell: (row) => row.marks.map((each) => html("span", { class: "mark" }, each)) },
   );
   return columns.filter(Boolean).filter((column) =>
-    !column.className.includes("wide") || rows.some((row) => {
+    ["model", "verdict", "bar"].includes(column.key) || rows.some((row) => {
       const value = column.value(row);
       return value !== null && value !== undefined && value !== "";
     }));

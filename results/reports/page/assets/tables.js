@@ -57,6 +57,7 @@ function sortableTable({ caption, columns, rows, order, onOrder, rowClass }) {
 function plainCell(value, reason) {
   if (value === null || value === undefined) return missing(reason);
   if (typeof value === "boolean") return value ? "yes" : "no";
+  if (Number.isInteger(value)) return String(value);
   return typeof value === "number" ? digits(value, 4) : value;
 }
 
@@ -64,13 +65,14 @@ function plainCell(value, reason) {
 function studyTable(table, filter, order, onOrder, modelLink) {
   const columns = table.columns.map((column, index) => {
     const numeric = table.rows.some((row) => typeof row[index] === "number");
+    const isLong = table.rows.some((row) => String(row[index]).length > 28);
     const unit = column.unit && column.unit !== "x" ? ` (${column.unit})` : "";
     return {
       key: column.name,
       title: column.name.replaceAll("_", " ") + unit,
       doc: column.doc,
       numeric,
-      className: numeric ? "number" : "text",
+      className: numeric ? "number" : isLong ? "long" : "text",
       value: (row) => row[index],
       cell: (row) => {
         const link = column.name === "name" && modelLink(row[index]);
