@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from dynamometer.results.reports.page.values import (
@@ -16,7 +17,7 @@ from dynamometer.results.reports.page.values import (
 from dynamometer.results.values.records import Outcome, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.reports.page.values import Cell
@@ -24,16 +25,20 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Record
 
 T = TypeVar("T")
+NO_ORDERS: Mapping[str, str] = MappingProxyType({})
 DYNAMIC = "Dynamic"
 """As PyTorch's weekly table calls the cases whose sizes vary."""
 
 
-def part_of_any(reporter: Reporter, cases: Sequence[Sequence[Record]]) -> Part:
+def part_of_any(
+    reporter: Reporter, cases: Sequence[Sequence[Record]], orders: Mapping[str, str] = NO_ORDERS
+) -> Part:
     """Return what any study can show: how its cases ended, and its tables.
 
     Args:
         reporter: the study.
         cases: of a run, each with its records.
+        orders: by which column a table of some kind is sorted at first (`ShownTable.order`).
     """
     outcomes = [_outcome(records) for records in cases]
     arms = [
@@ -49,7 +54,7 @@ def part_of_any(reporter: Reporter, cases: Sequence[Sequence[Record]]) -> Part:
         arms=tuple(arms),
         groups=tuple(_groups(cases, outcomes)),
         looks=tuple(failures(arms)),
-        tables=tuple(tables_of(reporter, cases)),
+        tables=tuple(_tables_of(reporter, cases, orders)),
     )
 
 
@@ -63,13 +68,10 @@ def failures(arms: Iterable[ShownArm]) -> list[Look]:
     ]
 
 
-def tables_of(reporter: Reporter, cases: Sequence[Sequence[Record]]) -> list[ShownTable]:
-    """Return a study's tables, those of all files of one kind as one; none without a row.
-
-    Args:
-        reporter: the study.
-        cases: of a run, each with its records.
-    """
+def _tables_of(
+    reporter: Reporter, cases: Sequence[Sequence[Record]], orders: Mapping[str, str]
+) -> list[ShownTable]:
+    """Return a study's tables, those of all files of one kind as one; none without a row."""
     by_file: dict[str, list[Rows]] = {}
     for records in cases:
         for each in reporter.rows(records, compatible=False):
@@ -88,7 +90,7 @@ def tables_of(reporter: Reporter, cases: Sequence[Sequence[Record]]) -> list[Sho
             for row in part.rows
         ]
         if own:
-            found.append(_shown(table, own))
+            found.append(_shown(table, own, orders.get(table.kind, "")))
     return found
 
 
@@ -110,7 +112,7 @@ def rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 
-def _shown(table: Table[T], rows: Sequence[tuple[object, ...]]) -> ShownTable:
+def _shown(table: Table[T], rows: Sequence[tuple[object, ...]], order: str = "") -> ShownTable:
     """Return a table without the columns in which nothing stands."""
     kept = [
         index
@@ -125,6 +127,7 @@ def _shown(table: Table[T], rows: Sequence[tuple[object, ...]]) -> ShownTable:
             ShownColumn(name=each.name, doc=each.doc, unit=each.unit) for each in columns
         ),
         rows=tuple(tuple(_cell(row[index]) for index in kept) for row in rows),
+        order=order,
     )
 
 

@@ -32,6 +32,8 @@ class ShownTable(Value, frozen=True, kw_only=True):
     doc: str
     columns: tuple[ShownColumn, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    order: str = ""
+    """The column it is sorted by at first, after a `-` where the largest comes first."""
 
 
 class ShownArm(Value, frozen=True, kw_only=True):

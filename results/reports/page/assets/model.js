@@ -1,12 +1,12 @@
 // A model: what is concluded and why, raw samples, and how to repeat it.
-function armCard(arm, eager) {
+function armCard(arm, domain) {
   const figures = [
     ["speedup", arm.speedup && `${times(arm.speedup.value)} ${intervalText(arm.speedup)},`
       + ` ${plural(arm.speedup.n, "replicate")}`],
     ["p, adjusted", arm.adjusted_p === null ? null
       : `${digits(arm.p_value, 2)}, ${digits(arm.adjusted_p, 2)}`],
     ["latency", arm.latency_ms === null ? null
-      : `${digits(arm.latency_ms, 4)} ms; eager ${digits(eager, 4)} ms`],
+      : `${digits(arm.latency_ms, 4)} ms; eager ${digits(arm.eager_ms, 4)} ms`],
     ["compile time", arm.compile_s === null ? null : `${digits(arm.compile_s, 3)} s`],
     ["with filled caches", arm.compile_warm_s === null ? null
       : `${digits(arm.compile_warm_s, 3)} s`],
@@ -21,7 +21,7 @@ function armCard(arm, eager) {
   ].filter(([, value]) => value);
   return html("article", { class: `card ${categoryClass(category(arm))}` },
     html("h3", {}, arm.arm, " ", categoryLabel(category(arm))),
-    arm.speedup && ratioBar(arm.speedup, category(arm), ratioDomain([arm.speedup])),
+    arm.speedup && [ratioAxis(domain), ratioBar(arm.speedup, category(arm), domain)],
     (arm.line || arm.reason) && html("p", {}, arm.line || arm.reason),
     definitions(figures));
 }
@@ -52,13 +52,14 @@ function modelView(data, number, id) {
   }
   const names = [...new Set(["baseline", ...details.replicates.flatMap((each) =>
     each.samples.map((sample) => sample.arm))])];
+  const domain = ratioDomain(arms.map((each) => each.speedup).filter(Boolean));
   const samples = [
     strips(details, names, "latency", "Beside each other, in blocks"),
     strips(details, names, "latency_isolated", "Isolated runs: each arm in its own process"),
   ].filter(Boolean);
   return [
     ...head,
-    html("div", { class: "cards" }, arms.map((each) => armCard(each, each.eager_ms))),
+    html("div", { class: "cards" }, arms.map((each) => armCard(each, domain))),
     details.failures.map(([title, text]) => html("details", { class: "box", open: true },
       html("summary", {}, title), html("pre", { tabindex: "0" }, text))),
     samples.length > 0 && section("Samples, in the order in which they were taken", samples),
@@ -73,7 +74,7 @@ function modelView(data, number, id) {
         each.build_order.join(", ") || missing("not recorded"), String(each.disturbed.length),
         each.stopped ? `stopped: ${each.stopped}` : ""]))),
     section("In the words of the study",
-      html("pre", { tabindex: "0" }, details.told.join("\n").trim())),
+      html("pre", { class: "wrapped" }, details.told.join("\n").trim())),
     html("details", { class: "box" }, html("summary", {}, "Environment"), definitions(run.facts)),
     details.log.length > 0 && html("details", { class: "box" }, html("summary", {}, "Log"),
       html("pre", { tabindex: "0" }, details.log.join("\n").trim())),

@@ -158,7 +158,7 @@ function studyTables(run, number) {
   };
   return run.part.tables.map((table) => {
     const place = html("div");
-    let [filter, order] = ["", ""];
+    let [filter, order] = ["", table.order];
     const draw = () => place.replaceChildren(
       studyTable(table, filter, order, (chosen) => { order = chosen; }, link));
     draw();

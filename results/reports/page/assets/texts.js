@@ -54,5 +54,6 @@ function categoryClass(name) {
 
 function categoryLabel(name, word = name) {
   return html("span", { class: `category ${categoryClass(name)}` },
-    html("span", { class: "glyph", "aria-hidden": "true" }, CATEGORIES[name][0]), ` ${word}`);
+    html("span", { class: "glyph", "aria-hidden": "true" }, CATEGORIES[name][0]), " ",
+    html("span", { class: "word" }, word));
 }
