@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dynamometer.results.comparison.sides import Side
     from dynamometer.results.reports.page.run import RunToShow
     from dynamometer.results.reports.page.values import ShownComparison
+    from dynamometer.results.values.records import Manifest, Record
 
 RUNS = Arguments[Path](("RUN",), reads=click.Path(path_type=Path))
 OUTPUT = Valued(
@@ -32,30 +33,31 @@ def run(asked: Request, _: Invocation) -> int:
     """Write the page, and say where it is.
 
     Raises:
-        UsageError: a run can't be read, or the page can't be written.
+        UsageError: a run can't be read, or the plugin that brings its study isn't installed, or the
+            page can't be written.
     """
-    from dynamometer.results.reports.page.document import page
+    stored = [(each, *_read(each)) for each in asked[RUNS]]
+    from dynamometer.results.reports.page.document import page  # imports scipy
+    from dynamometer.results.reports.page.run import run_to_show
 
-    runs = [_opened(each) for each in asked[RUNS]]
+    runs = [
+        run_to_show(manifest, records, registry.study(manifest.plan.study), directory)
+        for directory, manifest, records in stored
+    ]
     found = compared(*runs) if len(runs) == 2 else None  # noqa: PLR2004  before and after
     write_text(asked[OUTPUT], page(runs, found))
     click.echo(str(asked[OUTPUT]))
     return 0
 
 
-def _opened(directory: Path) -> RunToShow:
+def _read(directory: Path) -> tuple[Manifest, list[Record]]:
     """Read a run.
 
     Raises:
-        UsageError: it is none, or damaged, or the plugin that brings its study isn't installed.
+        UsageError: it is none, or damaged.
     """
-    from dynamometer.results.reports.page.run import run_to_show
-
     with store_errors_as_usage():
-        manifest = store.read_manifest(directory)
-        records = store.read_records(directory)
-    study = registry.study(manifest.plan.study)
-    return run_to_show(manifest, records, study, directory)
+        return store.read_manifest(directory), store.read_records(directory)
 
 
 def compared(before: RunToShow, after: RunToShow) -> ShownComparison:
