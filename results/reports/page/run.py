@@ -95,7 +95,7 @@ def _title(plan: RunPlan) -> str:
     names = ", ".join(arms)
     if len(names) > _LONGEST_NAMES:
         names = f"{len(arms)} backends"
-    of_arms = f": {names} beside eager" if arms else ""
+    of_arms = f": {names} against the baseline" if arms else ""
     return f"{plan.suite}, {plan.study.replace('_', ' ')}{of_arms}"
 
 

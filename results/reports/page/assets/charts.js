@@ -49,8 +49,9 @@ function ratioBar(bounds, name, domain) {
     height: 12 }),
   svg("line", { class: "interval", x1: inside(bounds.low), x2: inside(bounds.high), y1: 10,
     y2: 10 }),
-  [bounds.low, bounds.high].map((end) => svg("line", { class: "interval", x1: inside(end),
-    x2: inside(end), y1: 6, y2: 14 })));
+  // An interval that goes beyond the axis has no end there.
+  [bounds.low, bounds.high].filter((end) => end >= domain[0] && end <= domain[1]).map((end) =>
+    svg("line", { class: "interval", x1: inside(end), x2: inside(end), y1: 6, y2: 14 })));
 }
 
 function ratioAxis(domain) {
@@ -174,7 +175,7 @@ function strip(replicate, metric, arms, range) {
   });
   if (beyond.length) drawn.push(svg("path", { class: "samples beyond", d: beyond.join("") }));
   const counts = own.map((each) =>
-    `${armName(each.arm)} ${each.blocks.reduce((sum, [, samples]) => sum + samples.length, 0)}`);
+    `${each.arm} ${each.blocks.reduce((sum, [, samples]) => sum + samples.length, 0)}`);
   return html("figure", { class: "strip" },
     html("figcaption", {}, `${replicate.name}: samples of ${counts.join(", ")}`,
       beyond.length > 0 && `; ${beyond.length} beyond ${digits(range[1], 3)} ms, on the edge`),
@@ -199,8 +200,10 @@ function strips(details, arms, metric, caption) {
   return html("div", {}, heading(3, caption),
     html("p", { class: "legend" }, arms.map((arm, index) => html("span", {},
       html("span", { class: `swatch arm-${index % 8}`, "aria-hidden": "true" }),
-      ` ${armName(arm)}`)),
-    html("span", { class: "note" }, "ms, by number of the block; the axis need not begin at 0")),
+      ` ${arm}`)),
+    html("span", { class: "note" }, "ms, by number of the block; the axis need not begin at 0",
+      metric === "latency" && own.some((each) => each.disturbed.length > 0)
+        && "; something else was busy in shaded blocks")),
     html("div", { class: "strips" }, own.map((each) =>
       strip(each, metric, arms, [low - margin, high + margin]))));
 }

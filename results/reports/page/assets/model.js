@@ -6,7 +6,7 @@ function armCard(arm, domain) {
     ["p, adjusted", arm.adjusted_p === null ? null
       : `${digits(arm.p_value, 2)}, ${digits(arm.adjusted_p, 2)}`],
     ["latency", arm.latency_ms === null ? null
-      : `${digits(arm.latency_ms, 4)} ms; eager ${digits(arm.eager_ms, 4)} ms`],
+      : `${digits(arm.latency_ms, 4)} ms; baseline ${digits(arm.eager_ms, 4)} ms`],
     ["compile time", arm.compile_s === null ? null : `${digits(arm.compile_s, 3)} s`],
     ["with filled caches", arm.compile_warm_s === null ? null
       : `${digits(arm.compile_warm_s, 3)} s`],

@@ -51,7 +51,7 @@ function modelColumns(run, number, rows) {
         value: (row) => row.speedup && row.speedup.low,
         cell: (row) => (row.speedup ? ratioBar(row.speedup, category(row), domain)
           : html("span", { class: "reason" }, row.line || row.reason || "not timed")) },
-      figureColumn("eager_ms", "eager (ms)", "Latency of a call.", (each) => digits(each, 3)),
+      figureColumn("eager_ms", "baseline (ms)", "Latency of a call in eager.", (each) => digits(each, 3)),
       figureColumn("latency_ms", "latency (ms)", "Of the arm.", (each) => digits(each, 3)),
       figureColumn("compile_s", "compile (s)", "Median of the compile times.",
         (each) => digits(each, 3)),
@@ -142,7 +142,7 @@ function modelTable(run, number, parameters) {
 
 function gainAndCost(run, number) {
   const found = run.part.arms.filter((each) => each.speedup && each.compile_s > 0);
-  if (found.length < 2) return null;
+  if (found.length < 3) return null;
   const arms = [...new Set(run.part.arms.map((each) => each.arm))];
   return section("Speedup against compile time", scatter(found.map((each) => ({
     name: `${run.cases[each.case].label}${arms.length > 1 ? `, ${each.arm}` : ""}`,

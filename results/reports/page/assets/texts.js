@@ -24,11 +24,6 @@ function plural(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-// What records call the baseline is the model as it is, in eager.
-function armName(arm) {
-  return arm === "baseline" ? "eager" : arm;
-}
-
 const CATEGORIES = {
   SLOWER: ["\u25bc", "slower than eager"],
   UNCLEAR: ["?", "not known well enough"],
