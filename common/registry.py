@@ -68,6 +68,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
     "sinks": {
         "console": "dynamometer.results.reports.console:Console",
         "csv": "dynamometer.results.reports.csv_sink:CsvFiles",
+        "report": "dynamometer.results.reports.page.sink:ReportFile",
     },
     "exports": {
         "bencher": "dynamometer.results.exports.bencher:export",
@@ -195,7 +196,7 @@ USUAL_STUDY = "speedup"
 USUAL_EXECUTOR = "local"
 """What runs cases unless another is named."""
 
-USUAL_SINKS = ("console", "csv")
+USUAL_SINKS = ("console", "csv", "report")
 """What every run's results are put into."""
 
 USUAL_SUITE = "torchbench"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.studies.experiment import Experiment
     from dynamometer.results.comparison.entries import Entry
+    from dynamometer.results.reports.page.values import Part
     from dynamometer.results.store.expected import Expectations
     from dynamometer.results.values.cases import Case, RunPlan
     from dynamometer.results.values.cases import Protocol as Measuring
@@ -215,6 +216,12 @@ class StudyOfCases:
         """Leave the rows of all cases as they were written."""
         del cases
         return []
+
+    def page_part(self: Study, cases: Sequence[Sequence[Record]]) -> Part:
+        """Show how cases ended, and its tables."""
+        from dynamometer.results.reports.page.parts import part_of_any
+
+        return part_of_any(self, cases)
 
 
 class StudyOfFixedReplicates(StudyOfCases):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
+    from dynamometer.results.reports.page.values import Part
     from dynamometer.results.statistics.summary import CaseSummary
     from dynamometer.results.store.expected import Expectations
     from dynamometer.results.values.cases import Protocol
@@ -61,6 +62,12 @@ class StudyOfArms(StudyOfCases):
         from dynamometer.results.reports.arms import rows
 
         return rows.closing_rows([self._summary(records) for records in cases])
+
+    def page_part(self, cases: Sequence[Sequence[Record]]) -> Part:
+        """Show speedups with their verdicts, and what each suite comes to."""
+        from dynamometer.results.reports.page.arms import part_of_arms
+
+        return part_of_arms([self._summary(records) for records in cases])
 
     def observed(self, cases: Sequence[Sequence[Record]]) -> Expectations:
         """Return what each arm came to."""

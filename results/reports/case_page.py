@@ -41,7 +41,7 @@ def lines(
         *_endings(records),
         *(line for record in records for line in _samples(record)),
         *_environment(manifest.environment),
-        *_log(records, directory),
+        *log_lines(records, directory),
         "",
         f"to repeat it: {records[-1].command}",
     ]
@@ -105,7 +105,7 @@ def _environment(found: Environment) -> list[str]:
     ]
 
 
-def _log(records: Sequence[Record], directory: Path) -> list[str]:
+def log_lines(records: Sequence[Record], directory: Path) -> list[str]:
     """Return the end of the log; one that a link leads out of the directory for is not read."""
     name = next((each.log for each in records if each.log), None)
     if name is None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dynamometer.results.reports.columns import Rows, Table
+    from dynamometer.results.reports.page.values import Part
     from dynamometer.results.values.records import Record
 
 
@@ -43,6 +44,10 @@ class Reporter(Protocol):
 
         What was written to a file of that name before is replaced.
         """
+        ...
+
+    def page_part(self, cases: Sequence[Sequence[Record]]) -> Part:
+        """Return what the page of a run shows of its cases."""
         ...
 
 

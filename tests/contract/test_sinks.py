@@ -12,6 +12,7 @@ from protocols import deviations
 from dynamometer.common import registry
 from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.reports.sinks import Destination, Sink
+from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, Absence, ArmResult, Status
 
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
 
 def written(folder: Path) -> str:
     """Return everything below a folder."""
-    return "".join(path.read_text() for path in sorted(folder.rglob("*")) if path.is_file())
+    return "".join(
+        path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != store.MANIFEST
+    )
 
 
 def partially_absent() -> list[Record]:
@@ -80,6 +85,13 @@ CASES: dict[str, Callable[[], Sequence[Record]]] = {
 def name(request: pytest.FixtureRequest) -> str:
     """The name of a sink."""
     return str(request.param)
+
+
+@pytest.fixture(autouse=True)
+def _run_directory(tmp_path: Path) -> None:
+    """Make the run's directory what it is when sinks are made: its manifest is there."""
+    store.create(tmp_path / "run", factories.manifest())
+    (tmp_path / "run" / store.MANIFEST).rename(tmp_path / store.MANIFEST)
 
 
 @pytest.fixture

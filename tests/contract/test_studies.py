@@ -97,6 +97,10 @@ def test_a_failure_is_told_and_ends_its_case(study: Study, name: str) -> None:
             )
             known = tuple(column.name for column in table.columns)
             assert set(each.columns) <= set(known) if compatible else each.columns == known
+    part = study.page_part([records])
+    assert [each.case for each in part.looks] == [0]
+    assert "killed after 3 s" in part.looks[0].text
+    assert sum(each.counted for each in part.groups) >= 1
     protocol = factories.plan().protocol
     many = [msgspec.structs.replace(records[0], replicate=each) for each in range(50)]
     assert study.stop_reason(many, protocol)

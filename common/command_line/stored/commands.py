@@ -18,6 +18,7 @@ def makers() -> Mapping[str, Callable[[], click.Command]]:
         "export": _export,
         "history": _history,
         "index": _index,
+        "report": _report,
         "repro": _repro,
         "rm": _rm,
         "show": _show,
@@ -40,6 +41,12 @@ def _index() -> click.Command:
     from dynamometer.common.command_line.stored import indexing
 
     return command("index", indexing.OPTIONS, indexing.run, _INDEX_HELP)
+
+
+def _report() -> click.Command:
+    from dynamometer.common.command_line.stored import report
+
+    return command("report", report.OPTIONS, report.run, _REPORT_HELP)
 
 
 def _repro() -> click.Command:
@@ -76,6 +83,12 @@ _INDEX_HELP = """Keep an index of runs, for `history`.
 
 DIR is a folder of run directories, or one of them, which is remembered: later only what is new or
 has changed is read. Run directories stay the truth; the index can be removed at any time.
+"""
+
+_REPORT_HELP = """Write stored runs as one page, to be read in a browser.
+
+RUN is a run's directory. Of two runs the page also says what changed from the first to the second.
+It is one file that asks no network for anything, so it can be mailed; docs/report.md describes it.
 """
 
 _REPRO_HELP = """Print the command that repeats a model of a run alone, as the run measured it."""

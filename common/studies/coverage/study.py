@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
+    from dynamometer.results.reports.page.values import Part
     from dynamometer.results.values.records import Record
 
 _UNDERSTOOD = {*OVERRIDE_OPTIONS, BATCH_SIZE, BATCH_SIZE_FILE, DYNAMIC, DYNAMIC_BATCH}
@@ -75,6 +76,13 @@ class Coverage(StudyOfFixedReplicates):
         from dynamometer.common.studies.coverage import rows, summary
 
         return rows.rows(summary.summarize(records), compatible=compatible)
+
+    def page_part(self, cases: Sequence[Sequence[Record]]) -> Part:
+        """Show its tables, what costs most of what is not captured first."""
+        from dynamometer.common.studies.coverage import rows
+        from dynamometer.results.reports.page.parts import part_of_any
+
+        return part_of_any(self, cases, {rows.NOT_CAPTURED.kind: "-not_captured_s"})
 
     def compared(self, records: Sequence[Record]) -> list[Entry]:
         """Compare how many operators are in graphs, and how many graph breaks there are."""

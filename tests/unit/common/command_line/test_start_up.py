@@ -17,7 +17,7 @@ from dynamometer.__main__ import _NEEDED
 ROOT = Path(__file__).resolve().parents[4]
 SCRIPT = str(ROOT / "torchbench.py")
 STORED = str(ROOT / "tests" / "golden" / "format_2")
-STORED_COMMANDS = ("export", "repro", "rm", "show")
+STORED_COMMANDS = ("export", "report", "repro", "rm", "show")
 HEAVY = {"torch", "scipy", "rich", "numpy", "torchvision", "timm", "transformers"}
 
 
@@ -88,7 +88,9 @@ def test_what_only_tells_is_light(tmp_path: Path, words: list[str], expected: st
     assert ended.err == ""
 
 
-@pytest.mark.parametrize("words", ["show {}", "show {} lennard_jones", "export {} -o {}"])
+@pytest.mark.parametrize(
+    "words", ["show {}", "show {} lennard_jones", "export {} -o {}", "report {} -o {}"]
+)
 def test_stored_runs_are_read_without_torch(tmp_path: Path, words: str) -> None:
     """What they come to is computed anew, for which numbers are needed, and no more."""
     filled = [word.replace("{}", f"{STORED}/speedup") for word in words.split()]
@@ -169,6 +171,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path, words: str, code: int, says: 
         ("frobnicate", ["frobnicate"]),
         ("ls runs /no/where", ["/no/where can't be read"]),
         ("repro /no/where alexnet", ["/no/where is not a run directory"]),
+        ("report /no/where", ["/no/where is not a run directory"]),
         ("rm --yes /no/where", ["/no/where is not a run directory"]),
         ("history --since monday", ["--since 'monday' is neither 4w", "2026-11-01"]),
         ("history --output-dir /no/where", ["there is no /no/where", "dynamometer index DIR"]),

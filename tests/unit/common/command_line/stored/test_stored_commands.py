@@ -135,6 +135,30 @@ def test_lines_end_where_the_terminal_does(
         assert any(line.endswith("…") for line in lines)
 
 
+def test_report_of_one_and_of_two(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A page is written, and where; of two runs it holds what changed."""
+    one, page = str(runs / "one"), tmp_path / "pages" / "page.html"
+    assert said(capsys, "report", one, "-o", str(page)) == f"{page}\n"
+    assert '"comparison":null' in page.read_text()
+    assert "line 99" in page.read_text()
+    said(capsys, "report", one, str(OLD / "speedup"), "-o", str(page))
+    assert '"refused":"scale was full, is tiny' in page.read_text()
+    said(capsys, "report", one, one, "-o", str(page))
+    assert '"refused":null' in page.read_text()
+
+
+def test_report_of_a_run_without_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is a page of it, too, and nothing to compare it with."""
+    store.create(tmp_path / "run", factories.manifest())
+    words = ["report", str(tmp_path / "run"), str(tmp_path / "run")]
+    said(capsys, *words, "-o", str(tmp_path / "page.html"))
+    assert "holds no record" in (tmp_path / "page.html").read_text()
+
+
 def test_export_to_output_file_and_folder(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,82 @@
+"""`dynamometer report RUN...`: stored runs as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dynamometer.common import registry
+from dynamometer.common.command_line.stored.runs import write_text
+from dynamometer.common.interfaces.option import Arguments, Valued
+from dynamometer.common.planning.refusals import store_errors_as_usage
+from dynamometer.results.store import store
+
+if TYPE_CHECKING:
+    from dynamometer.common.command_line.options import Invocation
+    from dynamometer.common.interfaces.option import Request
+    from dynamometer.results.comparison.sides import Side
+    from dynamometer.results.reports.page.run import RunToShow
+    from dynamometer.results.reports.page.values import ShownComparison
+    from dynamometer.results.values.records import Manifest, Record
+
+RUNS = Arguments[Path](("RUN",), reads=click.Path(path_type=Path))
+OUTPUT = Valued(
+    ("-o", "--output"), reads=click.Path(dir_okay=False, path_type=Path),
+    default=Path("report.html"), metavar="FILE", group="Output", help="The page.",
+)  # fmt: skip
+OPTIONS = (OUTPUT, RUNS)
+
+
+def run(asked: Request, _: Invocation) -> int:
+    """Write the page, and say where it is.
+
+    Raises:
+        UsageError: a run can't be read, or the plugin that brings its study isn't installed, or the
+            page can't be written.
+    """
+    stored = [(each, *_read(each)) for each in asked[RUNS]]
+    from dynamometer.results.reports.page.document import page  # imports scipy
+    from dynamometer.results.reports.page.run import run_to_show
+
+    runs = [
+        run_to_show(manifest, records, registry.study(manifest.plan.study), directory)
+        for directory, manifest, records in stored
+    ]
+    found = compared(*runs) if len(runs) == 2 else None  # noqa: PLR2004  before and after
+    write_text(asked[OUTPUT], page(runs, found))
+    click.echo(str(asked[OUTPUT]))
+    return 0
+
+
+def _read(directory: Path) -> tuple[Manifest, list[Record]]:
+    """Read a run.
+
+    Raises:
+        UsageError: it is none, or damaged.
+    """
+    with store_errors_as_usage():
+        return store.read_manifest(directory), store.read_records(directory)
+
+
+def compared(before: RunToShow, after: RunToShow) -> ShownComparison:
+    """Compare two runs; where they can't be compared, the page says why."""
+    from dynamometer.results.comparison.compare import IncomparableError, compare
+    from dynamometer.results.comparison.sides import of_run
+    from dynamometer.results.reports.page.comparing import shown_comparison
+    from dynamometer.results.reports.page.values import ShownComparison
+
+    def side(found: RunToShow) -> Side:
+        study = registry.study(found.manifest.plan.study)
+        entries = [entry for records in found.cases for entry in study.compared(records)]
+        own = [record for records in found.cases for record in records]
+        return of_run(str(found.directory), found.manifest, own, entries)
+
+    empty = [str(each.directory) for each in (before, after) if not each.cases]
+    if empty:
+        return ShownComparison(refused=f"{empty[0]} holds no record: nothing of it has ended yet")
+    try:
+        return shown_comparison(compare(side(before), side(after)))
+    except IncomparableError as error:
+        return ShownComparison(refused=str(error))

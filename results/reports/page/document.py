@@ -1,0 +1,88 @@
+"""The page as HTML: one file that asks nobody for anything. Pure; no torch."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jinja2
+import msgspec
+
+import dynamometer
+from dynamometer.results.reports.page.run import shown
+from dynamometer.results.reports.page.values import PageData
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dynamometer.results.reports.page.run import RunToShow
+    from dynamometer.results.reports.page.values import ShownComparison
+    from dynamometer.results.values.cases import Value
+
+_ASSETS = Path(__file__).parent / "assets"
+_STYLE = ("page.css",)
+_SCRIPTS = (
+    "elements.js", "texts.js", "charts.js", "tables.js", "overview.js", "run.js", "model.js",
+    "comparison.js", "start.js",
+)  # fmt: skip
+"""In the order in which they are read: each uses those before it."""
+
+
+def page(runs: Sequence[RunToShow], comparison: ShownComparison | None = None) -> str:
+    """Write runs as an HTML page that needs nothing else.
+
+    Args:
+        runs: to show; at least one.
+        comparison: of two of them; `None` where there are not two.
+    """
+    found = [shown(each) for each in runs]
+    data = PageData(
+        version=dynamometer.__version__,
+        runs=tuple(run for run, _ in found),
+        comparison=comparison,
+    )
+    style, script = (_text(names) for names in (_STYLE, _SCRIPTS))
+    return _template().render(
+        title=" and ".join(run.title for run in data.runs),
+        policy=_policy(style, script),
+        style=style,
+        script=script,
+        data=_as_json(data),
+        details={
+            f"details-{number}-{index}": _as_json(each)
+            for number, (_, details) in enumerate(found)
+            for index, each in enumerate(details)
+        },
+        runs=data.runs,
+    )
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_ASSETS),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("page.html.j2")
+
+
+def _text(names: Iterable[str]) -> str:
+    return "".join((_ASSETS / name).read_text(encoding="utf-8") for name in names)
+
+
+def _policy(style: str, script: str) -> str:
+    """Return a content security policy: nothing but our own style and script, no request at all."""
+    allowed = [
+        f"{name} 'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+        for name, text in (("style-src", style), ("script-src", script))
+    ]
+    return "; ".join(["default-src 'none'", *allowed, "base-uri 'none'", "form-action 'none'"])
+
+
+def _as_json(value: Value) -> str:
+    """Return JSON that can't end the element it stands in, whatever a model is called."""
+    return msgspec.json.encode(value).decode().replace("<", "\\u003c")

@@ -1,0 +1,159 @@
+"""What studies bring to the page, whatever they ask: how cases ended, and their tables. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
+
+from dynamometer.results.reports.page.values import (
+    Group,
+    Look,
+    Part,
+    ShownArm,
+    ShownColumn,
+    ShownTable,
+)
+from dynamometer.results.values.records import Outcome, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from dynamometer.results.reports.columns import Rows, Table
+    from dynamometer.results.reports.page.values import Cell
+    from dynamometer.results.reports.sinks import Reporter
+    from dynamometer.results.values.records import Record
+
+T = TypeVar("T")
+NO_ORDERS: Mapping[str, str] = MappingProxyType({})
+DYNAMIC = "Dynamic"
+"""As PyTorch's weekly table calls the cases whose sizes vary."""
+
+
+def part_of_any(
+    reporter: Reporter, cases: Sequence[Sequence[Record]], orders: Mapping[str, str] = NO_ORDERS
+) -> Part:
+    """Return what any study can show: how its cases ended, and its tables.
+
+    Args:
+        reporter: the study.
+        cases: of a run, each with its records.
+        orders: by which column a table of some kind is sorted at first (`ShownTable.order`).
+    """
+    outcomes = [_outcome(records) for records in cases]
+    arms = [
+        ShownArm(
+            case=index,
+            arm=records[0].study,
+            status=outcome.status,
+            line=None if outcome.status is Status.PASS else outcome.line,
+        )
+        for index, (records, outcome) in enumerate(zip(cases, outcomes, strict=True))
+    ]
+    return Part(
+        arms=tuple(arms),
+        groups=tuple(_groups(cases, outcomes)),
+        looks=tuple(failures(arms)),
+        tables=tuple(_tables_of(reporter, cases, orders)),
+    )
+
+
+def failures(arms: Iterable[ShownArm]) -> list[Look]:
+    """Return the arms that need a look since they did not pass."""
+    fine = {Status.PASS, Status.SKIP}
+    return [
+        Look(kind=each.status, text=each.line or "", case=each.case, arm=each.arm)
+        for each in arms
+        if each.status not in fine
+    ]
+
+
+def _tables_of(
+    reporter: Reporter, cases: Sequence[Sequence[Record]], orders: Mapping[str, str]
+) -> list[ShownTable]:
+    """Return a study's tables, those of all files of one kind as one; none without a row."""
+    by_file: dict[str, list[Rows]] = {}
+    for records in cases:
+        for each in reporter.rows(records, compatible=False):
+            by_file.setdefault(each.file, []).append(each)
+    closing: dict[str, list[Rows]] = {}
+    for each in reporter.closing_rows(cases) if cases else ():
+        closing.setdefault(each.file, []).append(each)
+    files = {**by_file, **closing}
+    found = []
+    for table in reporter.tables():
+        own = [
+            row
+            for file, parts in files.items()
+            if file.endswith(f"_{table.kind}.csv")
+            for part in parts
+            for row in part.rows
+        ]
+        if own:
+            found.append(_shown(table, own, orders.get(table.kind, "")))
+    return found
+
+
+def table_of(table: Table[T], subjects: Iterable[T]) -> ShownTable:
+    """Return a table with a row for each subject."""
+    return _shown(
+        table, [tuple(column.value(each) for column in table.columns) for each in subjects]
+    )
+
+
+def group_of(record: Record) -> tuple[str, str, str]:
+    """Return the suite, or all whose sizes vary, the mode and the dtype that a case counts in."""
+    case = record.case
+    return (DYNAMIC if case.dynamic else case.suite), case.mode, case.dtype
+
+
+def rounded(value: float | None) -> float | None:
+    """Return a figure with as many digits as anybody reads."""
+    return None if value is None else float(f"{value:.6g}")
+
+
+def _shown(table: Table[T], rows: Sequence[tuple[object, ...]], order: str = "") -> ShownTable:
+    """Return a table without the columns in which nothing stands."""
+    kept = [
+        index
+        for index in range(len(table.columns))
+        if any(row[index] is not None for row in rows)
+    ]  # fmt: skip
+    columns = [table.columns[index] for index in kept]
+    return ShownTable(
+        title=table.kind.replace("_", " "),
+        doc=table.doc,
+        columns=tuple(
+            ShownColumn(name=each.name, doc=each.doc, unit=each.unit) for each in columns
+        ),
+        rows=tuple(tuple(_cell(row[index]) for index in kept) for row in rows),
+        order=order,
+    )
+
+
+def _cell(value: object) -> Cell:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return rounded(value)
+    return str(value)
+
+
+def _outcome(records: Sequence[Record]) -> Outcome:
+    """Return how a case ended: the first that was not a pass."""
+    outcomes = [each.outcome for each in records]
+    return next((each for each in outcomes if each.status is not Status.PASS), outcomes[0])
+
+
+def _groups(cases: Sequence[Sequence[Record]], outcomes: Sequence[Outcome]) -> Iterable[Group]:
+    passed: Counter[tuple[str, str, str, str]] = Counter()
+    counted: Counter[tuple[str, str, str, str]] = Counter()
+    for records, outcome in zip(cases, outcomes, strict=True):
+        key = (*group_of(records[0]), records[0].study)
+        passed[key] += outcome.status is Status.PASS
+        counted[key] += outcome.status is not Status.SKIP
+    for key, number in sorted(counted.items()):
+        suite, mode, dtype, arm = key
+        yield Group(
+            suite=suite, mode=mode, dtype=dtype, arm=arm, passed=passed[key], counted=number
+        )

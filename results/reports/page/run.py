@@ -1,0 +1,176 @@
+"""A run as the page shows it. Reads logs; no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.results.reports.page.details import details_of
+from dynamometer.results.reports.page.values import Look, ShownCase, ShownRun
+from dynamometer.results.reports.texts import printable_lines
+from dynamometer.results.statistics.summary import by_case
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import Level, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from dynamometer.results.reports.page.values import Details, Part
+    from dynamometer.results.reports.sinks import Reporter
+    from dynamometer.results.values.cases import Case, RunPlan
+    from dynamometer.results.values.records import Environment, Manifest, Record
+
+NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class RunToShow:
+    """What a run's part of the page is made of.
+
+    Attributes:
+        manifest: of the run.
+        cases: the records of each case that has any.
+        reporter: the study that the run asked.
+        directory: the run's, which holds the logs.
+    """
+
+    manifest: Manifest
+    cases: Sequence[Sequence[Record]]
+    reporter: Reporter
+    directory: Path
+
+
+def run_to_show(
+    manifest: Manifest, records: Iterable[Record], reporter: Reporter, directory: Path
+) -> RunToShow:
+    """Return a stored run, to be shown."""
+    return RunToShow(manifest, by_case(records), reporter, directory)
+
+
+def shown(found: RunToShow) -> tuple[ShownRun, list[Details]]:
+    """Return a run, and the details of each of its cases that has any record."""
+    manifest, cases = found.manifest, found.cases
+    seen = {records[0].case.id for records in cases}
+    absent = [each for each in manifest.plan.cases if each.id not in seen]
+    part = found.reporter.page_part(cases)
+    details = [
+        details_of(records, printable_lines(found.reporter.lines(records)), found.directory)
+        for records in cases
+    ]
+    run = ShownRun(
+        run_id=manifest.run_id,
+        title=_title(manifest.plan),
+        facts=tuple(_facts(manifest, cases)),
+        warnings=tuple(
+            f"{each.subject}: {each.finding}"
+            for each in manifest.diagnoses
+            if each.level is Level.UNFIT
+        ),
+        planned=len(manifest.plan.cases),
+        ended=len(cases),
+        cases=(
+            *(_case(records[0].case, _status(records), len(records)) for records in cases),
+            *(_case(each, NOT_RUN, 0) for each in absent),
+        ),
+        part=_with_absent(part, len(cases), absent),
+        lines=tuple(printable_lines(found.reporter.closing_lines(cases) if cases else ())),
+    )
+    return run, details
+
+
+def _with_absent(part: Part, ended: int, absent: Sequence[Case]) -> Part:
+    """Add what was planned and has no record, so that it is not mistaken for what passed."""
+    looks = [
+        Look(kind=NOT_RUN, text="the run was interrupted before it", case=ended + index)
+        for index in range(len(absent))
+    ]
+    return msgspec.structs.replace(part, looks=(*part.looks, *looks))
+
+
+def _title(plan: RunPlan) -> str:
+    arms = dict.fromkeys(arm for case in plan.cases for arm in case.arms if arm != BASELINE)
+    names = ", ".join(arms)
+    if len(names) > _LONGEST_NAMES:
+        names = f"{len(arms)} backends"
+    of_arms = f": {names} against the baseline" if arms else ""
+    return f"{plan.suite}, {plan.study.replace('_', ' ')}{of_arms}"
+
+
+_LONGEST_NAMES = 48
+"""Characters of a heading."""
+
+
+def _case(case: Case, status: str, replicates: int) -> ShownCase:
+    return ShownCase(
+        id=case.id,
+        label=case.label,
+        suite=case.suite,
+        mode=case.mode,
+        device=case.device,
+        dtype=case.dtype,
+        shapes=case.shapes,
+        batch_size=case.batch_size,
+        status=status,
+        replicates=replicates,
+    )
+
+
+def _status(records: Sequence[Record]) -> str:
+    statuses = [each.outcome.status for each in records]
+    return next((each for each in statuses if each is not Status.PASS), Status.PASS)
+
+
+def _facts(manifest: Manifest, cases: Sequence[Sequence[Record]]) -> list[tuple[str, str]]:
+    """Say what was measured, where and how."""
+    plan, machine = manifest.plan, manifest.environment
+    devices = dict.fromkeys(
+        record.device_name for records in cases for record in records if record.device_name
+    )
+    threads = "as torch chooses" if plan.threads is None else str(plan.threads)
+    return [
+        ("run", manifest.run_id),
+        ("began", manifest.created_at),
+        ("command", manifest.command),
+        ("cases", f"{len(cases)} of {len(plan.cases)} ended"),
+        *((name, _all(getattr(each, name) for each in plan.cases))
+          for name in ("mode", "device", "dtype", "scale", "shapes")),
+        *([("device name", ", ".join(devices))] if devices else []),
+        ("machine", _machine(machine)),
+        ("torch", machine.packages.get("torch", "not known")),
+        ("packages", _packages(machine)),
+        ("Python, system", f"{machine.python}; {machine.os}"),
+        ("commit of dynamometer", machine.git or "not known"),
+        ("governor, load", f"{machine.governor or 'not known'}, {machine.load_1min:.1f}"),
+        ("threads", threads),
+        ("protocol", _protocol(plan)),
+        *((f"${name}", value) for name, value in sorted(machine.variables.items())),
+    ]  # fmt: skip
+
+
+def _machine(found: Environment) -> str:
+    memory = f"{found.memory_bytes / 2**30:.1f} GiB"
+    return f"{found.machine}: {found.cpu}, {found.cpus} CPUs, {memory}"
+
+
+def _packages(machine: Environment) -> str:
+    others = {name: version for name, version in machine.packages.items() if name != "torch"}
+    return ", ".join(f"{name} {version}" for name, version in sorted(others.items())) or "-"
+
+
+def _protocol(plan: RunPlan) -> str:
+    found = plan.protocol
+    replicates = f"{found.replicates} to {found.most_replicates}"
+    if found.replicates == found.most_replicates:
+        replicates = str(found.replicates)
+    return (
+        f"{replicates} replicates, until intervals are within {found.target:.1%};"
+        f" {found.arm_budget_s:g} s of each arm in {found.min_blocks} to {found.max_blocks} blocks;"
+        f" allocator {found.allocator}, caches {found.caches}, {found.start_method}"
+    )
+
+
+def _all(values: Iterable[object]) -> str:
+    return ", ".join(sorted({str(each) for each in values}))

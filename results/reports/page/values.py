@@ -1,0 +1,205 @@
+"""What the page holds, as its JSON has it. Frozen values; `None` is what is not known."""
+
+from __future__ import annotations
+
+from dynamometer.results.values.cases import Value
+from dynamometer.results.values.comparison import Comparison
+
+Cell = str | float | bool | None
+
+
+class Bounds(Value, frozen=True, kw_only=True):
+    """A ratio with its 95 % interval, of `n` replicates or models."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class ShownColumn(Value, frozen=True, kw_only=True):
+    """A column of a study's table."""
+
+    name: str
+    doc: str
+    unit: str = ""
+
+
+class ShownTable(Value, frozen=True, kw_only=True):
+    """A table of a study, as its CSV files have it."""
+
+    title: str
+    doc: str
+    columns: tuple[ShownColumn, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    order: str = ""
+    """The column it is sorted by at first, after a `-` where the largest comes first."""
+
+
+class ShownArm(Value, frozen=True, kw_only=True):
+    """One arm of a case."""
+
+    case: int
+    """Which of the run's cases."""
+    arm: str
+    status: str
+    line: str | None = None
+    """How it ended, where that is no pass."""
+    speedup: Bounds | None = None
+    p_value: float | None = None
+    adjusted_p: float | None = None
+    verdict: str | None = None
+    reason: str | None = None
+    """Of the verdict; or why there is no speedup."""
+    eager_ms: float | None = None
+    latency_ms: float | None = None
+    compile_s: float | None = None
+    compile_warm_s: float | None = None
+    memory_ratio: float | None = None
+    memory_reason: str | None = None
+    """Why there is no memory ratio."""
+    graphs: int | None = None
+    breaks: int | None = None
+    ops: int | None = None
+    max_error: float | None = None
+    pays_after: float | None = None
+    """Calls, where it surely does."""
+    marks: tuple[str, ...] = ()
+    """What must be known of how it was measured."""
+
+
+class Group(Value, frozen=True, kw_only=True):
+    """An arm over the cases of a suite: a row of the overview, as PyTorch's weekly table has it."""
+
+    suite: str
+    mode: str
+    dtype: str
+    arm: str
+    passed: int
+    counted: int
+    speedup: Bounds | None = None
+    """Geometric mean."""
+    compile_s: float | None = None
+    compile_n: int = 0
+    memory_ratio: float | None = None
+    memory_n: int = 0
+
+
+class Look(Value, frozen=True, kw_only=True):
+    """Something that needs a look."""
+
+    kind: str
+    text: str
+    case: int | None = None
+    """The case it is of; `None` for the whole run."""
+    arm: str | None = None
+
+
+class Part(Value, frozen=True, kw_only=True):
+    """What a study brings to the page of a run."""
+
+    arms: tuple[ShownArm, ...]
+    groups: tuple[Group, ...]
+    looks: tuple[Look, ...] = ()
+    tables: tuple[ShownTable, ...] = ()
+    is_timed: bool = False
+    """Whether there are speedups to show."""
+
+
+class ShownCase(Value, frozen=True, kw_only=True):
+    """A case of a run."""
+
+    id: str
+    label: str
+    suite: str
+    mode: str
+    device: str
+    dtype: str
+    shapes: str
+    batch_size: int | None
+    status: str
+    """`not run` of one that has no record."""
+    replicates: int
+
+
+class ShownRun(Value, frozen=True, kw_only=True):
+    """A run: all but the details of its cases."""
+
+    run_id: str
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    """What was measured where and how: name and value."""
+    warnings: tuple[str, ...]
+    planned: int
+    ended: int
+    cases: tuple[ShownCase, ...]
+    part: Part
+    lines: tuple[str, ...]
+    """What the study prints at the end."""
+
+
+class ShownSamples(Value, frozen=True, kw_only=True):
+    """Samples of an arm in one replicate, in the order they were taken."""
+
+    arm: str
+    metric: str
+    unit: str
+    blocks: tuple[tuple[int, tuple[float, ...]], ...]
+    """The number of each block, and its samples."""
+
+
+class ShownReplicate(Value, frozen=True, kw_only=True):
+    """A replicate of a case."""
+
+    name: str
+    status: str
+    started_at: str
+    seconds: str
+    stopped: str | None
+    build_order: tuple[str, ...]
+    disturbed: tuple[int, ...]
+    """Blocks that something else disturbed."""
+    samples: tuple[ShownSamples, ...]
+
+
+class ShownCompared(Value, frozen=True, kw_only=True):
+    """One of the tables of a comparison, as text."""
+
+    title: str
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class ShownComparison(Value, frozen=True, kw_only=True):
+    """What two runs come to beside each other; without `found`, why that is not said."""
+
+    refused: str | None = None
+    found: Comparison | None = None
+    tables: tuple[ShownCompared, ...] = ()
+    lines: tuple[str, ...] = ()
+    """What judging came to, and how eager moved."""
+    nothing: str | None = None
+    """Of which of the usual kinds there is nothing."""
+
+
+class Details(Value, frozen=True, kw_only=True):
+    """All that is known of a case besides; read by the browser when it is looked at."""
+
+    told: tuple[str, ...]
+    """What the study prints of it."""
+    notes: tuple[str, ...]
+    missing: tuple[str, ...]
+    """What was not measured, and why."""
+    failures: tuple[tuple[str, str], ...]
+    """How each arm ended that did not pass, and all that was kept of it."""
+    replicates: tuple[ShownReplicate, ...]
+    log: tuple[str, ...]
+    command: str | None
+
+
+class PageData(Value, frozen=True, kw_only=True):
+    """All that the page shows, but for the details of cases."""
+
+    version: str
+    runs: tuple[ShownRun, ...]
+    comparison: ShownComparison | None = None

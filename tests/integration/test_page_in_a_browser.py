@@ -1,0 +1,156 @@
+"""The page as a browser shows it: sorting, filtering, links, keys, hostile names, no request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+import stored
+from browser import PROGRAM, Browser
+
+from dynamometer.common.command_line.stored.report import compared
+from dynamometer.results.reports.page.document import page
+from dynamometer.results.reports.page.run import RunToShow
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (apt install chromium)")
+
+HOSTILE = "<script>alert(1)</script>"
+SPEEDUPS = {"alexnet": 1.25, "resnet18": 0.8, "dcgan": 1.0, HOSTILE: 2.0}
+MODELS = "[...document.querySelectorAll('table.data:not(.groups):not(.matrix) tbody th')]"
+MODELS += ".map(each => each.textContent)"
+
+
+def run_to_show(folder: Path, *, slower: float = 1.0) -> RunToShow:
+    """Make a run of models that passed, one that failed, and one that was not run."""
+    cases = [
+        [
+            factories.measured_record(
+                factories.case(model),
+                replicate=each,
+                seconds={BASELINE: 0.010, "inductor": 0.010 / speedup * slower},
+            )
+            for each in range(3)
+        ]
+        for model, speedup in SPEEDUPS.items()
+    ]
+    outcome = factories.failure(Status.OOM, reason="took too much")
+    cases.append([factories.record(factories.case("big"), outcome=outcome)])
+    found = stored.run_of(cases, factories.case("late"))
+    return RunToShow(found.manifest, found.cases, found.reporter, folder)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where a page of one run is."""
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "one.html").write_text(page([run_to_show(folder)]))
+    return (folder / "one.html").as_uri()
+
+
+@pytest.fixture(scope="module")
+def address_of_two(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where a page of two runs is, of which the second is slower."""
+    folder = tmp_path_factory.mktemp("pages")
+    runs = run_to_show(folder), run_to_show(folder, slower=1.2)
+    (folder / "two.html").write_text(page(runs, compared(*runs)))
+    return (folder / "two.html").as_uri()
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all tests; none of them may do what `Seen` is about."""
+    assert PROGRAM is not None
+    with Browser(tmp_path_factory.mktemp("profile"), PROGRAM) as found:
+        yield found
+
+
+@pytest.fixture
+def browser(tab: Browser) -> Iterator[Browser]:
+    """The browser, which has seen no request, no error and no dialog when a test has ended."""
+    yield tab
+    tab.evaluate("1")  # what happened before has been told by now
+    others = [each for each in tab.seen.requests if not each.startswith(("file:", "about:"))]
+    assert (others, tab.seen.errors, tab.seen.dialogs) == ([], [], [])
+
+
+def test_models_are_sorted(browser: Browser, address: str) -> None:
+    """By speedup first, the fastest on top; by name on a click; what is missing is last."""
+    browser.open(address)
+    fastest = [HOSTILE, "alexnet", "dcgan", "resnet18", "big", "late"]
+    assert browser.evaluate(MODELS) == fastest
+    head = "[...document.querySelectorAll('th button')].find(each => each.textContent === {!r})"
+    browser.evaluate(head.format("model") + ".click()")
+    assert browser.evaluate(MODELS) == sorted(fastest, key=str.lower)
+    browser.evaluate(head.format("speedup") + ".click()")
+    browser.evaluate(head.format("speedup") + ".click()")
+    assert browser.evaluate(MODELS) == ["resnet18", "dcgan", "alexnet", HOSTILE, "big", "late"]
+    assert "sort=speedup" in browser.evaluate("location.hash")
+
+
+def test_models_are_filtered(browser: Browser, address: str) -> None:
+    """By words that are typed, after the key for that; the address says which."""
+    browser.open(address)
+    browser.press("/")
+    assert browser.evaluate("document.activeElement.id") == "filter"
+    for key in "net -alex":
+        browser.press(key)
+    assert browser.evaluate(MODELS) == ["resnet18"]
+    assert "q=net" in browser.evaluate("location.hash")
+
+
+def test_a_link_leads_where_it_did(browser: Browser, address: str) -> None:
+    """Filters and order are those of the address; so is the model."""
+    browser.open(f"{address}#/run/0?q=net&sort=model&show=FASTER")
+    assert browser.evaluate(MODELS) == ["alexnet"]
+    browser.evaluate("document.querySelector('tbody th a').click()")
+    browser.wait("document.querySelector('h1').textContent === 'alexnet'")
+    own = browser.evaluate("location.href")
+    browser.open(own)
+    assert browser.evaluate("document.querySelector('h1').textContent") == "alexnet"
+    assert browser.evaluate("document.querySelectorAll('.strip path.samples').length") == 6
+    browser.press("n")
+    browser.wait("document.querySelector('h1').textContent === 'resnet18'")
+    browser.evaluate("history.back()")
+    browser.wait("document.querySelector('h1').textContent === 'alexnet'")
+
+
+def test_no_name_is_obeyed(browser: Browser, address: str) -> None:
+    """A model whose name is a script is shown by that name, and opens like any other."""
+    browser.open(address)
+    browser.evaluate("document.querySelector('tbody th a[href*=script]').click()")
+    browser.wait(f"document.querySelector('h1').textContent === {HOSTILE!r}")
+    assert browser.evaluate("document.querySelectorAll('main script').length") == 0
+
+
+def test_what_is_missing_says_why(browser: Browser, address: str) -> None:
+    """A model that failed, with its reason, and one that was not run."""
+    browser.open(f"{address}#/overview")
+    text = browser.evaluate("document.querySelector('main').textContent")
+    assert "took too much" in text
+    assert "the run was interrupted before it" in text
+
+
+def test_two_runs(browser: Browser, address_of_two: str) -> None:
+    """What changed comes first, model by model; each run is a link away."""
+    browser.open(address_of_two)
+    text = browser.evaluate("document.querySelector('main').textContent")
+    assert "slower (4)" in text
+    assert "There is nothing newly failing" in text
+    browser.open(f"{address_of_two}#/run/1")
+    assert len(browser.evaluate(MODELS)) == 6
+
+
+@pytest.mark.parametrize("view", ["#/overview", "#/run/0", "#/compare", "#/model/0/none", "#/x"])
+def test_it_fits_a_telephone(browser: Browser, address_of_two: str, view: str) -> None:
+    """Nothing is wider than the screen but what scrolls by itself."""
+    browser.resize(390, 800)
+    browser.open(address_of_two + view)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+    browser.resize(1280, 800)

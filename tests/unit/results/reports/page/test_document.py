@@ -1,0 +1,191 @@
+"""The page as a file: what it holds, that nothing in it is obeyed, and that it asks for nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import factories
+import msgspec
+import pytest
+import stored
+
+from dynamometer.results.reports.page import document
+from dynamometer.results.reports.page.document import page
+from dynamometer.results.reports.page.run import RunToShow
+from dynamometer.results.reports.page.values import PageData, ShownComparison
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import Absence, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.records import Record
+
+HOSTILE = "<script>alert(1)</script>"
+ASSETS = Path(document.__file__).parent / "assets"
+
+
+def run_of(*cases: Sequence[Record], missing: Sequence[Case] = ()) -> RunToShow:
+    """Return a run to be shown that has no directory."""
+    found = stored.run_of(cases, *missing)
+    return RunToShow(found.manifest, found.cases, found.reporter, Path("/no/where"))
+
+
+def replicates(model: str = "alexnet") -> list[Record]:
+    """Make a case that passed."""
+    case = factories.case(model)
+    return [factories.measured_record(case, replicate=each) for each in range(3)]
+
+
+class _Parser(HTMLParser):
+    """Collects elements with their attributes, and the text of scripts and style."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.elements and self.elements[-1][0] in {"script", "style"} and data.strip():
+            self.texts.append((self.elements[-1][1].get("id") or self.elements[-1][0], data))
+
+
+def parsed(text: str) -> _Parser:
+    """Read a page as a browser does."""
+    parser = _Parser()
+    parser.feed(text)
+    return parser
+
+
+def json_of(text: str, name: str) -> Any:
+    """Return what one of the page's elements holds."""
+    return json.loads(dict(parsed(text).texts)[name])
+
+
+def test_it_holds_what_is_known() -> None:
+    """Its JSON is that of `PageData`, with the speedup of each arm and its verdict."""
+    text = page([run_of(replicates())])
+    data = msgspec.convert(json_of(text, "data"), PageData)
+    (arm,) = data.runs[0].part.arms
+    assert arm.speedup is not None
+    assert arm.speedup.low < 1.25 < arm.speedup.high
+    assert arm.verdict == "FASTER"
+    assert arm.memory_ratio is not None
+    (group,) = data.runs[0].part.groups
+    assert (group.passed, group.counted, group.compile_n) == (1, 1, 1)
+
+
+def test_samples_stand_in_their_order() -> None:
+    """Block by block, in ms, for each replicate."""
+    found = json_of(page([run_of(replicates())]), "details-0-0")
+    first = found["replicates"][0]["samples"][0]
+    assert first["blocks"] == [[0, [10.0]], [1, [10.02]], [2, [9.98]], [3, [10.01]]]
+    assert len(found["replicates"]) == 3
+
+
+def test_what_is_missing_has_its_reason() -> None:
+    """An absent metric, a failed arm, and a case that was not run."""
+    (record,) = replicates()[:1]
+    kept = tuple(each for each in record.measurements if each.metric != "calls_memory")
+    absent = (Absence(metric="calls_memory", arm=BASELINE, reason="no cgroup"),)
+    partial = msgspec.structs.replace(record, measurements=kept, absent=absent)
+    failed = factories.record(
+        factories.case("dcgan"), outcome=factories.failure(Status.OOM, reason="too large")
+    )
+    text = page([run_of([partial], [failed], missing=[factories.case("vgg16")])])
+    (run,) = msgspec.convert(json_of(text, "data"), PageData).runs
+    reasons = [each.memory_reason or each.line for each in run.part.arms]
+    assert "no cgroup" in (reasons[0] or "")
+    assert "too large" in (reasons[1] or "")
+    assert [each.status for each in run.cases] == ["pass", "oom", "not run"]
+    assert (run.ended, run.planned) == (2, 3)
+    assert {each.kind for each in run.part.looks} == {"oom", "not run"}
+    assert json_of(text, "details-0-0")["missing"] == ["calls_memory of baseline: no cgroup"]
+
+
+def test_no_name_is_obeyed() -> None:
+    """Whatever a model or a message is called, there are as many elements as without it."""
+    failed = factories.record(
+        factories.case("--><!--"),
+        outcome=factories.failure(reason=f"{HOSTILE}</script><img src=x onerror=alert(1)>"),
+    )
+    plain = factories.record(factories.case("b"), outcome=factories.failure(reason="c"))
+    hostile, usual = (
+        page([run_of(replicates(name), [other])])
+        for name, other in ((HOSTILE, failed), ("a", plain))
+    )
+    assert HOSTILE not in hostile
+    assert [name for name, _ in parsed(hostile).elements] == [
+        name for name, _ in parsed(usual).elements
+    ]
+    assert json_of(hostile, "data")["runs"][0]["cases"][0]["label"] == HOSTILE
+
+
+def test_only_its_own_script_and_style_may_run() -> None:
+    """The policy has their hashes and allows nothing else."""
+    found = parsed(page([run_of(replicates())]))
+    (policy,) = [
+        attributes["content"]
+        for name, attributes in found.elements
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    texts = dict(found.texts)
+    for name in ("style", "script"):
+        digest = base64.b64encode(hashlib.sha256(texts[name].encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}'" in (policy or "")
+    assert (policy or "").startswith("default-src 'none';")
+    assert "unsafe" not in (policy or "")
+
+
+def test_nothing_is_fetched() -> None:
+    """There is no address in any element, style or script, but the name of SVG's namespace."""
+    found = parsed(page([run_of(replicates())]))
+    assert not [
+        attributes for _, attributes in found.elements if {"src", "action"} & attributes.keys()
+    ]
+    texts = dict(found.texts)
+    for text in (texts["script"], texts["style"]):
+        assert set(re.findall(r"https?://[^\"']*", text)) <= {"http://www.w3.org/2000/svg"}
+        assert not re.search(r"@import|url\(|\bfetch\(|XMLHttpRequest|WebSocket|import\(", text)
+
+
+@pytest.mark.parametrize("path", sorted(ASSETS.glob("*.js")), ids=lambda path: path.name)
+def test_scripts_make_elements_of_text_alone(path: Path) -> None:
+    """Nothing is read as HTML or code."""
+    script = path.read_text()
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|srcdoc", script
+    )
+    assert script.count("\n") < 400
+
+
+def test_it_is_small_and_always_the_same() -> None:
+    """Without data it is far below a megabyte; nothing of it depends on when it is made."""
+    run = run_of(replicates())
+    assert page([run]) == page([run])
+    assert len(page([run])) < 100_000
+
+
+def test_runs_that_cannot_be_compared() -> None:
+    """The page says why."""
+    runs = [run_of(replicates())] * 2
+    text = page(runs, ShownComparison(refused="of two machines"))
+    assert json_of(text, "data")["comparison"]["refused"] == "of two machines"
+    assert {"details-0-0", "details-1-0"} <= dict(parsed(text).texts).keys()
+
+
+def test_without_javascript() -> None:
+    """What the study says is there to read, escaped."""
+    text = page([run_of(replicates("<b>"))])
+    assert "GEOMEAN SPEEDUP" in text.partition("<noscript>")[2].partition("</noscript>")[0]
+    assert "<b>" not in text
