@@ -14,7 +14,8 @@ import dynamometer
 from dynamometer.common import registry
 from dynamometer.common.command_line.dynamobench.translation import translated
 from dynamometer.common.command_line.options import LazyGroup, command, overridden
-from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError, UsageError
+from dynamometer.common.ending import exit_code_of
+from dynamometer.common.errors import UnfitEnvironmentError, UsageError
 from dynamometer.common.interfaces.option import Argument, usual
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR, REPORT_OPTIONS, run_options
 from dynamometer.common.interfaces.workload_options import LIST, QUICK, TARGET
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from dynamometer.common.command_line.options import GroupedCommand, Invocation
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.values.records import Manifest
-
-_USAGE, _INTERRUPTED, _READER_LEFT = 2, 130, 141
 
 DIRECTORY = Argument[Path](
     ("DIRECTORY",), default=Path(), reads=click.Path(path_type=Path), is_required=True
@@ -44,30 +43,23 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
         argv: the arguments after the program's name; `None` for those of this process.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    program = _script_arguments(sys.argv[0]) if suite else "dynamometer"
-    try:
+
+    def action() -> object:
+        program = _script_arguments(sys.argv[0]) if suite else "dynamometer"
         found = _script(suite) if suite else _program()
         name = Path(sys.argv[0]).name if suite else program
-        code = found.main(
-            arguments, prog_name=name, standalone_mode=False, obj=(program, arguments)
-        )
-    except click.exceptions.Exit as exit_:
-        return exit_.exit_code
-    except click.ClickException as error:
-        error.show()
-        return _USAGE
-    except (DynamometerError, StoreError) as error:
-        from dynamometer.results.reports.texts import printable_lines
+        return _called(found, name, program, arguments)
 
-        click.echo("\n".join(printable_lines([f"error: {error}"])), err=True)
-        return getattr(error, "exit_code", DynamometerError.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        return _INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read standard output has left, as `head` does. What was measured is stored.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _READER_LEFT
-    return code if isinstance(code, int) else 0
+    return exit_code_of(action)
+
+
+def _called(found: click.Command, name: str, program: str, arguments: list[str]) -> object:
+    """Run a command as click's `main` does, which would end with 1 where a reader has left."""
+    invocation = (program, arguments)
+    if any(each.endswith("_COMPLETE") for each in os.environ):  # a shell asks for completions
+        return found.main(arguments, prog_name=name, standalone_mode=False, obj=invocation)
+    with found.make_context(name, list(arguments), obj=invocation) as context:
+        return found.invoke(context)
 
 
 def _script_arguments(script: str) -> str:
@@ -166,7 +158,8 @@ def _corpus_command() -> click.Command:
 
 def _with_arguments(name: str, arguments: list[str]) -> int:
     """Run the `dynamometer` command with other arguments."""
-    return int(_program().main(arguments, standalone_mode=False, obj=(name, arguments)))
+    code = _called(_program(), "dynamometer", name, arguments)
+    return code if isinstance(code, int) else 0
 
 
 def _explain_command() -> click.Command:
@@ -301,8 +294,8 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
     manifest, directory = begin.begin(plan, program, line, asked[OUTPUT_DIR])
     try:
         return _execute(manifest, directory, asked)
-    except UsageError:
-        store.discard(directory)
+    except (UsageError, StoreError, OSError, KeyboardInterrupt):
+        store.discard(directory)  # if there is nothing in it
         raise
 
 

@@ -17,7 +17,8 @@ from dynamometer.common import registry
 from dynamometer.common.command_line.decisions.sink import DecisionSink
 from dynamometer.common.command_line.json_events import JsonEvents
 from dynamometer.common.command_line.progress import ProgressLine, duration
-from dynamometer.common.errors import DynamometerError
+from dynamometer.common.ending import tell
+from dynamometer.common.errors import UsageError
 from dynamometer.common.execution.executor import StartUp
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.common.interfaces.run_options import (
@@ -113,12 +114,17 @@ class Session:
 
     def _run_and_judge(self) -> int:
         with store.RunStore(self._directory) as events:
-            rest = Remaining(self._manifest, store.read_records(self._directory))
+            found = store.read_run(self._directory)
+            if found.warning:
+                click.echo(f"{self._directory}: {found.warning}", err=True)
+            rest = Remaining(self._manifest, found.records)
             try:
                 done = self._run(rest, events)
-            except (DynamometerError, StoreError):
-                if store.read_records(self._directory):
-                    click.echo(f"to go on later: {self._resume_command}", err=True)
+            except Exception as error:
+                # Without any record, what these leave is removed.
+                is_removed = isinstance(error, (UsageError, StoreError, OSError))
+                if any(rest.finished.values()) or not is_removed:
+                    tell(f"to go on later: {self._resume_command}")
                 raise
         return self._judge() if done else self.interrupted()
 

@@ -70,7 +70,7 @@ class CsvFiles:
 
     def _open(self, name: str, columns: tuple[str, ...]) -> TextIO:
         if name not in self._files:
-            file = (self._directory / name).open("w", newline="")
+            file = (self._directory / name).open("w", newline="", encoding="utf-8")
             csv.writer(file).writerow(columns)
             self._files[name] = file
         return self._files[name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -121,9 +122,9 @@ def create(directory: Path, manifest: Manifest) -> None:
 
 def discard(directory: Path) -> None:
     """Remove a run directory in which there is no record, as nothing could be run."""
-    events = directory / EVENTS
-    if events.exists() and not events.stat().st_size:
-        shutil.rmtree(directory, ignore_errors=True)
+    with suppress(OSError):
+        if b"\n" not in file_bytes(directory / EVENTS):
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def _unwritable(path: Path, error: OSError) -> StoreError:
