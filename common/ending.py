@@ -109,6 +109,8 @@ def _exit_code_of(action: Callable[[], object]) -> int:
     except BrokenPipeError as error:
         # Whoever read has left, as `head` does. What was measured is stored.
         return ExitCode.READER_LEFT if _reader_left() else _told(error)
+    except ModuleNotFoundError:  # `__main__` says what to install
+        raise
     except Exception as error:  # noqa: BLE001  the last place where a fault can be named
         return _told(error)
     return code if isinstance(code, int) else ExitCode.DONE

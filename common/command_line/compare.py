@@ -128,7 +128,10 @@ def _opened(name: str, runs: Path) -> Side:
         return read_files(path)
     manifest = store.read_manifest(path)
     study = registry.study(manifest.plan.study)
-    records = store.read_records(path)
+    run = store.read_run(path)
+    records = run.records
+    if run.warning:
+        click.echo(f"{path}: {run.warning}", err=True)
     if not records:
         msg = f"{path} holds no record: nothing of it has ended yet"
         raise UsageError(msg)

@@ -18,7 +18,6 @@ from dynamometer.common.command_line.decisions.sink import DecisionSink
 from dynamometer.common.command_line.json_events import JsonEvents
 from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.ending import tell
-from dynamometer.common.errors import UsageError
 from dynamometer.common.execution.executor import StartUp
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.common.interfaces.run_options import (
@@ -40,7 +39,6 @@ from dynamometer.results.reports.sinks import Destination
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import expected, store, their_expected
 from dynamometer.results.store.decisions import Decisions
-from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.records import Level
 
 if TYPE_CHECKING:
@@ -120,10 +118,8 @@ class Session:
             rest = Remaining(self._manifest, found.records)
             try:
                 done = self._run(rest, events)
-            except Exception as error:
-                # Without any record, what these leave is removed.
-                is_removed = isinstance(error, (UsageError, StoreError, OSError))
-                if any(rest.finished.values()) or not is_removed:
+            except Exception:
+                if any(rest.finished.values()):
                     tell(f"to go on later: {self._resume_command}")
                 raise
         return self._judge() if done else self.interrupted()

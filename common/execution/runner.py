@@ -15,6 +15,7 @@ from dynamometer.common import registry
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.studies.study import skip_reason
+from dynamometer.results.store.bounds import bounded
 from dynamometer.results.values.records import ArmResult, Outcome, Record, Stage, Status
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ def _record(remaining: Remaining, executor: Executor, case: Case, replicate: int
     if reason is None:
         arms = remaining.study.arms(case, remaining.finished[case.id])
         made = executor.execute(msgspec.structs.replace(case, arms=arms), replicate)
-        return msgspec.structs.replace(made, case=case)
+        own = {"run_id": manifest.run_id, "case": case, "replicate": replicate}
+        return bounded(msgspec.structs.replace(made, **own))
     outcome = Outcome(status=Status.SKIP, stage=Stage.LOAD, reason=reason)
     return Record(
         run_id=manifest.run_id,

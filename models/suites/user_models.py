@@ -23,6 +23,8 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.suite import Inputs, LoadedModel
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload_options import SCALE, TARGET
+from dynamometer.models.suites.written_tables import unreadable
+from dynamometer.results.store.reading import file_bytes
 from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
@@ -271,6 +273,8 @@ def _builders(file: ModelFile) -> dict[str, int | None]:
     functions, tables = _read(file.path)
     if file.name in functions:
         return {file.name: functions[file.name]}
+    if file.name in {"", "MODELS", *tables}:
+        _check_table(file.path, file.name or "MODELS")
     table = _table_name(file)
     if table is not None:
         return tables[table]
@@ -298,7 +302,7 @@ _NOT_WRITTEN = (
 
 def _advice(file: ModelFile) -> str:
     """Return what to do about a name that a file holds, and that builds no model as it stands."""
-    body = ast.parse(file.path.read_text(encoding="utf-8")).body
+    body = _parsed(file.path).body
     for node in body:
         if isinstance(node, ast.FunctionDef) and node.name == file.name:
             first = next(iter((*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)))
@@ -322,11 +326,7 @@ def _read(path: Path) -> tuple[dict[str, int | None], dict[str, dict[str, int | 
 
     Both with the default of the functions' argument `batch_size`; `None` where there is none.
     """
-    try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-    except (SyntaxError, UnicodeDecodeError) as error:
-        msg = f"{path} can't be read: {error}"
-        raise ValueError(msg) from error
+    tree = _parsed(path)
     defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     sizes = {node.name: _batch_size(node.args) for node in defined}
     functions = {
@@ -340,6 +340,35 @@ def _read(path: Path) -> tuple[dict[str, int | None], dict[str, dict[str, int | 
         if isinstance(value, ast.Dict)
     }
     return functions, tables
+
+
+def _parsed(path: Path) -> ast.Module:
+    """Read a file's text, in the encoding it says it has.
+
+    Raises:
+        ValueError: it is no Python.
+    """
+    try:
+        return ast.parse(file_bytes(path))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        msg = f"{path} can't be read: {error}"
+        raise ValueError(msg) from error
+
+
+def _check_table(path: Path, name: str) -> None:
+    """Refuse a dictionary of models of which only a part can be read.
+
+    Raises:
+        ValueError: it is one; says in which line.
+    """
+    found = unreadable(_parsed(path), name)
+    if found is not None:
+        msg = (
+            f"{path}, line {getattr(found, 'lineno', '?')}: `{ast.unparse(found)[:60]}` can't be"
+            f" known without running the file. Write all models into one dictionary, with their"
+            f' names as text: {name} = {{"first": first}}'
+        )
+        raise ValueError(msg)
 
 
 def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[ast.Name, ast.expr | None]]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING, TextIO
 
+from dynamometer.results.reports.texts import cell
+from dynamometer.results.store.errors import StoreError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
@@ -62,11 +65,14 @@ class CsvFiles:
     def _add(self, found: Iterable[Rows]) -> None:
         absent = "0" if self._compatible else ""
         for each in found:
-            file = self._open(each.file, each.columns)
-            writer = csv.writer(file)
-            for row in each.rows:
-                writer.writerow(texts_of(row, absent=absent))
-            file.flush()
+            rows = [texts_of(row, absent=absent) for row in each.rows]
+            try:
+                file = self._open(each.file, each.columns)
+                csv.writer(file).writerows(rows)
+                file.flush()
+            except OSError as error:
+                msg = f"{self._directory / each.file} can't be written: {error.strerror}"
+                raise StoreError(msg) from error
 
     def _open(self, name: str, columns: tuple[str, ...]) -> TextIO:
         if name not in self._files:
@@ -87,4 +93,6 @@ def texts_of(row: Iterable[object], *, absent: str) -> list[str]:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, str):
+        return cell(value)
     return f"{value:.6g}" if isinstance(value, float) else str(value)
