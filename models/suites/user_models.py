@@ -23,7 +23,7 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.suite import Inputs, LoadedModel
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload_options import SCALE, TARGET
-from dynamometer.models.suites.written_tables import unreadable
+from dynamometer.models.suites.written_tables import refuse_unreadable
 from dynamometer.results.store.reading import file_bytes
 from dynamometer.results.values.cases import ModelSpec
 
@@ -274,7 +274,7 @@ def _builders(file: ModelFile) -> dict[str, int | None]:
     if file.name in functions:
         return {file.name: functions[file.name]}
     if file.name in {"", "MODELS", *tables}:
-        _check_table(file.path, file.name or "MODELS")
+        refuse_unreadable(file.path, _parsed(file.path), file.name or "MODELS")
     table = _table_name(file)
     if table is not None:
         return tables[table]
@@ -353,22 +353,6 @@ def _parsed(path: Path) -> ast.Module:
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
         msg = f"{path} can't be read: {error}"
         raise ValueError(msg) from error
-
-
-def _check_table(path: Path, name: str) -> None:
-    """Refuse a dictionary of models of which only a part can be read.
-
-    Raises:
-        ValueError: it is one; says in which line.
-    """
-    found = unreadable(_parsed(path), name)
-    if found is not None:
-        msg = (
-            f"{path}, line {getattr(found, 'lineno', '?')}: `{ast.unparse(found)[:60]}` can't be"
-            f" known without running the file. Write all models into one dictionary, with their"
-            f' names as text: {name} = {{"first": first}}'
-        )
-        raise ValueError(msg)
 
 
 def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[ast.Name, ast.expr | None]]:

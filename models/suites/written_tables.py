@@ -7,12 +7,29 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 _CHANGES = frozenset({"clear", "pop", "popitem", "setdefault", "update"})
 """Methods of a dictionary after which it holds something else."""
 
 
-def unreadable(tree: ast.Module, name: str) -> ast.AST | None:
+def refuse_unreadable(path: Path, tree: ast.Module, name: str) -> None:
+    """Refuse a dictionary of models of which only a part can be read.
+
+    Raises:
+        ValueError: it is one; says in which line.
+    """
+    found = _unreadable(tree, name)
+    if found is not None:
+        msg = (
+            f"{path}, line {getattr(found, 'lineno', '?')}: `{ast.unparse(found)[:60]}` can't be"
+            " known without running the file. Write all models into one dictionary, with their"
+            f' names as text: {name} = {{"first": first}}'
+        )
+        raise ValueError(msg)
+
+
+def _unreadable(tree: ast.Module, name: str) -> ast.AST | None:
     """Return the first place where a dictionary gets entries that its text doesn't show."""
     top = {id(node) for node in tree.body}
     found = [
