@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ from torch import nn
 from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.project import read_project
 from dynamometer.common.errors import UsageError
-from dynamometer.models.suites.user_models import SUITE, as_loaded
+from dynamometer.models.suites.user_models import SUITE, ModelFile, as_loaded
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -110,7 +110,7 @@ def test_a_damaged_run_hinders_no_other(tmp_path: Path, name: str) -> None:
     ("fields", "fault"),
     [
         ({"cases": ()}, "it plans no case"),
-        ({"models": ()}, "doesn't describe the model"),
+        ({"models": ()}, "it doesn't describe the model"),
         ({"experiments": ()}, "it asks nothing"),
     ],
 )
