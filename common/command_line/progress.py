@@ -75,7 +75,9 @@ class ProgressLine:
 
     def say(self, text: str) -> None:
         """Print a line above the live one."""
-        self._progress.console.print("\n".join(printable_lines([text])), markup=False, soft_wrap=True)
+        self._progress.console.print(
+            "\n".join(printable_lines([text])), markup=False, soft_wrap=True
+        )
 
     def case_started(self, case: Case) -> None:
         """Name the current case."""

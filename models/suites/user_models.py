@@ -23,8 +23,6 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.suite import Inputs, LoadedModel
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload_options import SCALE, TARGET
-from dynamometer.models.suites.written_tables import refuse_unreadable
-from dynamometer.results.store.reading import file_bytes
 from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
@@ -274,6 +272,8 @@ def _builders(file: ModelFile) -> dict[str, int | None]:
     if file.name in functions:
         return {file.name: functions[file.name]}
     if file.name in {"", "MODELS", *tables}:
+        from dynamometer.models.suites.written_tables import refuse_unreadable
+
         refuse_unreadable(file.path, _parsed(file.path), file.name or "MODELS")
     table = _table_name(file)
     if table is not None:
@@ -348,6 +348,8 @@ def _parsed(path: Path) -> ast.Module:
     Raises:
         ValueError: it is no Python.
     """
+    from dynamometer.results.store.reading import file_bytes
+
     try:
         return ast.parse(file_bytes(path))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.belonging import RunRecords, belonging, fault_of
+from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.formats import upgraded_manifest, upgraded_record
 from dynamometer.results.store.reading import BAD_JSON, file_bytes
 from dynamometer.results.values.records import SCHEMA_VERSION, Manifest, Record

@@ -185,9 +185,7 @@ def test_a_run_without_a_record_leaves_nothing(
     assert list((tmp_path / "runs").iterdir()) == []
 
 
-def test_a_half_made_directory_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_half_made_directory_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk may be full when the manifest is written."""
     monkeypatch.setattr(store.os, "fsync", lambda _: raised(OSError(errno.ENOSPC, "No space")))
     with pytest.raises(StoreError, match="a can't be made: No space"):

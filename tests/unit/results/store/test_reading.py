@@ -85,7 +85,7 @@ def test_an_expected_table_says_each_result_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [store.EVENTS, store.MANIFEST])
 def test_a_bad_byte_is_an_error_that_names_the_file(tmp_path: Path, name: str) -> None:
-    """msgspec raises it beside its own errors."""
+    """Msgspec raises it beside its own errors."""
     directory = run_directory(tmp_path, "a")
     (directory / name).write_bytes(BAD_LINE)
     with pytest.raises(StoreError, match=f"{name}.* is damaged .*utf-8"):
