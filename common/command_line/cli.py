@@ -303,10 +303,11 @@ def _resume(asked: Request, _: Invocation) -> int:
     """Finish a run where it was begun.
 
     Raises:
-        UnfitEnvironmentError: machine or software are not those of the run; says what differs.
+        UnfitEnvironmentError: machine, software or the user's files are not those of the run; says
+            what differs.
     """
     from dynamometer.common.machine.environment import differences, read_environment, require_device
-    from dynamometer.common.planning import refusals
+    from dynamometer.common.planning import identity, refusals
     from dynamometer.results.store import store
 
     directory = asked[DIRECTORY]
@@ -316,7 +317,10 @@ def _resume(asked: Request, _: Invocation) -> int:
     refusals.check_expectations(study, asked)
     refusals.check_output(study, manifest.plan, asked)
     require_device(manifest.plan.cases[0].device)
-    changes = differences(manifest.environment, read_environment())
+    changes = [
+        *identity.changes(manifest.sources),
+        *differences(manifest.environment, read_environment()),
+    ]
     if changes:
         msg = (
             f"{directory} was begun under other conditions: {'; '.join(changes)}. Put these back,"

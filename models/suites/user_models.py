@@ -71,6 +71,15 @@ class UserModels(SuiteSource):
         path = opening["target"].partition("::")[0]
         return None if path.startswith(_HUB_PREFIX) else (str(Path(path).parent),)
 
+    def measured_files(self, opening: Mapping[str, str]) -> tuple[Path, ...]:
+        """Return the file, with what it imports of its folder."""
+        from dynamometer.models.suites.neighbours import with_neighbours
+
+        path = opening["target"].partition("::")[0]
+        if path.startswith(_HUB_PREFIX):
+            return ()
+        return with_neighbours(Path(path)) if path.endswith(_FILE_SUFFIX) else (Path(path),)
+
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Open what a target names.
 
@@ -272,9 +281,9 @@ def _builders(file: ModelFile) -> dict[str, int | None]:
     if file.name in functions:
         return {file.name: functions[file.name]}
     if file.name in {"", "MODELS", *tables}:
-        from dynamometer.models.suites.written_tables import refuse_unreadable
+        from dynamometer.models.suites.written_tables import parsed, refuse_unreadable
 
-        refuse_unreadable(file.path, _parsed(file.path), file.name or "MODELS")
+        refuse_unreadable(file.path, parsed(file.path), file.name or "MODELS")
     table = _table_name(file)
     if table is not None:
         return tables[table]
@@ -302,7 +311,9 @@ _NOT_WRITTEN = (
 
 def _advice(file: ModelFile) -> str:
     """Return what to do about a name that a file holds, and that builds no model as it stands."""
-    body = _parsed(file.path).body
+    from dynamometer.models.suites.written_tables import parsed
+
+    body = parsed(file.path).body
     for node in body:
         if isinstance(node, ast.FunctionDef) and node.name == file.name:
             first = next(iter((*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)))
@@ -326,7 +337,9 @@ def _read(path: Path) -> tuple[dict[str, int | None], dict[str, dict[str, int | 
 
     Both with the default of the functions' argument `batch_size`; `None` where there is none.
     """
-    tree = _parsed(path)
+    from dynamometer.models.suites.written_tables import parsed
+
+    tree = parsed(path)
     defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     sizes = {node.name: _batch_size(node.args) for node in defined}
     functions = {
@@ -340,21 +353,6 @@ def _read(path: Path) -> tuple[dict[str, int | None], dict[str, dict[str, int | 
         if isinstance(value, ast.Dict)
     }
     return functions, tables
-
-
-def _parsed(path: Path) -> ast.Module:
-    """Read a file's text, in the encoding it says it has.
-
-    Raises:
-        ValueError: it is no Python.
-    """
-    from dynamometer.results.store.reading import file_bytes
-
-    try:
-        return ast.parse(file_bytes(path))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        msg = f"{path} can't be read: {error}"
-        raise ValueError(msg) from error
 
 
 def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[ast.Name, ast.expr | None]]:

@@ -5,12 +5,27 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dynamometer.results.store.reading import file_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 _CHANGES = frozenset({"clear", "pop", "popitem", "setdefault", "update"})
 """Methods of a dictionary after which it holds something else."""
+
+
+def parsed(path: Path) -> ast.Module:
+    """Read a file's text, in the encoding it says it has.
+
+    Raises:
+        ValueError: it is no Python.
+    """
+    try:
+        return ast.parse(file_bytes(path))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        msg = f"{path} can't be read: {error}"
+        raise ValueError(msg) from error
 
 
 def refuse_unreadable(path: Path, tree: ast.Module, name: str) -> None:
