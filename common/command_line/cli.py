@@ -16,7 +16,7 @@ from dynamometer.common.command_line.dynamobench.translation import translated
 from dynamometer.common.command_line.options import LazyGroup, command, overridden
 from dynamometer.common.ending import exit_code_of
 from dynamometer.common.errors import UnfitEnvironmentError, UsageError
-from dynamometer.common.interfaces.option import Argument, usual
+from dynamometer.common.interfaces.option import Argument, Flag, usual
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR, REPORT_OPTIONS, run_options
 from dynamometer.common.interfaces.workload_options import LIST, QUICK, TARGET
 from dynamometer.common.studies.study import options_of
@@ -33,6 +33,10 @@ DIRECTORY = Argument[Path](
     ("DIRECTORY",), default=Path(), reads=click.Path(path_type=Path), is_required=True
 )
 """Of `dynamometer resume`: the run's."""
+ANYWAY = Flag(
+    ("--anyway",), group="Execution",
+    help="Go on where files that are measured have changed; each record says so.",
+)  # fmt: skip
 
 
 def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
@@ -131,7 +135,8 @@ def _run_command() -> click.Command:
 
 
 def _resume_command() -> click.Command:
-    return command("resume", (*REPORT_OPTIONS, DIRECTORY), _resume, "Finish an interrupted run.")
+    options = (ANYWAY, *REPORT_OPTIONS, DIRECTORY)
+    return command("resume", options, _resume, "Finish an interrupted run.")
 
 
 def _calibrate_command() -> click.Command:
@@ -317,17 +322,18 @@ def _resume(asked: Request, _: Invocation) -> int:
     refusals.check_expectations(study, asked)
     refusals.check_output(study, manifest.plan, asked)
     require_device(manifest.plan.cases[0].device)
-    changes = [
-        *identity.changes(manifest.sources),
-        *differences(manifest.environment, read_environment()),
-    ]
+    edited = identity.changes(manifest.sources)
+    refused = () if asked[ANYWAY] else edited
+    changes = [*refused, *differences(manifest.environment, read_environment())]
     if changes:
         msg = (
             f"{directory} was begun under other conditions: {'; '.join(changes)}. Put these back,"
             f" or measure anew: {manifest.command}"
         )
+        if refused:
+            msg += "; --anyway goes on with changed files, and marks the records"
         raise UnfitEnvironmentError(msg)
-    return _execute(manifest, directory, asked)
+    return _execute(manifest, directory, asked, [f"resumed though {each}" for each in edited])
 
 
 def _doctor() -> int:
@@ -344,12 +350,12 @@ def _doctor() -> int:
     return UnfitEnvironmentError.exit_code if unfit else 0
 
 
-def _execute(manifest: Manifest, directory: Path, asked: Request) -> int:
-    """Run a plan, or the rest of it, and say where the results are."""
+def _execute(manifest: Manifest, directory: Path, asked: Request, notes: Sequence[str] = ()) -> int:
+    """Run a plan, or the rest of it, and say where the results are; records get the notes."""
     # rich takes a while to import
     from dynamometer.common.command_line.session import Session
 
-    session = Session(manifest, directory, asked)
+    session = Session(manifest, directory, asked, notes)
     plan = manifest.plan
     if plan.tuning and not registry.study(plan.study).decides:
         from dynamometer.common.command_line.decisions import preparing

@@ -70,14 +70,18 @@ def _kept(request: Request) -> Kept:
 class Session:
     """Runs a plan, or the rest of one."""
 
-    def __init__(self, manifest: Manifest, directory: Path, request: Request) -> None:
+    def __init__(
+        self, manifest: Manifest, directory: Path, request: Request, notes: Sequence[str] = ()
+    ) -> None:
         """Start nothing yet.
 
         Args:
             manifest: of the run.
             directory: its run directory, which exists.
             request: what is done with the results, among whatever else was asked for.
+            notes: that every record is to hold.
         """
+        self._notes = notes
         self._manifest = manifest
         self._directory = directory
         self._request = request
@@ -115,7 +119,7 @@ class Session:
             found = store.read_run(self._directory)
             if found.warning:
                 click.echo(f"{self._directory}: {found.warning}", err=True)
-            rest = Remaining(self._manifest, found.records)
+            rest = Remaining(self._manifest, found.records, self._notes)
             try:
                 done = self._run(rest, events)
             except Exception:

@@ -70,7 +70,8 @@ def test_a_run_is_not_gone_on_with_another_model(
 ) -> None:
     """Old and new results would stand in one table."""
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(cli, "_execute", lambda *_: 0)
+    notes: list[str] = []
+    monkeypatch.setattr(cli, "_execute", lambda *given: notes.extend(*given[3:]) or 0)
     assert cli.main(None, ["run", "mine.py", "--accuracy"]) == 0
     (directory,) = (folder / "runs").iterdir()
     assert len(store.read_manifest(directory).sources) == len(RUN_WITH_MINE)
@@ -78,6 +79,9 @@ def test_a_run_is_not_gone_on_with_another_model(
     (folder / "near.py").write_text("x = 1")
     assert cli.main(None, ["resume", str(directory)]) == 4
     assert f"{folder / 'near.py'} has changed" in capsys.readouterr().err
+    assert notes == []
+    assert cli.main(None, ["resume", str(directory), "--anyway"]) == 0
+    assert notes == [f"resumed though {folder / 'near.py'} has changed"]
 
 
 def test_a_run_from_before_files_were_known_is_gone_on_with(folder: Path) -> None:
