@@ -13,6 +13,7 @@ from dynamometer.models.suites.user_models import SUITE
 from dynamometer.results.store import store
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 FILES = {
@@ -71,7 +72,12 @@ def test_a_run_is_not_gone_on_with_another_model(
     """Old and new results would stand in one table."""
     monkeypatch.chdir(folder)
     notes: list[str] = []
-    monkeypatch.setattr(cli, "_execute", lambda *given: notes.extend(*given[3:]) or 0)
+
+    def keep(manifest: object, directory: object, asked: object, given: Sequence[str] = ()) -> int:
+        notes.extend(given)
+        return 0
+
+    monkeypatch.setattr(cli, "_execute", keep)
     assert cli.main(None, ["run", "mine.py", "--accuracy"]) == 0
     (directory,) = (folder / "runs").iterdir()
     assert len(store.read_manifest(directory).sources) == len(RUN_WITH_MINE)
