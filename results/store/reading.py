@@ -94,6 +94,8 @@ def from_json(data: Any, kind: type[T], place: str) -> T:
         StoreError: it stands for none.
     """
     try:
+        if isinstance(data, bytes):
+            data.decode()  # msgspec doesn't look at what the kind of value has no place for
         return msgspec.json.decode(data, type=kind)
     except BAD_JSON as error:
         msg = f"{place} is damaged: {error}"

@@ -94,6 +94,16 @@ def test_a_bad_byte_is_an_error_that_names_the_file(tmp_path: Path, name: str) -
         overview.read_overview(directory)
 
 
+def test_a_bad_byte_is_seen_wherever_it_stands(tmp_path: Path) -> None:
+    """In what a list of runs doesn't read as well, so that all commands say the same."""
+    directory = run_directory(tmp_path, "a")
+    line = msgspec.json.encode(factories.record(run_id="a", command="COMMAND"))
+    (directory / store.EVENTS).write_bytes(line.replace(b"COMMAND", b"\xff") + b"\n")
+    for read in (store.read_records, overview.read_overview):
+        with pytest.raises(StoreError, match=r"events\.jsonl:1 is damaged"):
+            read(directory)
+
+
 @pytest.mark.parametrize("name", [store.EVENTS, store.MANIFEST])
 def test_a_damaged_run_hinders_no_other(tmp_path: Path, name: str) -> None:
     """Later runs below the same folder learn nothing from it, and are planned and begun."""
