@@ -268,6 +268,9 @@ def load(kind: str, name: str, path: str) -> Any:
         return getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(_cannot_load(kind, name, path, str(error))) from error
+    except (Exception, SystemExit) as error:  # a plugin's module may do anything as it is imported
+        reason = f"importing it raised {type(error).__name__}: {error}"
+        raise UsageError(_cannot_load(kind, name, path, reason)) from error
 
 
 def _cannot_load(kind: str, name: str, path: str, reason: str) -> str:

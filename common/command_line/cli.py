@@ -14,8 +14,9 @@ import dynamometer
 from dynamometer.common import registry
 from dynamometer.common.command_line.dynamobench.translation import translated
 from dynamometer.common.command_line.options import LazyGroup, command, overridden
-from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError, UsageError
-from dynamometer.common.interfaces.option import Argument, usual
+from dynamometer.common.ending import exit_code_of
+from dynamometer.common.errors import UnfitEnvironmentError, UsageError
+from dynamometer.common.interfaces.option import Argument, Flag, usual
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR, REPORT_OPTIONS, run_options
 from dynamometer.common.interfaces.workload_options import LIST, QUICK, TARGET
 from dynamometer.common.studies.study import options_of
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.values.records import Manifest
 
-_USAGE, _INTERRUPTED, _READER_LEFT = 2, 130, 141
-
 DIRECTORY = Argument[Path](
     ("DIRECTORY",), default=Path(), reads=click.Path(path_type=Path), is_required=True
 )
 """Of `dynamometer resume`: the run's."""
+ANYWAY = Flag(
+    ("--anyway",), group="Execution",
+    help="Go on where files that are measured have changed; each record says so.",
+)  # fmt: skip
 
 
 def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
@@ -44,30 +47,23 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
         argv: the arguments after the program's name; `None` for those of this process.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    program = _script_arguments(sys.argv[0]) if suite else "dynamometer"
-    try:
+
+    def action() -> object:
+        program = _script_arguments(sys.argv[0]) if suite else "dynamometer"
         found = _script(suite) if suite else _program()
         name = Path(sys.argv[0]).name if suite else program
-        code = found.main(
-            arguments, prog_name=name, standalone_mode=False, obj=(program, arguments)
-        )
-    except click.exceptions.Exit as exit_:
-        return exit_.exit_code
-    except click.ClickException as error:
-        error.show()
-        return _USAGE
-    except (DynamometerError, StoreError) as error:
-        from dynamometer.results.reports.texts import printable_lines
+        return _called(found, name, program, arguments)
 
-        click.echo("\n".join(printable_lines([f"error: {error}"])), err=True)
-        return getattr(error, "exit_code", DynamometerError.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        return _INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read standard output has left, as `head` does. What was measured is stored.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _READER_LEFT
-    return code if isinstance(code, int) else 0
+    return exit_code_of(action)
+
+
+def _called(found: click.Command, name: str, program: str, arguments: list[str]) -> object:
+    """Run a command as click's `main` does, which would end with 1 where a reader has left."""
+    invocation = (program, arguments)
+    if any(each.endswith("_COMPLETE") for each in os.environ):  # a shell asks for completions
+        return found.main(arguments, prog_name=name, standalone_mode=False, obj=invocation)
+    with found.make_context(name, list(arguments), obj=invocation) as context:
+        return found.invoke(context)
 
 
 def _script_arguments(script: str) -> str:
@@ -139,7 +135,8 @@ def _run_command() -> click.Command:
 
 
 def _resume_command() -> click.Command:
-    return command("resume", (*REPORT_OPTIONS, DIRECTORY), _resume, "Finish an interrupted run.")
+    options = (ANYWAY, *REPORT_OPTIONS, DIRECTORY)
+    return command("resume", options, _resume, "Finish an interrupted run.")
 
 
 def _calibrate_command() -> click.Command:
@@ -166,7 +163,8 @@ def _corpus_command() -> click.Command:
 
 def _with_arguments(name: str, arguments: list[str]) -> int:
     """Run the `dynamometer` command with other arguments."""
-    return int(_program().main(arguments, standalone_mode=False, obj=(name, arguments)))
+    code = _called(_program(), "dynamometer", name, arguments)
+    return code if isinstance(code, int) else 0
 
 
 def _explain_command() -> click.Command:
@@ -301,8 +299,8 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
     manifest, directory = begin.begin(plan, program, line, asked[OUTPUT_DIR])
     try:
         return _execute(manifest, directory, asked)
-    except UsageError:
-        store.discard(directory)
+    except (UsageError, StoreError, OSError, KeyboardInterrupt):
+        store.discard(directory)  # if there is nothing in it
         raise
 
 
@@ -310,10 +308,11 @@ def _resume(asked: Request, _: Invocation) -> int:
     """Finish a run where it was begun.
 
     Raises:
-        UnfitEnvironmentError: machine or software are not those of the run; says what differs.
+        UnfitEnvironmentError: machine, software or the user's files are not those of the run; says
+            what differs.
     """
     from dynamometer.common.machine.environment import differences, read_environment, require_device
-    from dynamometer.common.planning import refusals
+    from dynamometer.common.planning import identity, refusals
     from dynamometer.results.store import store
 
     directory = asked[DIRECTORY]
@@ -323,14 +322,18 @@ def _resume(asked: Request, _: Invocation) -> int:
     refusals.check_expectations(study, asked)
     refusals.check_output(study, manifest.plan, asked)
     require_device(manifest.plan.cases[0].device)
-    changes = differences(manifest.environment, read_environment())
+    edited = identity.changes(manifest.sources)
+    refused = () if asked[ANYWAY] else edited
+    changes = [*refused, *differences(manifest.environment, read_environment())]
     if changes:
         msg = (
             f"{directory} was begun under other conditions: {'; '.join(changes)}. Put these back,"
             f" or measure anew: {manifest.command}"
         )
+        if refused:
+            msg += "; --anyway goes on with changed files, and marks the records"
         raise UnfitEnvironmentError(msg)
-    return _execute(manifest, directory, asked)
+    return _execute(manifest, directory, asked, [f"resumed though {each}" for each in edited])
 
 
 def _doctor() -> int:
@@ -347,12 +350,12 @@ def _doctor() -> int:
     return UnfitEnvironmentError.exit_code if unfit else 0
 
 
-def _execute(manifest: Manifest, directory: Path, asked: Request) -> int:
-    """Run a plan, or the rest of it, and say where the results are."""
+def _execute(manifest: Manifest, directory: Path, asked: Request, notes: Sequence[str] = ()) -> int:
+    """Run a plan, or the rest of it, and say where the results are; records get the notes."""
     # rich takes a while to import
     from dynamometer.common.command_line.session import Session
 
-    session = Session(manifest, directory, asked)
+    session = Session(manifest, directory, asked, notes)
     plan = manifest.plan
     if plan.tuning and not registry.study(plan.study).decides:
         from dynamometer.common.command_line.decisions import preparing

@@ -125,7 +125,10 @@ def _opened(name: str, runs: Path) -> Side:
     if not (path / store.MANIFEST).exists():
         return read_files(path)
     manifest = store.read_manifest(path)
-    records = store.read_records(path)
+    run = store.read_run(path)
+    records = run.records
+    if run.warning:
+        click.echo(f"{path}: {run.warning}", err=True)
     if not records:
         msg = f"{path} holds no record: nothing of it has ended yet"
         raise UsageError(msg)

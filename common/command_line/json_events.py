@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, TextIO
 
 import msgspec
@@ -59,17 +58,8 @@ class JsonEvents:
         self._write("case_ended", case=case.id)
 
     def _write(self, event: str, **fields: object) -> None:
-        """Write an event.
-
-        Raises:
-            KeyboardInterrupt: whoever read has left, which interrupts the run; it can be resumed.
-        """
         text = msgspec.json.encode({"event": event, **fields}).decode()
-        try:
-            print(text, file=self._stream, flush=True)
-        except BrokenPipeError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
-            raise KeyboardInterrupt from error
+        print(text, file=self._stream, flush=True)
 
 
 class _Both:

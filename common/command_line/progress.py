@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from dynamometer.common.planning.estimate import LATER_REPLICATE_SHARE
+from dynamometer.results.reports.texts import printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +75,9 @@ class ProgressLine:
 
     def say(self, text: str) -> None:
         """Print a line above the live one."""
-        self._progress.console.print(text, markup=False, soft_wrap=True)
+        self._progress.console.print(
+            "\n".join(printable_lines([text])), markup=False, soft_wrap=True
+        )
 
     def case_started(self, case: Case) -> None:
         """Name the current case."""

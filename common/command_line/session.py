@@ -17,7 +17,7 @@ from dynamometer.common import registry
 from dynamometer.common.command_line.decisions.sink import DecisionSink
 from dynamometer.common.command_line.json_events import JsonEvents
 from dynamometer.common.command_line.progress import ProgressLine, duration
-from dynamometer.common.errors import DynamometerError
+from dynamometer.common.ending import tell
 from dynamometer.common.execution.executor import StartUp
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.common.interfaces.run_options import (
@@ -39,7 +39,6 @@ from dynamometer.results.reports.sinks import Destination
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import expected, store, their_expected
 from dynamometer.results.store.decisions import Decisions
-from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.records import Level
 
 if TYPE_CHECKING:
@@ -71,14 +70,18 @@ def _kept(request: Request) -> Kept:
 class Session:
     """Runs a plan, or the rest of one."""
 
-    def __init__(self, manifest: Manifest, directory: Path, request: Request) -> None:
+    def __init__(
+        self, manifest: Manifest, directory: Path, request: Request, notes: Sequence[str] = ()
+    ) -> None:
         """Start nothing yet.
 
         Args:
             manifest: of the run.
             directory: its run directory, which exists.
             request: what is done with the results, among whatever else was asked for.
+            notes: that every record is to hold.
         """
+        self._notes = notes
         self._manifest = manifest
         self._directory = directory
         self._request = request
@@ -113,12 +116,15 @@ class Session:
 
     def _run_and_judge(self) -> int:
         with store.RunStore(self._directory) as events:
-            rest = Remaining(self._manifest, store.read_records(self._directory))
+            found = store.read_run(self._directory)
+            if found.warning:
+                click.echo(f"{self._directory}: {found.warning}", err=True)
+            rest = Remaining(self._manifest, found.records, self._notes)
             try:
                 done = self._run(rest, events)
-            except (DynamometerError, StoreError):
-                if store.read_records(self._directory):
-                    click.echo(f"to go on later: {self._resume_command}", err=True)
+            except Exception:
+                if any(rest.finished.values()):
+                    tell(f"to go on later: {self._resume_command}")
                 raise
         return self._judge() if done else self.interrupted()
 

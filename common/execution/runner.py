@@ -15,6 +15,7 @@ from dynamometer.common import registry
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.studies.study import skip_reason
+from dynamometer.results.store.bounds import bounded
 from dynamometer.results.values.records import ArmResult, Outcome, Record, Stage, Status
 
 if TYPE_CHECKING:
@@ -75,9 +76,12 @@ class Interrupt:
 class Remaining:
     """What a run directory doesn't hold yet of its plan."""
 
-    def __init__(self, manifest: Manifest, records: Sequence[Record]) -> None:
-        """Compare a plan with the records there are."""
+    def __init__(
+        self, manifest: Manifest, records: Sequence[Record], notes: Sequence[str] = ()
+    ) -> None:
+        """Compare a plan with the records there are; further ones are to hold the notes."""
         self.manifest = manifest
+        self.notes = tuple(notes)
         self.study = registry.study(manifest.plan.study)
         self.finished: defaultdict[str, list[Record]] = defaultdict(list)
         for record in records:
@@ -164,7 +168,14 @@ def _record(remaining: Remaining, executor: Executor, case: Case, replicate: int
     if reason is None:
         arms = remaining.study.arms(case, remaining.finished[case.id])
         made = executor.execute(msgspec.structs.replace(case, arms=arms), replicate)
-        return msgspec.structs.replace(made, case=case)
+        found = msgspec.structs.replace(
+            made,
+            run_id=manifest.run_id,
+            case=case,
+            replicate=replicate,
+            notes=(*made.notes, *remaining.notes),
+        )
+        return bounded(found)
     outcome = Outcome(status=Status.SKIP, stage=Stage.LOAD, reason=reason)
     return Record(
         run_id=manifest.run_id,

@@ -25,6 +25,8 @@ from dynamometer.results.values.records import Outcome
 
 _PRIVATE_DESCRIPTORS = (200, 900)
 """Where the result channel is moved to, out of the way of a model that counts descriptors."""
+_SPARE = 16
+"""Descriptors at the end of what is allowed, in case the number that is drawn is taken."""
 
 
 def run(job: Job, result_descriptor: int, token: str) -> None:
@@ -87,8 +89,16 @@ def _move_away(descriptor: int) -> int:
     """Move a descriptor to a random high number that child processes don't inherit."""
     import fcntl
 
-    low, high = _PRIVATE_DESCRIPTORS
+    low, high = _private_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     floor = low + secrets.randbelow(high - low)
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, floor)
     os.close(descriptor)
     return moved
+
+
+def _private_descriptors(limit: int) -> tuple[int, int]:
+    """Return between which numbers the channel's is, where so many descriptors may be open."""
+    low, high = _PRIVATE_DESCRIPTORS
+    if limit != resource.RLIM_INFINITY:
+        high = min(high, max(limit - _SPARE, limit // 2 + 1))
+    return min(low, high - 1, high // 2), high

@@ -7,6 +7,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from dynamometer.results.store.bounds import shortened
 from dynamometer.results.values.records import Outcome, Stage, Status
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _TRACED_PLACE = re.compile(r'^ *File "([^"]+)", line (\d+), in ', re.MULTILINE)
 _HINT = re.compile(r"^ *Hint: (.+)$", re.MULTILINE)
 _DEEPER_REASON = re.compile(r"^ *Explanation: .* Reason: (.+)$", re.MULTILINE)
 _DETAIL_CHARACTERS = 8_000
+_REASON_CHARACTERS = 2_000
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "bad_alloc")
 """What torch and its libraries write into a plain RuntimeError when an allocation fails."""
 
@@ -66,7 +68,7 @@ def classify(error: BaseException, stage: Stage) -> Outcome:
         error = error.__cause__
     kind = type(error).__name__
     detail = _encodable("".join(traceback.format_exception(error)))[-_DETAIL_CHARACTERS:]
-    text = _first_line(error)
+    text = shortened(_first_line(error), _REASON_CHARACTERS)
     reason = (f"{kind}: {text}" if text else kind) + _place(error) + _hint(error)
     match error:
         case SkippedError():
@@ -97,7 +99,7 @@ def _place(error: BaseException) -> str:
 def _hint(error: BaseException) -> str:
     """Return the first thing Dynamo advises to do about it, if it does, or its deeper reason."""
     found = _HINT.search(_text(error)) or _DEEPER_REASON.search(_text(error))
-    return f". {found[1]}" if found else ""
+    return f". {shortened(found[1], _REASON_CHARACTERS)}" if found else ""
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from dynamometer.common.interfaces.option import Option, Request
     from dynamometer.common.interfaces.suite import Suite
@@ -47,6 +48,14 @@ class SuiteSource(Protocol):
         """Return the folders that workers import from besides the path of every process.
 
         `None` where only loading a model tells.
+        """
+        del opening
+        return ()
+
+    def measured_files(self, opening: Mapping[str, str]) -> tuple[Path, ...]:
+        """Return the user's files that are measured; no run goes on with others.
+
+        What is installed is known by its version, and belongs to no run.
         """
         del opening
         return ()

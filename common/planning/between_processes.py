@@ -6,6 +6,8 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.results.statistics.between_processes import learnt, scatters
@@ -25,6 +27,10 @@ _ENOUGH_DF = 100.0
 """Of variances that were learnt from. All samples of a run are read for that, so no more than a
 calibration or a suite teaches; runs that teach little don't take the place of one that does."""
 
+_UNUSABLE = (StoreError, UsageError, msgspec.MsgspecError, ArithmeticError, LookupError, ValueError)
+"""What comes of an earlier run that is damaged, of a plugin that is gone, or holds nonsense: it
+teaches nothing, and hinders no other."""
+
 
 def known_between_sd(plan: RunPlan, environment: Environment, runs: Path) -> BetweenProcessSd:
     """Learn from the newest comparable runs below a directory; without any, what is assumed.
@@ -35,7 +41,8 @@ def known_between_sd(plan: RunPlan, environment: Environment, runs: Path) -> Bet
     """
     found: list[Scatter] = []
     for records in _comparable(plan, environment, runs):
-        found += scatters(records)
+        with suppress(*_UNUSABLE):
+            found += scatters(records)
         if math.fsum(each.df for each in found) >= _ENOUGH_DF:
             break
     return learnt(found)
@@ -45,13 +52,15 @@ def _comparable(plan: RunPlan, environment: Environment, runs: Path) -> Iterator
     directories = sorted((path for path in runs.iterdir() if path.is_dir()), reverse=True)
     wanted = _traits(plan, environment)
     for directory in directories[:_RUNS_LOOKED_AT]:
-        with suppress(StoreError, UsageError):  # or of a plugin that is gone
+        records = None
+        with suppress(*_UNUSABLE):
             manifest = store.read_manifest(directory)
             several = manifest.plan.protocol.most_replicates > 1
             if several and _traits(manifest.plan, manifest.environment) == wanted:
-                records = store.read_records(directory)
                 study = registry.study(manifest.plan.study)
-                yield [study.comparable(each) for each in records]
+                records = [study.comparable(each) for each in store.read_records(directory)]
+        if records is not None:
+            yield records
 
 
 def _traits(plan: RunPlan, environment: Environment) -> tuple[object, ...]:

@@ -82,7 +82,29 @@ def select(
     if not part:
         msg = f"the selection holds none of the suite's {len(known)} models; --list shows them"
         raise NothingSelectedError(msg)
+    _check_names(part)
     return tuple(part)
+
+
+_MOST_NAME_BYTES = 200
+"""Of a model: files are named after it, and few file systems allow more than 255."""
+
+
+def _check_names(specs: Iterable[ModelSpec]) -> None:
+    """Refuse names that no file, line or table can hold.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for spec in specs:
+        size = len(spec.name.encode(errors="replace"))
+        if not spec.name.strip() or not spec.name.isprintable() or size > _MOST_NAME_BYTES:
+            shown = repr(spec.name if size <= _MOST_NAME_BYTES else f"{spec.name[:40]}...")
+            msg = (
+                f"the model {shown} can't be run under this name: give it one of 1 to"
+                f" {_MOST_NAME_BYTES} bytes that can be printed on a line"
+            )
+            raise UsageError(msg)
 
 
 def asked_selection(request: Request) -> Selection:

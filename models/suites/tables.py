@@ -13,6 +13,8 @@ import msgspec
 import rtoml
 
 from dynamometer.common.errors import DynamometerError
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.reading import file_text
 from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
@@ -47,8 +49,8 @@ class TableSuite:
 
     def _read(self, path: Path) -> Iterator[ModelSpec]:
         try:
-            tables = rtoml.loads(path.read_text(encoding="utf-8"))
-        except (rtoml.TomlParsingError, UnicodeDecodeError) as error:
+            tables = rtoml.loads(file_text(path))
+        except (rtoml.TomlParsingError, StoreError) as error:
             msg = f"{path} is not TOML: {error}"
             raise DynamometerError(msg) from error
         for name, table in tables.items():

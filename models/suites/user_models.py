@@ -71,6 +71,15 @@ class UserModels(SuiteSource):
         path = opening["target"].partition("::")[0]
         return None if path.startswith(_HUB_PREFIX) else (str(Path(path).parent),)
 
+    def measured_files(self, opening: Mapping[str, str]) -> tuple[Path, ...]:
+        """Return the file, with what it imports of its folder."""
+        from dynamometer.models.suites.neighbours import with_neighbours
+
+        path = opening["target"].partition("::")[0]
+        if path.startswith(_HUB_PREFIX):
+            return ()
+        return with_neighbours(Path(path)) if path.endswith(_FILE_SUFFIX) else (Path(path),)
+
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Open what a target names.
 
@@ -271,6 +280,10 @@ def _builders(file: ModelFile) -> dict[str, int | None]:
     functions, tables = _read(file.path)
     if file.name in functions:
         return {file.name: functions[file.name]}
+    if file.name in {"", "MODELS", *tables}:
+        from dynamometer.models.suites.written_tables import parsed, refuse_unreadable
+
+        refuse_unreadable(file.path, parsed(file.path), file.name or "MODELS")
     table = _table_name(file)
     if table is not None:
         return tables[table]
@@ -298,7 +311,9 @@ _NOT_WRITTEN = (
 
 def _advice(file: ModelFile) -> str:
     """Return what to do about a name that a file holds, and that builds no model as it stands."""
-    body = ast.parse(file.path.read_text(encoding="utf-8")).body
+    from dynamometer.models.suites.written_tables import parsed
+
+    body = parsed(file.path).body
     for node in body:
         if isinstance(node, ast.FunctionDef) and node.name == file.name:
             first = next(iter((*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)))
@@ -322,11 +337,9 @@ def _read(path: Path) -> tuple[dict[str, int | None], dict[str, dict[str, int | 
 
     Both with the default of the functions' argument `batch_size`; `None` where there is none.
     """
-    try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-    except (SyntaxError, UnicodeDecodeError) as error:
-        msg = f"{path} can't be read: {error}"
-        raise ValueError(msg) from error
+    from dynamometer.models.suites.written_tables import parsed
+
+    tree = parsed(path)
     defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     sizes = {node.name: _batch_size(node.args) for node in defined}
     functions = {

@@ -7,7 +7,6 @@ off by a quarter (docs/against-dynamobench.md). 0 stands for what is missing.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections import defaultdict
@@ -26,6 +25,7 @@ from dynamometer.results.comparison.quantities import (
 from dynamometer.results.comparison.sides import Side
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.expected import Expectation
+from dynamometer.results.store.reading import csv_table
 from dynamometer.results.values.records import PASSED, SEPARATE_SD, Outcome, Status
 
 if TYPE_CHECKING:
@@ -106,21 +106,15 @@ def _joined(models: Iterable[_Model]) -> Iterator[_Model]:
 
 
 def _rows(file: Path) -> Iterable[Row]:
-    try:
-        with file.open(encoding="utf-8", newline="") as opened:
-            reader = csv.DictReader(opened)
-            columns = set(reader.fieldnames or ())
-            if not (columns >= _NEEDED and columns.intersection(_ENDINGS)):
-                msg = (
-                    f"{file} is no CSV file of PyTorch's harness: it lacks a column `name`, or"
-                    f" both of {', '.join(_ENDINGS)}"
-                )
-                raise StoreError(msg)
-            rows = [dict(row) for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        msg = f"{file} can't be read: {error}"
-        raise StoreError(msg) from error
-    if not all(row["name"] for row in rows):
+    columns, lines = csv_table(file)
+    if not (_NEEDED.issubset(columns) and set(_ENDINGS).intersection(columns)):
+        msg = (
+            f"{file} is no CSV file of PyTorch's harness: it lacks a column `name`, or"
+            f" both of {', '.join(_ENDINGS)}"
+        )
+        raise StoreError(msg)
+    rows = [row for _, row in lines]
+    if not all(row.get("name") for row in rows):
         msg = f"{file} has a row without a name"
         raise StoreError(msg)
     return rows

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dynamometer.results.reports.csv_sink import texts_of
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.reading import csv_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,12 +51,9 @@ class CsvFile:
         self._rows: list[list[str]] = []
         self._is_written = False
         if kept != "nothing" and path.exists():
-            try:
-                text = path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                msg = f"{path} can't be read: {error}"
-                raise StoreError(msg) from error
-            self._header, *self._rows = [*csv.reader(io.StringIO(text))] or [[]]
+            columns, rows = csv_table(path)
+            self._header = list(columns)
+            self._rows = [[row.get(name, "") for name in columns] for _, row in rows]
 
     @property
     def paths(self) -> tuple[Path, ...]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
+
+from dynamometer.results.reports.texts import cell
+from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,11 +38,15 @@ class CsvFiles:
         self._reporter = reporter
         self._directory = destination.directory
         self._compatible = destination.is_compatible
-        self._files: dict[str, TextIO] = {}
+        self._written: dict[str, None] = {}
         self._cases: list[Sequence[Record]] = []
 
     def write(self, records: Sequence[Record]) -> None:
-        """Add the rows of a case."""
+        """Add the rows of a case.
+
+        Raises:
+            StoreError: a file can't be written.
+        """
         self._cases.append(records)
         self._add(self._reporter.rows(records, compatible=self._compatible))
 
@@ -48,32 +55,30 @@ class CsvFiles:
         cases, self._cases = self._cases, []
         if cases and not self._compatible:
             found = self._reporter.closing_rows(cases)
-            for name in {each.file for each in found} & self._files.keys():
-                self._files.pop(name).close()
+            for name in {each.file for each in found} & self._written.keys():
+                del self._written[name]
             self._add(found)
-        for file in self._files.values():
-            file.close()
 
     @property
     def paths(self) -> tuple[Path, ...]:
         """The files written so far."""
-        return tuple(self._directory / name for name in self._files)
+        return tuple(self._directory / name for name in self._written)
 
     def _add(self, found: Iterable[Rows]) -> None:
         absent = "0" if self._compatible else ""
         for each in found:
-            file = self._open(each.file, each.columns)
-            writer = csv.writer(file)
-            for row in each.rows:
-                writer.writerow(texts_of(row, absent=absent))
-            file.flush()
-
-    def _open(self, name: str, columns: tuple[str, ...]) -> TextIO:
-        if name not in self._files:
-            file = (self._directory / name).open("w", newline="")
-            csv.writer(file).writerow(columns)
-            self._files[name] = file
-        return self._files[name]
+            rows = [texts_of(row, absent=absent) for row in each.rows]
+            if each.file not in self._written:
+                rows.insert(0, list(each.columns))
+            path = self._directory / each.file
+            try:
+                mode = "a" if each.file in self._written else "w"
+                with path.open(mode, newline="", encoding="utf-8") as file:
+                    csv.writer(file).writerows(rows)
+            except OSError as error:
+                msg = f"{path} can't be written: {error.strerror}"
+                raise StoreError(msg) from error
+            self._written[each.file] = None
 
 
 def texts_of(row: Iterable[object], *, absent: str) -> list[str]:
@@ -87,4 +92,6 @@ def texts_of(row: Iterable[object], *, absent: str) -> list[str]:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, str):
+        return cell(value)
     return f"{value:.6g}" if isinstance(value, float) else str(value)

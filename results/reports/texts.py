@@ -41,6 +41,18 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else " " for each in text)
 
 
+def cell(text: str) -> str:
+    """Return text as a table's cell holds it: on one line, and no formula of a spreadsheet's.
+
+    Source: OWASP, CSV injection, which names the signs that a formula begins with.
+    """
+    shown = printable(text)
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+
+
+_FORMULA = ("=", "+", "-", "@")
+
+
 def printable_lines(lines: Iterable[str]) -> list[str]:
     """Return lines, of which some may be several, without what a terminal would obey."""
     return [printable(each) for line in lines for each in line.split("\n")]

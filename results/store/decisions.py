@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.reading import from_json
 from dynamometer.results.values.decisions import DECISION_FORMAT, Decision, Setting
 
 if TYPE_CHECKING:
@@ -90,14 +91,10 @@ class Decisions:
     def _read(self, condition: str, *values: object) -> list[Decision]:
         if not self.path.exists():
             return []
-        text = f"SELECT value FROM decisions {condition} ORDER BY subject, key, setting"  # noqa: S608  conditions are those above
+        text = f"SELECT rowid, value FROM decisions {condition} ORDER BY subject, key, setting"  # noqa: S608  conditions are those above
         with self._open("DEFERRED") as database:
             rows = database.execute(text, values).fetchall() if _has_tables(database) else []
-        try:
-            return [msgspec.json.decode(value, type=Decision) for (value,) in rows]
-        except msgspec.MsgspecError as error:
-            msg = f"{self.path} is not of format {DECISION_FORMAT}: {error}"
-            raise StoreError(msg) from error
+        return [_decision(value, f"{self.path}, row {row}") for row, value in rows]
 
     @contextmanager
     def _open(self, kind: str) -> Iterator[sqlite3.Connection]:
@@ -140,17 +137,23 @@ def imported(text: str, name: str) -> list[Decision]:
         StoreError: a line is no decision, or of a later format; says which.
     """
     found = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
-        try:
-            found.append(msgspec.json.decode(line, type=Decision))
-        except msgspec.MsgspecError as error:
-            msg = f"{name}:{number} is no decision: {error}; nothing was imported"
-            raise StoreError(msg) from error
-        if found[-1].format != DECISION_FORMAT:
-            msg = f"{name}:{number} is of format {found[-1].format}, not {DECISION_FORMAT}"
-            raise StoreError(msg)
+        found.append(_decision(line, f"{name}:{number}"))
+    return found
+
+
+def _decision(data: object, place: str) -> Decision:
+    """Read a decision.
+
+    Raises:
+        StoreError: it is none, or of another format.
+    """
+    found = from_json(data, Decision, place)
+    if found.format != DECISION_FORMAT:
+        msg = f"{place} is of format {found.format}; this version reads format {DECISION_FORMAT}"
+        raise StoreError(msg)
     return found
 
 

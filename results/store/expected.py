@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.reading import csv_table
 from dynamometer.results.values.cases import Value
 from dynamometer.results.values.records import Status
 
@@ -102,19 +103,21 @@ def read_table(path: Path) -> Expectations:
     Raises:
         StoreError: there is none, or it is damaged; says in which line.
     """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            if tuple(reader.fieldnames or ()) != COLUMNS:
-                msg = f"{path} is no table of expected results: its columns must be {COLUMNS}"
-                raise StoreError(msg)
-            return dict(_entry(path, reader.line_num, row) for row in reader)
-    except FileNotFoundError as error:
+    if not path.exists():
         msg = f"there is no table {path}; --update-expected makes it"
-        raise StoreError(msg) from error
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path} can't be read as a table of expected results: {error}"
-        raise StoreError(msg) from error
+        raise StoreError(msg)
+    columns, rows = csv_table(path)
+    if columns != COLUMNS:
+        msg = f"{path} is no table of expected results: its columns must be {COLUMNS}"
+        raise StoreError(msg)
+    table: Expectations = {}
+    for line, row in rows:
+        key, expectation = _entry(path, line, row)
+        if key in table:
+            msg = f"{path}, line {line}: {key[1]} of {key[0]} is there already; delete one of them"
+            raise StoreError(msg)
+        table[key] = expectation
+    return table
 
 
 def write_table(path: Path, table: Expectations) -> None:
@@ -172,7 +175,10 @@ def _entry(path: Path, line: int, row: Mapping[str, str]) -> tuple[tuple[str, st
         expectation = Expectation(
             status=Status(row["status"]), captured_ops=counts[0], graph_breaks=counts[1]
         )
-    except (ValueError, TypeError) as error:
+        return (row["case"], row["arm"]), expectation
+    except KeyError as error:
+        msg = f"{path}, line {line} has nothing in the column {error}"
+        raise StoreError(msg) from error
+    except ValueError as error:
         msg = f"{path}, line {line}: {error}"
         raise StoreError(msg) from error
-    return (row["case"], row["arm"]), expectation

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from dynamometer.results.store.belonging import Judge
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.formats import upgraded_record
+from dynamometer.results.store.reading import from_json, opened
 from dynamometer.results.store.store import EVENTS, MANIFEST, read_manifest
+from dynamometer.results.values.cases import Case
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,10 +80,17 @@ def run_directories(folder: Path) -> list[Path]:
     if (folder / MANIFEST).is_file():
         return [folder]
     try:
-        return sorted(each for each in folder.iterdir() if (each / MANIFEST).is_file())
+        return sorted(each for each in folder.iterdir() if _is_run(each))
     except OSError as error:
         msg = f"{folder} can't be read: {error.strerror}"
         raise StoreError(msg) from error
+
+
+def _is_run(directory: Path) -> bool:
+    try:
+        return (directory / MANIFEST).is_file()
+    except OSError:  # one that nobody may look into is none of ours
+        return False
 
 
 def read_overview(directory: Path) -> Overview:
@@ -90,7 +103,7 @@ def read_overview(directory: Path) -> Overview:
     return Overview(
         directory=directory,
         manifest=manifest,
-        finished=_finished(directory / EVENTS, manifest.plan.protocol.most_replicates),
+        finished=_finished(directory / EVENTS, manifest),
         size_bytes=size_on_disk(directory),
         is_locked=is_locked(directory),
     )
@@ -98,17 +111,19 @@ def read_overview(directory: Path) -> Overview:
 
 def size_on_disk(directory: Path) -> int:
     """Return how many bytes the files below a directory take; of a link its own."""
-    return sum(
-        os.lstat(os.path.join(folder, name)).st_size  # noqa: PTH118  a tenth of what Path takes
-        for folder, _, names in os.walk(directory)
-        for name in names
-    )
+    total = 0
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            with suppress(FileNotFoundError):  # a run that is going on removes what it has used
+                path = os.path.join(folder, name)  # noqa: PTH118  a tenth of what Path takes
+                total += os.lstat(path).st_size
+    return total
 
 
 def is_locked(directory: Path) -> bool:
     """Return whether a process is writing to a run directory."""
     try:
-        with (directory / EVENTS).open("rb") as file:
+        with opened(directory / EVENTS) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -120,33 +135,41 @@ def is_locked(directory: Path) -> bool:
 class _Line(msgspec.Struct):
     """What of a record says whether its case has ended; the rest is not decoded."""
 
+    schema: int
+    run_id: str
     case: msgspec.Raw
+    replicate: int
     stopped: str | None = None
 
 
-def _finished(events: Path, most_replicates: int) -> int:
+def _finished(events: Path, manifest: Manifest) -> int:
     """Count the cases that have had all their replicates; earlier formats don't always say so."""
-    seen: dict[bytes, int] = {}
-    stopped: set[bytes] = set()
+    judge, ids = Judge(manifest), dict[tuple[int, bytes], str]()
+    seen: Counter[str] = Counter()
+    stopped: set[str] = set()
     try:
-        with events.open("rb") as file:
+        with opened(events) as file:
             for number, line in enumerate(file, start=1):
                 if not line.endswith(b"\n"):
                     break  # a dying process left it
-                found = _decoded(line, f"{events}:{number}")
-                case = bytes(found.case)
-                seen[case] = seen.get(case, 0) + 1
-                if found.stopped:
-                    stopped.add(case)
+                place = f"{events}:{number}"
+                found = from_json(line, _Line, place)
+                key = (found.schema, bytes(found.case))
+                if key not in ids:
+                    ids[key] = _id_of(found, place)
+                if judge.fault(found.run_id, ids[key], found.replicate) is None:
+                    seen[ids[key]] += 1
+                    if found.stopped:
+                        stopped.add(ids[key])
     except OSError as error:
         msg = f"{events} can't be read: {error.strerror}"
         raise StoreError(msg) from error
-    return sum(case in stopped or count >= most_replicates for case, count in seen.items())
+    most = manifest.plan.protocol.most_replicates
+    return sum(case in stopped or count >= most for case, count in seen.items())
 
 
-def _decoded(line: bytes, place: str) -> _Line:
-    try:
-        return msgspec.json.decode(line, type=_Line)
-    except msgspec.MsgspecError as error:
-        msg = f"{place} is damaged: {error}"
-        raise StoreError(msg) from error
+def _id_of(line: _Line, place: str) -> str:
+    """Return the id of a record's case, of whatever format."""
+    case = from_json(line.case, object, place)
+    upgraded = upgraded_record({"schema": line.schema, "case": case})["case"]
+    return from_json(msgspec.json.encode(upgraded), Case, place).id

@@ -8,12 +8,15 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from dynamometer.results.store.belonging import RunRecords, belonging, fault_of
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.formats import upgraded_manifest, upgraded_record
+from dynamometer.results.store.reading import BAD_JSON, file_bytes
 from dynamometer.results.values.records import SCHEMA_VERSION, Manifest, Record
 
 if TYPE_CHECKING:
@@ -39,15 +42,18 @@ class RunStore:
         try:
             self._file = self._path.open("ab+", buffering=0)
         except OSError as error:
-            msg = f"{self._path} can't be written: {error.strerror}"
-            raise StoreError(msg) from error
+            raise _unwritable(self._path, error) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._file.close()
             msg = f"{directory} is being written by another process; wait for it, or stop it"
             raise StoreError(msg) from error
-        self._file.truncate(_complete_length(self._path))
+        try:
+            self._file.truncate(file_bytes(self._path).rfind(b"\n") + 1)
+        except OSError as error:
+            self._file.close()
+            raise _unwritable(self._path, error) from error
 
     def append(self, record: Record) -> None:
         """Write one record so that it survives whatever happens next.
@@ -106,15 +112,23 @@ def create(directory: Path, manifest: Manifest) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(directory / MANIFEST)
-    except OSError as error:
-        raise _unmakeable(directory, error) from error
+    except BaseException as error:
+        if not isinstance(error, FileExistsError):  # half of a run would be in the way of others
+            shutil.rmtree(directory, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise _unmakeable(directory, error) from error
+        raise
 
 
 def discard(directory: Path) -> None:
     """Remove a run directory in which there is no record, as nothing could be run."""
-    events = directory / EVENTS
-    if events.exists() and not events.stat().st_size:
-        shutil.rmtree(directory, ignore_errors=True)
+    with suppress(OSError):
+        if b"\n" not in file_bytes(directory / EVENTS):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _unwritable(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"{path} can't be written: {error.strerror}")
 
 
 def _unmakeable(directory: Path, error: OSError) -> StoreError:
@@ -131,46 +145,64 @@ def read_manifest(directory: Path) -> Manifest:
     """
     path = directory / MANIFEST
     try:
-        manifest = msgspec.convert(
-            upgraded_manifest(msgspec.json.decode(path.read_bytes())), Manifest
-        )
+        text = file_bytes(path).decode()
+        manifest = msgspec.convert(upgraded_manifest(msgspec.json.decode(text)), Manifest)
     except OSError as error:
         msg = f"{directory} is not a run directory: {MANIFEST}: {error.strerror}"
         raise StoreError(msg) from error
-    except msgspec.MsgspecError as error:
+    except BAD_JSON as error:
         msg = f"{path} is damaged or not of format {SCHEMA_VERSION}: {error}"
         raise StoreError(msg) from error
     _check_format(path, manifest.schema)
+    fault = fault_of(manifest.plan)
+    if fault:
+        msg = f"{path} is damaged: {fault}"
+        raise StoreError(msg)
     return manifest
 
 
 def read_records(directory: Path) -> list[Record]:
     """Read the complete records of a run, in the order they were made.
 
+    Lines that are no records of this run are left out: `read_run` has them.
+
+    Raises:
+        StoreError: a complete line is damaged; names the line.
+    """
+    return read_run(directory).records
+
+
+def read_run(directory: Path) -> RunRecords:
+    """Read the complete records of a run, and say which lines are none of its.
+
     Raises:
         StoreError: a complete line is damaged; names the line.
     """
     path = directory / EVENTS
     try:
-        data = path.read_bytes()[: _complete_length(path)]
+        *lines, _ = file_bytes(path).split(b"\n")
     except OSError as error:
         msg = f"{directory} is not a run directory: {EVENTS}: {error.strerror}"
         raise StoreError(msg) from error
-    records = []
-    for number, line in enumerate(data.splitlines(), start=1):
+    found = []
+    for number, line in enumerate(lines, start=1):
         try:
-            records.append(_record_of(line))
-        except msgspec.MsgspecError as error:
-            msg = f"{path}:{number} is damaged or not of format {SCHEMA_VERSION}: {error}"
+            found.append(_record_of(line))
+        except BAD_JSON as error:
+            msg = (
+                f"{path}:{number} is damaged or not of format {SCHEMA_VERSION}: {error}. The other"
+                " lines can be read once this one is deleted"
+            )
             raise StoreError(msg) from error
-        _check_format(path, records[-1].schema)
-    return records
+        _check_format(path, found[-1].schema)
+    return belonging(read_manifest(directory), found)
 
 
 def _record_of(line: bytes) -> Record:
     """Read a record, bringing it up to the present format where it is of an earlier one."""
+    text = line.decode()  # what is kept as JSON in `found` isn't looked at until it is read
     try:
-        record = msgspec.json.decode(line, type=Record)
+        record = msgspec.json.decode(text, type=Record)
     except msgspec.ValidationError:
         return _upgraded(line)
     if record.schema < SCHEMA_VERSION:
@@ -188,8 +220,3 @@ def _check_format(path: Path, schema: int) -> None:
     if schema != SCHEMA_VERSION:
         msg = f"{path} is of format {schema}; this version reads format {SCHEMA_VERSION}"
         raise StoreError(msg)
-
-
-def _complete_length(path: Path) -> int:
-    """Return the length of a file up to the end of its last whole line."""
-    return path.read_bytes().rfind(b"\n") + 1

@@ -9,11 +9,11 @@ against a run as well.
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING
 
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.expected import Change, Kind
+from dynamometer.results.store.reading import csv_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,10 +36,10 @@ TheirTable = dict[str, dict[str, str]]
 def is_theirs(path: Path) -> bool:
     """Return whether a file begins as one of their tables does."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return tuple(next(csv.reader(file), [])[: len(_NEEDED)]) == _NEEDED
-    except (OSError, UnicodeDecodeError):
+        columns, _ = csv_table(path)
+    except StoreError:
         return False
+    return columns[: len(_NEEDED)] == _NEEDED
 
 
 def read_table(path: Path) -> TheirTable:
@@ -49,19 +49,14 @@ def read_table(path: Path) -> TheirTable:
         StoreError: it can't be read, or a row has no name or accuracy, or one that stands there
             already; says in which line.
     """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            table: TheirTable = {}
-            for row in reader:
-                name, cells = _entry(f"{path}, line {reader.line_num}", row)
-                if name in table:
-                    msg = f"{path}, line {reader.line_num}: {name} is there already"
-                    raise StoreError(msg)
-                table[name] = cells
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path} can't be read as a table of expected results: {error}"
-        raise StoreError(msg) from error
+    _, rows = csv_table(path)
+    table: TheirTable = {}
+    for line, row in rows:
+        name, cells = _entry(f"{path}, line {line}", row)
+        if name in table:
+            msg = f"{path}, line {line}: {name} is there already"
+            raise StoreError(msg)
+        table[name] = cells
     return table
 
 
@@ -77,8 +72,8 @@ def compare(table: TheirTable, arm: str, rows: Iterable[Mapping[str, object]]) -
     return sorted(changes, key=lambda change: change.key)
 
 
-def _entry(place: str, row: Mapping[str, str | None]) -> tuple[str, dict[str, str]]:
-    cells = {key: text.strip() for key, text in row.items() if key and text and text.strip()}
+def _entry(place: str, row: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    cells = {key: text.strip() for key, text in row.items() if key and text.strip()}
     if not cells.keys() >= set(_NEEDED):
         msg = f"{place}: a row has no name or no accuracy"
         raise StoreError(msg)

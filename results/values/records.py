@@ -323,6 +323,8 @@ class Manifest(Value, frozen=True, kw_only=True):
     """As learnt from earlier runs on this machine, or else assumed."""
     diagnoses: tuple[Diagnosis, ...] = ()
     """What of the machine is not as it should be."""
+    sources: dict[str, str] = {}  # noqa: RUF012  msgspec copies it for each value
+    """Of each of the user's files that are measured, a hash of what it held, by its path."""
 
 
 class Estimate(Value, frozen=True, kw_only=True):

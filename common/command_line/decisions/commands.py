@@ -114,17 +114,18 @@ def _import(asked: Request, _: Invocation) -> int:
         UsageError: the file can't be read, or holds something else.
     """
     from dynamometer.results.store.decisions import Decisions, imported
+    from dynamometer.results.store.reading import file_text
 
     path = asked[FILE]
     try:
-        text = sys.stdin.read() if path == Path("-") else path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path} can't be read: {error}"
-        raise UsageError(msg) from error
-    try:
+        text = sys.stdin.read() if path == Path("-") else file_text(path)
         found = imported(text, str(path))
+    except UnicodeDecodeError as error:
+        msg = f"standard input can't be read: {error}"
+        raise UsageError(msg) from error
     except StoreError as error:
-        raise UsageError(str(error)) from error
+        msg = f"{error}; nothing was imported"
+        raise UsageError(msg) from error
     changed = Decisions(asked[DECISIONS]).put(*found)
     click.echo(f"{changed} of {len(found)} decisions put into {asked[DECISIONS]}")
     return 0

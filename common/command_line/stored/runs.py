@@ -37,8 +37,10 @@ def open_run(directory: Path) -> StoredRun:
 
     with store_errors_as_usage():
         manifest = store.read_manifest(directory)
-        records = tuple(store.read_records(directory))
-    return StoredRun(manifest, records, registry.study(manifest.plan.study))
+        found = store.read_run(directory)
+    if found.warning:
+        click.echo(f"{directory}: {found.warning}", err=True)
+    return StoredRun(manifest, tuple(found.records), registry.study(manifest.plan.study))
 
 
 def side_of(directory: Path, manifest: Manifest, records: Sequence[Record]) -> Side:

@@ -29,6 +29,8 @@ from dynamometer.results.values.cases import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.values.records import Manifest
 
@@ -40,7 +42,9 @@ class Program:
         """Execute nothing yet."""
         self.executed: list[tuple[Manifest, Path, Request]] = []
 
-    def execute(self, manifest: Manifest, directory: Path, asked: Request) -> int:
+    def execute(
+        self, manifest: Manifest, directory: Path, asked: Request, notes: Sequence[str] = ()
+    ) -> int:
         """Stand in for the run."""
         self.executed.append((manifest, directory, asked))
         return 0

@@ -80,8 +80,8 @@ def test_and_by_a_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     [
         (["list", "--decisions", "none.sqlite"], "there is no file of decisions none.sqlite"),
         (["list", "--decisions", "text"], "text can't be used as a file of decisions"),
-        (["import", "text"], "text:1 is no decision"),
-        (["import", "bytes"], "bytes can't be read"),
+        (["import", "text"], "text:1 is damaged"),
+        (["import", "bytes"], "bytes, line 1 can't be read"),
         (["import", "none"], "none can't be read"),
         (["export", "no/such/folder"], "can't be written"),
     ],

@@ -316,3 +316,14 @@ def test_ctrl_c_once_asks_and_twice_stops() -> None:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_records_hold_what_is_to_be_known_of_all(tmp_path: Path, manifest: Manifest) -> None:
+    """Such as that files have changed since the run began; earlier ones stay as they are."""
+    directory, executor = start(tmp_path, manifest), FakeExecutor()
+    with store.RunStore(directory) as events:
+        rest = Remaining(manifest, (), ["resumed though mine.py has changed"])
+        assert run(rest, events, executor, [], RecordingObserver(), Interrupt())
+    for record in store.read_records(directory):
+        assert record.notes[-1:] == ("resumed though mine.py has changed",)
+        assert record.run_id == manifest.run_id

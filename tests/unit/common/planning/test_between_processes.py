@@ -25,7 +25,9 @@ PLAN = factories.plan(experiments=("speedup",))
 
 def add_run(runs: Path, name: str, models: int, shift: float, **environment: object) -> None:
     """Add a run of some models, each of three replicates that differ by a share."""
-    manifest = factories.manifest(PLAN, environment=factories.environment(**environment))
+    specs = [factories.model_spec(f"m{model}") for model in range(models)]
+    plan = factories.plan(*specs, experiments=PLAN.experiments)
+    manifest = factories.manifest(plan, environment=factories.environment(**environment))
     store.create(runs / name, manifest)
     with store.RunStore(runs / name) as events:
         for model in range(models):

@@ -27,7 +27,9 @@ def estimate(plan: RunPlan, runs: Path) -> TimeEstimate:
 
 def earlier_run(runs: Path, name: str, *records: Record) -> None:
     """Leave a run behind."""
-    store.create(runs / name, factories.manifest())
+    cases = tuple({record.case.id: record.case for record in records}.values())
+    planned = factories.plan(*SPECS, **({"cases": cases} if cases else {}))
+    store.create(runs / name, factories.manifest(planned))
     with store.RunStore(runs / name) as events:
         for record in records:
             events.append(record)

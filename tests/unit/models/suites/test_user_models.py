@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ from torch import nn
 from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.project import read_project
 from dynamometer.common.errors import UsageError
-from dynamometer.models.suites.user_models import SUITE, as_loaded
+from dynamometer.models.suites.user_models import SUITE, ModelFile, as_loaded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -177,13 +178,64 @@ def test_a_project_says_what_to_run(tmp_path: Path) -> None:
     assert read_project(path) == words.split()
 
 
-@pytest.mark.parametrize("text", ["", "[tool.dynamometer]\n", "[tool.dynamometer]\nmodels = 3\n"])
+@pytest.mark.parametrize("text", ["", "[tool]\n", "[tool.dynamometer]\n"])
 def test_a_project_that_does_not_say_gets_an_example(tmp_path: Path, text: str) -> None:
     """The error shows what to write."""
     path = tmp_path / "pyproject.toml"
     path.write_text(text)
     with pytest.raises(UsageError, match="say what to run"):
         read_project(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("tool = 5\n", "tool is 5, where a table belongs"),
+        ('[tool]\ndynamometer = "x"\n', "dynamometer is 'x', where a table belongs"),
+        ("[tool.dynamometer]\nmodels = 3\n", "models of .* is 3: name one file or suite"),
+        ('[tool.dynamometer]\nmodels = ["ok.py"]\n', r"models of .* is \['ok.py'\]: name one file"),
+        ('[tool.dynamometer]\nmodels = "x"\n[tool.dynamometer.only]\na=1', "only of .* is a table"),
+        ("\n[tool.\udcff]\n", "line 2 can't be read: byte 0xff is not UTF-8"),
+    ],
+)
+def test_a_project_of_other_values_is_told_which(tmp_path: Path, text: str, says: str) -> None:
+    """The error names the file, what stands there and what belongs there."""
+    path = tmp_path / "pyproject.toml"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(UsageError, match=rf"pyproject\.toml.*{says}"):
+        read_project(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "shown"),
+    [
+        ("MORE = {'b': build}\nMODELS = {'a': build, **MORE}", 3, "MORE"),
+        ("KEY = 'b'\nMODELS = {'a': build, KEY: build}", 3, "KEY"),
+        ("MODELS = {'a': build}\nMODELS['b'] = build", 3, "MODELS['b']"),
+        ("MODELS = {'a': build}\nMODELS.update(b=build)", 3, "MODELS.update(b=build)"),
+        ("MODELS = {'a': build}\nMODELS |= {'b': build}", 3, "MODELS |= {'b': build}"),
+        ("MODELS = dict(a=build)", 2, "MODELS = dict(a=build)"),
+        ("MODELS: dict = {f.__name__: f for f in (build,)}", 2, "MODELS: dict = "),
+        ("if build:\n    MODELS = {'a': build}", 3, "MODELS = {'a': build}"),
+        ("from others import MODELS", 2, "from others import MODELS"),
+        ("MODELS = {}\ndef add(f):\n    MODELS[f.__name__] = f", 4, "MODELS[f.__name__]"),
+    ],
+)
+def test_no_model_of_a_table_is_lost_silently(
+    tmp_path: Path, text: str, line: int, shown: str
+) -> None:
+    """A table that its text doesn't show whole is refused, with the line that makes it so."""
+    path = tmp_path / "mine.py"
+    path.write_text(f"def build(): ...\n{text}\n")
+    with pytest.raises(ValueError, match=rf"mine\.py, line {line}: `{re.escape(shown)}"):
+        ModelFile(path, "").specs()
+
+
+def test_a_table_may_have_a_type_and_be_read(tmp_path: Path) -> None:
+    """Its functions aren't models beside it; what only reads it is no change."""
+    path = tmp_path / "mine.py"
+    path.write_text("def build(): ...\nMODELS: dict = {'a': build}\nNAMES = [*MODELS.keys()]\n")
+    assert [spec.name for spec in ModelFile(path, "").specs()] == ["a"]
 
 
 def test_a_damaged_project_is_named(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_other_columns_are_kept_beside_it(tmp_path: Path) -> None:
 def test_what_can_not_be_read_or_written_is_said(tmp_path: Path) -> None:
     """Both name the file."""
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe")
-    with pytest.raises(StoreError, match=r"bytes\.csv can't be read"):
+    with pytest.raises(StoreError, match=r"bytes\.csv, line 1 can't be read"):
         add(tmp_path / "bytes.csv", "resnet18")
     with pytest.raises(StoreError, match="can't be written"):
         add(tmp_path, "resnet18", kept="nothing")

@@ -45,6 +45,23 @@ def written(folder: Path, records: Iterable[Record], *, compatible: bool = False
     return found
 
 
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("@SUM(1)", "'@SUM(1)"),
+        ("+1", "'+1"),
+        ("-1", "'-1"),
+        ("a\nb\x1b[2Jc", "a b [2Jc"),
+        ("usual-name", "usual-name"),
+    ],
+)
+def test_a_cell_is_one_line_and_no_formula(tmp_path: Path, name: str, cell: str) -> None:
+    """Whatever a model is called, in a run of others too."""
+    rows = written(tmp_path, [factories.measured_record(factories.case(name))])
+    assert {row["name"] for of_file in rows.values() for row in of_file} == {cell}
+
+
 def printed(records: Iterable[Record]) -> str:
     """Return the line of a case."""
     stream = io.StringIO()

@@ -123,7 +123,7 @@ def test_what_is_exported_is_imported_elsewhere(decisions: Decisions, tmp_path: 
 def test_what_is_no_decision_is_refused_with_its_line(line: str) -> None:
     """Nothing of the file is taken."""
     text = exported([factories.decision()]) + "\n" + line + "\n"
-    with pytest.raises(StoreError, match=r"some\.jsonl:3 is no decision"):
+    with pytest.raises(StoreError, match=r"some\.jsonl:3 is damaged"):
         imported(text, "some.jsonl")
 
 

@@ -76,8 +76,8 @@ def test_a_half_written_line_is_dropped(directory: Path, cut: int) -> None:
     with (directory / EVENTS).open("ab") as file:
         file.write(line[:cut])
     assert replicates(directory) == [0, 1]
-    append(directory, 3)
-    assert replicates(directory) == [0, 1, 3]
+    append(directory, 2)
+    assert replicates(directory) == [0, 1, 2]
     assert (directory / EVENTS).read_bytes().count(b"\n") == 3
 
 

@@ -1,0 +1,168 @@
+"""How the program ends: its exit codes, what a fault of ours comes to, and signals that stop it.
+
+docs/reliability.md has the codes for users.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from contextlib import suppress
+from enum import IntEnum
+from typing import TYPE_CHECKING, Self
+
+import click
+
+from dynamometer.common.errors import DynamometerError
+from dynamometer.results.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType, TracebackType
+
+
+class ExitCode(IntEnum):
+    """What each end is; errors of ours have theirs in `errors.py`."""
+
+    DONE = 0
+    USAGE = 2
+    FAULT = 3
+    INTERRUPTED = 128 + signal.SIGINT
+    READER_LEFT = 128 + signal.SIGPIPE
+
+
+def exit_code_of(action: Callable[[], object]) -> int:
+    """Do what was asked for, and give the exit code; whatever goes wrong is said in a line.
+
+    Args:
+        action: returns the exit code, or something else if all is well.
+    """
+    _write_whatever_comes()
+    with StopSignals() as signals:
+        code = _exit_code_of(action)
+    _let_go()
+    return 128 + signals.received if signals.received else code
+
+
+class StopSignals:
+    """Turns SIGTERM and SIGHUP into what Ctrl-C is, so that everything is closed in order.
+
+    Attributes:
+        received: the number of the one that came; later ones don't disturb the end.
+    """
+
+    def __init__(self) -> None:
+        """Take over nothing yet."""
+        self.received = 0
+
+    def __enter__(self) -> Self:
+        """Take over those that nobody ignores, as `nohup` does, or handles."""
+        self._taken = [
+            each
+            for each in (signal.SIGTERM, signal.SIGHUP)
+            if signal.getsignal(each) is signal.SIG_DFL
+        ]
+        for each in self._taken:
+            signal.signal(each, self._handle)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give them back."""
+        for each in self._taken:
+            signal.signal(each, signal.SIG_DFL)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if not self.received:
+            self.received = number
+            raise KeyboardInterrupt
+
+
+def tell(text: str) -> None:
+    """Say something of a fault, if anybody can still hear it."""
+    from dynamometer.results.reports.texts import printable_lines
+
+    with suppress(OSError, ValueError):  # a terminal that was closed; a stream that was
+        click.echo("\n".join(printable_lines([text])), err=True)
+
+
+def _exit_code_of(action: Callable[[], object]) -> int:
+    try:
+        code = action()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.ClickException as error:
+        with suppress(OSError):
+            error.show()
+        return ExitCode.USAGE
+    except (KeyboardInterrupt, EOFError, click.Abort):
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError as error:
+        # Whoever read has left, as `head` does. What was measured is stored.
+        return ExitCode.READER_LEFT if _reader_left() else _told(error)
+    except ModuleNotFoundError:  # `__main__` says what to install
+        raise
+    except Exception as error:  # noqa: BLE001  the last place where a fault can be named
+        return _told(error)
+    return code if isinstance(code, int) else ExitCode.DONE
+
+
+def _told(error: Exception) -> int:
+    """Say what went wrong, and give the exit code."""
+    match error:
+        case DynamometerError():
+            tell(f"error: {error}")
+            return error.exit_code
+        case StoreError():
+            tell(f"error: {error}")
+        case OSError():
+            place = f"{error.filename}: " if error.filename else ""
+            tell(f"error: {place}{error.strerror or error}")
+        case UnicodeError():
+            tell(f"error: a text can't be written: {error}")
+        case MemoryError():
+            tell("error: this machine has no memory left")
+        case _:
+            import traceback
+
+            tell("".join(traceback.format_exception(error)).rstrip())
+            tell(f"error: Dynamometer itself failed with {type(error).__name__}: please report it")
+    return ExitCode.FAULT
+
+
+def _write_whatever_comes() -> None:
+    """Let no name fail where the terminal's encoding lacks a character of it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _reader_left() -> bool:
+    """Return whether nobody reads standard output or error any more."""
+    import select
+
+    watched = select.poll()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            watched.register(stream.fileno(), 0)
+    return bool(watched.poll(0))
+
+
+def _let_go() -> None:
+    """Forget what can't be written, which Python would try, and complain of, as it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

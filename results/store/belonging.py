@@ -1,0 +1,95 @@
+"""The one place that decides which records are a run's: of its plan, asked for, and once.
+
+A file may hold lines that were copied into it, or written twice. Counted, they would make
+intervals narrower than what was measured; so they are left out, and named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from dynamometer.results.values.cases import RunPlan
+    from dynamometer.results.values.records import Manifest, Record
+
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class RunRecords:
+    """What the file of a run's records holds.
+
+    Attributes:
+        records: those of the run, in the order they were made.
+        strays: lines that are none of its, each with its number and why.
+    """
+
+    records: list[Record]
+    strays: tuple[str, ...] = ()
+
+    @property
+    def warning(self) -> str | None:
+        """What to say of the lines that are left out; `None` where there are none."""
+        if not self.strays:
+            return None
+        more = f"; and {len(self.strays) - _NAMED} more" if len(self.strays) > _NAMED else ""
+        return (
+            f"{len(self.strays)} line(s) of events.jsonl are not counted:"
+            f" {'; '.join(self.strays[:_NAMED])}{more}"
+        )
+
+
+def belonging(manifest: Manifest, records: Iterable[Record]) -> RunRecords:
+    """Tell the records of a run from others in its file."""
+    judge = Judge(manifest)
+    kept: list[Record] = []
+    strays: list[str] = []
+    for number, record in enumerate(records, start=1):
+        why = judge.fault(record.run_id, record.case.id, record.replicate)
+        if why is None:
+            kept.append(record)
+        else:
+            strays.append(f"line {number} {why}")
+    return RunRecords(kept, tuple(strays))
+
+
+class Judge:
+    """Says of one line after another whether it is a run's."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        """Know the plan, and no line yet."""
+        self._run_id = manifest.run_id
+        self._cases = {case.id for case in manifest.plan.cases}
+        self._replicates = range(manifest.plan.protocol.most_replicates)
+        self._seen: set[Hashable] = set()
+
+    def fault(self, run_id: str, case: str, replicate: int) -> str | None:
+        """Return why a line is none of the run's, or `None` if it is one."""
+        if run_id != self._run_id:
+            return f"is of the run {run_id!r}"
+        if case not in self._cases:
+            return f"is of {case!r}, which the run doesn't plan"
+        if replicate not in self._replicates:
+            return f"is replicate {replicate}, of at most {len(self._replicates)}"
+        if (case, replicate) in self._seen:
+            return f"is replicate {replicate} of {case!r} once more"
+        self._seen.add((case, replicate))
+        return None
+
+
+def fault_of(plan: RunPlan) -> str | None:
+    """Return why a plan can't have been made here, or `None` if it can."""
+    if not plan.cases:
+        return "it plans no case"
+    if not plan.experiments:
+        return "it asks nothing"
+    models = {spec.name for spec in plan.models}
+    for case in plan.cases:
+        if case.model not in models:
+            return f"it doesn't describe the model {case.model!r} that it plans to run"
+        if not case.arms:
+            return f"{case.model!r} has no arm"
+    return None

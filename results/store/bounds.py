@@ -1,0 +1,47 @@
+"""How much of what a model says is kept: enough to know it by, whatever it raises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dynamometer.results.values.records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST_TEXT = 20_000
+"""Characters of any text of a record."""
+
+_UNSUSPICIOUS_BYTES = 100_000
+"""Of a record, which is looked through only if it takes more."""
+
+
+def bounded(record: Record) -> Record:
+    """Return a record in which no text is longer than can be read; it says where one was cut."""
+    data = msgspec.json.encode(record)
+    if len(data) <= _UNSUSPICIOUS_BYTES:
+        return record
+    values = _cut(msgspec.json.decode(data), lambda text: shortened(text, LONGEST_TEXT))
+    return msgspec.json.decode(msgspec.json.encode(values), type=Record)
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the beginning and the end of a text that is longer than it may be."""
+    if len(text) <= most:
+        return text
+    kept = most // 2
+    left_out = len(text) - 2 * kept
+    return f"{text[:kept]} [{left_out} characters left out] {text[-kept:]}"
+
+
+def _cut(value: Any, cut: Callable[[str], str]) -> Any:
+    match value:
+        case str():
+            return cut(value)
+        case list():
+            return [_cut(each, cut) for each in value]
+        case dict():
+            return {cut(key): _cut(each, cut) for key, each in value.items()}
+    return value

@@ -1,0 +1,130 @@
+"""The one place that reads a file, and knows how it can be bad.
+
+A file may be missing, a folder, a named pipe that nobody writes to, not UTF-8, cut short, or hold
+other values than it should. Each is an `OSError` or a `StoreError` that names file and line.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+import msgspec
+
+from dynamometer.results.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+T = TypeVar("T")
+
+BAD_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
+"""What msgspec raises on JSON that is none, or of something else."""
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file for reading; nothing but a file is waited for.
+
+    Raises:
+        OSError: it can't be read, or is no file.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError as error:  # a name with NUL
+        raise OSError(errno.EINVAL, "that is no name of a file", str(path)) from error
+    try:
+        _check_kind(path, os.fstat(descriptor).st_mode)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _check_kind(path: Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "Is a pipe or device, not a file", str(path))
+
+
+def file_bytes(path: Path) -> bytes:
+    """Return what a file holds.
+
+    Raises:
+        OSError: it can't be read, or is no file.
+    """
+    with opened(path) as file:
+        return file.read()
+
+
+def file_text(path: Path) -> str:
+    """Return the text of a file, with its ends of lines as they are.
+
+    Raises:
+        StoreError: it can't be read, or is not UTF-8; says in which line.
+    """
+    try:
+        data = file_bytes(path)
+    except OSError as error:
+        msg = f"{path} can't be read: {error.strerror}"
+        raise StoreError(msg) from error
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        msg = (
+            f"{path}, line {line} can't be read: byte 0x{data[error.start]:02x} is not UTF-8; save"
+            " the file in that encoding"
+        )
+        raise StoreError(msg) from error
+
+
+def from_json(data: Any, kind: type[T], place: str) -> T:
+    """Return the value that JSON stands for.
+
+    Args:
+        data: the JSON; whatever a damaged file has in its place.
+        kind: of value.
+        place: the file and line, for the message.
+
+    Raises:
+        StoreError: it stands for none.
+    """
+    try:
+        if isinstance(data, bytes):
+            data.decode()  # msgspec doesn't look at what the kind of value has no place for
+        return msgspec.json.decode(data, type=kind)
+    except BAD_JSON as error:
+        msg = f"{place} is damaged: {error}"
+        raise StoreError(msg) from error
+
+
+def csv_table(path: Path) -> tuple[tuple[str, ...], Iterator[tuple[int, dict[str, str]]]]:
+    """Return the columns of a CSV file, and its rows, each with the line it ends in.
+
+    Rows are dictionaries by column; what a short row lacks is not in them, nor what a long one has
+    too much. Empty lines are passed over.
+
+    Raises:
+        StoreError: the file can't be read, or, once rows are taken, a line is no CSV.
+    """
+    import csv  # which most of what reads files doesn't need
+    import io
+
+    reader = csv.reader(io.StringIO(file_text(path), newline=""))
+
+    def lines() -> Iterator[list[str]]:
+        try:
+            yield from reader
+        except csv.Error as error:
+            msg = f"{path}, line {reader.line_num} can't be read: {error}"
+            raise StoreError(msg) from error
+
+    found = lines()
+    columns = tuple(next(found, ()))
+    return columns, (
+        (reader.line_num, dict(zip(columns, row, strict=False))) for row in found if row
+    )

@@ -1,0 +1,72 @@
+"""A run that a signal ends, with real workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dynamometer.results.store import store
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = """
+import time
+import torch
+
+def first():
+    return torch.nn.Linear(2, 2), (torch.ones(1, 2),)
+
+def second():
+    open("begun", "w").close()
+    time.sleep(1000)
+"""
+CODE = "import sys; from dynamometer.__main__ import main; sys.exit(main())"
+WORDS = ("run", "mine.py", "--accuracy", "--backend", "eager")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
+def test_a_signal_leaves_records_and_nothing_else(tmp_path: Path, number: signal.Signals) -> None:
+    """No process, no caches; the exit code is the signal's, and the way on is said."""
+    (tmp_path / "mine.py").write_text(MODELS)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", CODE, *WORDS], cwd=tmp_path, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as program:  # fmt: skip
+        while not (tmp_path / "begun").exists() and program.poll() is None:
+            time.sleep(0.05)
+        children = _descendants(program.pid)
+        program.send_signal(number)
+        _, said = program.communicate()
+    assert program.returncode == 128 + number, said
+    assert "interrupted; to finish: " in said
+    (directory,) = (tmp_path / "runs").iterdir()
+    assert [each.case.model for each in store.read_records(directory)] == ["first"]
+    assert not (directory / "cache").exists()
+    assert children
+    deadline = time.monotonic() + 300  # of a kernel that is about to end what was killed
+    while (left := list(filter(_runs, children))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left
+
+
+def _runs(pid: int) -> bool:
+    """Return whether a process does; one that has ended may wait for an `init` that never asks."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in {"Z", "X"}
+
+
+def _descendants(pid: int) -> list[int]:
+    """Return all processes that come from one, some of which lead sessions of their own."""
+    words = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    children = [int(each) for each in words]
+    return children + [each for child in children for each in _descendants(child)]

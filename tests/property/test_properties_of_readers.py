@@ -1,0 +1,123 @@
+"""Whatever a file holds: it is read, or an error of ours says which file it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import factories
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dynamometer.common.command_line.project import read_project
+from dynamometer.common.errors import DynamometerError
+from dynamometer.common.planning.batch_size_file import read_batch_sizes
+from dynamometer.models.suites.tables import TableSuite
+from dynamometer.models.suites.user_models import ModelFile
+from dynamometer.results.comparison.dashboard_files import read_files
+from dynamometer.results.reports.csv_file import CsvFile
+from dynamometer.results.store import expected, overview, store, their_expected
+from dynamometer.results.store.decisions import exported, imported
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.reading import file_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+OURS = (DynamometerError, StoreError)
+
+EVENT = msgspec.json.encode(factories.record()) + b"\n"
+MANIFEST = msgspec.json.encode(factories.manifest())
+DECISION = exported([factories.decision()]).encode()
+EXPECTED = b"case,arm,status,captured_ops,graph_breaks\na,inductor,pass,3,0\n"
+THEIRS = b"name,accuracy,graph_breaks\nresnet18,pass,0\n"
+DASHBOARD = b"dev,name,batch_size,speedup\ncpu,resnet18,4,1.5\n"
+PROJECT = b'[tool.dynamometer]\nmodels = "FILE.py"\nbackend = ["inductor"]\n'
+MODELS = b"def build(batch_size=2): ...\nMODELS = {'a': build}\n"
+
+
+def _events(path: Path) -> None:
+    store.create(path.parent / "run", factories.manifest())
+    events = path.parent / "run" / store.EVENTS
+    events.write_bytes(path.read_bytes())
+    store.read_records(events.parent)
+    overview.read_overview(events.parent)
+
+
+def _manifest(path: Path) -> None:
+    run = path.parent / "run"
+    run.mkdir()
+    (run / store.MANIFEST).write_bytes(path.read_bytes())
+    (run / store.EVENTS).write_bytes(EVENT)
+    store.read_manifest(run)
+    overview.read_overview(run)
+    store.read_records(run)
+
+
+def _specs(path: Path) -> None:
+    [*TableSuite("any")._read(path)]
+
+
+def _models(path: Path) -> None:
+    try:
+        ModelFile(path, "").specs()
+    except ValueError as error:
+        raise DynamometerError(str(error)) from error
+
+
+READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
+    "events": (EVENT, _events),
+    "manifest": (MANIFEST, _manifest),
+    "expected": (EXPECTED, expected.read_table),
+    "theirs": (THEIRS, their_expected.read_table),
+    "dashboard": (DASHBOARD, read_files),
+    "output": (DASHBOARD, lambda path: CsvFile(None, path, "all")),  # type: ignore[arg-type]  not asked
+    "project": (PROJECT, read_project),
+    "batch sizes": (b"resnet18,64\n# none\n", read_batch_sizes),
+    "decisions": (DECISION, lambda path: imported(file_text(path), str(path))),
+    "tables": (b'[a]\ntask = "t"\n', _specs),
+    "models": (MODELS, _models),
+}
+
+pieces = st.sampled_from(
+    [b"\xff", b"\x00", b"\n", b'"', b",", b"[", b"{", b"}", b"null", b"-1", b"1e999", b"9" * 400,
+     b"\xed\xa0\x80", b'"\\ud800"', b"true", b"=", b"[" * 3000]
+)  # fmt: skip
+
+
+@st.composite
+def changed(draw: st.DrawFn, good: bytes) -> bytes:
+    """Return a good file, cut, or with something in place of a part of it."""
+    start = draw(st.integers(0, len(good)))
+    end = draw(st.integers(start, len(good)))
+    return good[:start] + draw(pieces | st.binary(max_size=6)) + good[end:]
+
+
+@pytest.mark.parametrize("name", READERS)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_bytes_are_read_or_refused_by_name(
+    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Never another exception, which would be a traceback to whoever has such a file."""
+    good, read = READERS[name]
+    path = tmp_path_factory.mktemp("files") / "some"
+    path.write_bytes(data.draw(changed(good) | st.binary(max_size=40)))
+    try:
+        read(path)
+    except OURS as error:
+        assert str(path.parent) in str(error) or "pyproject" in str(error), error  # noqa: PT017  only some raise
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_right_is_read(name: str, tmp_path: Path) -> None:
+    """What is changed above was good before."""
+    good, read = READERS[name]
+    (tmp_path / "some").write_bytes(good)
+    if name == "tables":
+        with pytest.raises(DynamometerError, match="missing required field"):
+            read(tmp_path / "some")
+    else:
+        read(tmp_path / "some")

@@ -1,0 +1,268 @@
+"""How the program ends: each exit code, by the smallest thing that leads to it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import factories
+import msgspec
+import pytest
+from fakes import FakeExecutor
+
+from dynamometer.common import ending
+from dynamometer.common.command_line import cli
+from dynamometer.results.reports.csv_sink import CsvFiles
+from dynamometer.results.reports.sinks import Destination
+from dynamometer.results.store import store
+from dynamometer.results.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.records import Manifest, Record
+
+ROOT = Path(__file__).resolve().parents[4]
+WORDS = ("--only", "alexnet", "--only", "resnet18", "--accuracy")
+
+
+class Checking(FakeExecutor):
+    """Makes records of a run that times nothing, and says when it is closed."""
+
+    def execute(self, case: Case, replicate: int) -> Record:
+        """Leave out latencies."""
+        return msgspec.structs.replace(super().execute(case, replicate), measurements=())
+
+    def close(self) -> None:
+        """Remove what it has made, as the local executor does."""
+        print("closed", file=sys.stderr)
+
+
+def _at_the_second(action: object) -> FakeExecutor:
+    """Let something happen while the second model is being run."""
+    made = Checking(experiments=("accuracy",))
+
+    def before(case: Case, replicate: int) -> None:
+        if made.executed:
+            action()  # type: ignore[operator]  # untyped
+
+    made.before = before
+    return made
+
+
+def passing(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Let all pass."""
+    return Checking(experiments=("accuracy",))
+
+
+def terminated(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Be sent what `timeout`, Slurm and docker send; later ones don't disturb the end."""
+    return _at_the_second(lambda: os.kill(os.getpid(), signal.SIGTERM))
+
+
+def hung_up(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Be sent what a terminal sends that is closed."""
+    return _at_the_second(lambda: os.kill(os.getpid(), signal.SIGHUP))
+
+
+def left(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Write to nobody."""
+    return _at_the_second(lambda: raised(BrokenPipeError(errno.EPIPE, "Broken pipe")))
+
+
+def full(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Have no room."""
+    return _at_the_second(lambda: raised(OSError(errno.ENOSPC, "No space left on device", "x.csv")))
+
+
+def mistaken(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Hold a mistake of ours."""
+    return _at_the_second(lambda: raised(ZeroDivisionError("0 / 0")))
+
+
+def full_at_once(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Have no room from the beginning."""
+    raise OSError(errno.ENOSPC, "No space left on device", str(directory / "logs"))
+
+
+def raised(error: BaseException) -> None:
+    """Raise it."""
+    raise error
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put runs where nothing else is."""
+    monkeypatch.chdir(tmp_path)
+
+
+def run(executor: str, *words: str) -> int:
+    """Run two models with an executor of those above."""
+    return cli.main("torchbench", [*WORDS, "--executor", f"{__name__}:{executor}", *words])
+
+
+def program(
+    *words: str, stdout: int | None = subprocess.PIPE, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the program by itself."""
+    code = "import sys; from dynamometer.__main__ import main; sys.exit(main())"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    return subprocess.run(
+        [sys.executable, "-c", code, *words], stdout=stdout, stderr=subprocess.PIPE,
+        env=environment, check=False, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("executor", "code"), [("terminated", 143), ("hung_up", 129)])
+def test_a_signal_ends_a_run_in_order(
+    executor: str, code: int, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """What was measured stays, everything is closed, and the command that goes on is said."""
+    assert run(executor) == code
+    said = capsys.readouterr().err
+    assert "closed" in said
+    assert re.search(r"interrupted; to finish: .*resume runs/\S+", said)
+    (directory,) = (tmp_path / "runs").iterdir()
+    assert len(store.read_records(directory)) == 1
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_signal_that_comes_again_disturbs_nothing() -> None:
+    """The first is what ends the program."""
+    with ending.StopSignals() as signals:
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signals.received == signal.SIGTERM
+
+
+def test_a_signal_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`nohup` ignores SIGHUP for what it starts."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with ending.StopSignals() as signals:
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signals.received == 0
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(
+    ("executor", "says"),
+    [
+        ("full", "error: x.csv: No space left on device"),
+        ("left", "error: Broken pipe"),  # not of standard output, so nobody has left
+        ("mistaken", "error: Dynamometer itself failed with ZeroDivisionError"),
+    ],
+)
+def test_a_fault_of_ours_ends_with_3_and_the_way_on(
+    executor: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a line, after the command that goes on; 1 would mean that results have changed."""
+    assert run(executor) == 3
+    said = capsys.readouterr().err
+    assert says in said
+    assert re.search(r"to go on later: .*resume runs/\S+", said)
+    assert ("Traceback" in said) == (executor == "mistaken")
+
+
+def test_a_run_without_a_record_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As on a full disk, where each attempt would leave one more."""
+    assert run("full_at_once") == 3
+    assert "logs: No space left on device" in capsys.readouterr().err
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_half_made_directory_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk may be full when the manifest is written."""
+    monkeypatch.setattr(store.os, "fsync", lambda _: raised(OSError(errno.ENOSPC, "No space")))
+    with pytest.raises(StoreError, match="a can't be made: No space"):
+        store.create(tmp_path / "a", factories.manifest())
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_csv_file_on_a_full_disk_is_named(tmp_path: Path) -> None:
+    """What can't be written says which file it is."""
+    from dynamometer.common import registry
+
+    study = registry.study("speedup")
+    records = [factories.measured_record(replicate=0)]
+    name = study.rows(records, compatible=False)[0].file
+    (tmp_path / name).symlink_to("/dev/full")
+    files = CsvFiles(study, Destination(tmp_path, sys.stdout))
+    with pytest.raises(StoreError, match=rf"{name} can't be written: No space left"):
+        files.write(records)
+
+
+@pytest.mark.parametrize("words", [("ls", "models"), ("run", "--help"), ("--version",)])
+def test_who_stops_reading_is_told_nothing(words: Sequence[str]) -> None:
+    """As after `| head -1`: 141, as a program that SIGPIPE ends."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = program(*words, stdout=writing)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_a_full_disk_behind_standard_output() -> None:
+    """The error says so, and Python itself adds nothing."""
+    with Path("/dev/full").open("w") as full_device:
+        ended = program("ls", "models", stdout=full_device.fileno())
+    assert (ended.returncode, ended.stderr) == (3, "error: No space left on device\n")
+
+
+def test_a_name_that_the_terminal_has_no_letters_for(tmp_path: Path) -> None:
+    """It is written with escapes."""
+    with (tmp_path / "said").open("w", encoding="ascii") as stream, redirect_stdout(stream):
+        assert ending.exit_code_of(lambda: print("ünï")) == 0
+    assert (tmp_path / "said").read_text() == "\\xfcn\\xef\n"
+
+
+@pytest.mark.parametrize("name", ["a\\nb", "\\x1b[2J", "nul\\0", "x" * 252, " "])
+def test_a_name_that_nothing_can_hold_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is run: a file, a line and a cell are named after it."""
+    (tmp_path / "mine.py").write_text(f"def f(): ...\nMODELS = {{'{name}': f}}\n")
+    assert cli.main(None, ["run", "mine.py", "--list"]) == 2
+    said = capsys.readouterr().err
+    assert "can't be run under this name" in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ["raise RuntimeError('no')", "import sys; sys.exit(0)"])
+def test_a_plugin_that_ends_as_it_is_imported(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever it raises, the command line is told which it is."""
+    (tmp_path / "ending_plugin.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert run("passing", "--sink", "ending_plugin:SINK") == 2
+    assert "sink 'ending_plugin:SINK' can't be loaded: importing it" in capsys.readouterr().err
+
+
+def test_the_exit_codes_are_those_that_are_documented() -> None:
+    """Each that the code knows is in the table, and no other."""
+    from dynamometer.common import errors
+    from dynamometer.common.command_line import compare, session
+
+    table = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    documented = {int(found) for found in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
+    kinds = [each for each in vars(errors).values() if isinstance(each, type)]
+    known = {each.exit_code for each in kinds if hasattr(each, "exit_code")}
+    signals = {128 + signal.SIGTERM, 128 + signal.SIGHUP}
+    assert documented == {
+        *known, *signals, *ending.ExitCode, compare.GATE_FAILED, session._UNEXPECTED,
+    }  # fmt: skip

@@ -1,0 +1,36 @@
+"""What of a worker's life can be told without one."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+import pytest
+
+from dynamometer.common.execution import worker
+
+
+@pytest.mark.parametrize("limit", [16, 64, 256, 900, 1024, resource.RLIM_INFINITY])
+def test_the_channel_is_moved_to_where_it_may_be(limit: int) -> None:
+    """Below what `ulimit -n` allows, or no worker could report, and each would seem to crash."""
+    low, high = worker._private_descriptors(limit)
+    assert 2 < low < high
+    if limit != resource.RLIM_INFINITY:
+        assert high <= limit
+
+
+def test_a_descriptor_is_moved_under_a_low_limit() -> None:
+    """As in a shell after `ulimit -n 256`."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    reading, writing = os.pipe()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+    try:
+        for _ in range(50):
+            writing = worker._move_away(writing)
+            assert writing < 256
+        os.write(writing, b"x")
+        assert os.read(reading, 1) == b"x"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        os.close(writing)
+        os.close(reading)
