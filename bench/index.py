@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree
 import msgspec
 
-from dynamometer.results.store.index import Index, Known
-from dynamometer.results.store.index_file import IndexFile
+from dynamometer.results.store.index.index import Index, Known
+from dynamometer.results.store.index.index_file import IndexFile
 from dynamometer.results.values.history import IndexedRun, Row
 
 if TYPE_CHECKING:

@@ -247,6 +247,7 @@ manifests = st.builds(
     schema=st.just(1), run_id=texts, created_at=texts, version=texts, program=texts,
     command=texts, plan=plans, environment=environments, between_sd=between_sds,
     diagnoses=st.lists(diagnoses, max_size=2).map(tuple),
+    sources=st.dictionaries(texts, texts, max_size=2),
 )  # fmt: skip
 estimates = st.builds(Estimate, value=finite, low=finite, high=finite, n=counts)
 ratios = st.builds(Ratio, value=finite, low=finite, high=finite, n=counts, p_value=finite)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
-    from dynamometer.results.store.index import Index
+    from dynamometer.results.store.index.index import Index
     from dynamometer.results.values.history import History
 
 MODEL = Argument[str | None](("MODEL",), default=None, reads=click.STRING)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
-    from dynamometer.results.store.index import Index
-    from dynamometer.results.store.indexing import Indexed
+    from dynamometer.results.store.index.index import Index
+    from dynamometer.results.store.index.indexing import Indexed
     from dynamometer.results.values.history import IndexedRun, Row
 
 INDEX = Valued[Path | None](
@@ -67,8 +67,8 @@ def opened(asked: Request, folders: Sequence[Path] = ()) -> Iterator[Index]:
         UsageError: it can't be used.
     """
     # These import SQLite.
-    from dynamometer.results.store.index import INDEX_FILE, Index
-    from dynamometer.results.store.index_file import IndexFile
+    from dynamometer.results.store.index.index import INDEX_FILE, Index
+    from dynamometer.results.store.index.index_file import IndexFile
 
     home = asked[RUNS]
     with store_errors_as_usage():
@@ -87,7 +87,7 @@ def refreshed(index: Index) -> Indexed:
     Raises:
         StoreError: it can't be written.
     """
-    from dynamometer.results.store.indexing import refresh
+    from dynamometer.results.store.index.indexing import refresh
 
     found = refresh(index, read_run)
     for path, why in found.unreadable.items():

@@ -135,7 +135,8 @@ def test_counting_once_is_enough() -> None:
 
 def test_it_is_kept(tmp_path: Path) -> None:
     """A run directory gives back what was counted."""
-    store.create(tmp_path / "run", factories.manifest())
+    plan = factories.plan(factories.model_spec("item"), arms=(BASELINE,))
+    store.create(tmp_path / "run", factories.manifest(plan))
     with store.RunStore(tmp_path / "run") as events:
         events.append(ITEM)
     (again,) = store.read_records(tmp_path / "run")

@@ -64,7 +64,7 @@ def test_names_are_unique_over_all_tables(suite: TableSuite) -> None:
         ("[mine]\nsmoll = {}", "'mine' is not the table of a model: .*unknown field `smoll`"),
         ("stray = 1\n[mine]", "'stray' is not the table of a model: Expected `object`"),
         ("[mine", "is not TOML: .*line 1"),
-        ("# \udcff", "is not TOML: .*invalid start byte"),
+        ("# \udcff", "line 1 can't be read: byte 0xff is not UTF-8"),
     ],
 )
 def test_a_damaged_table_is_named(

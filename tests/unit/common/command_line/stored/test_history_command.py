@@ -50,6 +50,7 @@ def make_runs(folder: Path, speedups: Sequence[float]) -> None:
                     seconds={BASELINE: 0.015, "inductor": 0.015 / speedup},
                 )
                 stopped = StopReason.REPLICATES if replicate == 2 else None
+                record = msgspec.structs.replace(record, run_id=manifest.run_id)
                 events.append(msgspec.structs.replace(record, stopped=stopped, between_sd=KNOWN))
 
 

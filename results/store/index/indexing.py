@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.store.index import Known
+from dynamometer.results.store.index.index import Known
 from dynamometer.results.store.overview import run_directories
 from dynamometer.results.store.store import EVENTS, MANIFEST
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from dynamometer.results.store.index import Index
+    from dynamometer.results.store.index.index import Index
     from dynamometer.results.values.history import IndexedRun, Row
 
     Reader = Callable[[Path], tuple[IndexedRun, Sequence[Row]]]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from dynamometer.results.store import index_file
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.store.index import Index, Known
-from dynamometer.results.store.index_file import IndexFile
-from dynamometer.results.store.indexing import refresh
+from dynamometer.results.store.index import index_file
+from dynamometer.results.store.index.index import Index, Known
+from dynamometer.results.store.index.index_file import IndexFile
+from dynamometer.results.store.index.indexing import refresh
 from dynamometer.results.values.history import IndexedRun, Row
 
 if TYPE_CHECKING:

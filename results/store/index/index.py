@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from sqlite3 import Connection
 
-    from dynamometer.results.store.index_file import IndexFile
+    from dynamometer.results.store.index.index_file import IndexFile
     from dynamometer.results.values.history import Row
 
 INDEX_FILE = "index.sqlite"
