@@ -78,7 +78,8 @@ class GroupedCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; from here on there is garbage to collect."""
+        """Run the command; from here on there is garbage, but what is there by now is none."""
+        gc.freeze()
         gc.enable()
         return super().invoke(ctx)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -15,7 +14,7 @@ import rtoml
 from dynamometer.common.errors import DynamometerError
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import file_text
-from dynamometer.results.values.cases import ModelSpec
+from dynamometer.results.values.cases import ModelSpec, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,8 +26,7 @@ _HERE = Path(__file__).resolve().parent.parent
 _Table = dict[str, object]
 
 
-@dataclass(frozen=True)
-class TableSuite:
+class TableSuite(Value, frozen=True):
     """The models of `models/<name>/*.toml`, one table each."""
 
     name: str
