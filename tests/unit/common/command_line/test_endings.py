@@ -25,7 +25,7 @@ from dynamometer.results.store import store
 from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Manifest, Record
@@ -96,6 +96,14 @@ def full_at_once(manifest: Manifest, directory: Path) -> FakeExecutor:
 def raised(error: BaseException) -> None:
     """Raise it."""
     raise error
+
+
+@pytest.fixture(autouse=True)
+def nobody_ignores_hanging_up() -> Iterator[None]:
+    """As it is unless `nohup` started the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture(autouse=True)
