@@ -15,7 +15,6 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,10 +30,9 @@ _LONGEST_NOTE = 300
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of one: exit status, seconds, its last words, and what its file holds."""
+    """What came of one: exit status, its last words, and what its file holds."""
 
     status: int
-    wall_s: float
     said: str
     rows: str
 
@@ -52,13 +50,13 @@ def main() -> int:
         (__doc__ or "").split("\n\n", 2)[2].strip(),
         "Made by `bench/their_commands.py`.",
         "",
-        "| from | command line | exit | seconds | what was said, or what its file holds |",
-        "|---|---|---|---|---|",
+        "| from | command line | exit | what was said, or what its file holds |",
+        "|---|---|---|---|",
     ]
     for source, command in commands():
         found = run(command)
         told = found.said if found.status else found.rows
-        row = (source, f"`{command}`", str(found.status), f"{found.wall_s:.0f}", told)
+        row = (source, f"`{command}`", str(found.status), told)
         lines.append("| " + " | ".join(row) + " |")
         print(lines[-1], flush=True)
     if options.output:
@@ -83,7 +81,6 @@ def run(command: str) -> Ran:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "models_list.txt").write_text("lennard_jones,64\n")
-        started = time.monotonic()
         done = subprocess.run(
             [sys.executable, str(ROOT / script), *argv, *MODELS[script]],
             cwd=folder,
@@ -91,11 +88,10 @@ def run(command: str) -> Ran:
             text=True,
             check=False,
         )
-        wall_s = time.monotonic() - started
         said = [line for line in done.stderr.splitlines() if line.strip()] or [""]
         written = [path.read_text().splitlines() for path in folder.glob("*.csv")]
     rows = "; ".join(f"`{row}`" for file in written for row in file[1:]) or "no file"
-    return Ran(done.returncode, wall_s, said[-1][:_LONGEST_NOTE].replace("|", "\\|"), rows)
+    return Ran(done.returncode, said[-1][:_LONGEST_NOTE].replace("|", "\\|"), rows)
 
 
 if __name__ == "__main__":
