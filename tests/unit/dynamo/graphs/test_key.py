@@ -34,8 +34,6 @@ INPUTS = (torch.ones(4, 6), torch.ones(4, 6))
 NAMES = st.from_regex(r"[a-z]{1,8}", fullmatch=True).filter(
     lambda name: not keyword.iskeyword(name)
 )
-    lambda name: not keyword.iskeyword(name)
-)
 
 
 @given(st.lists(NAMES, min_size=4, max_size=4, unique=True))
