@@ -25,7 +25,12 @@ def second():
     open("begun", "w").close()
     time.sleep(1000)
 """
-CODE = "import sys; from dynamometer.__main__ import main; sys.exit(main())"
+CODE = """
+import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup` has ignored
+from dynamometer.__main__ import main
+sys.exit(main())
+"""
 WORDS = ("run", "mine.py", "--accuracy", "--backend", "eager")
 
 
