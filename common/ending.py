@@ -9,6 +9,7 @@ import io
 import os
 import signal
 import sys
+import threading
 from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, Self
@@ -27,6 +28,7 @@ class ExitCode(IntEnum):
     """What each end is; errors of ours have theirs in `errors.py`."""
 
     DONE = 0
+    UNEXPECTED = 1
     USAGE = 2
     FAULT = 3
     INTERRUPTED = 128 + signal.SIGINT
@@ -40,8 +42,8 @@ def exit_code_of(action: Callable[[], object]) -> int:
         action: returns the exit code, or something else if all is well.
     """
     _write_whatever_comes()
-    with StopSignals() as signals:
-        code = _exit_code_of(action)
+    signals = StopSignals()
+    code = _exit_code_of(action, signals)
     _let_go()
     return 128 + signals.received if signals.received else code
 
@@ -50,20 +52,19 @@ class StopSignals:
     """Turns SIGTERM and SIGHUP into what Ctrl-C is, so that everything is closed in order.
 
     Attributes:
-        received: the number of the one that came; later ones don't disturb the end.
+        received: the number of the first that came. Each one interrupts, as Python swallows what is
+            raised in a `__del__`; `Held` is for what must not be interrupted.
     """
 
     def __init__(self) -> None:
         """Take over nothing yet."""
         self.received = 0
+        self._taken: list[signal.Signals] = []
 
     def __enter__(self) -> Self:
         """Take over those that nobody ignores, as `nohup` does, or handles."""
-        self._taken = [
-            each
-            for each in (signal.SIGTERM, signal.SIGHUP)
-            if signal.getsignal(each) is signal.SIG_DFL
-        ]
+        if takes_signals():
+            self._taken = [each for each in _STOPPING if signal.getsignal(each) is signal.SIG_DFL]
         for each in self._taken:
             signal.signal(each, self._handle)
         return self
@@ -80,9 +81,47 @@ class StopSignals:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if not self.received:
-            self.received = number
-            raise KeyboardInterrupt
+        self.received = self.received or number
+        raise KeyboardInterrupt
+
+
+class Held:
+    """Lets signals that stop the program wait until something is closed.
+
+    Where that is done because the program ends anyway, they change nothing any more.
+    """
+
+    def __enter__(self) -> Self:
+        """Note from now on what comes."""
+        self._came: list[int] = []
+        self._before = {
+            each: handler
+            for each in _STOPPING
+            if takes_signals() and callable(handler := signal.getsignal(each))
+        }
+        for each in self._before:
+            signal.signal(each, lambda number, _: self._came.append(number))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let what has come do what it would have done."""
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
+        if self._came and sys.exception() is None:
+            signal.raise_signal(self._came[0])
+
+
+def takes_signals() -> bool:
+    """Return whether signals can be handled here: Python lets only its main thread do so."""
+    return threading.current_thread() is threading.main_thread()
+
+
+_STOPPING = (signal.SIGTERM, signal.SIGHUP)
 
 
 def tell(text: str) -> None:
@@ -93,11 +132,12 @@ def tell(text: str) -> None:
         click.echo("\n".join(printable_lines([text])), err=True)
 
 
-def _exit_code_of(action: Callable[[], object]) -> int:
+def _exit_code_of(action: Callable[[], object], signals: StopSignals) -> int:
     try:
-        code = action()
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        with signals:
+            code = action()
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
@@ -108,15 +148,15 @@ def _exit_code_of(action: Callable[[], object]) -> int:
         return ExitCode.INTERRUPTED
     except BrokenPipeError as error:
         # Whoever read has left, as `head` does. What was measured is stored.
-        return ExitCode.READER_LEFT if _reader_left() else _told(error)
+        return ExitCode.READER_LEFT if _reader_left() else told(error)
     except ModuleNotFoundError:  # `__main__` says what to install
         raise
     except Exception as error:  # noqa: BLE001  the last place where a fault can be named
-        return _told(error)
+        return told(error)
     return code if isinstance(code, int) else ExitCode.DONE
 
 
-def _told(error: Exception) -> int:
+def told(error: Exception) -> int:
     """Say what went wrong, and give the exit code."""
     match error:
         case DynamometerError():

@@ -23,7 +23,9 @@ def main(suite: str | None = None) -> int:
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in _NEEDED:
-            raise
+            from dynamometer.common.ending import told
+
+            return told(error)
         print(  # noqa: T201  there is no click to print with
             f"error: the package {package} is not installed for {sys.executable}. In a"
             " checkout run `make setup`, then `. .venv/bin/activate`; elsewhere"

@@ -1,20 +1,28 @@
-"""From a plan to a run directory: what the machine must have, and what is noted before a run."""
+"""A run directory, from the plan until it is full, or as full as it gets."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
+import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import dynamometer
 from dynamometer.common import registry
+from dynamometer.common.ending import ExitCode, tell
+from dynamometer.common.errors import DynamometerError
+from dynamometer.common.interfaces.run_options import REPORT_OPTIONS
 from dynamometer.common.planning import refusals
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Level, Manifest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from dynamometer.common.interfaces.option import Request
     from dynamometer.results.values.cases import RunPlan
 
 
@@ -64,3 +72,45 @@ def begin(plan: RunPlan, program: str, command: str, runs: Path) -> tuple[Manife
     with refusals.store_errors_as_usage():
         store.create(directory, manifest)
     return manifest, directory
+
+
+def carried_out(
+    action: Callable[[], int], directory: Path, request: Request, *, is_new: bool
+) -> int:
+    """Do what fills a run's directory; if it isn't done, say how to go on. Return the exit code.
+
+    Args:
+        action: fills it, and returns the exit code.
+        directory: of the run.
+        request: what is done with the results.
+        is_new: whether the directory was made for this; it is removed if nothing was measured.
+
+    Raises:
+        ImportError: a module isn't there; once a run has begun, all that is needed for one is.
+    """
+    try:
+        code = action()
+    except KeyboardInterrupt:
+        _say_way_on("interrupted; to finish", directory, request, is_new=is_new)
+        raise
+    except ModuleNotFoundError as error:  # as such it would mean that nothing was run
+        _say_way_on("to go on later", directory, request, is_new=is_new)
+        raise ImportError(*error.args) from error
+    except Exception as error:
+        # What the error quotes, such as a log, is to be read.
+        is_quoted = isinstance(error, DynamometerError) and str(directory) in str(error)
+        _say_way_on("to go on later", directory, request, is_new=is_new and not is_quoted)
+        raise
+    if code == ExitCode.INTERRUPTED:
+        _say_way_on("interrupted; to finish", directory, request, is_new=is_new)
+    return code
+
+
+def _say_way_on(when: str, directory: Path, request: Request, *, is_new: bool) -> None:
+    if is_new and store.discard(directory):
+        tell("nothing was measured, so nothing is kept")
+        return
+    installed = shutil.which("dynamometer") is not None
+    program = ["dynamometer"] if installed else [sys.executable, "-m", "dynamometer"]
+    words = [*program, "resume", str(directory), *request.argv(REPORT_OPTIONS)]
+    tell(f"{when}: {shlex.join(words)}")

@@ -99,7 +99,7 @@ def run(asked: Request, invocation: Invocation) -> int:
     directories = asked[EVALUATED]
     if not directories:
         directory, code = _measure(program, arguments, asked)
-        if code:
+        if code and directory.exists():
             click.echo(f"when that is finished: {program} calibrate --from {directory}", err=True)
             return code
         directories = (directory,)
@@ -151,7 +151,12 @@ def _measure(program: str, arguments: Sequence[str], asked: Request) -> tuple[Pa
         shlex.join([program, *arguments]),
         asked[OUTPUT_DIR],
     )
-    return directory, Session(manifest, directory, usual(REPORT_OPTIONS)).run()
+    reports = usual(REPORT_OPTIONS)
+
+    def action() -> int:
+        return Session(manifest, directory, reports).run()
+
+    return directory, begin.carried_out(action, directory, reports, is_new=True)
 
 
 def _read(directory: Path) -> Calibration:

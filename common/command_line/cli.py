@@ -14,13 +14,12 @@ import dynamometer
 from dynamometer.common import registry
 from dynamometer.common.command_line.dynamobench.translation import translated
 from dynamometer.common.command_line.options import LazyGroup, command, overridden
-from dynamometer.common.ending import exit_code_of
+from dynamometer.common.ending import ExitCode, exit_code_of
 from dynamometer.common.errors import UnfitEnvironmentError, UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, usual
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR, REPORT_OPTIONS, run_options
 from dynamometer.common.interfaces.workload_options import LIST, QUICK, TARGET
 from dynamometer.common.studies.study import options_of
-from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -289,7 +288,6 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
         return 0
     from dynamometer.common.command_line import begin
     from dynamometer.common.planning import arms, planning
-    from dynamometer.results.store import store
 
     asked, unusable = arms.with_every_backend(asked)
     for reason in unusable.values():
@@ -297,11 +295,9 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
     plan = planning.make_plan(suite, opening, models, asked)
     line = shlex.join([*shlex.split(program), *arguments])
     manifest, directory = begin.begin(plan, program, line, asked[OUTPUT_DIR])
-    try:
-        return _execute(manifest, directory, asked)
-    except (UsageError, StoreError, OSError, KeyboardInterrupt):
-        store.discard(directory)  # if there is nothing in it
-        raise
+    return begin.carried_out(
+        lambda: _execute(manifest, directory, asked), directory, asked, is_new=True
+    )
 
 
 def _resume(asked: Request, _: Invocation) -> int:
@@ -311,6 +307,7 @@ def _resume(asked: Request, _: Invocation) -> int:
         UnfitEnvironmentError: machine, software or the user's files are not those of the run; says
             what differs.
     """
+    from dynamometer.common.command_line import begin
     from dynamometer.common.machine.environment import differences, read_environment, require_device
     from dynamometer.common.planning import identity, refusals
     from dynamometer.results.store import store
@@ -333,7 +330,10 @@ def _resume(asked: Request, _: Invocation) -> int:
         if refused:
             msg += "; --anyway goes on with changed files, and marks the records"
         raise UnfitEnvironmentError(msg)
-    return _execute(manifest, directory, asked, [f"resumed though {each}" for each in edited])
+    notes = [f"resumed though {each}" for each in edited]
+    return begin.carried_out(
+        lambda: _execute(manifest, directory, asked, notes), directory, asked, is_new=False
+    )
 
 
 def _doctor() -> int:
@@ -361,5 +361,5 @@ def _execute(manifest: Manifest, directory: Path, asked: Request, notes: Sequenc
         from dynamometer.common.command_line.decisions import preparing
 
         if not preparing.prepare(manifest, directory):
-            return session.interrupted()
+            return ExitCode.INTERRUPTED
     return session.run()

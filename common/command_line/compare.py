@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from dynamometer.common.command_line.stored.runs import side_of
+from dynamometer.common.ending import ExitCode
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, OneOf, Several, Valued
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from dynamometer.results.comparison.sides import Side
     from dynamometer.results.values.comparison import Comparison
 
-GATE_FAILED = 1
 
 BEFORE = Argument(("A",), default="", reads=click.STRING, is_required=True)
 AFTER = Argument[str | None](("B",), default=None, reads=click.STRING)
@@ -68,7 +68,7 @@ def run(asked: Request, _: Invocation) -> int:
         msg = f"{before.source} and {after.source} can't be compared: {error}{hint}"
         raise UsageError(msg) from error
     sys.stdout.write(_written(found, asked[FORM]))
-    return GATE_FAILED if any(each.hits for each in found.gates) else 0
+    return ExitCode.UNEXPECTED if any(each.hits for each in found.gates) else 0
 
 
 def _conditions(text: str | None) -> list[Condition]:

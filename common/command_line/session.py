@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
 import sys
 import time
 from collections import defaultdict
@@ -17,7 +15,7 @@ from dynamometer.common import registry
 from dynamometer.common.command_line.decisions.sink import DecisionSink
 from dynamometer.common.command_line.json_events import JsonEvents
 from dynamometer.common.command_line.progress import ProgressLine, duration
-from dynamometer.common.ending import tell
+from dynamometer.common.ending import ExitCode, Held
 from dynamometer.common.execution.executor import StartUp
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.common.interfaces.run_options import (
@@ -25,7 +23,6 @@ from dynamometer.common.interfaces.run_options import (
     EXPECT,
     JSON,
     OUTPUT,
-    REPORT_OPTIONS,
     SINKS,
     UPDATE_EXPECTED,
 )
@@ -50,14 +47,6 @@ if TYPE_CHECKING:
     from dynamometer.results.reports.sinks import Sink
     from dynamometer.results.values.cases import Case, Protocol
     from dynamometer.results.values.records import Manifest, Record
-
-_UNEXPECTED, _INTERRUPTED = 1, 130
-
-
-def _resume_command(directory: Path, request: Request) -> str:
-    installed = shutil.which("dynamometer") is not None
-    program = ["dynamometer"] if installed else [sys.executable, "-m", "dynamometer"]
-    return shlex.join([*program, "resume", str(directory), *request.argv(REPORT_OPTIONS)])
 
 
 def _kept(request: Request) -> Kept:
@@ -100,7 +89,7 @@ class Session:
             self._sinks.append(CsvFile(self._study, output, _kept(request)))
 
     def run(self) -> int:
-        """Run until done or interrupted, and give the exit code: 1 for unexpected results.
+        """Run until done or interrupted, and give the exit code.
 
         Raises:
             StoreError: another process writes to the directory, or it can't be written.
@@ -111,7 +100,7 @@ class Session:
         with redirect_stdout(sys.stderr):
             self._events.run_started(self._manifest, self._directory)
             code = self._run_and_judge()
-            self._events.run_ended(self._manifest, is_done=code != _INTERRUPTED)
+            self._events.run_ended(self._manifest, is_done=code != ExitCode.INTERRUPTED)
             return code
 
     def _run_and_judge(self) -> int:
@@ -120,22 +109,8 @@ class Session:
             if found.warning:
                 click.echo(f"{self._directory}: {found.warning}", err=True)
             rest = Remaining(self._manifest, found.records, self._notes)
-            try:
-                done = self._run(rest, events)
-            except Exception:
-                if any(rest.finished.values()):
-                    tell(f"to go on later: {self._resume_command}")
-                raise
-        return self._judge() if done else self.interrupted()
-
-    def interrupted(self) -> int:
-        """Say how to go on, and give the exit code."""
-        click.echo(f"interrupted; to finish: {self._resume_command}", err=True)
-        return _INTERRUPTED
-
-    @property
-    def _resume_command(self) -> str:
-        return _resume_command(self._directory, self._request)
+            done = self._run(rest, events)
+        return self._judge() if done else ExitCode.INTERRUPTED
 
     def _judge(self) -> int:
         """Compare the results with the table of expected ones, or put them into it."""
@@ -195,9 +170,11 @@ class Session:
         except KeyboardInterrupt:
             pass
         finally:
-            executor.close()
-        for sink in self._sinks:
-            sink.close()
+            with Held():
+                executor.close()
+        with Held():
+            for sink in self._sinks:
+                sink.close()
         self._conclude(before, time.monotonic() - started, prepared)
         return done
 
@@ -244,7 +221,7 @@ def _told(
         return 0
     unexpected = sum(change.is_unexpected for change in changes)
     click.echo(f"{unexpected} of {count} results are not those expected in {path}")
-    return _UNEXPECTED if unexpected else 0
+    return ExitCode.UNEXPECTED if unexpected else 0
 
 
 def _count(protocol: Protocol) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import msgspec
 
 from dynamometer.common import registry
+from dynamometer.common.ending import takes_signals
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.studies.study import skip_reason
@@ -52,8 +53,10 @@ class Interrupt:
     requested: bool = False
 
     def __enter__(self) -> Self:
-        """Take over SIGINT."""
-        self._previous = signal.signal(signal.SIGINT, self._handle)
+        """Take over SIGINT, where that can be."""
+        self._previous = signal.getsignal(signal.SIGINT)
+        if takes_signals():
+            signal.signal(signal.SIGINT, self._handle)
         return self
 
     def __exit__(
@@ -63,7 +66,8 @@ class Interrupt:
         trace: TracebackType | None,
     ) -> None:
         """Give SIGINT back."""
-        signal.signal(signal.SIGINT, self._previous)
+        if takes_signals():
+            signal.signal(signal.SIGINT, self._previous)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         del number, frame

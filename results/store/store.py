@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -120,11 +119,18 @@ def create(directory: Path, manifest: Manifest) -> None:
         raise
 
 
-def discard(directory: Path) -> None:
-    """Remove a run directory in which there is no record, as nothing could be run."""
-    with suppress(OSError):
-        if b"\n" not in file_bytes(directory / EVENTS):
-            shutil.rmtree(directory, ignore_errors=True)
+def discard(directory: Path) -> bool:
+    """Remove a run directory without any record; return whether it was.
+
+    The stages of a run with `ensemble` have records of their own, in directories below.
+    """
+    try:
+        if any(b"\n" in file_bytes(each) for each in directory.rglob(EVENTS)):
+            return False
+    except OSError:
+        return False
+    shutil.rmtree(directory, ignore_errors=True)
+    return True
 
 
 def _unwritable(path: Path, error: OSError) -> StoreError:

@@ -13,6 +13,7 @@ import msgspec
 from dynamometer.common import registry
 from dynamometer.common.command_line.decisions.sink import DecisionSink
 from dynamometer.common.command_line.progress import ProgressLine, duration
+from dynamometer.common.ending import Held
 from dynamometer.common.execution.executor import HandsOver
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.common.planning.estimate import estimate
@@ -155,7 +156,8 @@ class _Stages:
         needs, such as a runtime with threads of its own, must not be there.
         """
         if self._executor is not None:
-            self._executor.close()
+            with Held():
+                self._executor.close()
 
     def _free(self, name: str) -> Path:
         """Return a directory that isn't there: one that was interrupted keeps its records."""

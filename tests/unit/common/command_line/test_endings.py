@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +21,7 @@ from fakes import FakeExecutor
 
 from dynamometer.common import ending
 from dynamometer.common.command_line import cli
+from dynamometer.common.errors import DynamometerError
 from dynamometer.results.reports.csv_sink import CsvFiles
 from dynamometer.results.reports.sinks import Destination
 from dynamometer.results.store import store
@@ -88,6 +91,41 @@ def mistaken(manifest: Manifest, directory: Path) -> FakeExecutor:
     return _at_the_second(lambda: raised(ZeroDivisionError("0 / 0")))
 
 
+def lacking(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Need what is not installed."""
+    return _at_the_second(lambda: importlib.import_module("nope_pkg"))
+
+
+def lacking_ours(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Need what a package that all of us needs has lost."""
+    return _at_the_second(lambda: importlib.import_module("scipy.nope"))
+
+
+def lacking_at_once(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Need what is not installed, from the beginning."""
+    return importlib.import_module("nope_pkg").made()  # type: ignore[no-any-return]  # never
+
+
+def mistaken_at_once(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Hold a mistake of ours at the beginning."""
+    raise ZeroDivisionError
+
+
+def terminated_at_once(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Be ended before anything is measured."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    return Checking()
+
+
+def unstarted(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Say where it is written why there are no workers."""
+    (directory / "logs").mkdir()
+    log = directory / "logs" / "server.log"
+    log.touch()
+    msg = f"the fork server did not start; see {log}"
+    raise DynamometerError(msg)
+
+
 def full_at_once(manifest: Manifest, directory: Path) -> FakeExecutor:
     """Have no room from the beginning."""
     raise OSError(errno.ENOSPC, "No space left on device", str(directory / "logs"))
@@ -143,14 +181,46 @@ def test_a_signal_ends_a_run_in_order(
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_a_signal_that_comes_again_disturbs_nothing() -> None:
-    """The first is what ends the program."""
+def test_each_signal_interrupts() -> None:
+    """Python may have swallowed what the first one raised; its number is the exit code's."""
+    with ending.StopSignals() as signals:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGTERM):
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), number)
+    assert signals.received == signal.SIGTERM
+
+
+def test_a_signal_waits_until_something_is_closed() -> None:
+    """It would leave half of it."""
+    closed: list[int] = []
+
+    def close(number: int) -> None:
+        with ending.Held():
+            os.kill(os.getpid(), number)
+            closed.append(number)
+
+    def fail() -> None:
+        try:
+            raised(ZeroDivisionError())
+        finally:
+            close(signal.SIGHUP)
+
     with ending.StopSignals() as signals:
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGHUP)
-        os.kill(os.getpid(), signal.SIGTERM)
+            close(signal.SIGTERM)
+        with pytest.raises(ZeroDivisionError):  # which ends the program anyway
+            fail()
+    assert closed == [signal.SIGTERM, signal.SIGHUP]
     assert signals.received == signal.SIGTERM
+
+
+def test_the_command_line_in_a_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    """Python lets none but the main one handle signals."""
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(run("passing")))
+    thread.start()
+    thread.join()
+    assert codes == [0], capsys.readouterr().err
 
 
 def test_a_signal_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,6 +241,8 @@ def test_a_signal_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> N
         ("full", "error: x.csv: No space left on device"),
         ("left", "error: Broken pipe"),  # not of standard output, so nobody has left
         ("mistaken", "error: Dynamometer itself failed with ZeroDivisionError"),
+        ("lacking", "ModuleNotFoundError: No module named 'nope_pkg'"),
+        ("lacking_ours", "ModuleNotFoundError: No module named 'scipy.nope'"),
     ],
 )
 def test_a_fault_of_ours_ends_with_3_and_the_way_on(
@@ -181,16 +253,34 @@ def test_a_fault_of_ours_ends_with_3_and_the_way_on(
     said = capsys.readouterr().err
     assert says in said
     assert re.search(r"to go on later: .*resume runs/\S+", said)
-    assert ("Traceback" in said) == (executor == "mistaken")
+    assert ("Traceback" in said) == (executor not in {"full", "left"})
 
 
+@pytest.mark.parametrize(
+    ("executor", "code", "says"),
+    [
+        ("full_at_once", 3, "logs: No space left on device"),
+        ("mistaken_at_once", 3, "ZeroDivisionError"),
+        ("lacking_at_once", 3, "nope_pkg"),
+        ("terminated_at_once", 143, "nothing was measured"),
+    ],
+)
 def test_a_run_without_a_record_leaves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    executor: str, code: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As on a full disk, where each attempt would leave one more."""
-    assert run("full_at_once") == 3
-    assert "logs: No space left on device" in capsys.readouterr().err
+    """As on a full disk, where each attempt would leave one more; nothing can be gone on with."""
+    assert run(executor) == code
+    said = capsys.readouterr().err
+    assert says in said
+    assert "resume" not in said
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_directory_stays_where_the_error_quotes_a_log_in_it(tmp_path: Path) -> None:
+    """Its end is quoted; the rest can be read."""
+    assert run("unstarted") == 3
+    (directory,) = (tmp_path / "runs").iterdir()
+    assert (directory / "logs" / "server.log").exists()
 
 
 def test_a_half_made_directory_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,13 +354,10 @@ def test_a_plugin_that_ends_as_it_is_imported(
 def test_the_exit_codes_are_those_that_are_documented() -> None:
     """Each that the code knows is in the table, and no other."""
     from dynamometer.common import errors
-    from dynamometer.common.command_line import compare, session
 
     table = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
     documented = {int(found) for found in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
     kinds = [each for each in vars(errors).values() if isinstance(each, type)]
     known = {each.exit_code for each in kinds if hasattr(each, "exit_code")}
     signals = {128 + signal.SIGTERM, 128 + signal.SIGHUP}
-    assert documented == {
-        *known, *signals, *ending.ExitCode, compare.GATE_FAILED, session._UNEXPECTED,
-    }  # fmt: skip
+    assert documented == {*known, *signals, *ending.ExitCode}

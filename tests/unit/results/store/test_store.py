@@ -197,11 +197,13 @@ def test_a_manifest_with_a_field_that_is_gone_is_read(directory: Path) -> None:
 
 
 def test_a_run_in_which_nothing_could_be_run_is_discarded(tmp_path: Path) -> None:
-    """One that holds a record stays."""
-    for name, records in (("empty", []), ("run", [factories.record()])):
+    """One that holds a record stays, be it of a stage before the run itself."""
+    for name, stage in (("empty", None), ("run", ""), ("tuned", "ensemble/tuned-1")):
         store.create(tmp_path / name, factories.manifest())
-        with store.RunStore(tmp_path / name) as events:
-            for record in records:
-                events.append(record)
-        store.discard(tmp_path / name)
-    assert [each.name for each in tmp_path.iterdir()] == ["run"]
+        if stage:
+            store.create(tmp_path / name / stage, factories.manifest())
+        if stage is not None:
+            with store.RunStore(tmp_path / name / stage) as events:
+                events.append(factories.record())
+        assert store.discard(tmp_path / name) == (stage is None)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["run", "tuned"]
