@@ -86,16 +86,17 @@ def carried_out(
         is_new: whether the directory was made for this; it is removed if nothing was measured.
 
     Raises:
-        ImportError: a module isn't there; once a run has begun, all that is needed for one is.
+        ImportError: a module isn't there that is needed in the middle of a run.
     """
     try:
         code = action()
     except KeyboardInterrupt:
         _say_way_on("interrupted; to finish", directory, request, is_new=is_new)
         raise
-    except ModuleNotFoundError as error:  # as such it would mean that nothing was run
-        _say_way_on("to go on later", directory, request, is_new=is_new)
-        raise ImportError(*error.args) from error
+    except ModuleNotFoundError as error:
+        if not _say_way_on("to go on later", directory, request, is_new=is_new):
+            raise
+        raise ImportError(*error.args) from error  # as it was, it means that nothing was run
     except Exception as error:
         # What the error quotes, such as a log, is to be read.
         is_quoted = isinstance(error, DynamometerError) and str(directory) in str(error)
@@ -106,11 +107,13 @@ def carried_out(
     return code
 
 
-def _say_way_on(when: str, directory: Path, request: Request, *, is_new: bool) -> None:
+def _say_way_on(when: str, directory: Path, request: Request, *, is_new: bool) -> bool:
+    """Return whether there is something to go on with."""
     if is_new and store.discard(directory):
         tell("nothing was measured, so nothing is kept")
-        return
+        return False
     installed = shutil.which("dynamometer") is not None
     program = ["dynamometer"] if installed else [sys.executable, "-m", "dynamometer"]
     words = [*program, "resume", str(directory), *request.argv(REPORT_OPTIONS)]
     tell(f"{when}: {shlex.join(words)}")
+    return True

@@ -319,7 +319,8 @@ def _resume(asked: Request, _: Invocation) -> int:
     refusals.check_expectations(study, asked)
     refusals.check_output(study, manifest.plan, asked)
     require_device(manifest.plan.cases[0].device)
-    edited = identity.changes(manifest.sources)
+    measured = registry.suite(manifest.plan.suite).measured_files(manifest.plan.suite_options)
+    edited = identity.changes(manifest.sources, measured)
     refused = () if asked[ANYWAY] else edited
     changes = [*refused, *differences(manifest.environment, read_environment())]
     if changes:

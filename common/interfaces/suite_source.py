@@ -55,7 +55,7 @@ class SuiteSource(Protocol):
     def measured_files(self, opening: Mapping[str, str]) -> tuple[Path, ...]:
         """Return the user's files that are measured; no run goes on with others.
 
-        What is installed is known by its version, and belongs to no run.
+        A folder stands for the Python files in it. What is installed is not looked at.
         """
         del opening
         return ()

@@ -6,29 +6,52 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dynamometer.results.store.reading import file_bytes
+from dynamometer.results.store.reading import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
 def sources_of(files: Iterable[Path]) -> dict[str, str]:
-    """Return a hash of what each file holds, by its path; of one that can't be read, nothing."""
+    """Return a hash of what each file holds, by its path; of one that can't be read, nothing.
+
+    A folder stands for the Python files in it, at whatever depth.
+    """
     found = {str(path): _hash(path) for path in files}
     return {path: known for path, known in found.items() if known}
 
 
-def changes(sources: Mapping[str, str]) -> list[str]:
-    """Name the files that don't hold any more what they held; none where nothing is known."""
+def changes(sources: Mapping[str, str], measured: Iterable[Path]) -> list[str]:
+    """Name the files that don't hold any more what they held; none where nothing is known.
+
+    Args:
+        sources: what was known of them.
+        measured: files that would be measured now. New are modules alone, as another one may be
+            imported in their place; a new graph of a corpus is none of the run's.
+    """
+    if not sources:
+        return []
+    now = sources_of({*map(Path, sources), *measured})
     return [
-        f"{path} {'has changed' if now else 'is gone'}"
-        for path, known in sources.items()
-        if (now := _hash(Path(path))) != known
-    ]
+        *(f"{path} {'has changed' if path in now else 'is gone'}"
+          for path, known in sources.items() if now.get(path) != known),
+        *(f"{path} is new" for path in sorted(now.keys() - sources) if path.endswith(_MODULE)),
+    ]  # fmt: skip
+
+
+_MODULE = ".py"
 
 
 def _hash(path: Path) -> str | None:
     try:
-        return hashlib.sha256(file_bytes(path)).hexdigest()
+        if path.is_dir():
+            return _hash_of_folder(path)
+        with opened(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None
+
+
+def _hash_of_folder(folder: Path) -> str:
+    found = {str(each.relative_to(folder)): _hash(each) for each in folder.rglob(f"*{_MODULE}")}
+    return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()

@@ -52,6 +52,13 @@ class CorpusSource(SuiteSource):
                 raise UsageError(msg)
         return {"target": target}
 
+    def measured_files(self, opening: Mapping[str, str]) -> tuple[Path, ...]:
+        """Return the files of the graphs."""
+        from dynamometer.results.store.corpus import Corpus, is_corpus
+
+        path = Path(opening["target"])
+        return tuple(map(Corpus(path).path, Corpus(path).keys())) if is_corpus(path) else (path,)
+
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Look for the graphs.
 

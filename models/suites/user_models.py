@@ -72,12 +72,13 @@ class UserModels(SuiteSource):
         return None if path.startswith(_HUB_PREFIX) else (str(Path(path).parent),)
 
     def measured_files(self, opening: Mapping[str, str]) -> tuple[Path, ...]:
-        """Return the file, with what it imports of its folder."""
+        """Return the file, with what it imports; or the files of the folder of a hub's model."""
         from dynamometer.models.suites.neighbours import with_neighbours
 
         path = opening["target"].partition("::")[0]
         if path.startswith(_HUB_PREFIX):
-            return ()
+            folder = Path(path.removeprefix(_HUB_PREFIX))
+            return tuple(sorted(filter(Path.is_file, folder.iterdir()))) if folder.is_dir() else ()
         return with_neighbours(Path(path)) if path.endswith(_FILE_SUFFIX) else (Path(path),)
 
     def open(self, opening: Mapping[str, str]) -> Suite:

@@ -75,6 +75,11 @@ class Checkout(SuiteSource):
         """Return that models of a checkout may come from anywhere."""
         return None if "torchbench_root" in opening else ()
 
+    def measured_files(self, opening: Mapping[str, str]) -> tuple[Path, ...]:
+        """Return the folder of a checkout's package: its models share code."""
+        root = opening.get("torchbench_root")
+        return (Path(root, "torchbenchmark"),) if root else ()
+
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Look into the checkout.
 

@@ -101,11 +101,6 @@ def lacking_ours(manifest: Manifest, directory: Path) -> FakeExecutor:
     return _at_the_second(lambda: importlib.import_module("scipy.nope"))
 
 
-def lacking_at_once(manifest: Manifest, directory: Path) -> FakeExecutor:
-    """Need what is not installed, from the beginning."""
-    return importlib.import_module("nope_pkg").made()  # type: ignore[no-any-return]  # never
-
-
 def mistaken_at_once(manifest: Manifest, directory: Path) -> FakeExecutor:
     """Hold a mistake of ours at the beginning."""
     raise ZeroDivisionError
@@ -261,7 +256,6 @@ def test_a_fault_of_ours_ends_with_3_and_the_way_on(
     [
         ("full_at_once", 3, "logs: No space left on device"),
         ("mistaken_at_once", 3, "ZeroDivisionError"),
-        ("lacking_at_once", 3, "nope_pkg"),
         ("terminated_at_once", 143, "nothing was measured"),
     ],
 )
@@ -273,6 +267,17 @@ def test_a_run_without_a_record_leaves_nothing(
     said = capsys.readouterr().err
     assert says in said
     assert "resume" not in said
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_module_that_is_missing_at_once(tmp_path: Path) -> None:
+    """It is none that is to be installed for us: a fault, and nothing was measured."""
+    (tmp_path / "lacking_plugin.py").write_text("def make(*_):\n    import nope_pkg\n")
+    path = os.pathsep.join((str(ROOT), str(tmp_path)))
+    words = ("run", "torchbench", *WORDS, "--executor", "lacking_plugin:make")
+    ended = program(*words, PYTHONPATH=path)
+    assert ended.returncode == 3, ended.stderr
+    assert "No module named 'nope_pkg'" in ended.stderr
     assert list((tmp_path / "runs").iterdir()) == []
 
 

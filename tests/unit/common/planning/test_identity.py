@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import factories
 import msgspec
 import pytest
 
+from dynamometer.common import registry
 from dynamometer.common.command_line import cli
 from dynamometer.common.planning.identity import changes, sources_of
 from dynamometer.models.suites.user_models import SUITE
-from dynamometer.results.store import store
+from dynamometer.results.store import corpus, store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,17 +53,86 @@ def test_what_a_file_imports_of_its_folder_is_measured_with_it(folder: Path) -> 
     assert files(folder, "mine.py::model") == RUN_WITH_MINE
     assert files(folder, "saved.pt2") == ["saved.pt2"]
     assert SUITE.measured_files({"target": "hub:some/model"}) == ()
+    target = f"hub:{folder / 'package'}"
+    found = SUITE.measured_files({"target": target})
+    assert [each.name for each in found] == ["__init__.py", "beside.py", "inner.py", "unused.py"]
+
+
+def test_what_python_finds_elsewhere_is_measured_as_well(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a package that is installed to be edited; what is installed for good is not."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    for name in ("src/edited_pkg/__init__.py", "site-packages/installed_pkg/__init__.py"):
+        (elsewhere / name).parent.mkdir(parents=True)
+        (elsewhere / name).write_text("import edited_pkg.inner\n")
+    (elsewhere / "src/edited_pkg/inner.py").touch()
+    monkeypatch.syspath_prepend(str(elsewhere / "src"))
+    monkeypatch.syspath_prepend(str(elsewhere / "site-packages"))
+    (folder / "other.py").write_text("import installed_pkg\nfrom edited_pkg import Net\n")
+    found = SUITE.measured_files({"target": str(folder / "other.py")})
+    inside = elsewhere / "src" / "edited_pkg"
+    assert sorted(found) == sorted(
+        [folder / "other.py", inside / "__init__.py", inside / "inner.py"]
+    )
+
+
+def test_too_many_dots_name_nothing(folder: Path) -> None:
+    """Python itself refuses them as it runs the file."""
+    (folder / "other.py").write_text(f"from {'.' * 99} import x\n")
+    assert files(folder, "other.py") == ["other.py"]
+
+
+def test_of_a_large_neighbour_the_folder_is_named(folder: Path) -> None:
+    """To look into each file of torch's checkout would take seconds; all are still watched."""
+    large = folder / "large"
+    large.mkdir()
+    names = [f"part{number}" for number in range(300)]
+    (large / "__init__.py").write_text("".join(f"from . import {name}\n" for name in names))
+    for name in names:
+        (large / f"{name}.py").touch()
+    (folder / "other.py").write_text("import large\n")
+    assert files(folder, "other.py") == ["large", "other.py"]
+    measured = SUITE.measured_files({"target": str(folder / "other.py")})
+    sources = sources_of(measured)
+    assert changes(sources, measured) == []
+    (large / "part7.py").write_text("x = 1")
+    assert changes(sources, measured) == [f"{large} has changed"]
+
+
+def test_a_checkout_and_a_corpus_are_measured(tmp_path: Path) -> None:
+    """A `git pull`, or a graph that is recorded anew, would be mixed with what was before."""
+    root = {"torchbench_root": str(tmp_path)}
+    assert registry.suite("torchbench").measured_files({}) == ()
+    assert registry.suite("torchbench").measured_files(root) == (tmp_path / "torchbenchmark",)
+    graph = {"target": str(tmp_path / f"a{corpus.SUFFIX}")}
+    assert registry.suite("corpus").measured_files(graph) == (tmp_path / f"a{corpus.SUFFIX}",)
+    kept = corpus.Corpus.made(tmp_path / "kept")
+    kept.path("a" * 64).parent.mkdir(parents=True, exist_ok=True)
+    kept.path("a" * 64).touch()
+    found = registry.suite("corpus").measured_files({"target": str(tmp_path / "kept")})
+    assert found == (kept.path("a" * 64),)
+
+
+def test_a_new_file_is_named(folder: Path) -> None:
+    """One that was looked for, and is there now; not a graph beside those of the run."""
+    target = {"target": str(folder / "mine.py")}
+    sources = sources_of(SUITE.measured_files(target))
+    (folder / "torch.py").touch()
+    measured = (*SUITE.measured_files(target), folder / "new.pt2")
+    (folder / "new.pt2").touch()
+    assert changes(sources, measured) == [f"{folder / 'torch.py'} is new"]
 
 
 def test_what_has_changed_is_named(folder: Path) -> None:
     """Each file, and how."""
     sources = sources_of(SUITE.measured_files({"target": str(folder / "mine.py")}))
-    assert changes(sources) == []
+    assert changes(sources, ()) == []
     (folder / "other.py").write_text("x = 1")
-    assert changes(sources) == []
+    assert changes(sources, ()) == []
     (folder / "far.py").write_text("x = 1")
     (folder / "near.py").unlink()
-    assert changes(sources) == [
+    assert changes(sources, ()) == [
         f"{folder / 'far.py'} has changed", f"{folder / 'near.py'} is gone",
     ]  # fmt: skip
 
@@ -92,4 +163,10 @@ def test_a_run_is_not_gone_on_with_another_model(
 
 def test_a_run_from_before_files_were_known_is_gone_on_with(folder: Path) -> None:
     """Nothing is said of what nothing is known of."""
-    assert changes(msgspec.json.decode(b"{}", type=dict[str, str])) == []
+    store.create(folder / "run", factories.manifest())
+    path = folder / "run" / store.MANIFEST
+    stored = msgspec.json.decode(path.read_bytes())
+    del stored["sources"]
+    path.write_bytes(msgspec.json.encode(stored))
+    sources = store.read_manifest(folder / "run").sources
+    assert changes(sources, [folder / "mine.py"]) == []
