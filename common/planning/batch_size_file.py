@@ -25,7 +25,7 @@ def read_batch_sizes(path: Path) -> dict[str, int]:
         UsageError: it can't be read, or a line is no model and size; says which.
     """
     try:
-        lines = file_text(path).splitlines()
+        lines = file_text(path, may_be_pipe=True).splitlines()
     except StoreError as error:
         msg = f"--batch-size-file {error}"
         raise UsageError(msg) from error

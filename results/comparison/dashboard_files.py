@@ -106,7 +106,7 @@ def _joined(models: Iterable[_Model]) -> Iterator[_Model]:
 
 
 def _rows(file: Path) -> Iterable[Row]:
-    columns, lines = csv_table(file)
+    columns, lines = csv_table(file, may_be_pipe=True)
     if not (_NEEDED.issubset(columns) and set(_ENDINGS).intersection(columns)):
         msg = (
             f"{file} is no CSV file of PyTorch's harness: it lacks a column `name`, or"

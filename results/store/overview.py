@@ -15,7 +15,7 @@ import msgspec
 from dynamometer.results.store.belonging import Judge
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.formats import upgraded_record
-from dynamometer.results.store.reading import from_json, opened
+from dynamometer.results.store.reading import BAD_JSON, from_json, opened
 from dynamometer.results.store.store import EVENTS, MANIFEST, read_manifest
 from dynamometer.results.values.cases import Case
 
@@ -171,5 +171,9 @@ def _finished(events: Path, manifest: Manifest) -> int:
 def _id_of(line: _Line, place: str) -> str:
     """Return the id of a record's case, of whatever format."""
     case = from_json(line.case, object, place)
-    upgraded = upgraded_record({"schema": line.schema, "case": case})["case"]
-    return from_json(msgspec.json.encode(upgraded), Case, place).id
+    try:
+        text = msgspec.json.encode(upgraded_record({"schema": line.schema, "case": case})["case"])
+    except BAD_JSON as error:
+        msg = f"{place} is damaged: {error}"
+        raise StoreError(msg) from error
+    return from_json(text, Case, place).id

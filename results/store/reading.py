@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -17,6 +17,7 @@ from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import BufferedReader
     from pathlib import Path
 
 T = TypeVar("T")
@@ -25,18 +26,25 @@ BAD_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 """What msgspec raises on JSON that is none, or of something else."""
 
 
-def opened(path: Path) -> BinaryIO:
+def opened(path: Path, *, may_be_pipe: bool = False) -> BufferedReader:
     """Open a file for reading; nothing but a file is waited for.
+
+    Args:
+        path: of the file.
+        may_be_pipe: whether a pipe will do and is waited for, as users name one: `<(command)`.
 
     Raises:
         OSError: it can't be read, or is no file.
     """
+    waits = 0 if may_be_pipe else os.O_NONBLOCK
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | waits)
     except ValueError as error:  # a name with NUL
         raise OSError(errno.EINVAL, "that is no name of a file", str(path)) from error
     try:
-        _check_kind(path, os.fstat(descriptor).st_mode)
+        mode = os.fstat(descriptor).st_mode
+        if not (may_be_pipe and stat.S_ISFIFO(mode)):
+            _check_kind(path, mode)
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
@@ -50,24 +58,24 @@ def _check_kind(path: Path, mode: int) -> None:
         raise OSError(errno.EINVAL, "Is a pipe or device, not a file", str(path))
 
 
-def file_bytes(path: Path) -> bytes:
-    """Return what a file holds.
+def file_bytes(path: Path, *, may_be_pipe: bool = False) -> bytes:
+    """Return what a file, or a pipe where one will do, holds.
 
     Raises:
         OSError: it can't be read, or is no file.
     """
-    with opened(path) as file:
+    with opened(path, may_be_pipe=may_be_pipe) as file:
         return file.read()
 
 
-def file_text(path: Path) -> str:
-    """Return the text of a file, with its ends of lines as they are.
+def file_text(path: Path, *, may_be_pipe: bool = False) -> str:
+    """Return the text of a file, or a pipe where one will do, with its ends of lines as they are.
 
     Raises:
         StoreError: it can't be read, or is not UTF-8; says in which line.
     """
     try:
-        data = file_bytes(path)
+        data = file_bytes(path, may_be_pipe=may_be_pipe)
     except OSError as error:
         msg = f"{path} can't be read: {error.strerror}"
         raise StoreError(msg) from error
@@ -102,7 +110,9 @@ def from_json(data: Any, kind: type[T], place: str) -> T:
         raise StoreError(msg) from error
 
 
-def csv_table(path: Path) -> tuple[tuple[str, ...], Iterator[tuple[int, dict[str, str]]]]:
+def csv_table(
+    path: Path, *, may_be_pipe: bool = False
+) -> tuple[tuple[str, ...], Iterator[tuple[int, dict[str, str]]]]:
     """Return the columns of a CSV file, and its rows, each with the line it ends in.
 
     Rows are dictionaries by column; what a short row lacks is not in them, nor what a long one has
@@ -114,7 +124,7 @@ def csv_table(path: Path) -> tuple[tuple[str, ...], Iterator[tuple[int, dict[str
     import csv  # which most of what reads files doesn't need
     import io
 
-    reader = csv.reader(io.StringIO(file_text(path), newline=""))
+    reader = csv.reader(io.StringIO(file_text(path, may_be_pipe=may_be_pipe), newline=""))
 
     def lines() -> Iterator[list[str]]:
         try:

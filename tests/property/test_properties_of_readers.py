@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 OURS = (DynamometerError, StoreError)
 
 EVENT = msgspec.json.encode(factories.record()) + b"\n"
+EARLIER_EVENTS = {
+    f"events of format {number}": EVENT.replace(b'"schema":4', b'"schema":%d' % number)
+    for number in (2, 3)
+}
 MANIFEST = msgspec.json.encode(factories.manifest())
 DECISION = exported([factories.decision()]).encode()
 EXPECTED = b"case,arm,status,captured_ops,graph_breaks\na,inductor,pass,3,0\n"
@@ -69,6 +73,7 @@ def _models(path: Path) -> None:
 
 READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
     "events": (EVENT, _events),
+    **{name: (event, _events) for name, event in EARLIER_EVENTS.items()},
     "manifest": (MANIFEST, _manifest),
     "expected": (EXPECTED, expected.read_table),
     "theirs": (THEIRS, their_expected.read_table),
@@ -109,6 +114,18 @@ def test_any_bytes_are_read_or_refused_by_name(
         read(path)
     except OURS as error:
         assert str(path.parent) in str(error) or "pyproject" in str(error), error  # noqa: PT017  only some raise
+
+
+@pytest.mark.parametrize("case", ['{"experiments":[[]]}', '{"a":' * 700 + "1" + "}" * 700])
+def test_a_damaged_case_of_an_earlier_format(case: str, tmp_path: Path) -> None:
+    """Bringing it up to the present one fails otherwise than reading does."""
+    line = f'{{"schema":3,"run_id":"x","replicate":0,"case":{case}}}\n'
+    (tmp_path / "some").write_text(line)
+    store.create(tmp_path / "run", factories.manifest())
+    (tmp_path / "run" / store.EVENTS).write_text(line)
+    for read in (store.read_records, overview.read_overview):
+        with pytest.raises(StoreError, match=f"{store.EVENTS}:1 is damaged"):
+            read(tmp_path / "run")
 
 
 @pytest.mark.parametrize("name", READERS)

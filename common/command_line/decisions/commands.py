@@ -118,7 +118,7 @@ def _import(asked: Request, _: Invocation) -> int:
 
     path = asked[FILE]
     try:
-        text = sys.stdin.read() if path == Path("-") else file_text(path)
+        text = sys.stdin.read() if path == Path("-") else file_text(path, may_be_pipe=True)
         found = imported(text, str(path))
     except UnicodeDecodeError as error:
         msg = f"standard input can't be read: {error}"

@@ -9,9 +9,13 @@ import factories
 import msgspec
 import pytest
 
+from dynamometer.common.command_line import cli
+from dynamometer.common.planning.batch_size_file import read_batch_sizes
 from dynamometer.common.planning.between_processes import known_between_sd
 from dynamometer.common.planning.estimate import estimate
+from dynamometer.results.comparison.dashboard_files import read_files
 from dynamometer.results.store import expected, overview, store
+from dynamometer.results.store.decisions import exported
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import csv_table, file_bytes, file_text
 from dynamometer.results.values.records import ASSUMED_SD
@@ -41,6 +45,25 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path, name: str) 
     if name == store.EVENTS:
         with pytest.raises(StoreError, match=f"{name} can't be written"):
             store.RunStore(directory)
+
+
+def piped(text: str) -> Path:
+    """Return the name of a pipe that a text comes from, as a shell's `<(...)` is."""
+    reading, writing = os.pipe()
+    os.write(writing, text.encode())
+    os.close(writing)
+    return Path(f"/dev/fd/{reading}")
+
+
+def test_a_pipe_that_a_user_names_is_read(tmp_path: Path) -> None:
+    """A file of batch sizes, decisions, or one side of a comparison; not a table read twice."""
+    assert read_batch_sizes(piped("resnet18,64\n")) == {"resnet18": 64}
+    assert read_files(piped("dev,name,batch_size,speedup\ncpu,resnet18,4,1.5\n"))
+    text = exported([factories.decision()])
+    words = ["decisions", "import", str(piped(text)), "--decisions", str(tmp_path / "some")]
+    assert cli.main(None, words) == 0
+    with pytest.raises(StoreError, match="Is a pipe or device, not a file"):
+        expected.read_table(piped(""))
 
 
 def test_what_is_no_file_is_no_text(tmp_path: Path) -> None:
