@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from dynamometer.results.store.reading import file_bytes
 
@@ -34,7 +34,7 @@ def refuse_unreadable(path: Path, tree: ast.Module, name: str) -> None:
     Raises:
         ValueError: it is one; says in which line.
     """
-    found = _unreadable(tree, name)
+    found = _unreadable(path, tree, name)
     if found is not None:
         msg = (
             f"{path}, line {getattr(found, 'lineno', '?')}: `{ast.unparse(found)[:60]}` can't be"
@@ -44,54 +44,114 @@ def refuse_unreadable(path: Path, tree: ast.Module, name: str) -> None:
         raise ValueError(msg)
 
 
-def _unreadable(tree: ast.Module, name: str) -> ast.AST | None:
+def _unreadable(path: Path, tree: ast.Module, name: str) -> ast.AST | None:
     """Return the first place where a dictionary gets entries that its text doesn't show."""
-    top = {id(node) for node in tree.body}
-    found = [
-        *(each for node in _outside_functions(tree.body)
-          for each in _assigned_unread(node, name, is_at_top=id(node) in top)),
-        *(node for node in ast.walk(tree) if _changes(node, name)),
-    ]  # fmt: skip
+    values = dict(_assigned(tree.body))
+    nodes = list(_in_scope(tree, name))
+    bound = [each for each in nodes if _is(each, name) and not isinstance(each.ctx, ast.Load)]
+    given = [values.get(each) for each in bound]
+    if bound and all(isinstance(each, _NO_TABLE) for each in given):
+        return None
+    statements = {
+        each: node for node in nodes if isinstance(node, _STATEMENTS) for each in ast.walk(node)
+    }
+    found: list[ast.AST] = []
+    for target, value in zip(bound, given, strict=True):
+        if isinstance(value, ast.Dict):
+            found += _unread_keys(value)
+        elif not isinstance(value, _NO_TABLE):
+            found.append(statements.get(target, target))
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom) and not any(map(_is_table, given)):
+            found += [node for each in node.names if _binds(node, each, name, path.parent)]
+    others = _other_names(nodes, name)
+    found += [
+        node for each in (name, *others) for node in _in_scope(tree, each) if _changes(node, each)
+    ]
     return min(found, key=lambda node: getattr(node, "lineno", 0), default=None)
 
 
-def _outside_functions(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+_NO_TABLE = (ast.Constant, ast.List, ast.Tuple, ast.Set)
+_STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_SCOPES = (
+    *_FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
+
+
+def _is_table(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Dict)
+
+
+def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield each target that a file gives a value to as it is, with that."""
     for node in body:
-        yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield from _outside_functions(
-                each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)
-            )
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                yield from ((each, value) for each in targets)
+            case ast.AnnAssign(target=target, value=value):
+                yield target, value or ast.Constant(value=None)
 
 
-def _assigned_unread(node: ast.stmt, name: str, *, is_at_top: bool) -> Iterator[ast.AST]:
-    """Yield what of a statement that gives the name a value isn't read."""
-    value: ast.expr | None = None
-    match node:
-        case ast.Assign(targets=targets) if any(_is(each, name) for each in targets):
-            value = node.value
-        case ast.AnnAssign(target=target) if _is(target, name):
-            value = node.value
-        case ast.AugAssign(target=target) if _is(target, name):
-            yield node
-        case ast.ImportFrom() if any((each.asname or each.name) == name for each in node.names):
-            yield node
-    if isinstance(value, ast.Dict) and is_at_top:
-        for key, entry in zip(value.keys, value.values, strict=True):
-            if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
-                yield key or entry
-    elif value is not None:
-        yield node
+def _in_scope(node: ast.AST, name: str) -> Iterator[ast.AST]:
+    """Yield what is in a node, but for functions and such in which a name is another one."""
+    waiting = [node]  # text may nest deeper than Python calls do
+    while waiting:
+        for each in ast.iter_child_nodes(waiting.pop()):
+            if not _is_its_own(each, name):
+                yield each
+                waiting.append(each)
+
+
+def _is_its_own(node: ast.AST, name: str) -> bool:
+    """Return whether a name is one of a function, a class or a comprehension itself."""
+    if not isinstance(node, _SCOPES):
+        return False
+    inside = list(ast.walk(node))
+    stored = any(_is(each, name) and isinstance(each.ctx, ast.Store) for each in inside)
+    if isinstance(node, _FUNCTIONS):
+        if any(isinstance(each, ast.Global) and name in each.names for each in inside):
+            return False
+        return stored or any(each.arg == name for each in inside if isinstance(each, ast.arg))
+    return stored
+
+
+def _unread_keys(table: ast.Dict) -> Iterator[ast.AST]:
+    for key, entry in zip(table.keys, table.values, strict=True):
+        if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
+            yield key or entry
+
+
+def _binds(node: ast.Import | ast.ImportFrom, imported: ast.alias, name: str, folder: Path) -> bool:
+    """Return whether an import gives a name a value; all of a file beside may."""
+    if imported.name != "*":
+        return (imported.asname or imported.name) == name
+    module = getattr(node, "module", None) or ""
+    file = folder.joinpath(*module.split(".")).with_suffix(".py")
+    return file.is_file() and name.encode() in file_bytes(file)
+
+
+def _other_names(nodes: Iterable[ast.AST], name: str) -> Iterator[str]:
+    """Yield the names that the same dictionary has besides."""
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=targets, value=value) if _is(value, name) or any(
+                _is(each, name) for each in targets
+            ):
+                names = {each.id for each in targets if isinstance(each, ast.Name)}
+                yield from sorted(names - {name})
 
 
 def _changes(node: ast.AST, name: str) -> bool:
     match node:
         case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()):
             return _is(value, name)
+        case ast.AugAssign(target=target):
+            return _is(target, name)
         case ast.Call(func=ast.Attribute(value=value, attr=attribute)):
             return attribute in _CHANGES and _is(value, name)
     return False
 
 
-def _is(node: ast.expr, name: str) -> bool:
+def _is(node: ast.AST, name: str) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name) and node.id == name

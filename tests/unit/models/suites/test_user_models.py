@@ -219,6 +219,14 @@ def test_a_project_of_other_values_is_told_which(tmp_path: Path, text: str, says
         ("if build:\n    MODELS = {'a': build}", 3, "MODELS = {'a': build}"),
         ("from others import MODELS", 2, "from others import MODELS"),
         ("MODELS = {}\ndef add(f):\n    MODELS[f.__name__] = f", 4, "MODELS[f.__name__]"),
+        ("MODELS, N = {'a': build}, 2", 2, "MODELS, N = ({'a': build}, 2)"),
+        ("M = MODELS = {'a': build}\nM['b'] = build", 3, "M['b']"),
+        ("MODELS = {'a': build}\nM = MODELS\nM |= {'b': build}", 4, "M |= {'b': build}"),
+        ("for MODELS in ({'a': build},): ...", 2, "MODELS"),
+        ("with build() as MODELS: ...", 2, "MODELS"),
+        ("from beside import *", 2, "from beside import *"),
+        ("def fill():\n    global MODELS\n    MODELS = build()", 4, "MODELS = build()"),
+        ("MODELS = {}\nif (MODELS := build()): ...", 3, "MODELS"),
     ],
 )
 def test_no_model_of_a_table_is_lost_silently(
@@ -227,8 +235,37 @@ def test_no_model_of_a_table_is_lost_silently(
     """A table that its text doesn't show whole is refused, with the line that makes it so."""
     path = tmp_path / "mine.py"
     path.write_text(f"def build(): ...\n{text}\n")
+    (tmp_path / "beside.py").write_text("MODELS = {}\n")
     with pytest.raises(ValueError, match=rf"mine\.py, line {line}: `{re.escape(shown)}"):
         ModelFile(path, "").specs()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MODELS = ['a']",
+        "MODELS = None",
+        "MODELS = ['a']\nMODELS[0] = 'b'",
+        "def helper(MODELS): MODELS.pop('x')",
+        "def helper(x):\n    MODELS = {x: 1}\n    MODELS.pop('x')",
+        "NAMES = [MODELS for MODELS in 'ab']",
+        "class Zoo:\n    MODELS = dict(a=1)",
+        "from torch.nn import *",
+    ],
+)
+def test_a_name_of_something_else_hides_no_function(tmp_path: Path, text: str) -> None:
+    """`MODELS` is a table of models where it is a dictionary of the file itself."""
+    path = tmp_path / "mine.py"
+    path.write_text(f"def build(): ...\n{text}\n")
+    assert [spec.name for spec in ModelFile(path, "").specs()] == ["build"]
+
+
+def test_a_table_of_ones_own_stands_beside_what_is_imported(tmp_path: Path) -> None:
+    """It comes after, so it is what the name is of."""
+    path = tmp_path / "mine.py"
+    path.write_text("from beside import *\ndef build(): ...\nMODELS = {'a': build}\n")
+    (tmp_path / "beside.py").write_text("MODELS = {}\n")
+    assert [spec.name for spec in ModelFile(path, "").specs()] == ["a"]
 
 
 def test_a_table_may_have_a_type_and_be_read(tmp_path: Path) -> None:
