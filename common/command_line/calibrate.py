@@ -174,7 +174,10 @@ def _read(directory: Path) -> Calibration:
     if manifest.plan.cases[0].arms != ARMS:
         msg = f"{directory} is no calibration; `dynamometer calibrate` makes one"
         raise UsageError(msg)
-    return Calibration(manifest, tuple(store.read_records(directory)))
+    found = store.read_run(directory)
+    if found.warning:
+        click.echo(f"{directory}: {found.warning}", err=True)
+    return Calibration(manifest, tuple(found.records))
 
 
 def _require_one_kind(runs: Mapping[Path, Calibration]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -59,8 +60,9 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
 def _called(found: click.Command, name: str, program: str, arguments: list[str]) -> object:
     """Run a command as click's `main` does, which would end with 1 where a reader has left."""
     invocation = (program, arguments)
-    if any(each.endswith("_COMPLETE") for each in os.environ):  # a shell asks for completions
-        return found.main(arguments, prog_name=name, standalone_mode=False, obj=invocation)
+    variable = f"_{re.sub('[-.]', '_', name)}_COMPLETE".upper()
+    if os.environ.get(variable):  # a shell asks for completions
+        return found.main(arguments, name, variable, standalone_mode=False, obj=invocation)
     with found.make_context(name, list(arguments), obj=invocation) as context:
         return found.invoke(context)
 
@@ -361,6 +363,6 @@ def _execute(manifest: Manifest, directory: Path, asked: Request, notes: Sequenc
     if plan.tuning and not registry.study(plan.study).decides:
         from dynamometer.common.command_line.decisions import preparing
 
-        if not preparing.prepare(manifest, directory):
+        if not preparing.prepare(manifest, directory, notes):
             return ExitCode.INTERRUPTED
     return session.run()

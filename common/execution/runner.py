@@ -195,4 +195,5 @@ def _record(remaining: Remaining, executor: Executor, case: Case, replicate: int
         started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         seconds={},
         command=single_case_command(manifest, case),
+        notes=remaining.notes,
     )

@@ -243,7 +243,7 @@ class HubModel:
 
     def specs(self) -> Iterable[ModelSpec]:
         """Describe the one model there is."""
-        return [_spec(self.name.rstrip("/").replace("/", "--"), self.name, "HubModel")]
+        return [_spec(_short(self.name.rstrip("/").replace("/", "--")), self.name, "HubModel")]
 
     def preload(self, specs: Iterable[ModelSpec]) -> None:
         """Import nothing: models that are not used take a while."""
@@ -255,6 +255,21 @@ class HubModel:
         transformers = importlib.import_module("transformers")
         module = transformers.AutoModel.from_pretrained(self.name)
         return LoadedModel(module=module, kwargs=dict(module.dummy_inputs))
+
+
+def _short(name: str) -> str:
+    """Return a name that a file can be named after: of a long path its end, and what tells it."""
+    text = name.encode(errors="replace")
+    if len(text) <= _MOST_NAME_BYTES:
+        return name
+    from hashlib import sha256
+
+    return (
+        f"{sha256(text).hexdigest()[:12]}-{text[-_MOST_NAME_BYTES // 2 :].decode(errors='ignore')}"
+    )
+
+
+_MOST_NAME_BYTES = 160
 
 
 def _let_torchvision_be_imported() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dynamometer.results.reports.csv_sink import texts_of
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.store.reading import csv_table
+from dynamometer.results.store.reading import csv_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,9 +51,9 @@ class CsvFile:
         self._rows: list[list[str]] = []
         self._is_written = False
         if kept != "nothing" and path.exists():
-            columns, rows = csv_table(path)
-            self._header = list(columns)
-            self._rows = [[row.get(name, "") for name in columns] for _, row in rows]
+            rows = [row for _, row in csv_rows(path)]
+            self._header = rows[0] if rows else []
+            self._rows = [row for row in rows[1:] if row]
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -74,7 +74,7 @@ class CsvFile:
             text = io.StringIO()
             csv.writer(text, lineterminator="\n").writerows([self._header, *self._rows])
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(text.getvalue(), encoding="utf-8")
+            _put(self._path, text.getvalue())
         except OSError as error:
             msg = f"{self._path} can't be written: {error}"
             raise StoreError(msg) from error
@@ -94,6 +94,25 @@ class CsvFile:
             own = [row[: len(IDENTITY)] for row in added]
             self._rows = [row for row in self._rows if row[: len(IDENTITY)] not in own]
         self._rows += added
+
+
+def _put(path: Path, text: str) -> None:
+    """Put a text in place of what a file holds, whole or not at all.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    if path.exists() and not path.is_file():  # a pipe or device, which holds nothing
+        path.write_text(text, encoding="utf-8")
+        return
+    file = path.resolve()
+    unfinished = file.with_name(f"{file.name}.part")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(file)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def _free_name(path: Path) -> Path:

@@ -121,20 +121,28 @@ def csv_table(
     Raises:
         StoreError: the file can't be read, or, once rows are taken, a line is no CSV.
     """
+    found = csv_rows(path, may_be_pipe=may_be_pipe)
+    _, first = next(found, (0, []))
+    return tuple(first), ((line, dict(zip(first, row, strict=False))) for line, row in found if row)
+
+
+def csv_rows(path: Path, *, may_be_pipe: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Return all rows of a CSV file as they are, each with the line it ends in.
+
+    Raises:
+        StoreError: the file can't be read, or, once rows are taken, a line is no CSV.
+    """
     import csv  # which most of what reads files doesn't need
     import io
 
     reader = csv.reader(io.StringIO(file_text(path, may_be_pipe=may_be_pipe), newline=""))
 
-    def lines() -> Iterator[list[str]]:
+    def rows() -> Iterator[tuple[int, list[str]]]:
         try:
-            yield from reader
+            for row in reader:
+                yield reader.line_num, row
         except csv.Error as error:
             msg = f"{path}, line {reader.line_num} can't be read: {error}"
             raise StoreError(msg) from error
 
-    found = lines()
-    columns = tuple(next(found, ()))
-    return columns, (
-        (reader.line_num, dict(zip(columns, row, strict=False))) for row in found if row
-    )
+    return rows()

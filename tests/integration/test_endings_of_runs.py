@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,8 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup` has ignored
 from dynamometer.__main__ import main
 sys.exit(main())
 """
+_LONG_S = 600
+"""What nothing here takes, however slow the machine."""
 WORDS = ("run", "mine.py", "--accuracy", "--backend", "eager")
 
 
@@ -44,18 +47,24 @@ def test_a_signal_leaves_records_and_nothing_else(tmp_path: Path, number: signal
         [sys.executable, "-c", CODE, *WORDS], cwd=tmp_path, env=environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as program:  # fmt: skip
+        begins_by = time.monotonic() + _LONG_S
         while not (tmp_path / "begun").exists() and program.poll() is None:
+            if time.monotonic() > begins_by:
+                program.kill()
             time.sleep(0.05)
         children = _descendants(program.pid)
         program.send_signal(number)
-        _, said = program.communicate()
+        try:
+            _, said = program.communicate(timeout=_LONG_S)
+        finally:
+            program.kill()
     assert program.returncode == 128 + number, said
     assert "interrupted; to finish: " in said
     (directory,) = (tmp_path / "runs").iterdir()
     assert [each.case.model for each in store.read_records(directory)] == ["first"]
     assert not (directory / "cache").exists()
     assert children
-    deadline = time.monotonic() + 300  # of a kernel that is about to end what was killed
+    deadline = time.monotonic() + _LONG_S  # of a kernel that is about to end what was killed
     while (left := list(filter(_runs, children))) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not left
@@ -72,6 +81,8 @@ def _runs(pid: int) -> bool:
 
 def _descendants(pid: int) -> list[int]:
     """Return all processes that come from one, some of which lead sessions of their own."""
-    words = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    words: list[str] = []
+    with suppress(OSError):  # it has ended meanwhile
+        words = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     children = [int(each) for each in words]
     return children + [each for child in children for each in _descendants(child)]

@@ -36,10 +36,11 @@ GRAPHS = "graphs"
 """The corpus in the directory of a run."""
 
 
-def prepare(manifest: Manifest, directory: Path) -> bool:
+def prepare(manifest: Manifest, directory: Path, notes: Sequence[str] = ()) -> bool:
     """Come to the decisions that a run's cases lack; return whether it was not interrupted.
 
-    Each is stored as soon as it is made, so that what is begun again goes on from there.
+    Each is stored as soon as it is made, so that what is begun again goes on from there. Records
+    get the notes.
 
     Raises:
         DynamometerError: workers can't be started.
@@ -49,7 +50,7 @@ def prepare(manifest: Manifest, directory: Path) -> bool:
     assert plan.tuning is not None
     decisions, graphs = Decisions(Path(plan.tuning.decisions)), directory.resolve() / GRAPHS
     Corpus.made(graphs)
-    with closing(_Stages(manifest, directory, DecisionSink(decisions))) as stage:
+    with closing(_Stages(manifest, directory, DecisionSink(decisions), notes)) as stage:
         recording = recording_plan(plan, graphs)
         records = stage.run("recorded", "graphs of models are recorded", recording)
         if records is None:
@@ -104,8 +105,11 @@ def is_decided_by_graph(model: Recorded, decisions: Decisions) -> bool:
 class _Stages:
     """Runs of their own below a run's directory, each before the run itself."""
 
-    def __init__(self, manifest: Manifest, directory: Path, sink: DecisionSink) -> None:
+    def __init__(
+        self, manifest: Manifest, directory: Path, sink: DecisionSink, notes: Sequence[str] = ()
+    ) -> None:
         self._manifest = manifest
+        self._notes = notes
         self._directory = directory / "ensemble"
         self._sink = sink
         self._executor: Executor | None = None
@@ -133,7 +137,8 @@ class _Stages:
             ):
                 executor.prepare(plan.cases)
                 sinks = [self._sink] if study.is_timed else []
-                done = run(Remaining(manifest, ()), events, executor, sinks, progress, interrupt)
+                rest = Remaining(manifest, (), self._notes)
+                done = run(rest, events, executor, sinks, progress, interrupt)
         except KeyboardInterrupt:
             pass
         return store.read_records(directory) if done else None

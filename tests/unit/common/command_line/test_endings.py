@@ -21,6 +21,7 @@ from fakes import FakeExecutor
 
 from dynamometer.common import ending
 from dynamometer.common.command_line import cli
+from dynamometer.common.command_line.session import Session
 from dynamometer.common.errors import DynamometerError
 from dynamometer.results.reports.csv_sink import CsvFiles
 from dynamometer.results.reports.sinks import Destination
@@ -270,6 +271,15 @@ def test_a_run_without_a_record_leaves_nothing(
     assert list((tmp_path / "runs").iterdir()) == []
 
 
+def test_a_calibration_without_a_record_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As any other run."""
+    monkeypatch.setattr(Session, "run", lambda _: raised(ZeroDivisionError()))
+    assert cli.main(None, ["calibrate", "--only", "alexnet"]) == 3
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
 def test_a_module_that_is_missing_at_once(tmp_path: Path) -> None:
     """It is none that is to be installed for us: a fault, and nothing was measured."""
     (tmp_path / "lacking_plugin.py").write_text("def make(*_):\n    import nope_pkg\n")
@@ -314,7 +324,7 @@ def test_who_stops_reading_is_told_nothing(words: Sequence[str]) -> None:
     """As after `| head -1`: 141, as a program that SIGPIPE ends."""
     reading, writing = os.pipe()
     os.close(reading)
-    ended = program(*words, stdout=writing)
+    ended = program(*words, stdout=writing, OTHER_COMPLETE="1")  # not what a shell asks with
     os.close(writing)
     assert (ended.returncode, ended.stderr) == (141, "")
 

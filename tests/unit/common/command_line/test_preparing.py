@@ -55,8 +55,10 @@ def test_one_executor_at_a_time(kind: type[Noted], noted: list[str], tmp_path: P
     """The next goes on with what the one before has started, where that offers it."""
     plan = msgspec.structs.replace(factories.plan(), executor=f"{__name__}:{kind.__name__}")
     sink = cast("DecisionSink", RecordingSink())
-    stages = _Stages(factories.manifest(plan), tmp_path, sink)
+    stages = _Stages(factories.manifest(plan), tmp_path, sink, ["noted"])
     for name in ("a", "b"):
-        assert stages.run(name, "something is done", plan)
+        records = stages.run(name, "something is done", plan)
+        assert records
+        assert {each.notes[-1:] for each in records} == {("noted",)}
     stages.close()
     assert (tmp_path / "ensemble" / "notes").read_text().splitlines() == noted

@@ -318,12 +318,16 @@ def test_ctrl_c_once_asks_and_twice_stops() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_records_hold_what_is_to_be_known_of_all(tmp_path: Path, manifest: Manifest) -> None:
-    """Such as that files have changed since the run began; earlier ones stay as they are."""
+def test_records_hold_what_is_to_be_known_of_all(tmp_path: Path) -> None:
+    """Such as that files have changed since the run began; also of what is skipped."""
+    skipped = factories.model_spec("d", skipped="needs CUDA")
+    manifest = factories.manifest(factories.plan(*SPECS, skipped))
     directory, executor = start(tmp_path, manifest), FakeExecutor()
     with store.RunStore(directory) as events:
         rest = Remaining(manifest, (), ["resumed though mine.py has changed"])
         assert run(rest, events, executor, [], RecordingObserver(), Interrupt())
-    for record in store.read_records(directory):
+    records = store.read_records(directory)
+    assert {each.case.model for each in records} == {"a", "b", "c", "d"}
+    for record in records:
         assert record.notes[-1:] == ("resumed though mine.py has changed",)
         assert record.run_id == manifest.run_id

@@ -266,10 +266,13 @@ def test_runs_are_evaluated_by_the_command(
     with store.RunStore(tmp_path / "run") as events:
         for record in made_up(0.003, replicates=10):
             events.append(record)
+        events.append(factories.record())  # of a case that isn't planned
     page = tmp_path / "page.md"
     assert cli.main(None, ["calibrate", "--from", str(tmp_path / "run"), "--page", str(page)]) == 0
     assert "How often measuring is wrong" in page.read_text()
-    assert f"results: {page}" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert f"results: {page}" in said.out
+    assert "not counted" in said.err
     assert cli.main(None, ["calibrate", "--from", str(tmp_path / "other")]) == 2
     assert "is no calibration" in capsys.readouterr().err
     assert cli.main(None, ["calibrate", "-r", "4"]) == 2

@@ -240,6 +240,15 @@ def test_no_model_of_a_table_is_lost_silently(
         ModelFile(path, "").specs()
 
 
+def test_a_long_path_on_this_machine_is_a_name_as_well(tmp_path: Path) -> None:
+    """Files are named after models; what two paths differ in is kept."""
+    inside = "/".join(["deep"] * 60)
+    found = [names(f"hub:{tmp_path}/{each}/{inside}")[0] for each in ("a", "b")]
+    assert found[0] != found[1]
+    assert all(len(each.encode()) < 200 and each.endswith("--deep") for each in found)
+    assert names("hub:some/model") == ["some--model"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

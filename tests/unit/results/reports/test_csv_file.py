@@ -49,6 +49,31 @@ def test_it_has_their_columns(tmp_path: Path) -> None:
     assert "speedup_low" not in found[0]
 
 
+def test_a_full_disk_takes_no_earlier_rows(tmp_path: Path) -> None:
+    """What stood there stays until there is something to stand in its place."""
+    path = tmp_path / "x.csv"
+    add(path, "resnet18")
+    before = path.read_text()
+    (tmp_path / "x.csv.part").symlink_to("/dev/full")
+    with pytest.raises(StoreError, match=r"x\.csv can't be written: .*No space left"):
+        add(path, "dcgan")
+    assert [each.name for each in tmp_path.iterdir()] == ["x.csv"]
+    assert path.read_text() == before
+
+
+def test_cells_beyond_the_header_stay(tmp_path: Path) -> None:
+    """They are the user's; nothing of ours is."""
+    path = tmp_path / "x.csv"
+    add(path, "resnet18")
+    path.write_text(path.read_text().rstrip() + ",mine\n")
+    add(path, "dcgan")
+    assert [line.endswith(",mine") for line in path.read_text().splitlines()] == [
+        False,
+        True,
+        False,
+    ]
+
+
 @pytest.mark.skipif(not THEIR_HARNESS.is_file(), reason="TORCHBENCH_ROOT names no checkout")
 def test_columns_are_those_of_a_checkout(tmp_path: Path) -> None:
     """What their harness counts of a capture stands in ours, in its order."""
