@@ -26,7 +26,7 @@ from dynamometer.common.interfaces.workload_options import SCALE, TARGET
 from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from types import ModuleType
 
     from dynamometer.common.interfaces.option import Request
@@ -327,7 +327,7 @@ _NOT_WRITTEN = (
 
 def _advice(file: ModelFile) -> str:
     """Return what to do about a name that a file holds, and that builds no model as it stands."""
-    from dynamometer.models.suites.written_tables import parsed
+    from dynamometer.models.suites.written_tables import assigned, parsed
 
     body = parsed(file.path).body
     for node in body:
@@ -337,7 +337,7 @@ def _advice(file: ModelFile) -> str:
                 f". {file.name} takes arguments ({first.arg}): a function without says with which,"
                 f" such as `def example(): return {file.name}, (torch.randn(2, 3),)`"
             )
-    if any(file.name == target.id for target, _ in _assigned(body)):
+    if any(file.name == target.id for target, _ in assigned(body)):
         return f"; {_NOT_WRITTEN.format(name=file.name)}"
     return ""
 
@@ -353,7 +353,7 @@ def _read(path: Path) -> tuple[dict[str, int | None], dict[str, dict[str, int | 
 
     Both with the default of the functions' argument `batch_size`; `None` where there is none.
     """
-    from dynamometer.models.suites.written_tables import parsed
+    from dynamometer.models.suites.written_tables import assigned, parsed
 
     tree = parsed(path)
     defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
@@ -365,22 +365,10 @@ def _read(path: Path) -> tuple[dict[str, int | None], dict[str, dict[str, int | 
     }
     tables = {
         target.id: _entries(value, sizes)
-        for target, value in _assigned(tree.body)
+        for target, value in assigned(tree.body)
         if isinstance(value, ast.Dict)
     }
     return functions, tables
-
-
-def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[ast.Name, ast.expr | None]]:
-    """Yield the names that a file gives to values, and these."""
-    for node in body:
-        match node:
-            case ast.Assign():
-                for target in node.targets:
-                    if isinstance(target, ast.Name):
-                        yield target, node.value
-            case ast.AnnAssign(target=ast.Name() as target):
-                yield target, node.value
 
 
 def _entries(table: ast.Dict, sizes: Mapping[str, int | None]) -> dict[str, int | None]:

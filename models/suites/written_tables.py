@@ -28,6 +28,16 @@ def parsed(path: Path) -> ast.Module:
         raise ValueError(msg) from error
 
 
+def assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[ast.Name, ast.expr]]:
+    """Yield the names that a file gives to values as they are, and these; `None` if it declares."""
+    for node in body:
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                yield from ((each, value) for each in targets if isinstance(each, ast.Name))
+            case ast.AnnAssign(target=ast.Name() as target, value=value):
+                yield target, value or ast.Constant(value=None)
+
+
 def refuse_unreadable(path: Path, tree: ast.Module, name: str) -> None:
     """Refuse a dictionary of models of which only a part can be read.
 
@@ -46,9 +56,11 @@ def refuse_unreadable(path: Path, tree: ast.Module, name: str) -> None:
 
 def _unreadable(path: Path, tree: ast.Module, name: str) -> ast.AST | None:
     """Return the first place where a dictionary gets entries that its text doesn't show."""
-    values = dict(_assigned(tree.body))
+    values: dict[ast.AST, ast.expr] = dict(assigned(tree.body))
     nodes = list(_in_scope(tree, name))
-    bound = [each for each in nodes if _is(each, name) and not isinstance(each.ctx, ast.Load)]
+    changed = {each.target for each in nodes if isinstance(each, ast.AugAssign)}
+    stored = [each for each in nodes if _is(each, name) and isinstance(each.ctx, ast.Store)]
+    bound = [each for each in stored if each not in changed]
     given = [values.get(each) for each in bound]
     if bound and all(isinstance(each, _NO_TABLE) for each in given):
         return None
@@ -62,8 +74,12 @@ def _unreadable(path: Path, tree: ast.Module, name: str) -> ast.AST | None:
         elif not isinstance(value, _NO_TABLE):
             found.append(statements.get(target, target))
     for node in nodes:
-        if isinstance(node, ast.Import | ast.ImportFrom) and not any(map(_is_table, given)):
-            found += [node for each in node.names if _binds(node, each, name, path.parent)]
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found += [node for each in node.names if (each.asname or each.name) == name]
+        if isinstance(node, ast.ImportFrom) and not any(
+            isinstance(each, ast.Dict) for each in given
+        ):
+            found += [node for each in node.names if each.name == "*" and _holds(node, name, path)]
     others = _other_names(nodes, name)
     found += [
         node for each in (name, *others) for node in _in_scope(tree, each) if _changes(node, each)
@@ -77,20 +93,6 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (
     *_FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 )  # fmt: skip
-
-
-def _is_table(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Dict)
-
-
-def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield each target that a file gives a value to as it is, with that."""
-    for node in body:
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                yield from ((each, value) for each in targets)
-            case ast.AnnAssign(target=target, value=value):
-                yield target, value or ast.Constant(value=None)
 
 
 def _in_scope(node: ast.AST, name: str) -> Iterator[ast.AST]:
@@ -122,12 +124,9 @@ def _unread_keys(table: ast.Dict) -> Iterator[ast.AST]:
             yield key or entry
 
 
-def _binds(node: ast.Import | ast.ImportFrom, imported: ast.alias, name: str, folder: Path) -> bool:
-    """Return whether an import gives a name a value; all of a file beside may."""
-    if imported.name != "*":
-        return (imported.asname or imported.name) == name
-    module = getattr(node, "module", None) or ""
-    file = folder.joinpath(*module.split(".")).with_suffix(".py")
+def _holds(node: ast.ImportFrom, name: str, path: Path) -> bool:
+    """Return whether a file speaks of a name from which another one beside it imports all."""
+    file = path.parent.joinpath(*(node.module or "").split(".")).with_suffix(".py")
     return file.is_file() and name.encode() in file_bytes(file)
 
 

@@ -224,6 +224,7 @@ def test_a_project_of_other_values_is_told_which(tmp_path: Path, text: str, says
         ("MODELS = {'a': build}\nM = MODELS\nM |= {'b': build}", 4, "M |= {'b': build}"),
         ("for MODELS in ({'a': build},): ...", 2, "MODELS"),
         ("with build() as MODELS: ...", 2, "MODELS"),
+        ("from others import MODELS\nMODELS = {}", 2, "from others import MODELS"),
         ("from beside import *", 2, "from beside import *"),
         ("def fill():\n    global MODELS\n    MODELS = build()", 4, "MODELS = build()"),
         ("MODELS = {}\nif (MODELS := build()): ...", 3, "MODELS"),
@@ -254,6 +255,7 @@ def test_a_long_path_on_this_machine_is_a_name_as_well(tmp_path: Path) -> None:
     [
         "MODELS = ['a']",
         "MODELS = None",
+        "MODELS = ['a']\nMODELS += ['b']",
         "MODELS = ['a']\nMODELS[0] = 'b'",
         "def helper(MODELS): MODELS.pop('x')",
         "def helper(x):\n    MODELS = {x: 1}\n    MODELS.pop('x')",
