@@ -77,6 +77,20 @@ def hung_up(manifest: Manifest, directory: Path) -> FakeExecutor:
     return _at_the_second(lambda: os.kill(os.getpid(), signal.SIGHUP))
 
 
+class EndedInClosing(Checking):
+    """Is sent what Slurm sends while it removes what it has made."""
+
+    def close(self) -> None:
+        """Take no note of it."""
+        os.kill(os.getpid(), signal.SIGTERM)
+        super().close()
+
+
+def terminated_in_closing(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Make records, and be ended after that."""
+    return EndedInClosing(experiments=("accuracy",))
+
+
 def left(manifest: Manifest, directory: Path) -> FakeExecutor:
     """Write to nobody."""
     return _at_the_second(lambda: raised(BrokenPipeError(errno.EPIPE, "Broken pipe")))
@@ -229,6 +243,14 @@ def test_a_signal_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> N
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_leaves_nothing_half_closed(capsys: pytest.CaptureFixture[str]) -> None:
+    """It takes effect afterwards."""
+    assert run("terminated_in_closing") == 143
+    said = capsys.readouterr().err
+    assert "closed" in said
+    assert "interrupted; to finish: " in said
 
 
 @pytest.mark.parametrize(
