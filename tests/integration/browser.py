@@ -116,6 +116,11 @@ class Browser:
             width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
         )  # fmt: skip
 
+    def prefer(self, scheme: str) -> None:
+        """Let it be light or dark."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self._call("Emulation.setEmulatedMedia", features=[feature])
+
     def _call(self, method: str, **parameters: object) -> dict[str, Any]:
         """Do something, and return what comes of it."""
         self._number += 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import axe_core_python
 import factories
 import pytest
 import stored
@@ -17,7 +19,6 @@ from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (apt install chromium)")
 
@@ -25,6 +26,13 @@ HOSTILE = "<script>alert(1)</script>"
 SPEEDUPS = {"alexnet": 1.25, "resnet18": 0.8, "dcgan": 1.0, HOSTILE: 2.0}
 MODELS = "[...document.querySelectorAll('table.data:not(.groups):not(.matrix) tbody th')]"
 MODELS += ".map(each => each.textContent)"
+AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
+FINDINGS = """
+window.found = null;
+axe.run({resultTypes: ["violations"]}).then(({violations}) => {
+  window.found = violations.map(each => `${each.impact} ${each.id}: ${each.nodes[0].html}`);
+});
+"""
 
 
 def run_to_show(folder: Path, *, slower: float = 1.0) -> RunToShow:
@@ -154,3 +162,20 @@ def test_it_fits_a_telephone(browser: Browser, address_of_two: str, view: str) -
     browser.open(address_of_two + view)
     assert browser.evaluate("document.documentElement.scrollWidth") <= 390
     browser.resize(1280, 800)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["#/overview", "#/run/0", "#/compare", "model", "#/x"])
+def test_everybody_can_read_it(
+    browser: Browser, address_of_two: str, view: str, scheme: str
+) -> None:
+    """Axe finds nothing: names, contrast, order of headings, what a keyboard reaches."""
+    browser.prefer(scheme)
+    browser.open(address_of_two + ("#/run/0" if view == "model" else view))
+    if view == "model":
+        browser.evaluate("document.querySelector('tbody th a').click()")
+        browser.wait("document.querySelectorAll('.strip').length > 0")
+    browser.evaluate(AXE.read_text())
+    browser.evaluate(FINDINGS)
+    browser.wait("window.found !== null")
+    assert browser.evaluate("window.found") == []

@@ -27,7 +27,7 @@ function heading(level, text) {
 }
 
 function section(title, ...children) {
-  return html("section", { "aria-label": title }, heading(2, title), ...children);
+  return html("section", {}, heading(2, title), ...children);
 }
 
 // What is missing is shown as missing; the reason is there to read, not only to hover over.

@@ -20,7 +20,7 @@ function armCard(arm, domain) {
     ["marks", arm.marks.length ? arm.marks.join(", ") : null],
   ].filter(([, value]) => value);
   return html("article", { class: `card ${categoryClass(category(arm))}` },
-    html("h3", {}, arm.arm, " ", categoryLabel(category(arm))),
+    html("h2", {}, arm.arm, " ", categoryLabel(category(arm))),
     arm.speedup && [ratioAxis(domain), ratioBar(arm.speedup, category(arm), domain)],
     (arm.line || arm.reason) && html("p", {}, arm.line || arm.reason),
     definitions(figures));

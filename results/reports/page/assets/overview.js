@@ -85,7 +85,7 @@ function overviewView(data) {
   const { runs } = data;
   return [
     heading(1, runs.length > 1 ? `${runs.length} runs` : runs[0].title),
-    runs.map((run, number) => html("section", { "aria-label": run.title },
+    runs.map((run, number) => html("section", {},
       runs.length > 1 && heading(2, html("a", { href: runLink(number, {}) },
         `${run.run_id}: ${run.title}`)),
       html("p", { class: "note" }, headline(run)),

@@ -49,7 +49,7 @@ function sortableTable({ caption, columns, rows, order, onOrder, rowClass }) {
         { class: column.className, scope: index ? null : "row" }, column.cell(row))))));
   }
   fill();
-  return html("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  return html("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption },
     html("table", { class: "data" }, html("caption", { class: "unseen" }, caption),
       html("thead", {}, html("tr", {}, heads)), body));
 }
@@ -87,7 +87,7 @@ function studyTable(table, filter, order, onOrder, modelLink) {
 }
 
 function plainTable(headers, rows, className = "") {
-  return html("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "table" },
+  return html("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "table" },
     html("table", { class: `data ${className}` },
       html("thead", {}, html("tr", {}, headers.map((each) => html("th", { scope: "col" }, each)))),
       html("tbody", {}, rows.map((row) => html("tr", {}, row.map((each, index) =>
