@@ -70,7 +70,9 @@ class ForkServers:
             server.preload(wanted)
         except DynamometerError:
             self._end(key)
-            raise
+            if known is None:
+                raise
+            return self.ready(plan, allocator)  # it had died, with nothing to do
         self.starting_s += time.monotonic() - started
         return server
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Manifest, Record
 
 
+SUITE_OPTION = "suite option "
+"""Begins the names of conditions that a suite was opened with."""
+
+
 @dataclass(frozen=True)
 class Side:
     """One side of a comparison.
@@ -97,7 +101,7 @@ def _of_plan(plan: RunPlan) -> dict[str, str]:
         "executor": plan.executor,
         **{name: f"{value:g}" if isinstance(value, float) else str(value)
            for name, value in _of_protocol(plan.protocol)},
-        **{f"suite option {name}": value for name, value in plan.suite_options.items()},
+        **{f"{SUITE_OPTION}{name}": value for name, value in plan.suite_options.items()},
         "busy": "yes" if plan.busy else "no",
     }  # fmt: skip
 

@@ -180,6 +180,11 @@ def _of_values(runs: Runs, stored: StoredSeries, floor: float) -> list[HistoryCh
     )
     points = [each for _, each, _, _ in usable]
     places = [place for place, *_ in usable]
+    ends = [0, *(each.index for each in found), len(usable)]
+    errors = [
+        _error_of_level([error for *_, error in usable[start:end]])
+        for start, end in itertools.pairwise(ends)
+    ]
     return [
         _between(
             runs,
@@ -194,8 +199,19 @@ def _of_values(runs: Runs, stored: StoredSeries, floor: float) -> list[HistoryCh
                 p_value=each.p_value,
             ),
         )
-        for each in found
+        for each, error in zip(found, itertools.pairwise(errors), strict=True)
+        # Few imprecise runs may seem to be a level of their own.
+        if abs(each.after - each.before) > _BEYOND_ERRORS * math.hypot(*error)
     ]
+
+
+_BEYOND_ERRORS = 1.96
+"""Errors of a difference that a change exceeds: those of its two levels, by their runs' own."""
+
+
+def _error_of_level(errors: Sequence[float]) -> float:
+    """Return the standard error of the mean of runs, each of which has its own."""
+    return math.hypot(*errors) / len(errors)
 
 
 def _direction(kind: Kind, change: float) -> Direction:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results.comparison.conditions import MUST_BE_EQUAL
 from dynamometer.results.comparison.entries import IDENTITY
-from dynamometer.results.comparison.quantities import EAGER_LATENCY
+from dynamometer.results.comparison.quantities import EAGER_LATENCY, KINDS
+from dynamometer.results.comparison.sides import SUITE_OPTION
 from dynamometer.results.statistics.significance import ratio
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.history import STATUS, IndexedRun, Row
@@ -26,6 +27,8 @@ _OF_EACH_CASE = {*IDENTITY, "study"}
 def indexed_run(manifest: Manifest, side: Side) -> IndexedRun:
     """Return what the index says of a run.
 
+    What selects a suite's models tells series apart as well: models of two files may share a name.
+
     Args:
         manifest: of the run.
         side: the run, as it is compared.
@@ -33,12 +36,16 @@ def indexed_run(manifest: Manifest, side: Side) -> IndexedRun:
     conditions = {
         name: value for name, value in side.conditions.items() if name not in _OF_EACH_CASE
     }
+    apart = {name for name in conditions if name in MUST_BE_EQUAL or name.startswith(SUITE_OPTION)}
+    if side.conditions.get("device") == "cpu":
+        # Only workers tell it, and `cpu` is the same: where all crash it is not there.
+        apart.discard("device name")
     return IndexedRun(
         run_id=manifest.run_id,
         created_at=manifest.created_at,
         study=manifest.plan.study,
-        conditions={k: v for k, v in conditions.items() if k not in MUST_BE_EQUAL},
-        setting={k: v for k, v in conditions.items() if k in MUST_BE_EQUAL},
+        conditions={k: v for k, v in conditions.items() if k not in apart},
+        setting={k: v for k, v in conditions.items() if k in apart},
     )
 
 
@@ -56,6 +63,8 @@ def _of_entry(entry: Entry) -> Iterator[Row]:
     identity, status = dict(entry.identity), str(entry.outcome.status)
     yield Row(identity=identity, arm=entry.arm, metric=STATUS, status=status, n=len(entry.records))
     for quantity in entry.quantities.values():
+        if quantity.kind not in KINDS:  # of a plugin's study: nobody knows which way is better
+            continue
         yield _of_quantity(entry, identity, status, quantity)
 
 

@@ -30,3 +30,20 @@ def test_a_server_ends_when_nobody_asks_it_any_more(tmp_path: Path) -> None:
         server._control = None
     finally:
         executor.close()
+
+
+@pytest.mark.usefixtures("own_fork_servers")
+def test_one_that_died_with_nothing_to_do_is_replaced(tmp_path: Path) -> None:
+    """Whoever needs it for other models next, as the stages of an ensemble do, gets another."""
+    manifest = hostile_manifest(["allocates"])
+    executor = LocalExecutor(manifest, tmp_path)
+    try:
+        executor.prepare(manifest.plan.cases)
+        (server,) = executor._servers._servers.values()
+        assert server._process is not None
+        server._process.kill()
+        server._process.wait()
+        server.preloaded = None  # other models than before are asked for
+        assert executor.execute(manifest.plan.cases[0], 0).outcome.status is Status.PASS
+    finally:
+        executor.close()

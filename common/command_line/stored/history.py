@@ -88,9 +88,10 @@ def _found(
     models = by_eager.models(found)
     if not models:
         return found
-    runs, stored = index.read({"model": models, "metric": by_eager.LATENCIES})
-    times = {each.run_id: each.created_at for each in runs.values()}
-    latencies = history(runs, stored, floor=SPEEDUP.floor, with_points=False)
+    later, latencies_of = index.read({"model": models, "metric": by_eager.LATENCIES})
+    # Another process may have changed the index between the two.
+    times = {each.run_id: each.created_at for each in (*runs.values(), *later.values())}
+    latencies = history(later, latencies_of, floor=SPEEDUP.floor, with_points=False)
     return by_eager.explained(found, latencies, times)
 
 

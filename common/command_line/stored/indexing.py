@@ -50,7 +50,7 @@ def run(asked: Request, _: Invocation) -> int:
         if asked[REBUILD]:
             index.clear()
         found = refreshed(index)
-        total = sum(each.run_id is not None for each in index.directories().values())
+        total = len({each.run_id for each in index.directories().values()} - {None})
         click.echo(
             f"{index.path}: {total} run(s) in {len(index.folders())} folder(s); read {found.read}"
             f" ({found.rows} rows), copies {found.copies}, gone {found.gone},"
@@ -107,6 +107,9 @@ def read_run(directory: Path) -> tuple[IndexedRun, list[Row]]:
     records = store.read_records(directory)
     try:
         side = side_of(directory, manifest, records)
+        return indexed_run(manifest, side), rows(side)
     except UsageError as error:
         raise StoreError(str(error)) from error
-    return indexed_run(manifest, side), rows(side)
+    except Exception as error:  # one odd run must not be in the way of all others
+        msg = f"{directory} can't be evaluated: {type(error).__name__}: {error}"
+        raise StoreError(msg) from error

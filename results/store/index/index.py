@@ -140,7 +140,10 @@ class Index:
         if column not in _SELECTED:
             msg = f"there is no {column} in an index"
             raise ValueError(msg)
-        found = self._file.read(f"SELECT DISTINCT {column} FROM series ORDER BY 1")  # noqa: S608  from above
+        found = self._file.read(
+            f"SELECT DISTINCT {column} FROM series"  # noqa: S608  from above
+            " WHERE EXISTS (SELECT 1 FROM points WHERE points.series = series.id) ORDER BY 1"
+        )
         return [name for (name,) in found]
 
     def read(

@@ -52,8 +52,8 @@ def refresh(index: Index, read: Reader) -> Indexed:
     Raises:
         StoreError: the index can't be written.
     """
+    known = index.directories()  # before looking: what another process adds meanwhile is not gone
     found, unreadable = _found(index)
-    known = index.directories()
     gone = [
         path
         for path in known
@@ -72,7 +72,7 @@ def refresh(index: Index, read: Reader) -> Indexed:
                 index.put_unreadable(Known(path, stamp, size, None))
                 continue
             is_best = index.add(Known(path, stamp, size, run.run_id), run, rows)
-            counts.update(read=1, rows=len(rows) * is_best, copies=not is_best)
+            counts.update(read=1, rows=len(rows) * is_best, copies=int(not is_best))
         # What was read is not read again, however it grows: only copies of what has vanished.
         pending = [
             path for path, each in index.directories().items() if not each.stamp and path in found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from dynamometer.results.history.changes import history, regressed
@@ -162,3 +163,15 @@ def test_p_values_count_all_series_that_were_looked_at() -> None:
     values = [1 / each for each in noisy]
     assert regressed(told(series(values))).series
     assert not regressed(told(series(values), *others)).series
+
+
+def test_imprecise_runs_are_no_level() -> None:
+    """Two quick runs whose intervals hold the level before them say nothing."""
+    exact = series([1.5] * 10 + [1.4] * 2)
+    quick = tuple(
+        point._replace(error=0.08) if point.run >= 10 else point for point in exact.points
+    )
+    [found] = told(msgspec.structs.replace(exact, points=quick)).series
+    assert found.changes == ()
+    [found] = told(exact).series
+    assert len(found.changes) == 1

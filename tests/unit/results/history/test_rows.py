@@ -51,3 +51,29 @@ def test_what_parts_series_and_what_does_not() -> None:
     assert found.setting == {"cpu": "x", "burst_s": "1"}
     assert found.conditions == {"machine": "host", "torch": "2.11"}
     assert (found.run_id, found.study) == (manifest.run_id, manifest.plan.study)
+
+
+def test_where_all_crash_the_series_goes_on() -> None:
+    """Only workers name the processor; where none could, the series is the same."""
+    run = side(Made(models=1), 0)
+    known = {"device": "cpu", "device name": "Made-up CPU", "cpu": "x"}
+    unknown = {name: value for name, value in known.items() if name != "device name"}
+    manifest = factories.manifest()
+    settings = [
+        indexed_run(manifest, replace(run, conditions=each)).setting for each in (known, unknown)
+    ]
+    assert settings[0] == settings[1]
+    other = indexed_run(manifest, replace(run, conditions={**known, "device": "cuda"})).setting
+    assert other["device name"] == "Made-up CPU"
+
+
+def test_models_of_two_files_have_two_series() -> None:
+    """Though functions in them have the same name."""
+    run = side(Made(models=1), 0)
+    settings = [
+        indexed_run(
+            factories.manifest(), replace(run, conditions={"suite option target": file})
+        ).setting
+        for file in ("small.py", "other.py")
+    ]
+    assert settings[0] != settings[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,6 +89,31 @@ def test_a_history_with_its_change(runs: Path, capsys: pytest.CaptureFixture[str
     assert change["differences"] == [{"name": "torch", "before": "2.11", "after": "2.12"}]
     assert metrics["eager_latency"]["changes"] == []
     assert metrics["latency"]["changes"][0]["direction"] == "worse"
+
+
+def test_an_odd_run_is_left_out(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And named; the others are there."""
+    events = runs / "day-2" / store.EVENTS
+    text = re.sub(
+        r'"samples":\[[^]]*\]',
+        lambda found: re.sub(r"\d[\d.e-]*", "0", found[0]),
+        events.read_text(),
+    )
+    events.write_text(text)
+    found = said(capsys, "history", "alexnet", "--metric", "speedup", "--output-dir", runs)
+    assert re.search(r"left out: \S+day-2: .*can't be evaluated", found)
+    assert "day-3" in found
+
+
+def test_one_run_is_counted_as_one(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And none of it as a copy; a run that lies in two places is one."""
+    words = ("--output-dir", runs.parent / "nowhere", "--index", runs.parent / "index.sqlite")
+    found = said(capsys, "index", runs / "day-0", *words)
+    assert "1 run(s) in 1 folder(s); read 1" in found
+    assert "copies 0," in found
+    shutil.copytree(runs / "day-0", runs.parent / "such as it was")
+    found = said(capsys, "index", runs.parent / "such as it was", *words)
+    assert "1 run(s) in 2 folder(s); read 1 (0 rows), copies 1," in found
 
 
 def test_what_regressed_lately(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
