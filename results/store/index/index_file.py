@@ -178,8 +178,10 @@ class IndexFile:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
                 msg = f"{self.path} is being written by another process; wait for it, or stop it"
                 raise StoreError(msg) from error
-            msg = (
-                f"{self.path} can't be used as an index: {error}; remove it, which loses nothing as"
-                " it is made of the runs, or choose another with --index"
-            )
+            msg = f"{self.path} can't be used as an index: {error}; choose another with --index"
+            if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
+                msg += ", or remove it: it is made of the runs, but which folders it knew is lost"
             raise StoreError(msg) from error
+
+
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.index.index import Known
 from dynamometer.results.store.overview import run_directories
 from dynamometer.results.store.store import EVENTS, MANIFEST
+from dynamometer.results.values.history import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -103,10 +105,26 @@ def _found(index: Index) -> tuple[dict[str, Path], dict[str, str]]:
     unreadable: dict[str, str] = {}
     for folder in index.folders():
         try:
-            found.update({str(each): each for each in run_directories(folder)})
+            there = run_directories(folder)
         except StoreError as error:
             unreadable[str(folder)] = str(error)
+            continue
+        for each in there:
+            if _is_text(each):
+                found[str(each)] = each
+            else:
+                name = os.fsencode(each).decode(errors="backslashreplace")
+                unreadable[name] = "its name is not UTF-8: rename it"
     return found, unreadable
+
+
+def _is_text(path: Path) -> bool:
+    """Return whether a path can be written as UTF-8, which Linux doesn't ask for."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_in(path: str, folder: str) -> bool:
@@ -118,7 +136,7 @@ def _stamp(directory: Path) -> tuple[str, int]:
 
     It is taken before the run is read: what is written meanwhile is read the next time.
     """
-    parts = []
+    parts = [f"rows {ROWS}"]
     size = 0
     for name in (MANIFEST, EVENTS):
         try:

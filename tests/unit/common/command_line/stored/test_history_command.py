@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from datetime import UTC, datetime
@@ -102,6 +103,14 @@ def test_an_odd_run_is_left_out(runs: Path, capsys: pytest.CaptureFixture[str]) 
     events.write_text(text)
     found = said(capsys, "history", "alexnet", "--metric", "speedup", "--output-dir", runs)
     assert re.search(r"left out: \S+day-2: .*can't be evaluated", found)
+    assert "day-3" in found
+
+
+def test_a_directory_whose_name_is_no_text(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Is named, and the others are there."""
+    (runs / "day-2").rename(runs / os.fsdecode(b"day-\xff"))
+    found = said(capsys, "history", "alexnet", "--metric", "speedup", "--output-dir", runs)
+    assert r"day-\xff: its name is not UTF-8" in found
     assert "day-3" in found
 
 

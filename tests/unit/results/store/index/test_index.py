@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.store.index import index_file
+from dynamometer.results.store.index import index_file, indexing
 from dynamometer.results.store.index.index import Index, Known
 from dynamometer.results.store.index.index_file import IndexFile
 from dynamometer.results.store.index.indexing import refresh
@@ -144,6 +144,17 @@ def test_only_what_changed_is_read(index: Index, tmp_path: Path) -> None:
     found = refresh(index, read)
     assert (found.read, found.rows) == (1, 2)
     assert held(index) == {"a": [1.5], "b": [1.25, 1.5]}
+
+
+def test_all_is_read_again_where_rows_are_made_otherwise(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a version whose intervals are others."""
+    make(tmp_path / "runs", "a", "a 1.5")
+    assert refresh(index, read).read == 1
+    monkeypatch.setattr(indexing, "ROWS", indexing.ROWS + 1)
+    assert refresh(index, read).read == 1
+    assert refresh(index, read).read == 0
 
 
 def test_runs_of_other_machines_are_a_set_union(index: Index, tmp_path: Path) -> None:
