@@ -10,7 +10,7 @@ from dynamometer.results.values.cases import Value
 HISTORY_SCHEMA = 1
 
 ROWS = 2
-"""Raise it with whatever makes other rows of the same records: an index then reads all runs again."""
+"""Raise it with whatever makes other rows of the same records: an index then reads all again."""
 
 STATUS = "status"
 """What the series is called that says how an arm of a case ended in each run."""
