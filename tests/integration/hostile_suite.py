@@ -168,7 +168,7 @@ def take_shared_memory() -> None:
 
 def hang() -> None:
     """Hang, and leave a file that says so where the test looks for it."""
-    Path(os.environ["HANGS"]).touch()
+    Path(os.environ["HANGS"]).write_text(".")
     time.sleep(3600)
 
 

@@ -16,6 +16,7 @@ from ensemble_runs import (
     run_directory,
     words,
 )
+from leaping_clock import leaping
 
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.values.choices import Subject
@@ -43,13 +44,13 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     The time runs out whenever one says that it hangs, however long it took to get there.
     """
-    folder, clock = tmp_path_factory.mktemp("bad"), time.monotonic
+    folder = tmp_path_factory.mktemp("bad")
     hangs = folder / "hangs"
     hangs.touch()
     limits = ("--memory-limit", "3G", "--timeout", str(TIMEOUT_S))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HANGS", str(hangs))
-        patch.setattr(time, "monotonic", lambda: clock() + (TIMEOUT_S + 1) * hangs.stat().st_size)
+        patch.setattr(time, "monotonic", leaping(time.monotonic, hangs, TIMEOUT_S + 1))
         run(words(folder, "wasteful", [*BAD, "honest"], *limits))
     return folder
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from conftest import hostile_manifest, run_manifest
+from leaping_clock import leaping
 
 from dynamometer.results.values.cases import StartMethod
 from dynamometer.results.values.records import Record, Stage, Status
@@ -118,9 +119,10 @@ def test_hang_is_a_timeout(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
     The time runs out once it says that it hangs, however long it took to get there.
     """
-    hangs, clock = tmp_path / "hangs", time.monotonic
+    hangs = tmp_path / "hangs"
+    hangs.touch()
     monkeypatch.setenv("HANGS", str(hangs))
-    monkeypatch.setattr(time, "monotonic", lambda: clock() + (TIMEOUT_S + 1) * hangs.exists())
+    monkeypatch.setattr(time, "monotonic", leaping(time.monotonic, hangs, TIMEOUT_S + 1))
     outcome = run_manifest(hostile_manifest([name], timeout_s=TIMEOUT_S), tmp_path / "run")[
         name
     ].outcome
