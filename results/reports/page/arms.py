@@ -6,11 +6,14 @@ import statistics
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.arms.speedup_columns import PAIRS
 from dynamometer.results.reports.page.parts import (
     failures,
     group_of,
+    pass_rate,
     rounded,
     table_of,
 )
@@ -33,17 +36,25 @@ def part_of_arms(cases: Sequence[CaseSummary]) -> Part:
     """Return speedups with verdicts, what each suite comes to, and what needs a look."""
     known = shared(cases)
     usual = overrides_report.usual(known)
+    counted = {each.case.id for each in usual}
+    groups = list(_groups(usual))
+    places = {(each.suite, each.mode, each.dtype, each.arm): n for n, each in enumerate(groups)}
     found = judge(usual)
     judged = {(each.case.case.id, each.arm): each for each in found if each.base == BASELINE}
     between = [each for each in found if each.base != BASELINE]
     arms = [
-        _arm(index, case, arm, judged.get((case.case.id, arm.name)))
+        msgspec.structs.replace(
+            _arm(index, case, arm, judged.get((case.case.id, arm.name))),
+            group=places.get((*group_of(case.records[0]), arm.name)),
+        )
+        if case.case.id in counted
+        else _arm_with_overrides(index, case, arm)
         for index, case in enumerate(known)
         for arm in case.arms or (case.baseline,)
     ]
     return Part(
         arms=tuple(arms),
-        groups=tuple(_groups(usual)),
+        groups=tuple(groups),
         looks=(*failures(arms), *_slower(arms), *_doubtful(known)),
         tables=(table_of(PAIRS, between),) if between else (),
         is_timed=any(case.is_timed for case in cases),
@@ -77,6 +88,14 @@ def _arm(index: int, case: CaseSummary, arm: ArmSummary, judged: Judgement | Non
         pays_after=rounded(pays.calls) if pays and is_certain else None,
         marks=tuple(_marks(case, arm)),
     )
+
+
+def _arm_with_overrides(index: int, case: CaseSummary, arm: ArmSummary) -> ShownArm:
+    """Return an arm of a case that stands beside the usual one: it counts in nothing."""
+    found = _arm(index, case, arm, None)
+    if found.speedup is None:
+        return found
+    return msgspec.structs.replace(found, reason="with overrides: nothing is concluded of it")
 
 
 def bounds(found: Estimate | None) -> Bounds | None:
@@ -125,6 +144,7 @@ def _group(key: tuple[str, str, str], found: SuiteSummary) -> Group:
         arm=found.name,
         passed=found.passed,
         counted=found.counted,
+        pass_rate=pass_rate(found.passed, found.counted),
         speedup=bounds(found.geomean),
         compile_s=rounded(statistics.fmean(times)) if times else None,
         compile_n=len(times),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results.reports.case_page import log_lines
 from dynamometer.results.reports.page.values import Details, ShownReplicate, ShownSamples
+from dynamometer.results.reports.texts import printable_lines
 from dynamometer.results.values.metrics import LATENCY, LATENCY_ISOLATED
 from dynamometer.results.values.records import Status
 
@@ -30,14 +31,20 @@ def details_of(records: Sequence[Record], told: Sequence[str], directory: Path) 
         for record in records
         for each in record.absent
     ]
+    missing += [
+        f"comparison of {arm.arm}: {each}"
+        for record in records
+        for arm in record.arms
+        for each in arm.unchecked
+    ]
     return Details(
         told=tuple(told),
         notes=tuple(dict.fromkeys(note for record in records for note in record.notes)),
         missing=tuple(dict.fromkeys(missing)),
         failures=tuple(dict.fromkeys(failure for each in records for failure in _failures(each))),
         replicates=tuple(map(_replicate, records)),
-        log=tuple(log_lines(records, directory)),
-        command=records[-1].command if records else None,
+        log=tuple(printable_lines(log_lines(records, directory))),
+        command=records[-1].command,
     )
 
 
@@ -74,7 +81,6 @@ def _samples(found: Measurement) -> ShownSamples:
     return ShownSamples(
         arm=found.arm,
         metric=found.metric,
-        unit="ms",
         blocks=tuple(
             (block, tuple(float(f"{sample * 1e3:.4g}") for _, sample in own))
             for block, own in groupby(pairs, key=lambda pair: pair[0])

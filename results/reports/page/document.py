@@ -59,6 +59,21 @@ def page(runs: Sequence[RunToShow], comparison: ShownComparison | None = None) -
     )
 
 
+def write_page(path: Path, text: str) -> None:
+    """Put a page in its place, where one before stays if this can't be written.
+
+    Raises:
+        OSError: it can't.
+    """
+    new = path.with_name(f"{path.name}.new")
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_ASSETS),

@@ -14,6 +14,7 @@ from dynamometer.results.reports.page.values import (
     ShownColumn,
     ShownTable,
 )
+from dynamometer.results.values.cases import NO_OVERRIDES
 from dynamometer.results.values.records import Outcome, Status
 
 if TYPE_CHECKING:
@@ -41,18 +42,25 @@ def part_of_any(
         orders: by which column a table of some kind is sorted at first (`ShownTable.order`).
     """
     outcomes = [_outcome(records) for records in cases]
+    usual = _usual(cases)
+    groups = _groups(
+        [(records, outcome) for records, outcome, counts in zip(cases, outcomes, usual, strict=True)
+         if counts]
+    )  # fmt: skip
+    places = {(each.suite, each.mode, each.dtype): n for n, each in enumerate(groups)}
     arms = [
         ShownArm(
             case=index,
             arm=records[0].study,
             status=outcome.status,
             line=None if outcome.status is Status.PASS else outcome.line,
+            group=places[group_of(records[0])] if counts else None,
         )
-        for index, (records, outcome) in enumerate(zip(cases, outcomes, strict=True))
+        for index, (records, outcome, counts) in enumerate(zip(cases, outcomes, usual, strict=True))
     ]
     return Part(
         arms=tuple(arms),
-        groups=tuple(_groups(cases, outcomes)),
+        groups=tuple(groups),
         looks=tuple(failures(arms)),
         tables=tuple(_tables_of(reporter, cases, orders)),
     )
@@ -132,11 +140,9 @@ def _shown(table: Table[T], rows: Sequence[tuple[object, ...]], order: str = "")
 
 
 def _cell(value: object) -> Cell:
-    if value is None or isinstance(value, bool):
+    if value is None or isinstance(value, int):
         return value
-    if isinstance(value, int | float):
-        return rounded(value)
-    return str(value)
+    return rounded(value) if isinstance(value, float) else str(value)
 
 
 def _outcome(records: Sequence[Record]) -> Outcome:
@@ -145,15 +151,28 @@ def _outcome(records: Sequence[Record]) -> Outcome:
     return next((each for each in outcomes if each.status is not Status.PASS), outcomes[0])
 
 
-def _groups(cases: Sequence[Sequence[Record]], outcomes: Sequence[Outcome]) -> Iterable[Group]:
+def _usual(cases: Sequence[Sequence[Record]]) -> list[bool]:
+    """Return which cases count: those without overrides, or all where none is without."""
+    without = [records[0].case.overrides == NO_OVERRIDES for records in cases]
+    return without if any(without) else [True] * len(cases)
+
+
+def _groups(cases: Iterable[tuple[Sequence[Record], Outcome]]) -> list[Group]:
     passed: Counter[tuple[str, str, str, str]] = Counter()
     counted: Counter[tuple[str, str, str, str]] = Counter()
-    for records, outcome in zip(cases, outcomes, strict=True):
+    for records, outcome in cases:
         key = (*group_of(records[0]), records[0].study)
         passed[key] += outcome.status is Status.PASS
         counted[key] += outcome.status is not Status.SKIP
-    for key, number in sorted(counted.items()):
-        suite, mode, dtype, arm = key
-        yield Group(
-            suite=suite, mode=mode, dtype=dtype, arm=arm, passed=passed[key], counted=number
+    return [
+        Group(
+            suite=suite, mode=mode, dtype=dtype, arm=arm, passed=passed[suite, mode, dtype, arm],
+            counted=number, pass_rate=pass_rate(passed[suite, mode, dtype, arm], number),
         )
+        for (suite, mode, dtype, arm), number in sorted(counted.items())
+    ]  # fmt: skip
+
+
+def pass_rate(passed: int, counted: int) -> str | None:
+    """Return the share of models that passed as the terminal has it; `None` of none."""
+    return f"{passed / counted:.0%}, {passed}/{counted}" if counted else None

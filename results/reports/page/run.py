@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import msgspec
 from dynamometer.results.reports.page.details import details_of
 from dynamometer.results.reports.page.values import Look, ShownCase, ShownRun
 from dynamometer.results.reports.texts import printable_lines
+from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import Level, Status
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Environment, Manifest, Record
 
 NOT_RUN = "not run"
+ABSENT = "no result yet: the run goes on, or was interrupted before it"
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ def shown(found: RunToShow) -> tuple[ShownRun, list[Details]]:
         ),
         planned=len(manifest.plan.cases),
         ended=len(cases),
+        absent=ABSENT,
+        good="" if part.looks or absent else _good(part),
         cases=(
             *(_case(records[0].case, _status(records), len(records)) for records in cases),
             *(_case(each, NOT_RUN, 0) for each in absent),
@@ -83,11 +88,22 @@ def shown(found: RunToShow) -> tuple[ShownRun, list[Details]]:
 
 def _with_absent(part: Part, ended: int, absent: Sequence[Case]) -> Part:
     """Add what was planned and has no record, so that it is not mistaken for what passed."""
-    looks = [
-        Look(kind=NOT_RUN, text="the run was interrupted before it", case=ended + index)
-        for index in range(len(absent))
-    ]
+    looks = [Look(kind=NOT_RUN, text=ABSENT, case=ended + index) for index in range(len(absent))]
     return msgspec.structs.replace(part, looks=(*part.looks, *looks))
+
+
+def _good(part: Part) -> str:
+    """Return what a run comes to of which nothing needs a look."""
+    counted = sum(each.counted for each in part.groups)
+    if not counted:
+        return "Nothing was run: all was left out."
+    passed = f"Nothing: {sum(each.passed for each in part.groups)} of {counted} passed"
+    if not part.is_timed:
+        return f"{passed}."
+    verdicts = Counter(each.verdict for each in part.arms if each.verdict)
+    unclear = verdicts[Verdict.UNCLEAR]
+    unknown = f"; {unclear} of {verdicts.total()} {Verdict.UNCLEAR}" if unclear else ""
+    return f"{passed}, none is {Verdict.SLOWER} than eager{unknown}."
 
 
 def _title(plan: RunPlan) -> str:

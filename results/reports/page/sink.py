@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
-from dynamometer.results.reports.page.run import RunToShow
-from dynamometer.results.store.store import read_manifest
+from dynamometer.results.store.store import read_manifest, read_records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Record
 
 FILE = "report.html"
+_MANY = 100
+"""Cases of which a page takes some seconds."""
 
 
 class ReportFile:
-    """Writes `report.html`; whatever keeps it from that is said, and costs nothing else.
+    """Writes `report.html` of all records that are stored; what keeps it from that costs no more.
 
     While a run goes on it is written when there are twice as many cases as in the last one, so that
-    all writing takes no longer than twice the last.
+    all writing takes at most three times as long as the last.
     """
 
     def __init__(self, reporter: Reporter, destination: Destination) -> None:
@@ -33,46 +35,69 @@ class ReportFile:
         """
         self._reporter = reporter
         self._destination = destination
-        self._cases: list[Sequence[Record]] = []
+        self._ended = 0
         self._written = 0
         self._failure: str | None = None
+        self._is_current = False
 
     def write(self, records: Sequence[Record]) -> None:
-        """Take the records of a case."""
-        self._cases.append(records)
-        if len(self._cases) >= 2 * self._written:
+        """Count a case."""
+        self._ended += bool(records)
+        self._is_current = False
+        if self._ended >= 2 * self._written:
             self._write()
 
     def close(self) -> None:
-        """Write the page of all cases, unless it is there."""
-        if len(self._cases) > self._written:
+        """Write the page of all that is stored, unless it is there."""
+        if not self._ended:
+            return
+        if self._written > _MANY:
+            print(f"writing {FILE}", file=self._destination.stream, flush=True)
+        try:
             self._write()
+        except KeyboardInterrupt:  # results are stored, and the run has ended
+            self._failure = "interrupted"
         if self._failure is not None:
-            text = f"no page: {self._failure} (dynamometer report {self._destination.directory})"
+            again = [
+                "dynamometer",
+                "report",
+                str(self._destination.directory),
+                "-o",
+                str(self._path),
+            ]
+            text = f"no page of the whole run: {self._failure} ({shlex.join(again)})"
             print(text, file=self._destination.stream, flush=True)
-            self._failure = None
+        self._ended = 0  # what is closed again has nothing to write
 
     @property
     def paths(self) -> Sequence[Path]:
-        """The page, where it could be written."""
-        path = self._destination.directory / FILE
-        return (path,) if self._written and path.exists() else ()
+        """The page, where it holds all."""
+        return (self._path,) if self._is_current else ()
+
+    @property
+    def _path(self) -> Path:
+        return self._destination.directory / FILE
 
     def _write(self) -> None:
-        self._written = len(self._cases)
+        self._failure, self._is_current = None, False
         try:
             self._make()
         except Exception as error:  # noqa: BLE001  results are stored: the page must not end a run
             self._failure = f"{type(error).__name__}: {error}"
+            self._written = self._ended
         else:
-            self._failure = None
+            self._is_current = True
 
     def _make(self) -> None:
         """Put a whole page in the place of the one before."""
-        from dynamometer.results.reports.page.document import page  # jinja2 takes a while to import
+        # jinja2 takes a while to import
+        from dynamometer.results.reports.page.document import page, write_page
+        from dynamometer.results.reports.page.run import run_to_show
 
         directory = self._destination.directory
-        run = RunToShow(read_manifest(directory), self._cases, self._reporter, directory)
-        new = directory / f"{FILE}.new"
-        new.write_text(page([run]), encoding="utf-8")
-        new.replace(directory / FILE)
+        # Cases that take turns have records before they end, and one that is resumed had them.
+        run = run_to_show(
+            read_manifest(directory), read_records(directory), self._reporter, directory
+        )
+        self._written = len(run.cases)
+        write_page(self._path, page([run]))

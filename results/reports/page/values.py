@@ -5,7 +5,7 @@ from __future__ import annotations
 from dynamometer.results.values.cases import Value
 from dynamometer.results.values.comparison import Comparison
 
-Cell = str | float | bool | None
+Cell = str | int | float | bool | None
 
 
 class Bounds(Value, frozen=True, kw_only=True):
@@ -66,6 +66,8 @@ class ShownArm(Value, frozen=True, kw_only=True):
     """Calls, where it surely does."""
     marks: tuple[str, ...] = ()
     """What must be known of how it was measured."""
+    group: int | None = None
+    """Which of the groups it counts in; `None` with overrides, beside the same without."""
 
 
 class Group(Value, frozen=True, kw_only=True):
@@ -77,6 +79,8 @@ class Group(Value, frozen=True, kw_only=True):
     arm: str
     passed: int
     counted: int
+    pass_rate: str | None
+    """As the terminal has it; `None` where all were skipped."""
     speedup: Bounds | None = None
     """Geometric mean."""
     compile_s: float | None = None
@@ -90,8 +94,7 @@ class Look(Value, frozen=True, kw_only=True):
 
     kind: str
     text: str
-    case: int | None = None
-    """The case it is of; `None` for the whole run."""
+    case: int
     arm: str | None = None
 
 
@@ -132,6 +135,10 @@ class ShownRun(Value, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     planned: int
     ended: int
+    absent: str
+    """Said of a case without a record."""
+    good: str
+    """Said where nothing needs a look."""
     cases: tuple[ShownCase, ...]
     part: Part
     lines: tuple[str, ...]
@@ -139,11 +146,10 @@ class ShownRun(Value, frozen=True, kw_only=True):
 
 
 class ShownSamples(Value, frozen=True, kw_only=True):
-    """Samples of an arm in one replicate, in the order they were taken."""
+    """Samples of an arm in one replicate, in ms, in the order they were taken."""
 
     arm: str
     metric: str
-    unit: str
     blocks: tuple[tuple[int, tuple[float, ...]], ...]
     """The number of each block, and its samples."""
 

@@ -97,6 +97,7 @@ function decadeTicks(low, high) {
     for (const each of [1, 2, 5]) found.push(Number((each * 10 ** power).toPrecision(3)));
   }
   const within = found.filter((each) => each >= low && each <= high);
+  if (within.length < 2) return niceTicks(low, high, 4);
   return within.length > 8 ? within.filter((each) => Number.isInteger(Number(Math.log10(each).toFixed(9)))) : within;
 }
 

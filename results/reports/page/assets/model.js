@@ -48,7 +48,7 @@ function modelView(data, number, id) {
   ];
   if (!details) {
     return [...head, html("p", { class: "warning" },
-      "Not run: the run was interrupted before it.")];
+      `Not run: ${run.absent}.`)];
   }
   const names = [...new Set(["baseline", ...details.replicates.flatMap((each) =>
     each.samples.map((sample) => sample.arm))])];

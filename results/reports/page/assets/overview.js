@@ -6,7 +6,7 @@ function looks(run, number) {
     groups.get(each.kind).push(each);
   }
   if (!groups.size && !run.warnings.length) {
-    return html("p", { class: "good" }, "Nothing: all passed, and none is slower than eager.");
+    return html("p", { class: "good" }, run.good);
   }
   const shown = 12;
   return html("ul", { class: "looks" },
@@ -25,20 +25,14 @@ function groupTable(run, number) {
   const { groups, arms } = run.part;
   if (!groups.length) return html("p", { class: "missing" }, "Nothing has ended yet.");
   const domain = ratioDomain(groups.map((each) => each.speedup).filter(Boolean));
-  const belongs = (group) => (arm) => {
-    const found = run.cases[arm.case];
-    const suite = found.shapes === "static" ? found.suite : "Dynamic";
-    return arm.arm === group.arm && found.mode === group.mode && found.dtype === group.dtype
-      && suite === group.suite;
-  };
   const timed = run.part.is_timed;
   const headers = ["suite", "arm", "verdicts", "pass rate",
     ...(timed ? ["geomean speedup", ratioAxis(domain), "compile time", "memory ratio"] : [])];
-  const rows = groups.map((group) => [
+  const rows = groups.map((group, index) => [
     `${group.suite}, ${group.mode}, ${group.dtype}`,
     group.arm,
-    tally(arms.filter(belongs(group)), (name) => runLink(number, { show: name, arm: group.arm })),
-    share(group.passed, group.counted) || missing("all were skipped"),
+    tally(arms.filter((each) => each.group === index), (name) => runLink(number, { show: name, arm: group.arm })),
+    group.pass_rate || missing("all were skipped"),
     ...(timed ? [
       group.speedup ? html("span", {}, html("strong", {}, times(group.speedup.value)), " ",
         html("span", { class: "note" }, `${intervalText(group.speedup)} n=${group.speedup.n}`))
@@ -54,20 +48,19 @@ function groupTable(run, number) {
 }
 
 // Suites by backends: the geometric mean, and how many passed.
-function matrix(runs) {
-  const groups = runs.flatMap((run) => run.part.groups);
+function matrix({ part: { groups } }) {
   const key = (each) => `${each.suite}, ${each.mode}, ${each.dtype}`;
   const suites = [...new Set(groups.map(key))];
   const arms = [...new Set(groups.map((each) => each.arm))];
   if (suites.length * arms.length < 2 || !groups.some((each) => each.speedup)) return null;
   const cell = (suite, arm) => {
     const found = groups.filter((each) => key(each) === suite && each.arm === arm);
-    if (!found.length) return missing("not in these runs");
+    if (!found.length) return missing("not in this run");
     return found.map((each) => {
       const value = each.speedup ? each.speedup.value : null;
       const place = html("div", { class: "heat" },
         value === null ? missing("no speedup that counts") : html("strong", {}, times(value, 2)),
-        html("span", { class: "note" }, share(each.passed, each.counted)));
+        html("span", { class: "note" }, each.pass_rate || "all were skipped"));
       if (value !== null) {
         const strength = Math.min(1, Math.abs(Math.log2(value)));
         place.classList.add(value >= 1 ? "up" : "down");
@@ -91,6 +84,6 @@ function overviewView(data) {
       html("p", { class: "note" }, headline(run)),
       heading(runs.length > 1 ? 3 : 2, "What needs a look"), looks(run, number),
       heading(runs.length > 1 ? 3 : 2, "By suite and backend"), groupTable(run, number))),
-    matrix(runs),
+    runs.length === 1 && matrix(runs[0]),
   ];
 }

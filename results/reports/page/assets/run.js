@@ -11,7 +11,7 @@ function armRows(run) {
   run.cases.forEach((found, index) => {
     if (found.status === "not run") {
       rows.push({ case: index, arm: "\u2013", status: "not run", of: found, marks: [],
-        line: "the run was interrupted before it" });
+        line: run.absent });
     }
   });
   return rows;
@@ -185,7 +185,7 @@ function runView(data, number, parameters) {
     groupTable(run, number),
     modelTable(run, number, parameters),
     gainAndCost(run, number),
-    matrix([run]),
+    matrix(run),
     studyTables(run, number),
     run.lines.length > 0 && section("In the words of the study",
       html("pre", { tabindex: "0" }, run.lines.join("\n").trim())),

@@ -90,6 +90,10 @@ document.addEventListener("keydown", (event) => {
   if (target.id === "filter") target.focus();
   else target.click();
 });
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();  // the address says which view is shown
+  document.getElementById("main").focus();
+});
 window.history.scrollRestoration = "manual";
 window.addEventListener("scroll", () => scrolled.set(window.location.hash, window.scrollY));
 window.addEventListener("hashchange", () => show(false));

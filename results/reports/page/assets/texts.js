@@ -16,10 +16,6 @@ function intervalText(bounds) {
   return `[${bounds.low.toFixed(3)}, ${bounds.high.toFixed(3)}]`;
 }
 
-function share(passed, counted) {
-  return counted ? `${Math.round(100 * passed / counted)}%, ${passed}/${counted}` : null;
-}
-
 function plural(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

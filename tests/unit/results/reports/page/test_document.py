@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,11 +16,13 @@ import msgspec
 import pytest
 import stored
 
+from dynamometer.results.reports.columns import Column, Table
 from dynamometer.results.reports.page import document
 from dynamometer.results.reports.page.document import page
+from dynamometer.results.reports.page.parts import table_of
 from dynamometer.results.reports.page.run import RunToShow
 from dynamometer.results.reports.page.values import PageData, ShownComparison
-from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.cases import BASELINE, Overrides
 from dynamometer.results.values.records import Absence, Status
 
 if TYPE_CHECKING:
@@ -189,3 +192,49 @@ def test_without_javascript() -> None:
     text = page([run_of(replicates("<b>"))])
     assert "GEOMEAN SPEEDUP" in text.partition("<noscript>")[2].partition("</noscript>")[0]
     assert "<b>" not in text
+
+
+def test_a_case_with_overrides_counts_in_nothing() -> None:
+    """It stands beside the same without, and no verdict is made up for it."""
+    usual = factories.case("alexnet")
+    told = msgspec.structs.replace(usual, overrides=Overrides(disable=("a:b",)))
+    slow = [
+        factories.measured_record(told, replicate=each, seconds={BASELINE: 0.01, "inductor": 0.02})
+        for each in range(3)
+    ]
+    (run,) = msgspec.convert(json_of(page([run_of(replicates(), slow)]), "data"), PageData).runs
+    assert [(each.group, each.verdict) for each in run.part.arms] == [(0, "FASTER"), (None, None)]
+    assert run.part.arms[1].reason == "with overrides: nothing is concluded of it"
+    assert run.part.groups[0].pass_rate == "100%, 1/1"
+
+
+def test_nothing_to_look_at_says_no_more_than_is_known() -> None:
+    """Not that all passed where all was left out, nor that none is slower where none was timed."""
+    skipped = factories.record(
+        factories.case("a"), outcome=factories.failure(Status.SKIP, reason="needs CUDA")
+    )
+    (run,) = msgspec.convert(json_of(page([run_of([skipped])]), "data"), PageData).runs
+    assert run.good == "Nothing was run: all was left out."
+    assert run.part.groups[0].pass_rate is None
+    (run,) = msgspec.convert(json_of(page([run_of(replicates())]), "data"), PageData).runs
+    assert run.good == "Nothing: 1 of 1 passed, none is SLOWER than eager."
+
+
+def test_whole_numbers_are_whole() -> None:
+    """A column of bytes is what the CSV file has."""
+    column = Column("bytes", "Of it.", lambda value: value)
+    (row,) = table_of(Table("sizes", "Some.", (column,)), [244_403_360]).rows
+    assert row == (244_403_360,)
+
+
+def test_a_directory_whose_name_is_no_text(tmp_path: Path) -> None:
+    """As Linux lets it be: the page names it as well as it can."""
+    directory = tmp_path / os.fsdecode(b"ru\xffn")
+    directory.mkdir()
+    (directory / "a.log").write_text("\x1b[31mred\n")
+    (record,) = replicates()[:1]
+    failed = msgspec.structs.replace(record, log="a.log")
+    found = stored.run_of([[failed]])
+    text = page([RunToShow(found.manifest, found.cases, found.reporter, directory)])
+    assert "\x1b" not in "".join(json_of(text, "details-0-0")["log"])
+    text.encode()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
-from typing import TYPE_CHECKING
+import os
+from pathlib import Path
 
 import factories
 import pytest
@@ -12,9 +14,6 @@ from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.reports.page import document
 from dynamometer.results.reports.page.sink import FILE, ReportFile
 from dynamometer.results.store import store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -25,13 +24,23 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+def end(run: Path, sink: ReportFile, model: str, replicates: int = 1) -> None:
+    """Store the records of a case, and tell the sink."""
+    case = factories.case(model)
+    records = [factories.measured_record(case, replicate=each) for each in range(replicates)]
+    with store.RunStore(run) as events:
+        for record in records:
+            events.append(record)
+    sink.write(records)
+
+
 def test_it_is_written_more_and_more_rarely(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After 1, 2, 4 and 8 cases, and at the end: all of it takes twice as long as the last."""
+    """After 1, 2, 4 and 8 cases, and at the end: all of it takes three times the last."""
     counts = []
     monkeypatch.setattr(document, "page", lambda runs: counts.append(len(runs[0].cases)) or "")
     sink = ReportFile(STUDY, factories.destination(run))
     for each in range(10):
-        sink.write([factories.measured_record(factories.case(f"model_{each}"))])
+        end(run, sink, f"model_{each}")
     sink.close()
     sink.close()
     assert counts == [1, 2, 4, 8, 10]
@@ -39,30 +48,79 @@ def test_it_is_written_more_and_more_rarely(run: Path, monkeypatch: pytest.Monke
     assert {path.name for path in run.iterdir()} == {FILE, store.MANIFEST, store.EVENTS}
 
 
+def test_what_is_resumed_is_there_from_the_first(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first write holds all cases that had ended; the next comes at twice as many."""
+    first = ReportFile(STUDY, factories.destination(run))
+    for each in range(4):
+        end(run, first, f"model_{each}")
+    counts = []
+    monkeypatch.setattr(document, "page", lambda runs: counts.append(len(runs[0].cases)) or "")
+    resumed = ReportFile(STUDY, factories.destination(run))
+    for each in range(4):  # cases that had ended are told of again
+        resumed.write([factories.measured_record(factories.case(f"model_{each}"))])
+    assert counts == [4]
+    resumed.close()
+    assert counts == [4, 4]
+
+
+def test_cases_that_had_not_ended_are_in_it(run: Path) -> None:
+    """As when a run is interrupted: what they have is shown, as `report` does."""
+    sink = ReportFile(STUDY, factories.destination(run))
+    end(run, sink, "model_0")
+    with store.RunStore(run) as events:
+        events.append(factories.measured_record(factories.case("model_1")))
+    sink.close()
+    text = (run / FILE).read_text()
+    assert '"ended":2' in text
+
+
 def test_a_failure_is_said_and_ends_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is stored is stored; the page can be made later."""
-
-    def fail(_: object) -> str:
-        msg = "no such thing"
-        raise KeyError(msg)
-
-    monkeypatch.setattr(document, "page", fail)
+    """What is stored is stored; the page can be made later, and an old one is no result."""
     stream = io.StringIO()
     sink = ReportFile(STUDY, factories.destination(run, stream=stream))
-    sink.write([factories.measured_record()])
+    end(run, sink, "model_0")
+    before = (run / FILE).read_text()
+
+    def full(self: Path, *_: object, **__: object) -> int:
+        self.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    end(run, sink, "model_1")
     sink.close()
     assert sink.paths == ()
-    assert stream.getvalue() == f"no page: KeyError: 'no such thing' (dynamometer report {run})\n"
+    assert {path.name for path in run.iterdir()} == {FILE, store.MANIFEST, store.EVENTS}
+    assert (run / FILE).read_text() == before
+    assert "no page of the whole run: OSError: " in stream.getvalue()
+    assert f"(dynamometer report {run} -o {run / FILE})" in stream.getvalue()
 
 
-def test_what_could_not_be_written_once_is_written_later(run: Path) -> None:
+def test_ctrl_c_at_the_end_costs_the_page_alone(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run has ended, and its exit code is what it would be."""
+
+    def interrupt(_: object) -> str:
+        raise KeyboardInterrupt
+
+    stream = io.StringIO()
+    sink = ReportFile(STUDY, factories.destination(run, stream=stream))
+    end(run, sink, "model_0")
+    monkeypatch.setattr(document, "page", interrupt)
+    sink.close()
+    assert "no page of the whole run: interrupted" in stream.getvalue()
+
+
+def test_what_could_not_be_written_once_is_written_later(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A failure that has passed is not spoken of."""
     stream = io.StringIO()
     sink = ReportFile(STUDY, factories.destination(run, stream=stream))
-    manifest = (run / store.MANIFEST).rename(run / "elsewhere")
-    sink.write([factories.measured_record(factories.case("model_0"))])
-    manifest.rename(run / store.MANIFEST)
-    sink.write([factories.measured_record(factories.case("model_1"))])
+    with monkeypatch.context() as patch:
+        patch.setattr(document, "page", lambda _: 1 / 0)
+        end(run, sink, "model_0")
+    end(run, sink, "model_1")
     sink.close()
     assert "model_1" in (run / FILE).read_text()
     assert stream.getvalue() == ""
