@@ -96,6 +96,10 @@ def main() -> int:
         started = time.monotonic()
         records, printed = _ours(tuple(theirs), options, Path(scratch) / "runs")
         ours_s = time.monotonic() - started
+    for name, record in list(records.items()):
+        if record["outcome"]["status"] == "skip":
+            left_out[name] = f"skipped here: {record['outcome']['reason']}"
+            del records[name], theirs[name]
     text = _page(records, theirs, left_out, (ours_s, printed), options)
     print(text)
     if options.output:
@@ -216,7 +220,7 @@ def _page(
         f" | {ours_s:.1f} | **{ours_s / total_s:.0%}** | | |"
     )
     if left_out:
-        lines += ["", "Drawn, and not run by their harness here:", ""]
+        lines += ["", "Drawn, and not run by both:", ""]
         lines += [f"- {name}: {reason}" for name, reason in left_out.items()]
     return "\n".join(lines + _seconds_table(records, ours_s)) + "\n"
 
