@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.store import read_manifest, read_records
 
 if TYPE_CHECKING:
@@ -35,16 +37,16 @@ class ReportFile:
         """
         self._reporter = reporter
         self._destination = destination
-        self._ended = 0
+        self._ended: dict[str, Sequence[Record]] = {}
         self._written = 0
         self._failure: str | None = None
         self._is_current = False
 
     def write(self, records: Sequence[Record]) -> None:
-        """Count a case."""
-        self._ended += bool(records)
+        """Take the records of a case."""
+        self._ended[records[0].case.id] = records
         self._is_current = False
-        if self._ended >= 2 * self._written:
+        if len(self._ended) >= 2 * self._written:
             self._write()
 
     def close(self) -> None:
@@ -67,7 +69,7 @@ class ReportFile:
             ]
             text = f"no page of the whole run: {self._failure} ({shlex.join(again)})"
             print(text, file=self._destination.stream, flush=True)
-        self._ended = 0  # what is closed again has nothing to write
+        self._ended = {}  # what is closed again has nothing to write
 
     @property
     def paths(self) -> Sequence[Path]:
@@ -84,7 +86,7 @@ class ReportFile:
             self._make()
         except Exception as error:  # noqa: BLE001  results are stored: the page must not end a run
             self._failure = f"{type(error).__name__}: {error}"
-            self._written = self._ended
+            self._written = len(self._ended)
         else:
             self._is_current = True
 
@@ -92,12 +94,19 @@ class ReportFile:
         """Put a whole page in the place of the one before."""
         # jinja2 takes a while to import
         from dynamometer.results.reports.page.document import page, write_page
-        from dynamometer.results.reports.page.run import run_to_show
+        from dynamometer.results.reports.page.run import RunToShow
 
         directory = self._destination.directory
-        # Cases that take turns have records before they end, and one that is resumed had them.
-        run = run_to_show(
-            read_manifest(directory), read_records(directory), self._reporter, directory
-        )
-        self._written = len(run.cases)
+        cases = {**self._stored(), **self._ended}
+        run = RunToShow(read_manifest(directory), list(cases.values()), self._reporter, directory)
+        self._written = len(cases)
         write_page(self._path, page([run]))
+
+    def _stored(self) -> dict[str, Sequence[Record]]:
+        """Return what is stored, also of cases that have not ended, or ended before a resume."""
+        from dynamometer.results.statistics.summary import by_case
+
+        with suppress(StoreError):
+            found = by_case(read_records(self._destination.directory))
+            return {records[0].case.id: records for records in found}
+        return {}
