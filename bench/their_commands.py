@@ -5,7 +5,8 @@
 
 Each is as `.ci/pytorch/test.sh`, `benchmarks/dynamo/runner.py` or `benchmarks/dynamo/README.md` of
 pytorch/pytorch has it, but for the path of the script, the device (the CPU) and the models: a small
-one is named, and the models of two suites are shrunk (`--scale tiny`).
+one is named, and the models of two suites are shrunk (`--scale tiny`). A speedup of 0 is one that
+something else disturbed: PyTorch's files have 0 for what is not known.
 """
 
 from __future__ import annotations
