@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from pathlib import Path
 
-PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+_PROGRAMS = () if os.environ.get("NO_BROWSER") else ("chromium", "chromium-browser", "chrome")
+PROGRAM = next(filter(None, map(shutil.which, _PROGRAMS)), None)
+"""`None` where there is none, or where none can be started and somebody says so."""
 _TIMEOUT_S = 120.0
 _START = """
 import fcntl, os, sys
