@@ -28,6 +28,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
     "suites": {
         "corpus": "dynamometer.models.corpus:SUITE",
         "huggingface": "dynamometer.models.huggingface:SUITE",
+        "parity": "dynamometer.models.parity:SUITE",
         "timm_models": "dynamometer.models.timm_models:SUITE",
         "torchbench": "dynamometer.models.torchbench:SUITE",
         "torchbench-checkout": "dynamometer.models.torchbench:CHECKOUT",
@@ -62,6 +63,7 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "recording": "dynamometer.common.studies.recording.study:STUDY",
         "tuning": "dynamometer.common.studies.tuning.study:STUDY",
         "graphs": "dynamometer.common.studies.graphs.study:STUDY",
+        "parity": "dynamometer.common.studies.parity.study:STUDY",
         "in_pairs": "dynamometer.common.studies.calibration.study:STUDY",
     },
     "executors": {"local": "dynamometer.common.execution.executors.local:LocalExecutor"},

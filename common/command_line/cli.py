@@ -75,11 +75,25 @@ def _script_arguments(script: str) -> str:
 def _script(suite: str) -> GroupedCommand:
     """Make the command that `./<suite>.py` is."""
 
+    source = registry.suite(suite)
+
     def run(asked: Request, invocation: Invocation) -> int:
         program, arguments = invocation
-        return _run_suite(suite, program, arguments, _quick(asked, arguments))
+        if not source.takes_target:
+            return _run_suite(suite, program, arguments, _quick(asked, arguments))
+        target = asked[TARGET]
+        if target is None:
+            return _run_suite(suite, program, arguments, asked)
+        rest = [*arguments]
+        rest.remove(target)
+        target = source.target(target) or target
+        program = f"{program} {shlex.quote(target)}"
+        return _run_suite(suite, program, rest, asked.but(TARGET, target))
 
-    options = run_options(options_of(*registry.studies()), registry.suite(suite).options)
+    options = (
+        *run_options(options_of(*registry.studies()), source.options),
+        *((TARGET,) if source.takes_target else ()),
+    )
     return command(suite, options, run, _RUN_HELP.format(suite=suite), reads_theirs=True)
 
 

@@ -22,10 +22,15 @@ class SuiteSource(Protocol):
         options: what it adds to the command line.
         batch_size_argument: how a model's author lets its batch size be varied; `None` where every
             model can be given one.
+        takes_target: whether the suite's own script is told what it holds the models of.
+        usual_study: what is asked of its models unless something else is; `None` for what a run
+            usually asks.
     """
 
     options: ClassVar[Sequence[Option[Any]]] = ()
     batch_size_argument: ClassVar[str | None] = None
+    takes_target: ClassVar[bool] = False
+    usual_study: ClassVar[str | None] = None
 
     def target(self, text: str) -> str | None:
         """Return what names models of this suite, such as a file, as it is said from anywhere.

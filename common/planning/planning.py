@@ -90,7 +90,7 @@ def make_plan(
         UsageError: options contradict each other, or no model can be run so.
         UnknownNameError: there is no such backend or executor.
     """
-    study = asked_study(request, registry.studies())
+    study = asked_study(request, registry.studies(), registry.suite(suite).usual_study)
     refusals.check_expectations(study, request)
     asked = _workload(request)
     refusals.check_batch_size(suite, models, asked)
@@ -117,7 +117,7 @@ def make_plan(
             caches=request[CACHES],
             start_method=StartMethod.SPAWN if request[SPAWN] else StartMethod.FORK,
         ),
-        timeout_s=request[TIMEOUT],
+        timeout_s=_timeout_s(study, request),
         memory_limit_bytes=request[MEMORY_LIMIT] or usual_memory_limit(),
         seed=request[SEED],
         threads=request[THREADS],
@@ -167,8 +167,13 @@ def usual_memory_limit() -> int:
     return int(_MEMORY_SHARE * memory_bytes())
 
 
-def asked_study(request: Request, studies: Sequence[Study]) -> Study:
+def asked_study(request: Request, studies: Sequence[Study], usual: str | None = None) -> Study:
     """Return the study a command line asks for.
+
+    Args:
+        request: what was asked for.
+        studies: all there are.
+        usual: the name of what is asked of a suite's models where nothing is.
 
     Raises:
         UsageError: it asks for several.
@@ -178,7 +183,12 @@ def asked_study(request: Request, studies: Sequence[Study]) -> Study:
         flags = " and ".join(each.asked_by.named for each in asked if each.asked_by)
         msg = f"one run asks one question: {flags} are several"
         raise UsageError(msg)
-    return asked[0] if asked else registry.study(registry.USUAL_STUDY)
+    return asked[0] if asked else registry.study(usual or registry.USUAL_STUDY)
+
+
+def _timeout_s(study: Study, request: Request) -> float:
+    usual = None if request.is_set(TIMEOUT) else study.usual_timeout_s
+    return request[TIMEOUT] if usual is None else usual
 
 
 def _overrides_of(request: Request) -> Overrides:

@@ -41,6 +41,8 @@ class Study(Reporter, Protocol):
         has_expectations: whether `--expect` can compare what it finds.
         decides: whether what it finds of a graph or model is kept as a decision.
         cost_factor: how long a case takes, as a multiple of one that is timed.
+        usual_timeout_s: after which a worker is killed unless another time is asked for; `None` for
+            what the help says.
     """
 
     asked_by: Option[Any] | None
@@ -51,6 +53,7 @@ class Study(Reporter, Protocol):
     has_expectations: bool
     decides: bool
     cost_factor: float
+    usual_timeout_s: float | None
 
     def experiments(self, request: Request) -> tuple[str, ...]:
         """Return the names of the experiments a run makes, in order."""
@@ -143,6 +146,7 @@ class StudyOfCases:
     has_expectations: ClassVar[bool] = False
     decides: ClassVar[bool] = False
     cost_factor: ClassVar[float] = 1.0
+    usual_timeout_s: ClassVar[float | None] = None
 
     def experiments(self, request: Request) -> tuple[str, ...]:
         """Return all its experiments."""

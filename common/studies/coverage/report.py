@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
+from dynamometer.common.studies.not_captured import reasons
 from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.texts import in_source, name_columns, place
 from dynamometer.results.values.cases import Mode
@@ -23,25 +21,6 @@ if TYPE_CHECKING:
     from dynamometer.results.values.coverage import Coverage, SkippedFrame
 
 _SHOWN = 10
-
-
-@dataclass(frozen=True)
-class Reason:
-    """One reason graphs had to end for, over all models.
-
-    Attributes:
-        text: Dynamo's words.
-        models: that have it.
-        times: graphs that end for it.
-        not_captured_ops: operators not captured for it, of one step of every model.
-        not_captured_s: seconds, likewise; `None` where time tells nothing of any model.
-    """
-
-    text: str
-    models: int
-    times: int
-    not_captured_ops: int
-    not_captured_s: float | None
 
 
 def line(found: CoverageSummary) -> str:
@@ -111,33 +90,6 @@ def _means(seen: Sequence[Coverage]) -> str:
     graphs = statistics.fmean(len(each.graphs) for each in seen)
     calls = statistics.fmean(each.graph_calls for each in seen)
     return f"mean: {ops} of ops, {time} of time, {graphs:.1f} graphs, {calls:.1f} calls of them"
-
-
-def reasons(seen: Iterable[Coverage]) -> list[Reason]:
-    """Rank the reasons graphs had to end for by the operators they cost."""
-    groups: defaultdict[str, list[tuple[int, GraphBreak | SkippedFrame]]] = defaultdict(list)
-    for index, coverage in enumerate(seen):
-        for each in coverage.not_captured:
-            groups[each.reason].append((index, each))
-    found = [
-        Reason(
-            text=text,
-            models=len({index for index, _ in group}),
-            times=sum(each.times if isinstance(each, GraphBreak) else 1 for _, each in group),
-            not_captured_ops=sum(each.not_captured_ops for _, each in group),
-            not_captured_s=_sum(each.not_captured_s for _, each in group),
-        )
-        for text, group in groups.items()
-    ]
-    return sorted(
-        found,
-        key=lambda each: (
-            -each.not_captured_ops,
-            -(each.not_captured_s or 0.0),
-            -each.times,
-            each.text,
-        ),
-    )
 
 
 def _most_graphs(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
@@ -233,11 +185,6 @@ def _not_skipped(found: Sequence[CoverageSummary]) -> int:
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) if known else None
 
 
 def _percent(share: float | None) -> str:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common.studies.coverage.summary import CoverageSummary
+from dynamometer.common.studies.not_captured import NOT_CAPTURED, places_of
 from dynamometer.results.reports.columns import Column, Table, ending, identity, of_part, theirs
-from dynamometer.results.reports.texts import in_source
 from dynamometer.results.values.metrics import Better
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dynamometer.results.reports.columns import Rows
-    from dynamometer.results.values.cases import Case
-    from dynamometer.results.values.coverage import Coverage, GraphBreak, Recompile, SkippedFrame
+    from dynamometer.results.values.coverage import Coverage
 
 
 def _coverage_of(found: CoverageSummary) -> Coverage | None:
@@ -101,76 +97,12 @@ COVERAGE = Table[CoverageSummary](
 """PyTorch's names and order are those of `benchmarks/dynamo --coverage`."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """One place where something is not captured.
-
-    Attributes:
-        case: of the model.
-        kind: what sort of thing it is.
-        found: the thing.
-        reason: why it happened.
-    """
-
-    case: Case
-    kind: str
-    found: GraphBreak | SkippedFrame | Recompile
-    reason: str
-
-
-def _where_known(name: str) -> Callable[[Place], object]:
-    """Return an attribute of what has it; not all kinds of things do."""
-    return lambda place: getattr(place.found, name, None)
-
-
-NOT_CAPTURED = Table[Place](
-    "coverage_not_captured",
-    "A row for each graph break, each function that was left to Python, and each recompile. A"
-    " function is at its first line.",
-    (
-        *identity(lambda place: place.case),
-        Column[Place]("kind", "`break`, `left alone` or `recompile`.", lambda place: place.kind),
-        Column("file", "Source file.", lambda place: place.found.file),
-        Column("line", "Line of it.", lambda place: place.found.line),
-        Column("function", "Function.", lambda place: in_source(place.found.function)),
-        Column("code", "The line itself, of a graph break.", _where_known("code")),
-        Column(
-            "stopped_file", "Where Dynamo could not follow a function that it left alone.",
-            _where_known("stopped_file"),
-        ),
-        Column("stopped_line", "Line of that file.", _where_known("stopped_line")),
-        Column("times", "How often a graph ended there.", _where_known("times")),
-        Column(
-            "not_captured_ops", "Operators that one step runs outside graphs because of it.",
-            _where_known("not_captured_ops"), better=Better.LOWER,
-        ),
-        Column(
-            "not_captured_s", "Time that one step spends outside graphs because of it.",
-            _where_known("not_captured_s"), "s", Better.LOWER,
-        ),
-        Column("reason", "Dynamo's words; of a recompile the guard.", lambda place: place.reason),
-        Column("hint", "What Dynamo advises to do about it.", _where_known("hint")),
-    ),
-)  # fmt: skip
-
-
 def rows(found: CoverageSummary, *, compatible: bool) -> list[Rows]:
     """Return the row of one model, and one for each thing that was not captured of it."""
     if compatible:
         return [COVERAGE.theirs().rows(found.case, "dynamo", [found])]
-    places = _places(found)
+    places = places_of(found.case, found.coverage)
     return [
         COVERAGE.rows(found.case, "dynamo", [found]),
         *([NOT_CAPTURED.rows(found.case, "dynamo", places)] if places else []),
-    ]
-
-
-def _places(found: CoverageSummary) -> list[Place]:
-    seen, case = found.coverage, found.case
-    if seen is None:
-        return []
-    return [
-        *(Place(case, "break", each, each.reason) for each in seen.breaks),
-        *(Place(case, "left alone", each, each.reason) for each in seen.skipped),
-        *(Place(case, "recompile", each, each.guard) for each in seen.recompiles),
     ]

@@ -55,9 +55,10 @@ class Coverage(StudyOfFixedReplicates):
 
     def tables(self) -> list[Table[Any]]:
         """Return those of its rows."""
+        from dynamometer.common.studies import not_captured
         from dynamometer.common.studies.coverage import rows
 
-        return [rows.COVERAGE, rows.NOT_CAPTURED]
+        return [rows.COVERAGE, not_captured.NOT_CAPTURED]
 
     def lines(self, records: Sequence[Record]) -> list[str]:
         """Render graphs, and the shares of operators and time inside them."""
@@ -79,10 +80,10 @@ class Coverage(StudyOfFixedReplicates):
 
     def page_part(self, cases: Sequence[Sequence[Record]]) -> Part:
         """Show its tables, what costs most of what is not captured first."""
-        from dynamometer.common.studies.coverage import rows
+        from dynamometer.common.studies.not_captured import NOT_CAPTURED
         from dynamometer.results.reports.page.parts import part_of_any
 
-        return part_of_any(self, cases, {rows.NOT_CAPTURED.kind: "-not_captured_s"})
+        return part_of_any(self, cases, {NOT_CAPTURED.kind: "-not_captured_s"})
 
     def compared(self, records: Sequence[Record]) -> list[Entry]:
         """Compare how many operators are in graphs, and how many graph breaks there are."""

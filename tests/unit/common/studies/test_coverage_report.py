@@ -73,7 +73,7 @@ def test_a_model_without_operators_has_no_share() -> None:
 
 def test_reasons_are_ranked_by_what_they_cost() -> None:
     """Over all models; one that costs nothing comes last, however often it happens."""
-    ranked = coverage_report.reasons([each.coverage for each in ALL if each.coverage])
+    ranked = not_captured.reasons([each.coverage for each in ALL if each.coverage])
     assert [(each.text, each.models, each.times, each.not_captured_ops) for each in ranked] == [
         ("item", 2, 2, 40), ("jump", 1, 1, 40), ("print", 1, 1, 0),
     ]  # fmt: skip

@@ -1,0 +1,168 @@
+"""What the models of a run come to, as PyTorch's posts have it: what works, graphs, breaks. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from tabulate import tabulate
+
+from dynamometer.common.studies.not_captured import reasons
+from dynamometer.results.reports.texts import name_columns
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from dynamometer.common.studies.parity.summary import ParitySummary
+
+_SHOWN = 10
+_TEXT_WIDTH = 60
+_GRAPHS = ((0, 0), (1, 1), (2, 2), (3, 5), (6, 10), (11, None))
+"""Numbers of graphs that the distribution counts together, from and to."""
+
+
+def line(found: ParitySummary) -> str:
+    """Render one arm: how it ended in either mode, and in how many graphs."""
+    name = name_columns(found.case)
+    if not found.works:
+        return f"{name} {found.outcome.line}"
+    graphs = "" if found.graphs is None else f"{found.graphs:2} graphs {found.ops:4} ops, "
+    whole = "one graph" if found.works_as_one else f"not one graph: {found.full_graph.line}"
+    return f"{name} PASS {graphs}{whole}"
+
+
+def closing_lines(found: Sequence[ParitySummary]) -> list[str]:
+    """Render what all models come to, for each backend."""
+    by_arm: defaultdict[str, list[ParitySummary]] = defaultdict(list)
+    for each in found:
+        by_arm[each.result.arm].append(each)
+    return [text for arm, own in by_arm.items() for text in _lines_of(arm, own)]
+
+
+def _lines_of(arm: str, found: Sequence[ParitySummary]) -> list[str]:
+    judged = [each for each in found if each.is_judged]
+    return [
+        *_scores(arm, found, judged),
+        *_graphs(judged),
+        *_most_graphs(judged),
+        *_why_graphs_end(judged),
+        *_failures(judged),
+        *_left_out(found),
+    ]
+
+
+def _scores(
+    arm: str, found: Sequence[ParitySummary], judged: Sequence[ParitySummary]
+) -> list[str]:
+    """Render projects and tests that work, in either mode side by side."""
+    left_out = Counter(each.outcome.status for each in found if not each.is_judged)
+    without = ", ".join(f"{number} {status}" for status, number in sorted(left_out.items()))
+    projects: defaultdict[str, list[ParitySummary]] = defaultdict(list)
+    for each in judged:
+        projects[each.project].append(each)
+    modes: tuple[tuple[str, Callable[[ParitySummary], bool]], ...] = (
+        ("default", lambda each: each.works),
+        ("full graph", lambda each: each.works_as_one),
+    )
+    rows = []
+    for mode, passes in modes:
+        whole = sum(all(map(passes, own)) for own in projects.values())
+        rows += [
+            [f"projects, {mode}", *_score(whole, len(projects))],
+            [f"tests, {mode}", *_score(sum(map(passes, judged)), len(judged))],
+        ]
+    table = tabulate(rows, headers=["", "total", "passing", "score"], disable_numparse=True)
+    note = f" ({without} of {len(found)} left out)" if without else ""
+    return ["", f"what works with {arm}{note}:", *table.splitlines()]
+
+
+def _score(passing: int, total: int) -> list[str]:
+    return [f"{total:,}", f"{passing:,}", f"{passing / total:.1%}" if total else "-"]
+
+
+def _graphs(judged: Sequence[ParitySummary]) -> list[str]:
+    """Render graphs per model, and what they hold."""
+    working = [each for each in judged if each.works]
+    graphs = [each.graphs for each in working if each.graphs is not None]
+    if not graphs:
+        return []
+    counted = [
+        f"{_range(low, high)}: {sum(low <= number <= (high or number) for number in graphs)}"
+        for low, high in _GRAPHS
+    ]
+    shares = [each.share_of_ops for each in working if each.share_of_ops is not None]
+    largest = max(working, key=lambda each: each.largest_graph or 0)
+    lines = [
+        "",
+        f"graphs per model: {statistics.fmean(graphs):.2f} on average; {', '.join(counted)}",
+        f"operators in graphs: {sum(each.ops or 0 for each in working):,}",
+    ]
+    if shares:
+        lines.append(
+            f"share of operators in graphs: {statistics.fmean(shares):.1%} on average of"
+            f" {len(shares)} models"
+        )
+    if largest.largest_graph:
+        lines.append(f"largest graph: {largest.largest_graph:,} operators, {largest.case.model}")
+    return lines
+
+
+def _range(low: int, high: int | None) -> str:
+    if high is None:
+        return f"{low} and more"
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _most_graphs(judged: Sequence[ParitySummary]) -> list[str]:
+    several = [each for each in judged if (each.graphs or 0) > 1]
+    several.sort(key=lambda each: (-(each.graphs or 0), each.case.model))
+    rows = [[each.case.model, str(each.graphs), str(each.ops)] for each in several[:_SHOWN]]
+    return _table("most graphs", rows, ["model", "graphs", "operators"])
+
+
+def _why_graphs_end(judged: Sequence[ParitySummary]) -> list[str]:
+    """Rank reasons, each with the share of tests that would be one graph without it."""
+    counted = [each.coverage for each in judged if each.coverage is not None]
+    alone: Counter[str] = Counter()
+    for coverage in counted:
+        causes = {each.reason for each in coverage.not_captured}
+        if len(causes) == 1:
+            alone.update(causes)
+    rows = [
+        [each.text, str(each.models), str(each.times), str(each.not_captured_ops),
+         f"{alone[each.text] / len(judged):.1%}"]
+        for each in sorted(reasons(counted), key=lambda each: (-each.models, each.text))[:_SHOWN]
+    ]  # fmt: skip
+    headers = ["reason", "tests", "breaks", "ops not captured", "one graph without it"]
+    return _table("why graphs end", rows, headers)
+
+
+def _failures(judged: Sequence[ParitySummary]) -> list[str]:
+    failed = [each for each in judged if not each.works]
+    rows = [[each.case.model, each.outcome.line] for each in failed[:_SHOWN]]
+    return _table(f"what fails, of {len(failed)}", rows, ["test", "how"])
+
+
+def _left_out(found: Sequence[ParitySummary]) -> list[str]:
+    """Rank why tests are left out, by how their reasons begin."""
+    skipped = Counter(
+        _beginning(each.outcome.reason or "") for each in found if each.outcome.status is Status.SKIP
+    )
+    rows = [[text, str(number)] for text, number in skipped.most_common(_SHOWN)]
+    return _table("why tests are left out", rows, ["reason", "tests"])
+
+
+def _beginning(reason: str) -> str:
+    return " ".join(reason.split())[:_TEXT_WIDTH]
+
+
+def _table(title: str, rows: Iterable[Sequence[str]], headers: list[str]) -> list[str]:
+    """Render rows below a title, if there are any; text that is too long goes on below."""
+    cells = list(rows)
+    if not cells:
+        return []
+    widths = [_TEXT_WIDTH] * len(headers)
+    table = tabulate(cells, headers=headers, disable_numparse=True, maxcolwidths=widths)
+    return ["", f"{title}:", *table.splitlines()]

@@ -1,0 +1,133 @@
+"""What became of a model's arms in either mode, from its record. Pure; no torch."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.results.comparison.entries import of_arms
+from dynamometer.results.store.expected import Expectation
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.parity import Parity
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.comparison.entries import Entry
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.coverage import Coverage
+    from dynamometer.results.values.records import ArmResult, Outcome, Record
+
+FULL_GRAPH = "full graph"
+"""What is added to an arm's name where all of a model had to be one graph."""
+
+_PROJECT = re.compile(r"(.+)\.[^.\d][^.]*(\.\d+)?")
+"""A test case is named `<project>.<class>`, with a number where the class has several."""
+
+
+@dataclass(frozen=True)
+class ParitySummary:
+    """One arm of a model.
+
+    Attributes:
+        case: what was run.
+        result: how the arm ended in as many graphs as it takes, and what was captured.
+        full_graph: how it ended as one graph.
+        coverage: what is captured and what isn't where; `None` where one graph is all of it, and
+            where it could not be counted.
+    """
+
+    case: Case
+    result: ArmResult
+    full_graph: Outcome
+    coverage: Coverage | None
+
+    @property
+    def project(self) -> str:
+        """What the model is part of; it stands for itself where its name says nothing of that."""
+        found = _PROJECT.fullmatch(self.case.model)
+        return found[1] if found else self.case.model
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the arm ended in as many graphs as it takes."""
+        return self.result.outcome
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it says anything of Dynamo: eager runs, agrees with itself, and nothing of ours
+        failed."""
+        return self.outcome.status not in {Status.SKIP, Status.NONDETERMINISTIC, Status.INFRA}
+
+    @property
+    def works(self) -> bool:
+        """Whether it computes what eager does."""
+        return self.outcome.status is Status.PASS
+
+    @property
+    def works_as_one(self) -> bool:
+        """Whether it does as one graph."""
+        return self.full_graph.status is Status.PASS
+
+    @property
+    def graphs(self) -> int | None:
+        """How many graphs were captured; `None` where that isn't known."""
+        return self.result.capture.graphs if self.result.capture else None
+
+    @property
+    def ops(self) -> int | None:
+        """Operators in graphs, as Dynamo counts them."""
+        return self.result.capture.ops if self.result.capture else None
+
+    @property
+    def largest_graph(self) -> int | None:
+        """Operators of the largest graph; `None` where only their sum is known."""
+        if self.coverage is not None:
+            return self.coverage.largest_graph
+        return self.ops if self.graphs == 1 else None
+
+    @property
+    def share_of_ops(self) -> float | None:
+        """Of the operators of a step the share inside graphs; `None` where that isn't known."""
+        if self.coverage is not None:
+            return self.coverage.share_of_ops
+        return 1.0 if self.works and self.works_as_one else None
+
+
+def summarize(record: Record) -> list[ParitySummary]:
+    """Summarize each arm of a model but the baseline, from its one record."""
+    found = msgspec.json.decode(record.found, type=Parity | None) or Parity()
+    full = {each.arm: each.outcome for each in found.full_graph}
+    return [
+        ParitySummary(
+            case=record.case,
+            result=each,
+            full_graph=full.get(each.arm, each.outcome),
+            coverage=found.coverage,
+        )
+        for each in record.arms
+        if each.arm != BASELINE
+    ]
+
+
+def entries(records: Sequence[Record]) -> list[Entry]:
+    """Return how each arm ended, and how it did as one graph, which is compared by itself."""
+    full = {each.result.arm: each.full_graph for each in summarize(records[-1])}
+    usual = of_arms(records)
+    return [
+        *usual,
+        *(
+            replace(
+                each,
+                arm=f"{each.arm}, {FULL_GRAPH}",
+                outcome=full[each.arm],
+                expectation=Expectation(status=full[each.arm].status),
+            )
+            for each in usual
+            if each.arm in full
+        ),
+    ]

@@ -1,0 +1,72 @@
+"""The suite of a corpus of modules: files with test cases, as jansel/pytorch-jit-paritybench has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.suite_source import SuiteSource
+from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamometer.common.interfaces.option import Request
+    from dynamometer.common.interfaces.suite import Suite
+
+_SIZED_BY_ITSELF = "modules of a corpus are what its files make them"
+
+
+class ParityCorpus(SuiteSource):
+    """The test cases of a folder of Python files, or of one such file."""
+
+    usual_study: ClassVar[str | None] = "parity"
+    takes_target: ClassVar[bool] = True
+
+    def target(self, text: str) -> str | None:
+        """Return the folder or file from the root, where it holds test cases."""
+        from dynamometer.models.parity.corpus import files_of, holds_test_cases
+
+        path = Path(text)
+        if path.is_file():
+            return str(path.resolve()) if holds_test_cases(path) else None
+        found = any(map(holds_test_cases, files_of(path)))
+        return str(path.resolve()) if found else None
+
+    def opening(self, request: Request) -> dict[str, str]:
+        """Name the target.
+
+        Raises:
+            UsageError: its modules were to be shrunk, or a handful of them taken.
+        """
+        for option in (SCALE, QUICK):
+            if request.is_set(option):
+                flag = " ".join(request.argv((option,)))
+                msg = f"{_SIZED_BY_ITSELF}: leave out {flag}; -k and -x choose among them"
+                raise UsageError(msg)
+        typed = request.and_usual((TARGET,))[TARGET]
+        return {"target": str(Path(typed).resolve())} if typed else {}
+
+    def import_folders(self, opening: Mapping[str, str]) -> tuple[str, ...] | None:
+        """Return that only importing a file tells."""
+        del opening
+
+    def measured_files(self, opening: Mapping[str, str]) -> tuple[Path, ...]:
+        """Return the files with test cases."""
+        from dynamometer.models.parity.corpus import files_of
+
+        return tuple(files_of(Path(opening["target"])))
+
+    def open(self, opening: Mapping[str, str]) -> Suite:
+        """Read which test cases there are; nothing is imported.
+
+        Raises:
+            ValueError: there are none, or a file can't be read; says what to do.
+        """
+        from dynamometer.models.parity.corpus import opened
+
+        return opened(opening.get("target", ""))
+
+
+SUITE = ParityCorpus()

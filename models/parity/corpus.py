@@ -1,0 +1,183 @@
+"""Which test cases a corpus holds, read from the text of its files; only workers import them.
+
+A file has, at its end, a list `TESTCASES` of tuples: a class of `nn.Module`, a function that returns
+the positional and keyword arguments it is made with, and one that returns those of its forward. What
+follows in a tuple is not looked at. The format is that of jansel/pytorch-jit-paritybench.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dynamometer.results.values.cases import ModelSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dynamometer.common.interfaces.suite import LoadedModel
+    from dynamometer.results.values.cases import Case
+
+NAME = "parity"
+_LIST = "\nTESTCASES"
+_PREFIX = "test_"
+_GENERATED = "generated"
+"""Where a checkout of the published corpus keeps its files."""
+
+
+@dataclass(frozen=True)
+class TestCase:
+    """One test case of a file.
+
+    Attributes:
+        file: that it is in.
+        index: of it in the file's list.
+        class_name: of the module.
+    """
+
+    file: Path
+    index: int
+    class_name: str
+
+    @property
+    def project(self) -> str:
+        """The file's name, which stands for the project that its modules were taken from."""
+        return self.file.stem.removeprefix(_PREFIX)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The test cases of some files.
+
+    Attributes:
+        cases: by the name each is selected by.
+    """
+
+    cases: dict[str, TestCase]
+
+    def specs(self) -> list[ModelSpec]:
+        """Describe each test case, by its file's text alone."""
+        return [
+            ModelSpec(
+                suite=NAME,
+                name=name,
+                task="module of a project",
+                origin=case.project,
+                build=f"parity:{case.class_name}",
+            )
+            for name, case in self.cases.items()
+        ]
+
+    def preload(self, specs: Iterable[ModelSpec]) -> None:
+        """Import what nearly every file imports, as far as it is installed."""
+        if specs:
+            from dynamometer.models.parity.importing import preload
+
+            preload()
+
+    def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
+        """Import the file of a test case, and make the module with its inputs.
+
+        Raises:
+            LookupError: the file holds no such test case any more.
+            SkippedError: the class has no forward.
+        """
+        from dynamometer.models.parity.importing import load
+
+        del case
+        if spec.name not in self.cases:
+            msg = f"the corpus holds no test case {spec.name} any more"
+            raise LookupError(msg)
+        return load(self.cases[spec.name])
+
+
+def opened(target: str) -> Corpus:
+    """Read the test cases of a folder, or of one file.
+
+    Raises:
+        ValueError: there are none, or a list can't be read; says what to do.
+    """
+    if not target:
+        msg = "name a folder of files with test cases, such as examples/parity: ./parity.py DIR"
+        raise ValueError(msg)
+    found = [case for file in files_of(Path(target)) for case in test_cases(file)]
+    if not found:
+        msg = (
+            f"{target} holds no test cases: no file of it has a list TESTCASES (a checkout of"
+            " jansel/pytorch-jit-paritybench has such files in its folder generated)"
+        )
+        raise ValueError(msg)
+    return Corpus(dict(_named(found)))
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the Python files of a folder, sorted; a file stands for itself."""
+    if not path.is_dir():
+        return [path] if path.is_file() else []
+    generated = path / _GENERATED
+    return sorted((generated if generated.is_dir() else path).glob(f"{_PREFIX}*.py"))
+
+
+def holds_test_cases(file: Path) -> bool:
+    """Return whether a file has a list of test cases."""
+    return file.suffix == ".py" and _LIST in _text(file)
+
+
+def test_cases(file: Path) -> list[TestCase]:
+    """Read the list of a file; nothing of it is run.
+
+    Raises:
+        ValueError: it is no list of tuples that begin with the name of a class; says where.
+    """
+    text = _text(file)
+    start = text.rfind(_LIST)
+    if start < 0:
+        return []
+    line = text.count("\n", 0, start) + 2
+    try:
+        # What stands before is a project's code, a hundred times as long, and need not be parsed.
+        assigned = ast.parse(text[start + 1 :]).body[0]
+    except (SyntaxError, ValueError, RecursionError) as error:
+        msg = f"{file}, from line {line}: the list of test cases is no Python: {error}"
+        raise ValueError(msg) from error
+    entries = assigned.value if isinstance(assigned, (ast.Assign, ast.AnnAssign)) else None
+    if not isinstance(entries, (ast.List, ast.Tuple)):
+        msg = f"{file}, line {line}: TESTCASES is no list: give (Class, init_args, forward_args)"
+        raise ValueError(msg)  # noqa: TRY004  of the file, not of a type that a caller gave
+    return [
+        TestCase(file, index, _class_name(file, line, entry))
+        for index, entry in enumerate(entries.elts)
+    ]
+
+
+def _class_name(file: Path, first_line: int, entry: ast.expr) -> str:
+    if isinstance(entry, ast.Tuple) and entry.elts and isinstance(entry.elts[0], ast.Name):
+        return entry.elts[0].id
+    line = first_line + entry.lineno - 1
+    msg = f"{file}, line {line}: a test case is (Class, init_args, forward_args)"
+    raise ValueError(msg)
+
+
+def _named(cases: Iterable[TestCase]) -> Iterator[tuple[str, TestCase]]:
+    """Name each test case by its project and class; a class' further ones are numbered."""
+    seen: Counter[str] = Counter()
+    for case in cases:
+        name = f"{case.project}.{case.class_name}"
+        seen[name] += 1
+        yield (f"{name}.{seen[name]}" if seen[name] > 1 else name), case
+
+
+def _text(file: Path) -> str:
+    """Return a file's text, after an empty line; what is not UTF-8 in it is replaced.
+
+    Raises:
+        ValueError: it can't be read.
+    """
+    try:
+        return "\n" + file.read_text(errors="replace")
+    except OSError as error:
+        msg = f"{file} can't be read: {error.strerror}"
+        raise ValueError(msg) from error
