@@ -82,7 +82,8 @@ def test_it_runs_at_least_once(study: Study, nothing: Request) -> None:
     least, most = study.replicates(nothing)
     assert 1 <= least <= most
     assert study.replicate_name(0) != study.replicate_name(1)
-    assert study.workload(Workload(arms=("inductor",)), nothing).arms in {("inductor",), ()}
+    arms = study.workload(Workload(arms=("inductor",)), nothing).arms
+    assert arms in {("inductor",), ("eager",), ()}
 
 
 def test_a_failure_is_told_and_ends_its_case(study: Study, name: str) -> None:

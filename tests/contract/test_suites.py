@@ -58,8 +58,16 @@ def corpus(tmp_path: Path) -> dict[str, str]:
     return {"target": str(made.folder)}
 
 
+def modules_of_projects(tmp_path: Path) -> dict[str, str]:
+    """Make a corpus of two test cases that is never imported."""
+    cases = "TESTCASES = [(A, lambda: ([], {}), lambda: ([], {})), (B, None, None)]"
+    (tmp_path / "test_some_project.py").write_text(f"raise RuntimeError('imported')\n{cases}\n")
+    return {"target": str(tmp_path)}
+
+
 OPENINGS: dict[str, Callable[[Path], dict[str, str]]] = {
     "corpus": corpus,
+    "parity": modules_of_projects,
     "torchbench-checkout": checkout,
     "user": own_file,
 }

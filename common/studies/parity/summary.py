@@ -12,7 +12,7 @@ from dynamometer.results.comparison.entries import of_arms
 from dynamometer.results.store.expected import Expectation
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.parity import Parity
-from dynamometer.results.values.records import Status
+from dynamometer.results.values.records import ArmResult, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.coverage import Coverage
-    from dynamometer.results.values.records import ArmResult, Outcome, Record
+    from dynamometer.results.values.records import Outcome, Record
 
 FULL_GRAPH = "full graph"
 """What is added to an arm's name where all of a model had to be one graph."""
@@ -102,6 +102,9 @@ def summarize(record: Record) -> list[ParitySummary]:
     """Summarize each arm of a model but the baseline, from its one record."""
     found = msgspec.json.decode(record.found, type=Parity | None) or Parity()
     full = {each.arm: each.outcome for each in found.full_graph}
+    results = record.arms or tuple(
+        ArmResult(arm=arm, outcome=record.outcome) for arm in record.case.arms
+    )
     return [
         ParitySummary(
             case=record.case,
@@ -109,7 +112,7 @@ def summarize(record: Record) -> list[ParitySummary]:
             full_graph=full.get(each.arm, each.outcome),
             coverage=found.coverage,
         )
-        for each in record.arms
+        for each in results
         if each.arm != BASELINE
     ]
 

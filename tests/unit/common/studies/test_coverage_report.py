@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import factories
 import pytest
 
+from dynamometer.common.studies import not_captured
 from dynamometer.common.studies.coverage import report as coverage_report
 from dynamometer.common.studies.coverage.rows import rows as make_rows
 from dynamometer.common.studies.coverage.study import STUDY

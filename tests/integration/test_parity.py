@@ -1,0 +1,180 @@
+"""A corpus of modules, through `parity.py`'s command line and real workers."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from dynamometer.common.command_line import cli
+from dynamometer.common.studies.parity.summary import ParitySummary, summarize
+from dynamometer.results.store import store
+from dynamometer.results.values.parity import Parity
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ONE = """
+from _paritybench_helpers import _mock_config, _mock_layer
+import os, signal, no_such_package
+import torch
+from torch import nn
+
+class Whole(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+    def forward(self, x):
+        return self.layer(x).relu() + 1
+
+class Prints(nn.Module):
+    def forward(self, x):
+        x = x + 1
+        print('here')
+        return x * 2
+
+class Empty(nn.Module):
+    def forward(self, x):
+        return x
+
+class Missing(nn.Module):
+    def forward(self, x):
+        return no_such_package.scale(x)
+
+class KilledInEager(nn.Module):
+    def forward(self, x):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+class KilledInCompiled(nn.Module):
+    def forward(self, x):
+        if torch.compiler.is_dynamo_compiling():
+            torch._dynamo.graph_break()
+            return kill(x)
+        return x + 1
+
+def kill(x):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class Differs(nn.Module):
+    def forward(self, x):
+        return x + 2 if torch.compiler.is_compiling() else x + 1
+
+class Wanders(nn.Module):
+    def forward(self, x):
+        return x + id(object()) % 7 + float.fromhex(os.urandom(4).hex())
+
+X = lambda: ([torch.rand([4, 3])], {})
+TESTCASES = [
+    # (nn.Module, init_args, forward_args)
+    (Whole, lambda: ([3], {}), X),
+    (Prints, lambda: ([], {}), X),
+    (Empty, lambda: ([], {}), X),
+    (Missing, lambda: ([], {}), X),
+    (KilledInEager, lambda: ([], {}), X),
+    (KilledInCompiled, lambda: ([], {}), X),
+    (Differs, lambda: ([], {}), X),
+    (Wanders, lambda: ([], {}), X),
+]
+"""
+TWO = """
+import torch
+class Net(torch.nn.Module):
+    def forward(self, x, *, scale):
+        return x * scale
+TESTCASES = [(Net, lambda: ([], {}), lambda: ([torch.rand([2])], {'scale': 3}), True)]
+class Test_of_another_runner(unknown): ...
+"""
+BAD = "import torch\nraise OSError('gone')\nTESTCASES = [(Net, f, f)]\n"
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """Three projects, of which one can't be imported and one not to its end."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for name, text in (("one", ONE), ("two", TWO), ("bad", BAD)):
+        (folder / f"test_{name}.py").write_text(text)
+    return folder
+
+
+def run(corpus: Path, *words: str, runs: Path) -> dict[str, ParitySummary]:
+    """Run `parity.py` and give what became of each test case."""
+    asked = [str(corpus), *words, "--output-dir", str(runs)]
+    assert cli.main("parity", asked) == 0
+    (directory,) = runs.iterdir()
+    records = store.read_records(directory)
+    assert len(records) == len(store.read_manifest(directory).plan.cases)
+    return {each.case.model: found for each in records for found in summarize(each)}
+
+
+def test_each_test_case_has_a_record(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever it does; what eager can't run is not held against Dynamo."""
+    found = run(corpus, runs=tmp_path / "runs")
+    ended = {name: (each.outcome.status, each.full_graph.status) for name, each in found.items()}
+    same = {name: status for name, (status, full) in ended.items() if status is full}
+    assert same == {
+        "one.Whole": Status.PASS,
+        "one.Empty": Status.PASS,
+        "one.Missing": Status.SKIP,
+        "one.KilledInEager": Status.SKIP,
+        "one.KilledInCompiled": Status.CRASH,
+        "one.Differs": Status.FAIL_ACCURACY,
+        "one.Wanders": Status.NONDETERMINISTIC,
+        "bad.Net": Status.SKIP,
+        "two.Net": Status.SKIP,
+    }
+    assert ended["one.Prints"] == (Status.PASS, Status.FAIL)
+    whole, prints = found["one.Whole"], found["one.Prints"]
+    assert (whole.graphs, whole.largest_graph, whole.share_of_ops) == (1, whole.ops, 1.0)
+    assert (prints.graphs, found["one.Empty"].graphs) == (2, 0)
+    assert prints.coverage is not None
+    (ended_graph,) = prints.coverage.breaks
+    assert ended_graph.code == "print('here')"
+    assert "no_such_package.scale is needed" in (found["one.Missing"].outcome.reason or "")
+    assert "OSError: gone" in (found["bad.Net"].outcome.reason or "")
+    text = capsys.readouterr().out
+    assert re.search(r"projects, default +1 +0 +0\.0%", text)
+    assert re.search(r"tests, default +5 +3 +60\.0%", text)
+    assert re.search(r"tests, full graph +5 +2 +40\.0%", text)
+
+
+def test_a_real_run_agrees_with_what_was_inferred(corpus: Path, tmp_path: Path) -> None:
+    """`--nopython` compiles as one graph what the usual run took for one, and fails where it did.
+
+    Training too, of what has something to train.
+    """
+    only = ("-k", "Whole|Prints|Empty", "--backend", "aot_eager")
+    usual = run(corpus, *only, runs=tmp_path / "usual")
+    strict = run(corpus, *only, "--nopython", runs=tmp_path / "strict")
+    assert {name: each.works for name, each in strict.items()} == {
+        name: each.works_as_one for name, each in usual.items()
+    }
+    trained = run(corpus, "-k", "Whole", "--training", runs=tmp_path / "training")
+    assert trained["one.Whole"].works_as_one
+
+
+def test_any_suite_can_be_asked(tmp_path: Path) -> None:
+    """The question is not the corpus' alone; another can be asked of a corpus."""
+    words = ["--parity", "--only", "alexnet", "--scale", "tiny", "--output-dir", str(tmp_path)]
+    assert cli.main("torchbench", words) == 0
+    (directory,) = tmp_path.iterdir()
+    (record,) = store.read_records(directory)
+    (found,) = msgspec.json.decode(record.found, type=Parity).full_graph
+    assert (found.arm, found.outcome.status, found.is_inferred) == ("eager", Status.PASS, True)
+    assert "--parity" in record.command
+
+
+def test_a_corpus_can_be_asked_otherwise(corpus: Path, tmp_path: Path) -> None:
+    """By the command of every suite, too, and the command that repeats a case runs it."""
+    runs = tmp_path / "runs"
+    words = ["run", str(corpus), "--accuracy", "--only", "one.Whole", "--output-dir", str(runs)]
+    assert cli.main(None, [*words, "--backend", "aot_eager"]) == 0
+    (directory,) = runs.iterdir()
+    (record,) = store.read_records(directory)
+    assert (record.study, record.outcome.status) == ("accuracy", Status.PASS)
+    assert f"run {corpus}" in record.command

@@ -1,0 +1,144 @@
+"""What the models of a run come to: scores of projects and tests, graphs, reasons."""
+
+from __future__ import annotations
+
+import factories
+
+from dynamometer.common.studies.parity import report
+from dynamometer.common.studies.parity.experiment import ParityOfModels
+from dynamometer.common.studies.parity.study import STUDY
+from dynamometer.common.studies.parity.summary import entries, summarize
+from dynamometer.common.interfaces.messages import Findings
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.coverage import CapturedGraph, Coverage, GraphBreak
+from dynamometer.results.values.parity import FullGraph, Parity
+from dynamometer.results.values.records import (
+    PASSED,
+    ArmResult,
+    CaptureStats,
+    Outcome,
+    Record,
+    Stage,
+    Status,
+    packed,
+)
+
+BROKEN = factories.failure(Status.FAIL, reason="Unsupported: print")
+
+
+def captured(graphs: int, ops: int, breaks: int = 0) -> CaptureStats:
+    """Make what was captured of an arm."""
+    reasons = {"print": breaks} if breaks else {}
+    return CaptureStats(frames=graphs, frames_ok=graphs, graphs=graphs, ops=ops, breaks=reasons)
+
+
+def coverage(*ops: int, reasons: tuple[str, ...] = ("print",)) -> Coverage:
+    """Make what was counted of a model of several graphs, with one operator outside of them."""
+    breaks = tuple(
+        GraphBreak(
+            reason=each, file="test_p.py", line=3, function="forward", times=1, not_captured_ops=1
+        )
+        for each in reasons
+    )
+    graphs = tuple(CapturedGraph(ops=each, calls=1) for each in ops)
+    total = sum(ops) + len(reasons)
+    return Coverage(
+        frames=1, frames_ok=1, frames_again=0, graphs=graphs, captured_ops=sum(ops),
+        total_ops=total, breaks=breaks,
+    )  # fmt: skip
+
+
+def record(
+    model: str,
+    outcome: Outcome = PASSED,
+    *,
+    full: Outcome | None = None,
+    seen: CaptureStats | None = None,
+    counted: Coverage | None = None,
+) -> Record:
+    """Make the record of a model with one backend."""
+    case = factories.case(model, (BASELINE, "eager"), suite="parity")
+    found = Parity(
+        full_graph=(FullGraph(arm="eager", outcome=full or outcome),), coverage=counted
+    )
+    arms = (
+        ArmResult(arm=BASELINE, outcome=PASSED),
+        ArmResult(arm="eager", outcome=outcome, capture=seen),
+    )
+    return factories.record(
+        case, outcome=outcome, arms=arms, found=packed(found), experiments=("parity",)
+    )
+
+
+SKIPPED = Outcome(status=Status.SKIP, stage=Stage.EAGER, reason="it does not run in eager: oops")
+RECORDS = [
+    record("one.A", seen=captured(1, 10)),
+    record("one.B", seen=captured(1, 30)),
+    record("two.A", seen=captured(1, 5)),
+    record("two.B", full=BROKEN, seen=captured(2, 7, 1), counted=coverage(3, 4)),
+    record("two.C", full=BROKEN, seen=captured(3, 9, 2),
+           counted=coverage(3, 3, 3, reasons=("print", "item"))),
+    record("three.A", factories.failure(Status.CRASH, reason="killed by SIGSEGV")),
+    record("four.A", SKIPPED),
+]  # fmt: skip
+
+
+def test_scores_are_of_projects_and_tests_in_either_mode() -> None:
+    """A project passes whose tests all do; what eager can't run is not counted."""
+    text = "\n".join(STUDY.closing_lines([[each] for each in RECORDS]))
+    rows = {
+        words[0]: words[1:]
+        for row in text.splitlines()
+        if (words := [each for each in row.split("  ") if each.strip()])
+    }
+    assert [each.strip() for each in rows["projects, default"]] == ["3", "2", "66.7%"]
+    assert [each.strip() for each in rows["tests, default"]] == ["6", "5", "83.3%"]
+    assert [each.strip() for each in rows["projects, full graph"]] == ["3", "1", "33.3%"]
+    assert [each.strip() for each in rows["tests, full graph"]] == ["6", "3", "50.0%"]
+    assert "(1 skip of 7 left out)" in text
+    assert "graphs per model: 1.60 on average; 0: 0, 1: 3, 2: 1, 3 to 5: 1, 6 to 10: 0" in text
+    assert "operators in graphs: 61" in text
+    assert "largest graph: 30 operators, one.B" in text
+    assert "killed by SIGSEGV" in text
+    assert "it does not run in eager: oops" in text
+
+
+def test_a_reason_says_what_would_be_one_graph_without_it() -> None:
+    """Of two reasons in one model neither does it alone."""
+    lines = report.closing_lines([each for found in RECORDS for each in summarize(found)])
+    (row,) = [each.split() for each in lines if each.startswith("print")]
+    assert row == ["print", "2", "2", "2", "16.7%"]
+    (row,) = [each.split() for each in lines if each.startswith("item")]
+    assert row == ["item", "1", "1", "1", "0.0%"]
+
+
+def test_a_line_says_both_modes() -> None:
+    """In how many graphs, and whether as one."""
+    lines = [text for each in RECORDS for text in STUDY.lines([each])]
+    assert lines[0].endswith("PASS  1 graphs   10 ops, one graph")
+    assert "not one graph: FAIL" in lines[3]
+    assert "CRASH" in lines[5]
+
+
+def test_either_mode_is_compared() -> None:
+    """A model that is no longer one graph is newly failing, though it works."""
+    found = {each.arm: each.passed for each in entries([RECORDS[3]])}
+    assert found == {"eager": True, "eager, full graph": False}
+
+
+def test_what_eager_cant_run_is_skipped() -> None:
+    """Also where it ends its process; what Dynamo does is not."""
+    experiment, arms = ParityOfModels(), (BASELINE, "eager")
+    for status, stage, expected in (
+        (Status.FAIL, Stage.LOAD, Status.SKIP),
+        (Status.CRASH, Stage.EAGER, Status.SKIP),
+        (Status.TIMEOUT, Stage.EAGER, Status.SKIP),
+        (Status.NONDETERMINISTIC, Stage.EAGER, Status.NONDETERMINISTIC),
+        (Status.CRASH, Stage.COMPILE, Status.CRASH),
+        (Status.INFRA, Stage.LOAD, Status.INFRA),
+    ):
+        outcome = Outcome(status=status, stage=stage, reason="why")
+        found = experiment.salvage(Findings(outcome=outcome), arms)
+        assert found.outcome.status is expected
+        assert [each.outcome.status for each in found.arms] == [expected] * 2
+        assert "why" in (found.outcome.reason or "")

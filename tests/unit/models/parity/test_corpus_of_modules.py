@@ -1,0 +1,107 @@
+"""Reading which test cases a corpus holds, without running any of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dynamometer.common.interfaces.option import usual
+from dynamometer.common.interfaces.run_options import run_options
+from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
+from dynamometer.common.errors import UsageError
+from dynamometer.models.parity import SUITE
+from dynamometer.models.parity.corpus import holds_test_cases, opened
+from dynamometer.results.values.cases import Scale
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "raise RuntimeError('imported')\nclass A: ...\n"
+ONE = "TESTCASES = [\n    # (nn.Module, init_args, forward_args)\n    (A, lambda: ([], {}), lambda: ([], {}), True),\n]\n"
+
+
+def corpus(folder: Path, **texts: str) -> str:
+    """Write files of test cases."""
+    for name, text in texts.items():
+        (folder / f"test_{name}.py").write_text(HEAD + text)
+    return str(folder)
+
+
+def test_test_cases_are_named_by_project_and_class(tmp_path: Path) -> None:
+    """A class' further test cases are numbered; what follows the list changes nothing."""
+    twice = "TESTCASES = [(A, f, g), (B, f, g), (A, f, h)]\nclass Test_of_another_runner: ...\n"
+    found = opened(corpus(tmp_path, owner_net=ONE, other=twice)).specs()
+    assert [(each.name, each.origin) for each in found] == [
+        ("other.A", "other"), ("other.B", "other"), ("other.A.2", "other"),
+        ("owner_net.A", "owner_net"),
+    ]  # fmt: skip
+
+
+def test_a_checkout_and_a_file_are_targets(tmp_path: Path) -> None:
+    """The checkout's files are in its folder `generated`."""
+    generated = tmp_path / "generated"
+    generated.mkdir()
+    corpus(generated, net=ONE)
+    assert [each.name for each in opened(str(tmp_path)).specs()] == ["net.A"]
+    file = generated / "test_net.py"
+    assert [each.name for each in opened(str(file)).specs()] == ["net.A"]
+    assert SUITE.target(str(tmp_path)) == str(tmp_path)
+    assert SUITE.target(str(file)) == str(file)
+    assert SUITE.measured_files({"target": str(tmp_path)}) == (file,)
+
+
+def test_what_holds_no_test_cases_is_no_target(tmp_path: Path) -> None:
+    """A user's file of models is not taken for a corpus, nor is a folder of tests."""
+    (tmp_path / "test_mine.py").write_text("def net(): ...\n")
+    assert SUITE.target(str(tmp_path)) is None
+    assert SUITE.target(str(tmp_path / "test_mine.py")) is None
+    assert SUITE.target("torchbench") is None
+    assert not holds_test_cases(tmp_path / "test_mine.py")
+
+
+def test_the_last_list_counts(tmp_path: Path) -> None:
+    """A project may have a variable of that name."""
+    text = "if A:\n    pass\nTESTCASES = None\n" + ONE
+    assert [each.name for each in opened(corpus(tmp_path, p=text)).specs()] == ["p.A"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("TESTCASES = [(A, f, g)", "test_p.py, from line 3: the list of test cases is no Python"),
+        ("TESTCASES = make()", "test_p.py, line 3: TESTCASES is no list"),
+        ("TESTCASES = [\n  (A, f, g),\n  make(),\n]", "test_p.py, line 5: a test case is (Class"),
+        ("TESTCASES = [()]", "test_p.py, line 3: a test case is (Class"),
+        ("TESTCASES = [(lib.A, f, g)]", "test_p.py, line 3: a test case is (Class"),
+        ("x = 1", "holds no test cases"),
+    ],
+)
+def test_what_cant_be_read_is_named(tmp_path: Path, text: str, said: str) -> None:
+    """With file and line."""
+    with pytest.raises(ValueError, match=r".") as caught:
+        opened(corpus(tmp_path, p=text))
+    assert said in str(caught.value)
+
+
+def test_nothing_named_says_what_to_name() -> None:
+    """As `./parity.py` alone does."""
+    with pytest.raises(ValueError, match=r"\./parity\.py DIR"):
+        opened("")
+
+
+@pytest.mark.parametrize("text", ["\x00", "TESTCASES = [\x00]", "\ud800", "(" * 5000])
+def test_any_text_is_read_or_refused(tmp_path: Path, text: str) -> None:
+    """Bytes that are no text, nesting that no parser takes."""
+    (tmp_path / "test_p.py").write_bytes(f"\nTESTCASES = {text}".encode(errors="surrogatepass"))
+    with pytest.raises(ValueError, match=r"test_p\.py"):
+        opened(str(tmp_path))
+
+
+@pytest.mark.parametrize(("option", "value"), [(SCALE, Scale.TINY), (QUICK, True)])
+def test_modules_are_what_files_make_them(tmp_path: Path, option: object, value: object) -> None:
+    """Neither shrunk nor a handful of them."""
+    asked = usual((*run_options(), TARGET)).but(TARGET, corpus(tmp_path, net=ONE))
+    assert SUITE.opening(asked) == {"target": str(tmp_path)}
+    with pytest.raises(UsageError, match="leave out"):
+        SUITE.opening(asked.but(option, value))  # type: ignore[arg-type]  # either option's

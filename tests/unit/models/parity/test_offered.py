@@ -1,0 +1,138 @@
+"""What files of a corpus find: the names that stand for their programs, and absent packages."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from torch import nn
+
+from dynamometer.common.interfaces.outcome import SkippedError
+from dynamometer.models.parity import offered
+from dynamometer.models.parity.corpus import TestCase
+from dynamometer.models.parity.importing import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _modules_as_before() -> Iterator[None]:
+    before, path = dict(sys.modules), [*sys.meta_path]
+    yield
+    for name in sys.modules.keys() - before.keys():
+        del sys.modules[name]
+    assert sys.meta_path == path
+
+
+def case(tmp_path: Path, text: str, *, index: int = 0, class_name: str = "Net") -> TestCase:
+    """Write a file of test cases."""
+    file = tmp_path / "test_project.py"
+    file.write_text(text)
+    return TestCase(file, index, class_name)
+
+
+HEAD = """
+from _paritybench_helpers import _mock_config, _mock_layer, patch_functional
+import torch
+from torch import nn
+import torch.nn.functional as F
+patch_functional()
+"""
+LIST = "\nTESTCASES = [(Net, lambda: ([3], {'bias': False}), lambda: ([torch.ones(2, 3)], {}), True)]\n"
+
+
+def test_a_module_is_made_with_its_inputs(tmp_path: Path) -> None:
+    """Constructor and forward have arguments of their own."""
+    text = "class Net(nn.Linear):\n    def __init__(self, n, bias): super().__init__(n, n, bias)\n"
+    found = load(case(tmp_path, HEAD + text + LIST))
+    assert isinstance(found.module, nn.Linear)
+    assert found.module.bias is None
+    assert found.module(*found.args, **found.kwargs).shape == (2, 3)
+    assert found.notes == ()
+    assert found.copy().module is not found.module
+
+
+def test_a_class_without_forward_is_skipped(tmp_path: Path) -> None:
+    """Nothing of it could be captured."""
+    text = "class Net(nn.Module):\n    def __init__(self, n, bias): super().__init__()\n"
+    with pytest.raises(SkippedError, match="Net has no forward"):
+        load(case(tmp_path, HEAD + text + LIST))
+
+
+def test_a_list_that_has_changed_is_noticed(tmp_path: Path) -> None:
+    """Names are those of the text that was read first."""
+    text = "class Net(nn.Identity): ...\n"
+    for wrong in (case(tmp_path, HEAD + text + LIST, index=1),
+                  case(tmp_path, HEAD + text + LIST, class_name="Other")):  # fmt: skip
+        with pytest.raises(LookupError, match=r"test_project\.py"):
+            load(wrong)
+
+
+ABSENT = """
+import no_such_package.layers as layers
+from no_such_package import thing, decorated
+from no_such_package.deep.er import Base
+import no_such_other
+REGISTRY = no_such_other.Registry(3)
+
+@no_such_other.jit(nopython=True)
+def f(x): return x
+
+@decorated
+def g(x): return x + 1
+
+class Derived(Base): ...
+
+class Net(nn.Module):
+    def __init__(self, n, bias): super().__init__()
+    def forward(self, x):
+        return g(x) if x.shape[0] == 2 else thing(x)
+"""
+
+
+def test_absent_packages_fail_where_they_are_used(tmp_path: Path) -> None:
+    """And nowhere else: most modules of a file use none of what its head imports."""
+    found = load(case(tmp_path, HEAD + ABSENT + LIST))
+    assert found.notes == (
+        "the package no_such_other is not installed",
+        "the package no_such_package is not installed",
+    )
+    assert torch.equal(found.module(*found.args), torch.full((2, 3), 2.0))
+    with pytest.raises(ModuleNotFoundError, match=r"no_such_package\.thing is needed"):
+        found.module(torch.ones(3))
+    module = sys.modules["_corpus_file"]
+    with pytest.raises(ModuleNotFoundError, match=r"no_such_package\.deep\.er\.Base is needed"):
+        module.Derived()
+
+
+def test_libraries_are_told_the_truth(tmp_path: Path) -> None:
+    """A package that looks for another one must not find a stand-in."""
+    (tmp_path / "a_library.py").write_text(
+        "try:\n    import no_such_backend\nexcept ImportError:\n    no_such_backend = None\n"
+    )
+    text = (
+        f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport a_library\n"
+        "del sys.path[0]\nassert a_library.no_such_backend is None\n"
+        "class Net(nn.Linear):\n    def __init__(self, n, bias): super().__init__(n, n)\n"
+    )
+    assert load(case(tmp_path, HEAD + text + LIST)).notes == ()
+
+
+def test_a_configuration_has_its_entries_as_attributes() -> None:
+    """And can be copied, as modules that keep it are."""
+    config = offered._mock_config(size=3)
+    assert copy.deepcopy(config).size == 3
+    assert not hasattr(config, "other")
+    config.clear()
+
+
+def test_layers_in_place_of_others() -> None:
+    """With sizes a linear one, else one that keeps the size."""
+    assert offered._mock_layer(2, 3)(torch.ones(1, 2)).shape == (1, 3)
+    assert offered._mock_layer()(torch.ones(1, 2)).shape == (1, 2)
+    assert offered._mock_layer(2).expansion == 1
