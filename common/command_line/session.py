@@ -16,8 +16,9 @@ from dynamometer.common.command_line.decisions.sink import DecisionSink
 from dynamometer.common.command_line.json_events import JsonEvents
 from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.ending import ExitCode, Held
-from dynamometer.common.execution.executor import StartUp
-from dynamometer.common.execution.runner import Interrupt, Remaining, run
+from dynamometer.common.execution.executor import RunsBeside, StartUp
+from dynamometer.common.execution.runner import Interrupt, Remaining, Told, run
+from dynamometer.common.execution.side_by_side import run_side_by_side
 from dynamometer.common.interfaces.run_options import (
     CSV_COMPAT,
     EXPECT,
@@ -28,7 +29,7 @@ from dynamometer.common.interfaces.run_options import (
 )
 from dynamometer.common.interfaces.workload_options import ONLY
 from dynamometer.common.machine.disturber import BUSY_S, IDLE_S, disturbed
-from dynamometer.common.planning.estimate import TimeEstimate, estimate
+from dynamometer.common.planning.estimate import TimeEstimate, estimate, longest_first
 from dynamometer.results.exports.expected_accuracy import accuracy_rows
 from dynamometer.results.exports.export import StoredRun
 from dynamometer.results.reports.csv_file import CsvFile
@@ -166,7 +167,8 @@ class Session:
                 for line in (*_ready_lines(prepared), *prepared.warnings):
                     progress.say(line)
                 observer = self._events.beside(progress) if self._events else progress
-                done = run(rest, events, executor, self._sinks, observer, interrupt)
+                told = Told(rest, events, self._sinks, observer)
+                done = self._run_cases(told, executor, interrupt)
         except KeyboardInterrupt:
             pass
         finally:
@@ -177,6 +179,23 @@ class Session:
                 sink.close()
         self._conclude(before, time.monotonic() - started, prepared)
         return done
+
+    def _run_cases(self, told: Told, executor: Executor, interrupt: Interrupt) -> bool:
+        """Run cases one after the other, or several at a time where the plan says so."""
+        plan = self._manifest.plan
+        jobs = min(plan.jobs, len(told.remaining.cases))
+        if jobs > 1 and isinstance(executor, RunsBeside):
+            executors = [executor, *(executor.beside() for _ in range(jobs - 1))]
+            order = longest_first(plan, self._directory.parent)
+            try:
+                return run_side_by_side(told, executors, interrupt, order)
+            finally:
+                with Held():
+                    for each in executors:
+                        each.close()
+        return run(
+            told.remaining, told.events, executor, told.sinks, told.observer, interrupt
+        )
 
     def _announce(self, cases: Sequence[Case], forecast: TimeEstimate) -> None:
         plan = self._manifest.plan

@@ -54,6 +54,15 @@ class HandsOver(Executor, Protocol):
         ...
 
 
+@runtime_checkable
+class RunsBeside(Executor, Protocol):
+    """What an executor may offer besides: another one that executes cases at the same time."""
+
+    def beside(self) -> Executor:
+        """Return an executor for the same run, to be called in a thread of its own."""
+        ...
+
+
 @dataclass(frozen=True)
 class StartUp:
     """What it took to get ready.

@@ -38,7 +38,12 @@ class ForkServers:
         """
         self._log = log
         self._servers: dict[Allocator, ForkServer] = {}
+        self._is_closed = False
         self.starting_s = 0.0
+
+    def beside(self) -> ForkServers:
+        """Return others, which serve at the same time."""
+        return ForkServers(self._log)
 
     def run(self, plan: RunPlan, job: Job, log: Path, limits: Limits) -> Worker:
         """Run one worker process of a plan to its end.
@@ -58,8 +63,11 @@ class ForkServers:
         An allocator that is preloaded needs a server of its own; the others are one library.
 
         Raises:
-            DynamometerError: it can't be started.
+            DynamometerError: it can't be started, or all were ended by another thread.
         """
+        if self._is_closed:
+            msg = "fork servers were ended while a case was run"
+            raise DynamometerError(msg)
         key, wanted = _preloaded(allocator), _preload_of(plan)
         known = self._servers.get(key)
         if known is not None and known.preloaded == wanted:
@@ -87,22 +95,29 @@ class ForkServers:
         return spent_s
 
     def close(self) -> None:
-        """End them, and with them their workers."""
+        """End them, and with them their workers; there will be no others."""
+        self._is_closed = True
         for key in [*self._servers]:
             self._end(key)
 
     def _end(self, key: Allocator) -> None:
-        self._servers.pop(key).close()
+        server = self._servers.pop(key, None)
+        if server is not None:
+            server.close()
 
 
 def _preload_of(plan: RunPlan) -> Preload:
-    """Return what workers of a plan need."""
+    """Return what workers of a plan need; of models that need the same, one stands for all."""
+    needs = {
+        (spec.build.partition(":")[0], spec.requires, spec.is_never_run): spec
+        for spec in reversed(plan.models)
+    }
     return Preload(
         study=plan.study,
         experiments=plan.experiments,
         suite=plan.suite,
         suite_options=plan.suite_options,
-        specs=plan.models,
+        specs=tuple(reversed(needs.values())),
         arms=tuple({arm: None for case in plan.cases for arm in case.arms}),
         device=plan.cases[0].device,
     )

@@ -239,6 +239,8 @@ class ForkServer:
             if self._control is not None:
                 selector.register(self._control, selectors.EVENT_READ)
             while worker.ending is None:
+                if self._control is None:  # another thread has ended the fork server
+                    raise _ForkServerDiedError
                 for key, _ in selector.select(_POLL_S):
                     if key.fileobj is self._control:
                         worker.ending = self._ending()

@@ -105,6 +105,35 @@ class Remaining:
         return [each for each in range(protocol.most_replicates) if each not in done]
 
 
+@dataclass(frozen=True)
+class Told:
+    """Whom the loop over cases tells what happens, in which order.
+
+    Attributes:
+        remaining: of the run, by which it is decided what comes next.
+        events: where records are kept, before anyone is told of them.
+        sinks: for the results of cases.
+        observer: of records and cases.
+    """
+
+    remaining: Remaining
+    events: store.RunStore
+    sinks: Sequence[Sink]
+    observer: Observer
+
+    def of_record(self, record: Record) -> None:
+        """Keep a record, and say that it was made."""
+        self.events.append(record)
+        self.remaining.finished[record.case.id].append(record)
+        self.observer.record_made(record)
+
+    def of_end(self, case: Case) -> None:
+        """Say that a case has all its records."""
+        self.observer.case_ended(case)
+        for sink in self.sinks:
+            sink.write(self.remaining.finished[case.id])
+
+
 def run(
     remaining: Remaining,
     events: store.RunStore,
@@ -123,6 +152,7 @@ def run(
         StoreError: a record can't be written.
         DynamometerError: workers can't be started.
     """
+    told = Told(remaining, events, sinks, observer)
     plan = remaining.manifest.plan
     size = _GROUP if remaining.study.takes_turns else 1
     for first in range(0, len(plan.cases), size):
@@ -132,16 +162,11 @@ def run(
                 if interrupt.requested:
                     return False
                 if remaining.replicates(case):
-                    observer.case_started(case)
-                    record = _next_record(remaining, executor, case)
-                    events.append(record)
-                    remaining.finished[case.id].append(record)
-                    observer.record_made(record)
+                    told.observer.case_started(case)
+                    told.of_record(next_record(remaining, executor, case))
                 if not remaining.replicates(case):
                     executor.forget(case)
-                    observer.case_ended(case)
-                    for sink in sinks:
-                        sink.write(remaining.finished[case.id])
+                    told.of_end(case)
                     group.remove(case)
     return True
 
@@ -158,7 +183,7 @@ def _shuffled(cases: Sequence[Case], plan: RunPlan, round_: int) -> list[Case]:
     return rng.sample(list(cases), len(cases))
 
 
-def _next_record(remaining: Remaining, executor: Executor, case: Case) -> Record:
+def next_record(remaining: Remaining, executor: Executor, case: Case) -> Record:
     """Execute a case's next replicate; the record says whether it was the last."""
     plan = remaining.manifest.plan
     record = _record(remaining, executor, case, remaining.replicates(case)[0])

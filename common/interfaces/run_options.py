@@ -124,6 +124,10 @@ THREADS = Valued[int | None](
     help="Intra-op threads.  [default: torch's choice]",
     again=lambda plan, _: plan.threads,
 )  # fmt: skip
+JOBS = Valued[int | None](
+    ("-j", "--jobs"), reads=click.IntRange(1), default=None, metavar="N", group="Execution",
+    help="Cases that run at the same time, where nothing is timed.  [default: one for each core]",
+)  # fmt: skip
 ALLOCATOR = Valued(
     ("--allocator",), reads=Member(Allocator), default=Allocator.KEEP, group="Measurement",
     help="The workers' malloc: glibc's, keeping freed memory or giving it back, or another.",
@@ -222,7 +226,7 @@ _OF_MODELS: tuple[Option[Any], ...] = (
 )  # fmt: skip
 _OF_MEASURING: tuple[Option[Any], ...] = (
     REPLICATES, RIGOROUS, HALF_WIDTH, CASE_BUDGET, CACHES, CALLS, ALLOCATOR, SEED,
-    THREADS, TIMEOUT, MEMORY_LIMIT, SPAWN, EXECUTOR, *TUNING_OPTIONS, OUTPUT_DIR, *REPORT_OPTIONS,
+    THREADS, JOBS, TIMEOUT, MEMORY_LIMIT, SPAWN, EXECUTOR, *TUNING_OPTIONS, OUTPUT_DIR, *REPORT_OPTIONS,
 )  # fmt: skip
 
 

@@ -53,7 +53,24 @@ def estimate(plan: RunPlan, left: Sequence[Case], runs: Path) -> TimeEstimate:
     repeats = 1 + LATER_REPLICATE_SHARE * (plan.protocol.replicates - 1)
     first_s = [history.get(case.id, study.cost_factor * _guess_s(case)) for case in cases]
     known = sum(case.id in history for case in cases)
-    return TimeEstimate(_START_S + repeats * sum(first_s), known)
+    return TimeEstimate(_START_S + repeats * sum(first_s) / plan.jobs, known)
+
+
+def longest_first(plan: RunPlan, runs: Path) -> list[Case]:
+    """Return the cases of a plan, those first that may take longest; equals stay in its order.
+
+    Args:
+        plan: of the run.
+        runs: the directory that holds run directories.
+    """
+    history, study = _history(runs), registry.study(plan.study)
+
+    def seconds(case: Case) -> float:
+        if skip_reason(study, plan, case):
+            return 0.0
+        return history.get(case.id, study.cost_factor * _guess_s(case))
+
+    return sorted(plan.cases, key=seconds, reverse=True)
 
 
 def _history(runs: Path) -> dict[str, float]:

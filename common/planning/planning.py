@@ -19,7 +19,6 @@ from dynamometer.common.interfaces.run_options import (
     RIGOROUS,
     SEED,
     SPAWN,
-    THREADS,
     TIMEOUT,
 )
 from dynamometer.common.interfaces.workload import Workload
@@ -49,6 +48,7 @@ from dynamometer.common.planning import refusals
 from dynamometer.common.planning.arms import asked_arms
 from dynamometer.common.planning.batch_size_file import read_batch_sizes
 from dynamometer.common.planning.functions import refuse_unknown_functions
+from dynamometer.common.planning.jobs import jobs_of, threads_of
 from dynamometer.common.planning.plan import build_cases
 from dynamometer.common.planning.tuning import to_be_tuned, tuning_of
 from dynamometer.results.values.cases import (
@@ -120,7 +120,8 @@ def make_plan(
         timeout_s=_timeout_s(study, request),
         memory_limit_bytes=request[MEMORY_LIMIT] or usual_memory_limit(),
         seed=request[SEED],
-        threads=request[THREADS],
+        threads=threads_of(study, request),
+        jobs=jobs_of(study, request),
         executor=request[EXECUTOR],
         no_skip=request[NO_SKIP],
         raise_backend_errors=request[RAISE_BACKEND_ERRORS],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from dynamometer.common import registry
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Protocol as Measuring
     from dynamometer.results.values.records import Record, StopReason
 
+class Jobs(Enum):
+    """How many cases of a study may run at the same time."""
+
+    ONE = "one"
+    """It times them."""
+    AS_ASKED = "as asked"
+    """One, unless more are asked for: it times them roughly."""
+    ALL_CORES = "all cores"
+    """One for each core, unless another number is asked for."""
+
+
 FIXED_SIZES = "it sets the sizes of its inputs itself, so they can't be varied"
 """Why a case is skipped whose sizes were to vary."""
 
@@ -40,6 +52,8 @@ class Study(Reporter, Protocol):
         varies_batch: whether each model must run at whatever batch size it is given.
         has_expectations: whether `--expect` can compare what it finds.
         decides: whether what it finds of a graph or model is kept as a decision.
+        jobs: whether cases may run at the same time as others: what is timed runs alone.
+        usual_threads: of each case where cases may run at the same time; `None` for two.
         cost_factor: how long a case takes, as a multiple of one that is timed.
         usual_timeout_s: after which a worker is killed unless another time is asked for; `None` for
             what the help says.
@@ -52,6 +66,8 @@ class Study(Reporter, Protocol):
     varies_batch: bool
     has_expectations: bool
     decides: bool
+    jobs: Jobs
+    usual_threads: int | None
     cost_factor: float
     usual_timeout_s: float | None
 
@@ -145,6 +161,8 @@ class StudyOfCases:
     varies_batch: ClassVar[bool] = False
     has_expectations: ClassVar[bool] = False
     decides: ClassVar[bool] = False
+    jobs: ClassVar[Jobs] = Jobs.ONE
+    usual_threads: ClassVar[int | None] = None
     cost_factor: ClassVar[float] = 1.0
     usual_timeout_s: ClassVar[float | None] = None
 

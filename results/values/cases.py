@@ -373,6 +373,8 @@ class RunPlan(Value, frozen=True, kw_only=True):
     """Intra-op threads; `None` leaves torch's own choice."""
     executor: str = "local"
     """Name of what runs the replicates of cases."""
+    jobs: int = 1
+    """Cases that run at the same time."""
 
     no_skip: bool = False
     """Whether models are run that their tables skip."""

@@ -65,6 +65,7 @@ class KeptForkServers(ForkServers):
     def __init__(self, log: Path) -> None:
         super().__init__(log)
         self.surroundings = _surroundings()
+        self._second: KeptForkServers | None = None
 
     def run(self, plan: RunPlan, job: Job, log: Path, limits: Limits) -> Worker:
         """Run a worker; after an error nobody knows what a server will say next."""
@@ -74,12 +75,21 @@ class KeptForkServers(ForkServers):
             self.end()
             raise
 
+    def beside(self) -> ForkServers:
+        """Return the second ones, which are kept likewise."""
+        if self._second is None:
+            self._second = KeptForkServers(self._log)
+        return self._second
+
     def close(self) -> None:
         """Leave them to the next run."""
 
     def end(self) -> None:
         """End them."""
+        if self._second is not None:
+            self._second.end()
         super().close()
+        self._is_closed = False
 
 
 def _surroundings() -> tuple[str, dict[str, str]]:

@@ -46,7 +46,11 @@ class LocalExecutor:
     """Worker processes on this machine, one case at a time."""
 
     def __init__(
-        self, manifest: Manifest, directory: Path, servers: ForkServers | None = None
+        self,
+        manifest: Manifest,
+        directory: Path,
+        servers: ForkServers | None = None,
+        caches: GraphCaches | None = None,
     ) -> None:
         """Start nothing yet.
 
@@ -54,13 +58,14 @@ class LocalExecutor:
             manifest: of the run; its plan says what workers are told.
             directory: of the run; logs go to `logs/` in it.
             servers: that workers are forked from, and that are ended with it; of its own if `None`.
+            caches: of the run's cases, which are removed with it; of its own if `None`.
         """
         self._manifest, self._plan, self._directory = manifest, manifest.plan, directory
         self._logs = directory / "logs"
         self._logs.mkdir(parents=True, exist_ok=True)
         self._servers = servers or ForkServers(self._logs / "fork-server.log")
         # Below the run's directory, so that what a killed run left is found and removed.
-        self._caches = GraphCaches(directory.resolve() / "cache")
+        self._caches = caches or GraphCaches(directory.resolve() / "cache")
 
     def prepare(self, cases: Sequence[Case]) -> StartUp:
         """Start the fork server, load the backends, and let their toolchains make ready."""
@@ -116,6 +121,11 @@ class LocalExecutor:
         """Return one for another plan, whose workers are forked from the same servers."""
         self._caches.clear()
         return LocalExecutor(manifest, directory, self._servers)
+
+    def beside(self) -> LocalExecutor:
+        """Return one for the same run, with fork servers of its own."""
+        servers = self._servers.beside()
+        return LocalExecutor(self._manifest, self._directory, servers, self._caches)
 
     def close(self) -> None:
         """End the fork servers, and with them their workers; remove the graph caches."""

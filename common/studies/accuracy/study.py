@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from dynamometer.common.interfaces.option import Switch, always
+from dynamometer.common.studies.study import Jobs
 from dynamometer.common.studies.study_of_arms import StudyOfArms
 
 ACCURACY = Switch(
@@ -19,6 +20,7 @@ class Accuracy(StudyOfArms):
 
     modules: ClassVar = {"accuracy": "dynamometer.common.studies.accuracy.experiment:Accuracy"}
     asked_by = ACCURACY
+    jobs = Jobs.ALL_CORES
 
 
 STUDY = Accuracy()

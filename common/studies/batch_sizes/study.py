@@ -8,7 +8,7 @@ import msgspec
 
 from dynamometer.common.interfaces.option import Exclusion, Flag, always
 from dynamometer.common.interfaces.run_options import MEASURING_OPTIONS
-from dynamometer.common.studies.study import StudyOfCases
+from dynamometer.common.studies.study import Jobs, StudyOfCases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +41,7 @@ class BatchSizes(StudyOfCases):
         "batch_sizes": "dynamometer.common.studies.batch_sizes.experiment:BatchSizes",
     }
     asked_by = FIND_BATCH_SIZES
+    jobs = Jobs.AS_ASKED
     usual_replicates = (MOST_SIZES, MOST_SIZES)
     takes_turns = False
     varies_batch = True

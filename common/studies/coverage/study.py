@@ -16,7 +16,7 @@ from dynamometer.common.interfaces.workload_options import (
     DYNAMIC_BATCH,
     OVERRIDE_OPTIONS,
 )
-from dynamometer.common.studies.study import StudyOfFixedReplicates
+from dynamometer.common.studies.study import Jobs, StudyOfFixedReplicates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +47,7 @@ class Coverage(StudyOfFixedReplicates):
         "coverage": "dynamometer.common.studies.coverage.experiment:CoverageOfModels"
     }
     asked_by = COVERAGE
+    jobs = Jobs.ALL_CORES
 
     def workload(self, asked: Workload, request: Request) -> Workload:
         """Compare nothing."""

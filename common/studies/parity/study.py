@@ -15,6 +15,7 @@ from dynamometer.common.interfaces.run_options import (
     RIGOROUS,
 )
 from dynamometer.common.interfaces.workload_options import BACKENDS, COMPILED_OPTIMIZER, WHOLE_MODEL
+from dynamometer.common.studies.study import Jobs
 from dynamometer.common.studies.study_of_arms import StudyOfArms
 from dynamometer.results.values.cases import NO_BACKEND
 
@@ -48,6 +49,8 @@ class ParityOfModels(StudyOfArms):
 
     modules: ClassVar = {"parity": "dynamometer.common.studies.parity.experiment:ParityOfModels"}
     asked_by = PARITY
+    jobs = Jobs.ALL_CORES
+    usual_threads = 1
     cost_factor = 0.1
     usual_timeout_s = 120.0
 

@@ -1,0 +1,191 @@
+"""Cases that run at the same time: as many as there are executors, with a record each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+from fakes import FakeExecutor, RecordingObserver, RecordingSink
+
+from dynamometer.common.errors import DynamometerError
+from dynamometer.common.execution.runner import Interrupt, Remaining, Told
+from dynamometer.common.execution.side_by_side import run_side_by_side
+from dynamometer.results.store import store
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.records import Manifest, Record
+
+NAMES = ("a", "b", "c", "d", "e")
+LONG_S = 60.0
+"""After which a test that waits for what never comes fails."""
+
+
+@pytest.fixture
+def manifest() -> Manifest:
+    """Five models, three replicates."""
+    return factories.manifest(factories.plan(*map(factories.model_spec, NAMES)))
+
+
+def go(
+    manifest: Manifest,
+    tmp_path: Path,
+    executors: Sequence[FakeExecutor],
+    interrupt: Interrupt | None = None,
+    order: Sequence[Case] | None = None,
+) -> tuple[bool, list[Record], RecordingSink]:
+    """Run with fakes all around; gives also the records that were kept."""
+    directory, sink = tmp_path / "run", RecordingSink()
+    if not directory.exists():
+        store.create(directory, manifest)
+    with store.RunStore(directory) as events:
+        rest = Remaining(manifest, store.read_records(directory))
+        told = Told(rest, events, [sink], RecordingObserver())
+        cases = manifest.plan.cases if order is None else order
+        done = run_side_by_side(told, executors, interrupt or Interrupt(), cases)
+    return done, store.read_records(directory), sink
+
+
+def keys(records: Sequence[Record]) -> list[tuple[str, int]]:
+    """Return what was run."""
+    return [(each.case.model, each.replicate) for each in records]
+
+
+def test_as_many_run_at_a_time_as_there_are_executors(manifest: Manifest, tmp_path: Path) -> None:
+    """All wait for each other: with one fewer at a time nobody would get on."""
+    barrier = threading.Barrier(3)
+    meets = {("a", 0), ("b", 0), ("c", 0)}
+
+    def before(case: Case, replicate: int) -> None:
+        if (case.model, replicate) in meets:
+            barrier.wait(LONG_S)
+
+    executors = [FakeExecutor(before=before) for _ in range(3)]
+    done, records, sink = go(manifest, tmp_path, executors)
+    assert done
+    expected = sorted((name, each) for name in NAMES for each in range(3))
+    assert sorted(keys(records)) == expected
+    assert sorted(found[0].case.model for found in sink.written) == [*NAMES]
+    assert all(each.executed for each in executors)
+    forgotten = [name for each in executors for name in each.forgotten]
+    assert sorted(forgotten) == [*NAMES]
+
+
+def test_a_case_stays_with_its_executor(manifest: Manifest, tmp_path: Path) -> None:
+    """What its first replicate left in caches is there for the others."""
+    executors = [FakeExecutor() for _ in range(2)]
+    go(manifest, tmp_path, executors)
+    for each in executors:
+        own = {model for model, _ in each.executed}
+        assert [*each.executed] == [
+            (model, number) for model in dict.fromkeys(m for m, _ in each.executed)
+            for number in range(3)
+        ]  # fmt: skip
+        others = [other for other in executors if other is not each]
+        assert all(own.isdisjoint(m for m, _ in other.executed) for other in others)
+
+
+def test_cases_begin_in_the_order_that_is_given(manifest: Manifest, tmp_path: Path) -> None:
+    """Those first that may take longest."""
+    executor = FakeExecutor()
+    go(manifest, tmp_path, [executor], order=manifest.plan.cases[::-1])
+    assert [model for model, number in executor.executed if number == 0] == [*NAMES][::-1]
+
+
+def test_what_is_there_is_not_run_again(manifest: Manifest, tmp_path: Path) -> None:
+    """A run that was interrupted goes on, and tells sinks of all cases."""
+    interrupt = Interrupt()
+
+    def stop(case: Case, replicate: int) -> None:
+        if (case.model, replicate) == ("b", 1):
+            interrupt.requested = True
+
+    done, before, _ = go(manifest, tmp_path, [FakeExecutor(before=stop)], interrupt)
+    assert not done
+    assert keys(before) == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)]
+    executors = [FakeExecutor() for _ in range(2)]
+    done, records, sink = go(manifest, tmp_path, executors)
+    assert done
+    assert len(records) == len(set(keys(records))) == len(NAMES) * 3
+    assert len(sink.written) == len(NAMES)
+
+
+def test_an_interrupt_lets_running_cases_end(manifest: Manifest, tmp_path: Path) -> None:
+    """Each that had begun has its record, and no other begins."""
+    interrupt, barrier = Interrupt(), threading.Barrier(2)
+
+    def before(case: Case, replicate: int) -> None:
+        barrier.wait(LONG_S)
+        interrupt.requested = True
+        barrier.wait(LONG_S)
+
+    done, records, sink = go(
+        manifest, tmp_path, [FakeExecutor(before=before) for _ in range(2)], interrupt
+    )
+    assert not done
+    assert sorted(keys(records)) == [("a", 0), ("b", 0)]
+    assert sink.written == []
+
+
+class Stuck(FakeExecutor):
+    """Executes until it is closed, as one does whose worker hangs."""
+
+    def __init__(self, began: Callable[[], None]) -> None:
+        super().__init__()
+        self._began, self._closed = began, threading.Event()
+
+    def execute(self, case: Case, replicate: int) -> Record:
+        """Wait."""
+        self._began()
+        assert self._closed.wait(LONG_S)
+        raise DynamometerError
+
+    def close(self) -> None:
+        """End it."""
+        self._closed.set()
+
+
+def test_to_stop_at_once_closes_what_runs(manifest: Manifest, tmp_path: Path) -> None:
+    """A second Ctrl-C doesn't wait for workers that hang; what was made before is kept."""
+    barrier = threading.Barrier(2, action=lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    def began() -> None:
+        barrier.wait(LONG_S)
+
+    executors = [Stuck(began), Stuck(began)]
+    with pytest.raises(KeyboardInterrupt):
+        go(manifest, tmp_path, executors)
+    assert store.read_records(tmp_path / "run") == []
+
+
+def test_what_cant_be_started_ends_the_run(manifest: Manifest, tmp_path: Path) -> None:
+    """The others are closed, and what they made is kept."""
+    started = threading.Event()
+
+    class Broken(FakeExecutor):
+        def execute(self, case: Case, replicate: int) -> Record:
+            assert started.wait(LONG_S)
+            msg = "the fork server did not start"
+            raise DynamometerError(msg)
+
+    stuck = Stuck(started.set)
+    with pytest.raises(DynamometerError, match="did not start"):
+        go(manifest, tmp_path, [Broken(), stuck])
+    assert stuck._closed.is_set()
+
+
+def test_each_status_is_kept(manifest: Manifest, tmp_path: Path) -> None:
+    """One case's crash is one case's."""
+    outcomes = {("b", 0): Status.CRASH, ("b", 1): Status.CRASH, ("b", 2): Status.CRASH}
+    executors = [FakeExecutor(outcomes=outcomes) for _ in range(2)]
+    _, records, _ = go(manifest, tmp_path, executors)
+    crashed = {each.case.model for each in records if each.outcome.status is Status.CRASH}
+    assert crashed == {"b"}

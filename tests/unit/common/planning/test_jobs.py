@@ -1,0 +1,86 @@
+"""How many cases run at the same time, and with how many threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dynamometer.common import registry
+from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.option import usual
+from dynamometer.common.interfaces.run_options import EXECUTOR, JOBS, SPAWN, THREADS, run_options
+from dynamometer.common.interfaces.workload_options import DEVICE
+from dynamometer.common.planning import jobs
+from dynamometer.common.planning.jobs import jobs_of, threads_of
+from dynamometer.common.studies.study import Jobs
+
+if TYPE_CHECKING:
+    from dynamometer.common.interfaces.option import Option, Request
+
+NOTHING = usual(run_options())
+UNTIMED = [each for each in registry.studies() if each.jobs is Jobs.ALL_CORES]
+TIMED = [each for each in registry.studies() if each.jobs is Jobs.ONE]
+
+
+@pytest.fixture(autouse=True)
+def _eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "cores", lambda: 8)
+
+
+def asked(*pairs: tuple[Option[Any], object]) -> Request:
+    """Return what is asked for."""
+    request = NOTHING
+    for option, value in pairs:
+        request = request.but(option, value)
+    return request
+
+
+def test_what_is_timed_runs_alone() -> None:
+    """And says so where several are asked for; one is no contradiction."""
+    assert {"speedup", "sizes", "in_pairs", "tuning"} <= {
+        each.experiments(NOTHING)[0] for each in TIMED
+    }
+    for study in TIMED:
+        assert jobs_of(study, NOTHING) == jobs_of(study, asked((JOBS, 1))) == 1
+        assert threads_of(study, NOTHING) is None
+        with pytest.raises(UsageError, match="-j 2 can't be: what is asked is timed"):
+            jobs_of(study, asked((JOBS, 2)))
+
+
+def test_what_is_not_timed_runs_on_all_cores() -> None:
+    """With threads that are the same whatever the number of cases."""
+    assert {"accuracy", "coverage", "parity"} <= {
+        each.experiments(NOTHING)[0] for each in UNTIMED
+    }
+    for study in UNTIMED:
+        assert jobs_of(study, NOTHING) == 8
+        assert jobs_of(study, asked((JOBS, 3))) == 3
+        few, many = (threads_of(study, asked((JOBS, each))) for each in (1, 8))
+        assert few == many == threads_of(study, NOTHING) in {1, 2}
+        assert threads_of(study, asked((THREADS, 5))) == 5
+
+
+def test_a_search_for_batch_sizes_runs_beside_others_where_asked() -> None:
+    """It looks at the clock to find an end."""
+    study = registry.study("batch_sizes")
+    assert jobs_of(study, NOTHING) == 1
+    assert jobs_of(study, asked((JOBS, 2))) == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        (DEVICE, "cuda", "share one cuda device"),
+        (SPAWN, True, "--spawn"),
+        (EXECUTOR, "elsewhere", "the executor elsewhere"),
+    ],
+)
+def test_where_cases_cant_run_beside_others(
+    option: Option[Any], value: object, said: str
+) -> None:
+    """One at a time then, and more are refused with the reason."""
+    study = registry.study("accuracy")
+    assert jobs_of(study, asked((option, value))) == 1
+    with pytest.raises(UsageError, match=said):
+        jobs_of(study, asked((option, value), (JOBS, 2)))
