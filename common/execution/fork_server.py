@@ -11,7 +11,6 @@ Spawning goes the same way: a fork server that is asked for one worker and then 
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import importlib
 import importlib.util
@@ -22,13 +21,13 @@ import socket
 import sys
 import traceback
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.execution import worker
+from dynamometer.common.execution.keeper import adopt_orphans, children, die_with_parent
 from dynamometer.common.interfaces import arm_names
 from dynamometer.common.interfaces.messages import (
     LONGEST_MESSAGE,
@@ -44,8 +43,6 @@ from dynamometer.common.interfaces.messages import (
 if TYPE_CHECKING:
     from dynamometer.common.studies.experiment import Experiment
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
 _WORKER_MODULES = (
     "dynamometer.common.execution.fill",
     "dynamometer.common.execution.toolchain",
@@ -59,20 +56,9 @@ _WORKER_MODULES = (
 def main(descriptor: int) -> None:
     """Serve requests until the parent closes the socket or dies."""
     die_with_parent(os.getppid())
-    _adopt_orphans()
+    adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _serve(socket.socket(fileno=descriptor))
-
-
-def die_with_parent(parent: int) -> None:
-    """Ask Linux to kill this process when the one that started it dies.
-
-    Args:
-        parent: its process id, to notice that it died before Linux was asked.
-    """
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def prepare(preload: Preload) -> None:
@@ -146,25 +132,13 @@ def _reap(pid: int) -> Ended:
     return Ended(pid=pid, wait_status=wait_status, peak_bytes=usage.ru_maxrss * 1024)
 
 
-def _adopt_orphans() -> None:
-    """Become the parent of what workers leave behind in sessions of their own (prctl(2))."""
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
 def _kill_orphans() -> None:
     """Kill and collect adopted processes, and what is handed on when these die."""
-    while orphans := _children():
+    while orphans := children():
         for pid in orphans:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-
-
-def _children() -> set[int]:
-    """Return the processes whose parent this one is; none where proc(5) doesn't tell."""
-    with suppress(OSError):
-        return {int(word) for word in Path("/proc/thread-self/children").read_text().split()}
-    return set()
 
 
 def _fork(request: Fork, descriptors: list[int], control: socket.socket) -> int:

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 _BOOTSTRAP = (
     "import sys; sys.path.insert(0, sys.argv[1]); import dynamometer; del sys.path[0]; "
-    "from dynamometer.common.execution.fork_server import main; main(int(sys.argv[2]))"
+    "control, program = map(int, sys.argv[2:]); "
+    "from dynamometer.common.execution.keeper import split; split(program, (control,)); "
+    "from dynamometer.common.execution.fork_server import main; main(control)"
 )
 """Makes the package importable without leaving its folder on the path, where a model's own
 `import common` or `import results` would find ours."""
@@ -46,6 +48,10 @@ _POLL_S = 0.1
 """How often limits are checked: 30 microseconds of reading, on the core the model may be using."""
 _GRACE_S = 3.0
 """Between SIGTERM and SIGKILL, and for a worker to end once it has reported."""
+_IMPORTING_S = 900.0
+"""For a fork server to import what it must, and to answer at all: one that is stopped never does."""
+_ANSWER_S = 30.0
+"""For it to start a worker, which takes milliseconds."""
 _READ_BYTES = 1 << 20
 _LOG_TAIL_BYTES = 8_000
 
@@ -108,6 +114,11 @@ class Worker:
             os.close(self.results)
             self.results = -1
 
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it was killed so long ago that its end must have been told."""
+        return self.deadline is not None and time.monotonic() > self.deadline + _GRACE_S
+
     def enforce(self, limits: Limits) -> None:
         """Kill the worker's process group if it is over a limit."""
         now = time.monotonic()
@@ -148,24 +159,32 @@ class ForkServer:
     died: bool = False
     preloaded: Preload | None = None
     """What it was last asked to import, once that is done."""
-    _process: subprocess.Popen[bytes] | None = None
+    _keeper: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
+    _alive: int = -1
+    """A pipe's end that is open as long as this program is there and wants the server."""
 
     def launch(self) -> None:
         """Start the process; it waits to be told what to import."""
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST_MESSAGE)
+        self._control.settimeout(_IMPORTING_S)
         root = str(Path(dynamometer.__file__).parent.parent)
-        with theirs, self.log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603  our own interpreter and code
-                [sys.executable, "-P", "-c", _BOOTSTRAP, root, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        program, self._alive = os.pipe()
+        passed = (theirs.fileno(), program)
+        try:
+            with theirs, self.log.open("ab") as log:
+                self._keeper = subprocess.Popen(  # noqa: S603  our own interpreter and code
+                    [sys.executable, "-P", "-c", _BOOTSTRAP, root, *map(str, passed)],
+                    pass_fds=passed,
+                    env=self.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+        finally:
+            os.close(program)
 
     def preload(self, preload: Preload) -> None:
         """Let it import what workers will need, and wait until it has.
@@ -174,12 +193,15 @@ class ForkServer:
             DynamometerError: it ended before that; names its log and quotes the end of it.
         """
         if self._control is not None:
-            with suppress(BrokenPipeError):  # then there is no answer, either
+            self._control.settimeout(_IMPORTING_S)
+            with suppress(BrokenPipeError, TimeoutError):  # then there is no answer, either
                 self._control.send(msgspec.json.encode(preload))
         if not isinstance(self._receive(), Ready):
             msg = f"the fork server did not start; {self.log} ends with:\n{tail(self.log)}"
             raise DynamometerError(msg)
         self.preloaded = preload
+        if self._control is not None:
+            self._control.settimeout(_ANSWER_S)
 
     def run(self, job: Job, log: Path, limits: Limits) -> Worker:
         """Run a job in a worker and return when that has ended.
@@ -222,7 +244,7 @@ class ForkServer:
                 socket.send_fds(self._control, [request], [theirs, sink.fileno()])
             except OSError as error:
                 os.close(results)
-                if isinstance(error, BrokenPipeError):
+                if isinstance(error, BrokenPipeError | TimeoutError):
                     raise _ForkServerDiedError from error
                 raise
             finally:
@@ -247,6 +269,8 @@ class ForkServer:
                     elif not worker.read():
                         selector.unregister(key.fileobj)
                 worker.enforce(limits)
+                if worker.is_overdue:  # its server is stopped, or stuck: it would have told
+                    raise _ForkServerDiedError
 
     def _ending(self) -> Ended:
         answer = self._receive()
@@ -259,17 +283,22 @@ class ForkServer:
         if self._control is not None:
             self._control.close()
             self._control = None
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        if self._alive >= 0:
+            os.close(self._alive)
+            self._alive = -1
+        if self._keeper is not None:
+            try:
+                self._keeper.wait(_GRACE_S)
+            except subprocess.TimeoutExpired:  # it was stopped, or what it waits for can't be killed
+                self._keeper.kill()
+                self._keeper.wait()
 
     def _receive(self) -> Answer | None:
         if self._control is None:
             return None
         try:
             data = self._control.recv(LONGEST_MESSAGE)
-        except ConnectionResetError:
+        except (ConnectionResetError, TimeoutError):
             return None
         return msgspec.json.decode(data, type=Answer) if data else None
 

@@ -24,9 +24,9 @@ def test_a_server_ends_when_nobody_asks_it_any_more(tmp_path: Path) -> None:
         assert record.outcome.status is Status.PASS
         (server,) = executor._servers._servers.values()
         assert server._control is not None
-        assert server._process is not None
+        assert server._keeper is not None
         server._control.close()
-        assert server._process.wait() == 0
+        assert server._keeper.wait() == 0
         server._control = None
     finally:
         executor.close()
@@ -40,9 +40,9 @@ def test_one_that_died_with_nothing_to_do_is_replaced(tmp_path: Path) -> None:
     try:
         executor.prepare(manifest.plan.cases)
         (server,) = executor._servers._servers.values()
-        assert server._process is not None
-        server._process.kill()
-        server._process.wait()
+        assert server._keeper is not None
+        server._keeper.kill()
+        server._keeper.wait()
         server.preloaded = None  # other models than before are asked for
         assert executor.execute(manifest.plan.cases[0], 0).outcome.status is Status.PASS
     finally:
