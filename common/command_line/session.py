@@ -17,8 +17,13 @@ from dynamometer.common.command_line.json_events import JsonEvents
 from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.ending import ExitCode, Held
 from dynamometer.common.execution.executor import RunsBeside, StartUp
-from dynamometer.common.execution.runner import Interrupt, Remaining, Told, run
-from dynamometer.common.execution.side_by_side import run_side_by_side
+from dynamometer.common.execution.runner import (
+    Interrupt,
+    Remaining,
+    Told,
+    run,
+    run_side_by_side,
+)
 from dynamometer.common.interfaces.run_options import (
     CSV_COMPAT,
     EXPECT,

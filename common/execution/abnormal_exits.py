@@ -83,6 +83,8 @@ def _cause(worker: Worker, timeout_s: float, machine_bytes: int) -> tuple[Status
         return Status.TIMEOUT, f"killed after {timeout_s:g} s"
     if worker.killed == "memory":
         return Status.OOM, "killed over its memory limit"
+    if worker.killed == "processes":
+        return Status.CRASH, "killed over its limit of processes"
     if worker.ending is None:
         return Status.INFRA, "the fork server died, and the worker with it"
     number = worker.ending.wait_status & 0x7F

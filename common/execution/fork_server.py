@@ -27,7 +27,7 @@ import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.execution import worker
-from dynamometer.common.execution.keeper import adopt_orphans, children, die_with_parent
+from dynamometer.common.execution.confinement.keeper import adopt_orphans, children, die_with_parent
 from dynamometer.common.interfaces import arm_names
 from dynamometer.common.interfaces.messages import (
     LONGEST_MESSAGE,

@@ -6,7 +6,9 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from dynamometer.common import registry
 from dynamometer.common.errors import DynamometerError
+from dynamometer.common.execution.confinement.containment import without_secrets
 from dynamometer.common.execution.process import ForkServer
 from dynamometer.common.interfaces.messages import Preload
 from dynamometer.common.machine.allocator import environment_of
@@ -73,7 +75,7 @@ class ForkServers:
         if known is not None and known.preloaded == wanted:
             return known
         started = time.monotonic()
-        server = known or self._launched(key)
+        server = known or self._launched(key, is_foreign=registry.suite(plan.suite).is_foreign)
         try:
             server.preload(wanted)
         except DynamometerError:
@@ -84,8 +86,11 @@ class ForkServers:
         self.starting_s += time.monotonic() - started
         return server
 
-    def _launched(self, key: Allocator) -> ForkServer:
-        server = self._servers[key] = ForkServer(self._log, environment_of(key, os.environ))
+    def _launched(self, key: Allocator, *, is_foreign: bool) -> ForkServer:
+        environment = environment_of(key, os.environ)
+        if is_foreign:
+            environment = without_secrets(environment)
+        server = self._servers[key] = ForkServer(self._log, environment)
         server.launch()
         return server
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _BOOTSTRAP = (
     "import sys; sys.path.insert(0, sys.argv[1]); import dynamometer; del sys.path[0]; "
     "control, program = map(int, sys.argv[2:]); "
-    "from dynamometer.common.execution.keeper import split; split(program, (control,)); "
+    "from dynamometer.common.execution.confinement.keeper import split; split(program, (control,)); "
     "from dynamometer.common.execution.fork_server import main; main(control)"
 )
 """Makes the package importable without leaving its folder on the path, where a model's own
@@ -62,6 +62,8 @@ class Limits:
 
     timeout_s: float
     memory_bytes: int | None
+    processes: int | None = None
+    """Of the worker and all it has started."""
 
 
 @dataclass
@@ -74,7 +76,9 @@ class Worker:
     started: float
     report: Report | None = None
     progress: Progress | None = None
-    killed: Literal["timeout", "memory"] | None = None
+    keeper: int = 0
+    """The process that is above it and all it starts."""
+    killed: Literal["timeout", "memory", "processes"] | None = None
     deadline: float | None = None
     """When SIGKILL follows, once it was asked to end."""
     ending: Ended | None = None
@@ -129,8 +133,11 @@ class Worker:
             self._ask_to_end("timeout", signal.SIGTERM)
         elif limits.memory_bytes and resident_bytes(self.pid) > limits.memory_bytes:
             self._ask_to_end("memory", signal.SIGKILL)
+        elif limits.processes and descendants(self.keeper, limits.processes) > limits.processes:
+            self._ask_to_end("processes", signal.SIGKILL)
 
-    def _ask_to_end(self, why: Literal["timeout", "memory"], number: signal.Signals) -> None:
+    def _ask_to_end(
+        self, why: Literal["timeout", "memory", "processes"], number: signal.Signals) -> None:
         self.killed = why
         self.deadline = time.monotonic() + _GRACE_S
         self._signal(number)
@@ -148,6 +155,19 @@ def resident_bytes(pid: int) -> int:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
     return 0
+
+
+def descendants(pid: int, most: int) -> int:
+    """Count the processes below one, as far as proc(5) tells, to just above a number."""
+    found, unseen = 0, [pid] if pid else []
+    while unseen and found <= most:
+        with suppress(OSError):
+            for thread in Path(f"/proc/{unseen.pop()}/task").iterdir():
+                with suppress(OSError):
+                    own = [*map(int, (thread / "children").read_text().split())]
+                    unseen += own
+                    found += len(own)
+    return found
 
 
 @dataclass
@@ -253,7 +273,8 @@ class ForkServer:
         if not isinstance(answer, Started):
             os.close(results)
             raise _ForkServerDiedError
-        return Worker(answer.pid, results, Receiver(token), time.monotonic())
+        keeper = self._keeper.pid if self._keeper else 0
+        return Worker(answer.pid, results, Receiver(token), time.monotonic(), keeper=keeper)
 
     def _wait(self, worker: Worker, limits: Limits) -> None:
         with selectors.DefaultSelector() as selector:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections import defaultdict
+from collections import defaultdict, deque
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, Self
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import msgspec
 
 from dynamometer.common import registry
-from dynamometer.common.ending import takes_signals
+from dynamometer.common.ending import Held, takes_signals
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.orders import drawn_from
 from dynamometer.common.studies.study import skip_reason
@@ -21,6 +22,7 @@ from dynamometer.results.values.records import ArmResult, Outcome, Record, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
     from types import FrameType, TracebackType
 
     from dynamometer.common.execution.executor import Executor
@@ -163,12 +165,78 @@ def run(
                     return False
                 if remaining.replicates(case):
                     told.observer.case_started(case)
-                    told.of_record(next_record(remaining, executor, case))
+                    told.of_record(_next_record(remaining, executor, case))
                 if not remaining.replicates(case):
                     executor.forget(case)
                     told.of_end(case)
                     group.remove(case)
     return True
+
+
+def run_side_by_side(
+    told: Told, executors: Sequence[Executor], interrupt: Interrupt, order: Sequence[Case]
+) -> bool:
+    """Execute what is left of a run, and tell whether all is done.
+
+    Threads wait for workers; only the calling one keeps records and tells of them.
+
+    Args:
+        told: the run, and who is told of it.
+        executors: each runs one case at a time, in a thread of its own.
+        interrupt: asks to start no further replicate.
+        order: the plan's cases in the order in which they are begun.
+
+    Raises:
+        StoreError: a record can't be written.
+        DynamometerError: workers can't be started.
+        KeyboardInterrupt: it is to stop at once.
+    """
+    pool = ThreadPoolExecutor(len(executors))
+    try:
+        return _run_all(told, [*executors], interrupt, order, pool)
+    except BaseException:
+        # A thread waits until its worker has ended, which it does with its fork server.
+        with Held():
+            for executor in executors:
+                executor.close()
+        raise
+    finally:
+        pool.shutdown()
+
+
+def _run_all(
+    told: Told,
+    free: list[Executor],
+    interrupt: Interrupt,
+    order: Sequence[Case],
+    pool: ThreadPoolExecutor,
+) -> bool:
+    remaining = told.remaining
+    waiting = deque(filter(remaining.replicates, order))
+    for case in order:
+        if not remaining.replicates(case):
+            told.of_end(case)
+    running: dict[Future[Record], tuple[Case, Executor]] = {}
+
+    def start(case: Case, executor: Executor) -> None:
+        told.observer.case_started(case)
+        running[pool.submit(_next_record, remaining, executor, case)] = case, executor
+
+    while True:
+        while free and waiting and not interrupt.requested:
+            start(waiting.popleft(), free.pop())
+        if not running:
+            return not waiting and not any(map(remaining.replicates, order))
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            case, executor = running.pop(future)
+            told.of_record(future.result())
+            if remaining.replicates(case) and not interrupt.requested:
+                start(case, executor)
+                continue
+            free.append(executor)
+            if not remaining.replicates(case):
+                executor.forget(case)
+                told.of_end(case)
 
 
 _GROUP = 8
@@ -183,7 +251,7 @@ def _shuffled(cases: Sequence[Case], plan: RunPlan, round_: int) -> list[Case]:
     return rng.sample(list(cases), len(cases))
 
 
-def next_record(remaining: Remaining, executor: Executor, case: Case) -> Record:
+def _next_record(remaining: Remaining, executor: Executor, case: Case) -> Record:
     """Execute a case's next replicate; the record says whether it was the last."""
     plan = remaining.manifest.plan
     record = _record(remaining, executor, case, remaining.replicates(case)[0])

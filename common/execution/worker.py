@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import math
 import os
 import resource
 import secrets
@@ -14,6 +15,7 @@ import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.execution.channel import Channel
+from dynamometer.common.execution.confinement.containment import Bounds, contain
 from dynamometer.common.execution.preparation import experiment_of
 from dynamometer.common.interfaces.messages import Findings, Job, Report
 from dynamometer.common.interfaces.outcome import attempt
@@ -37,11 +39,14 @@ def run(job: Job, result_descriptor: int, token: str) -> None:
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = job.cache_dir
     _limit(job)
     _explain_exit()
-    channel = Channel(_move_away(result_descriptor), token)
+    descriptor = _move_away(result_descriptor)
+    channel = Channel(descriptor, token)
     stages = StageClock(channel.send)
+    missing = _contained(job, descriptor)
     findings = attempt(stages, lambda: _measure(job, stages))
     if isinstance(findings, Outcome):
         findings = Findings(outcome=findings)
+    findings = msgspec.structs.replace(findings, notes=(*findings.notes, *missing))
     channel.send(Report(findings=findings, seconds=dict(stages.seconds)))
 
 
@@ -77,6 +82,14 @@ def _limit(job: Job) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _contained(job: Job, descriptor: int) -> tuple[str, ...]:
+    """Give up what foreign code must not have; return what of it could not be given up."""
+    if not registry.suite(job.case.suite).is_foreign:
+        return ()
+    cpu_s = math.ceil(job.timeout_s * (os.cpu_count() or 1))
+    return contain(Path(job.cache_dir), {0, 1, 2, descriptor}, Bounds(cpu_s=cpu_s))
 
 
 def _explain_exit() -> None:

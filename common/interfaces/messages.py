@@ -44,6 +44,7 @@ class Job(Value, frozen=True, kw_only=True):
     fastest_s: float | None = None
     """Seconds per call of the case's fastest arm, where that is known and may not be here."""
     threads: int | None = None
+    timeout_s: float = 1200.0
     memory_limit_bytes: int | None = None
     raise_backend_errors: bool = False
     tuning: Tuning | None = None

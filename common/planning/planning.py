@@ -101,6 +101,7 @@ def make_plan(
         refuse_unknown_functions(workload.overrides.names, folders)
     registry.target("executors", request[EXECUTOR])
     least, most = _replicates(study, request)
+    jobs = jobs_of(study, request)
     plan = RunPlan(
         suite=suite,
         suite_options=suite_options,
@@ -118,10 +119,10 @@ def make_plan(
             start_method=StartMethod.SPAWN if request[SPAWN] else StartMethod.FORK,
         ),
         timeout_s=_timeout_s(study, request),
-        memory_limit_bytes=request[MEMORY_LIMIT] or usual_memory_limit(),
+        memory_limit_bytes=request[MEMORY_LIMIT] or _usual_memory_limit(suite, jobs),
         seed=request[SEED],
         threads=threads_of(study, request),
-        jobs=jobs_of(study, request),
+        jobs=jobs,
         executor=request[EXECUTOR],
         no_skip=request[NO_SKIP],
         raise_backend_errors=request[RAISE_BACKEND_ERRORS],
@@ -166,6 +167,11 @@ def usual_memory_limit() -> int:
     from dynamometer.common.machine.environment import memory_bytes
 
     return int(_MEMORY_SHARE * memory_bytes())
+
+
+def _usual_memory_limit(suite: str, jobs: int) -> int:
+    """Return it for one of some workers at the same time, which strangers' code shares."""
+    return usual_memory_limit() // (jobs if registry.suite(suite).is_foreign else 1)
 
 
 def asked_study(request: Request, studies: Sequence[Study], usual: str | None = None) -> Study:

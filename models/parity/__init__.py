@@ -21,6 +21,7 @@ _SIZED_BY_ITSELF = "modules of a corpus are what its files make them"
 class ParityCorpus(SuiteSource):
     """The test cases of a folder of Python files, or of one such file."""
 
+    is_foreign: ClassVar[bool] = True
     usual_study: ClassVar[str | None] = "parity"
     takes_target: ClassVar[bool] = True
 

@@ -18,6 +18,7 @@ from dynamometer.common.execution.abnormal_exits import (
     name_exit,
     with_culprit,
 )
+from dynamometer.common.execution.confinement.containment import MOST_PROCESSES
 from dynamometer.common.execution.executor import StartUp
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.graph_caches import GraphCaches
@@ -171,7 +172,9 @@ class LocalExecutor:
     def _run_worker(self, name: str, case: Case, replicate: int, process: WorkerSpec) -> Worker:
         """Run one worker process, alone: two at a time spin for each other's cores."""
         log = _log_path(self._logs, case)
-        limits = Limits(self._plan.timeout_s, self._plan.memory_limit_bytes)
+        is_foreign = registry.suite(self._plan.suite).is_foreign
+        processes = MOST_PROCESSES if is_foreign else None
+        limits = Limits(self._plan.timeout_s, self._plan.memory_limit_bytes, processes)
         job = _job(self._plan, name, case, replicate, process, str(self._caches.of(case)))
         worker = self._servers.run(self._plan, job, log, limits)
         _cut(log)
@@ -258,6 +261,7 @@ def _job(
         isolated_run=process.isolated_run,
         fastest_s=process.fastest_s,
         threads=plan.threads,
+        timeout_s=plan.timeout_s,
         memory_limit_bytes=plan.memory_limit_bytes,
         raise_backend_errors=plan.raise_backend_errors,
         tuning=plan.tuning,

@@ -12,8 +12,7 @@ import pytest
 from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common.errors import DynamometerError
-from dynamometer.common.execution.runner import Interrupt, Remaining, Told
-from dynamometer.common.execution.side_by_side import run_side_by_side
+from dynamometer.common.execution.runner import Interrupt, Remaining, Told, run_side_by_side
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Status
 

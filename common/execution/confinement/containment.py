@@ -1,0 +1,229 @@
+"""What a worker gives up before it runs code that nobody here has read.
+
+It can't reach a network, write outside its own directory, signal other processes, read their memory
+or environment, or use descriptors other than its output and its channel; files, processor time and
+processes are limited. What the system doesn't offer is named, and the record says so.
+
+Sources: user_namespaces(7), network_namespaces(7), landlock(7), seccomp(2), getrlimit(2). None of it
+holds against a fault of the kernel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import resource
+import struct
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_SECCOMP = 22
+_SECCOMP_MODE_FILTER = 2
+_MS_NOSUID_NODEV = 2 | 4
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+"""Landlock's system calls, the same on every architecture."""
+_LANDLOCK_VERSION = 1
+_PATH_BENEATH = 1
+_WRITE_FILE = 1 << 1
+_WRITING = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
+"""To files, and to make or remove them, and directories, links, pipes and sockets."""
+_REFER, _TRUNCATE = 1 << 13, 1 << 14
+_TCP = 0b11
+_SIGNALS_AND_SOCKETS = 0b11
+_SINCE = {"refer": 2, "truncate": 3, "tcp": 4, "scope": 6}
+"""The version of Landlock that brought it."""
+
+_SOCKET_CALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
+"""Of an architecture, its number for audit and that of socket(2)."""
+_AF_UNIX = 1
+
+_KEPT = (
+    "CUDA", "CXX", "CC", "DYNAMOMETER", "GOMP", "KMP", "LANG", "LC_", "LD_", "MALLOC", "MKL", "OMP",
+    "OPENBLAS", "PATH", "PYTHON", "TORCH", "TZ", "VIRTUAL_ENV", "COVERAGE",
+)  # fmt: skip
+"""How the names of environment variables begin that foreign code may see."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What foreign code may use.
+
+    Attributes:
+        cpu_s: processor seconds.
+        file_bytes: of one file.
+        files_bytes: of all files in its directory.
+        descriptors: open at a time.
+    """
+
+    cpu_s: int
+    file_bytes: int = 256 * 2**20
+    files_bytes: int = 2**30
+    descriptors: int = 1024
+
+
+MOST_PROCESSES = 256
+"""Of a worker and all it starts; above that all of it is killed."""
+
+
+def without_secrets(environment: dict[str, str]) -> dict[str, str]:
+    """Return the environment variables that foreign code may see."""
+    return {name: text for name, text in environment.items() if name.startswith(_KEPT)}
+
+
+def contain(directory: Path, descriptors: set[int], bounds: Bounds) -> tuple[str, ...]:
+    """Give up what foreign code must not have, for good; threads must not have been started.
+
+    Args:
+        directory: the only one that can be written to afterwards; what is in it may vanish.
+        descriptors: which stay open.
+        bounds: what may be used.
+
+    Returns:
+        What could not be given up, a sentence each.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    _close_all_but(descriptors)
+    _limit(bounds)
+    missing = []
+    if not (_leave_namespaces(directory, bounds) or _refuse_sockets()):
+        missing.append("the network can be reached: neither namespaces nor seccomp are permitted")
+    missing += _landlock(directory)
+    _live_in(directory)
+    return tuple(missing)
+
+
+def _close_all_but(descriptors: set[int]) -> None:
+    for each in [*map(int, os.listdir("/proc/self/fd"))] if os.path.isdir("/proc/self/fd") else ():  # noqa: PTH112, PTH208  pathlib opens others
+        if each not in descriptors:
+            with suppress(OSError):
+                os.close(each)
+
+
+def _limit(bounds: Bounds) -> None:
+    wanted = {
+        resource.RLIMIT_CPU: bounds.cpu_s,
+        resource.RLIMIT_FSIZE: bounds.file_bytes,
+        resource.RLIMIT_NOFILE: bounds.descriptors,
+    }
+    for limit, most in wanted.items():
+        _, hard = resource.getrlimit(limit)
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(limit, (least, least))
+
+
+def _leave_namespaces(directory: Path, bounds: Bounds) -> bool:
+    """Have a network of its own, without any device, and files in memory; tell whether that is."""
+    uid, gid = os.getuid(), os.getgid()
+    namespaces = _CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWNS
+    if _call("unshare", namespaces):
+        return False
+    with suppress(OSError):
+        Path("/proc/self/setgroups").write_text("deny")
+    with suppress(OSError):
+        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+    size = f"size={bounds.files_bytes}".encode()
+    where = str(directory).encode()
+    # Where that is refused the directory is what it was, without a limit for all files together.
+    _call("mount", b"none", b"/", None, _MS_PRIVATE_ALL, None)
+    _call("mount", b"tmpfs", where, b"tmpfs", _MS_NOSUID_NODEV, size)
+    return True
+
+
+_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
+_MS_PRIVATE_ALL = (1 << 18) | (1 << 14)
+
+
+def _refuse_sockets() -> bool:
+    """Have socket(2) fail but for those on this machine; tell whether it will."""
+    known = _SOCKET_CALLS.get(platform.machine())
+    if known is None or _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        return False
+    program = socket_filter(*known)
+    buffer = ctypes.create_string_buffer(program, len(program))
+    head = ctypes.create_string_buffer(
+        struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
+    )
+    return not _call("prctl", _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, head, 0, 0)
+
+
+def socket_filter(architecture: int, socket_call: int) -> bytes:
+    """Return the program that refuses sockets of any family but AF_UNIX (seccomp(2), bpf(2)).
+
+    Args:
+        architecture: its number for audit; another one's calls are refused.
+        socket_call: the number of socket(2).
+    """
+    load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
+    allow, refuse = 0x7FFF0000, 0x00050000 | errno.EACCES
+    other_calls = 0x40000000
+    """On x86-64 those of the ABI x32, which have other numbers."""
+    instructions = (
+        (load, 0, 0, 4),
+        (equal, 0, 6, architecture),
+        (load, 0, 0, 0),
+        (at_least, 4, 0, other_calls),
+        (equal, 0, 2, socket_call),
+        (load, 0, 0, 16),
+        (equal, 0, 1, _AF_UNIX),
+        (give, 0, 0, allow),
+        (give, 0, 0, refuse),
+    )
+    return b"".join(struct.pack("HBBI", *each) for each in instructions)
+
+
+def _landlock(directory: Path) -> list[str]:
+    """Write nowhere else, signal nobody else, and look into no other process."""
+    version = _syscall(_CREATE_RULESET, None, 0, _LANDLOCK_VERSION)
+    if version < 1:
+        return ["files can be written anywhere, and processes signalled: there is no Landlock"]
+    writing = _WRITING
+    writing |= _REFER if version >= _SINCE["refer"] else 0
+    writing |= _TRUNCATE if version >= _SINCE["truncate"] else 0
+    tcp = _TCP if version >= _SINCE["tcp"] else 0
+    scope = _SIGNALS_AND_SOCKETS if version >= _SINCE["scope"] else 0
+    fields = (writing, *([tcp] if tcp else []), *([scope] if scope else []))
+    attributes = struct.pack(f"{len(fields)}Q", *fields)
+    rules = _syscall(_CREATE_RULESET, attributes, len(attributes), 0)
+    if rules < 0:
+        return ["files can be written anywhere, and processes signalled: Landlock is refused"]
+    try:
+        for path, access in ((directory, writing), (Path(os.devnull), _WRITE_FILE)):
+            _allow(rules, path, access)
+        _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        if _syscall(_RESTRICT_SELF, rules, 0):
+            return ["files can be written anywhere, and processes signalled: Landlock is refused"]
+    finally:
+        os.close(rules)
+    return [] if scope else [f"processes can be signalled: Landlock is of version {version}, not 6"]
+
+
+def _allow(rules: int, path: Path, access: int) -> None:
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        _syscall(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", access, descriptor), 0)
+    finally:
+        os.close(descriptor)
+
+
+def _live_in(directory: Path) -> None:
+    """Make a directory the current one, and that of temporary files and of the user."""
+    os.chdir(directory)
+    for name in ("HOME", "TMPDIR"):
+        os.environ[name] = str(directory)
+    tempfile.tempdir = str(directory)
+
+
+def _call(name: str, *arguments: object) -> int:
+    return int(getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments))
+
+
+def _syscall(number: int, *arguments: object) -> int:
+    words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    return int(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *words))
