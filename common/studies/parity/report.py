@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 
 from dynamometer.common.studies.not_captured import reasons
+from dynamometer.common.studies.parity.bugs import distinct
 from dynamometer.results.reports.texts import name_columns
 from dynamometer.results.values.records import Status
 
@@ -141,8 +142,14 @@ def _why_graphs_end(judged: Sequence[ParitySummary]) -> list[str]:
 
 def _failures(judged: Sequence[ParitySummary]) -> list[str]:
     failed = [each for each in judged if not each.works]
-    rows = [[each.case.model, each.outcome.line] for each in failed[:_SHOWN]]
-    return _table(f"what fails, of {len(failed)}", rows, ["test", "how"])
+    bugs = distinct(failed)
+    rows = [
+        [f"{each.smallest.outcome.status}: {each.message}", each.place, str(each.projects),
+         str(len(each.tests)), each.smallest.case.model]
+        for each in bugs[:_SHOWN]
+    ]  # fmt: skip
+    headers = ["bug", "in", "projects", "tests", "smallest test"]
+    return _table(f"what fails: {len(bugs)} distinct, of {len(failed)} tests", rows, headers)
 
 
 def _left_out(found: Sequence[ParitySummary]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import factories
 
 from dynamometer.common.studies.parity import report
+from dynamometer.common.studies.parity.bugs import distinct, normalised
 from dynamometer.common.studies.parity.experiment import ParityOfModels
 from dynamometer.common.studies.parity.study import STUDY
 from dynamometer.common.studies.parity.summary import entries, summarize
@@ -142,3 +143,40 @@ def test_what_eager_cant_run_is_skipped() -> None:
         assert found.outcome.status is expected
         assert [each.outcome.status for each in found.arms] == [expected] * 2
         assert "why" in (found.outcome.reason or "")
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "/venv/lib/python3.11/site-packages/torch/_dynamo/convert.py", line {line}, in inner
+    return go()
+  File "/home/somebody/test_{name}.py", line 3, in forward
+ValueError: oops
+"""
+
+
+def failing(name: str, reason: str, *, line: int = 1, where: str = "convert") -> Record:
+    """Make the record of a test that fails."""
+    detail = TRACEBACK.format(line=line, name=name).replace("convert", where)
+    return record(name, factories.failure(Status.FAIL, reason=reason, detail=detail))
+
+
+def test_failures_of_one_cause_are_one_bug() -> None:
+    """Sizes, names, addresses, places and lines differ; another function is another bug."""
+    same = [
+        failing("one.Long", "ValueError: 'A' of size [4, 4] at 0x7f3a (test_one.py:3)"),
+        failing("one.B", "ValueError: 'B' of size [2, 3] at 0x1 (test_one.py:9)", line=20),
+        failing("two.A", "ValueError: 'x y' of size [7, 1, 5] at 0xff"),
+    ]
+    other = failing("two.B", "ValueError: 'A' of size [4, 4] at 0x7f3a", where="elsewhere")
+    summaries = [each for found in (*same, other) for each in summarize(found)]
+    bugs = distinct(summaries)
+    assert [(each.projects, len(each.tests)) for each in bugs] == [(2, 3), (1, 1)]
+    assert bugs[0].message == "ValueError: '_' of size [N, ...] at 0x_"
+    assert bugs[0].place == "torch/_dynamo/convert.py:inner"
+    assert bugs[0].smallest.case.model == "one.B"
+    assert distinct(summaries[::-1]) == bugs
+
+
+def test_normalising_is_idempotent() -> None:
+    """What is said of a bug is what it is known by."""
+    for text in ("a 'b' 3.5e-3 [1, 2] /x/y/z.py l_self_x_", "", "0x12 `f` -1"):
+        assert normalised(normalised(text)) == normalised(text)
