@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.interfaces.option import Option, Request
     from dynamometer.common.interfaces.suite import Suite
+    from dynamometer.results.values.cases import Case
 
 
 class SuiteSource(Protocol):
@@ -67,6 +68,17 @@ class SuiteSource(Protocol):
         """
         del opening
         return ()
+
+    def script(self, opening: Mapping[str, str], case: Case) -> str | None:
+        """Return a program that does without us what a case's first backend is asked to do.
+
+        `None` where a model can't be had apart from its suite.
+
+        Raises:
+            ValueError: what the suite was opened with is no longer there.
+        """
+        del opening, case
+        return None
 
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Open the suite.

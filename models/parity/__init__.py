@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
+from dynamometer.results.values.cases import NO_BACKEND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.suite import Suite
+    from dynamometer.results.values.cases import Case
 
 _SIZED_BY_ITSELF = "modules of a corpus are what its files make them"
 
@@ -58,6 +60,20 @@ class ParityCorpus(SuiteSource):
         from dynamometer.models.parity.corpus import files_of
 
         return tuple(files_of(Path(opening["target"])))
+
+    def script(self, opening: Mapping[str, str], case: Case) -> str | None:
+        """Return the class of a test case with what it needs, in eager and compiled."""
+        from dynamometer.models.parity.corpus import opened
+        from dynamometer.models.parity.standalone import script_of
+
+        found = opened(opening["target"]).cases.get(case.model)
+        if found is None:
+            msg = f"{opening['target']} holds no test case {case.model} any more"
+            raise ValueError(msg)
+        backend = (*case.arms[1:], NO_BACKEND)[0]
+        return script_of(
+            found.file, found.index, found.class_name, backend, full_graph=case.nopython
+        )
 
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Read which test cases there are; nothing is imported.

@@ -51,6 +51,15 @@ def d_works():
 """
 
 
+CODE = """
+import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup` has ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's `&` has
+from dynamometer.__main__ import main
+sys.exit(main())
+"""
+
+
 @pytest.fixture
 def mark() -> str:
     """What nobody else's `sleep` is told: some ten days, and a fraction of a second."""
@@ -85,7 +94,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 def start(folder: Path, mark: str, *words: str) -> subprocess.Popen[bytes]:
     """Begin to run models that leave processes behind."""
     (folder / "mine.py").write_text(MODELS.replace("{mark}", mark))
-    command = [sys.executable, "-m", "dynamometer", "run", "mine.py", "--accuracy", "-j", "1"]
+    command = [sys.executable, "-c", CODE, "run", "mine.py", "--accuracy", "-j", "1"]
     return subprocess.Popen(
         [*command, "--backend", "eager", *words],
         cwd=folder,

@@ -10,20 +10,27 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dynamometer.common import registry
 from dynamometer.common.command_line.stored.runs import RUN, cases_of
 from dynamometer.common.errors import UsageError
 from dynamometer.common.execution.repro import single_case_command
-from dynamometer.common.interfaces.option import Argument, Flag
+from dynamometer.common.interfaces.option import Argument, Exclusion, Flag
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store import store
 
 if TYPE_CHECKING:
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
+    from dynamometer.results.values.records import Manifest
 
 MODEL = Argument(("MODEL",), default="", reads=click.STRING, is_required=True)
 START = Flag(("--run",), group="Execution", help="Also start what is printed.")
-OPTIONS = (START, RUN, MODEL)
+SCRIPT = Flag(
+    ("--script",), group="Output",
+    help="Print a program that needs torch alone in place of the command, where the suite has it.",
+    excludes=Exclusion((START,), "--script prints a program, for a file of your own"),
+)  # fmt: skip
+OPTIONS = (START, SCRIPT, RUN, MODEL)
 
 
 def run(asked: Request, _: Invocation) -> int:
@@ -35,6 +42,9 @@ def run(asked: Request, _: Invocation) -> int:
     """
     with store_errors_as_usage():
         manifest = store.read_manifest(asked[RUN])
+    if asked[SCRIPT]:
+        click.echo(_script(manifest, asked[MODEL]))
+        return 0
     commands = [single_case_command(manifest, each) for each in cases_of(manifest, asked[MODEL])]
     codes = []
     for each in dict.fromkeys(commands):
@@ -42,6 +52,23 @@ def run(asked: Request, _: Invocation) -> int:
         if asked[START]:
             codes.append(_started(each))
     return max(codes, default=0)
+
+
+def _script(manifest: Manifest, model: str) -> str:
+    """Return the program of a model's first case.
+
+    Raises:
+        UsageError: its suite has none.
+    """
+    suite = registry.suite(manifest.plan.suite)
+    try:
+        found = suite.script(manifest.plan.suite_options, cases_of(manifest, model)[0])
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if found is None:
+        msg = f"models of {manifest.plan.suite} can't be had apart from it: leave out --script"
+        raise UsageError(msg)
+    return found
 
 
 def _started(command: str) -> int:

@@ -17,7 +17,7 @@ _FRAMES = 3
 _TORCH_FRAME = re.compile(r'File "[^"]*?/(torch/[^"]+\.py)", line \d+, in (\S+)')
 _VARYING = (
     (re.compile(r" \([^()\s]+\.py:\d+\)"), ""),  # where in a test's own code
-    (re.compile(r"0x[0-9a-fA-F]+"), "0x_"),
+    (re.compile(r"0x[0-9a-fA-F]+"), "ADDRESS"),
     (re.compile(r"(?<!\w)(?:/[\w.+-]+)+/"), ""),  # folders
     (re.compile(r"\b_*(?:l|L|self|__compiled_fn|torch_dynamo_resume_in)_\w+"), "_"),
     (re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`"), "'_'"),
