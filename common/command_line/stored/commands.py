@@ -21,6 +21,7 @@ def makers() -> Mapping[str, Callable[[], click.Command]]:
         "report": _report,
         "repro": _repro,
         "rm": _rm,
+        "serve": _serve,
         "show": _show,
     }
 
@@ -61,6 +62,12 @@ def _rm() -> click.Command:
     return command("rm", removal.OPTIONS, removal.run, _RM_HELP)
 
 
+def _serve() -> click.Command:
+    from dynamometer.common.command_line.stored import serve
+
+    return command("serve", serve.OPTIONS, serve.run, _SERVE_HELP)
+
+
 def _show() -> click.Command:
     from dynamometer.common.command_line.stored import show
 
@@ -96,6 +103,12 @@ _REPRO_HELP = """Print the command that repeats a model of a run alone, as the r
 _RM_HELP = """Remove runs, and say what that frees.
 
 Whatever isn't a run's directory is refused, and so is a run that is going on.
+"""
+
+_SERVE_HELP = """Show runs in a browser, as they are when a page is read.
+
+DIR is a folder of run directories, which the index then knows, too. Nothing is written but the
+index, and nobody is served but this machine, unless --host says otherwise. Ctrl-C ends it.
 """
 
 _SHOW_HELP = """Show a stored run again, or all that is known of one of its models.

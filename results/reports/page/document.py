@@ -43,10 +43,10 @@ def page(runs: Sequence[RunToShow], comparison: ShownComparison | None = None) -
         runs=tuple(run for run, _ in found),
         comparison=comparison,
     )
-    style, script = (_text(names) for names in (_STYLE, _SCRIPTS))
-    return _template().render(
+    style, script = style_text(), _text(_SCRIPTS)
+    return template("page.html.j2").render(
         title=" and ".join(run.title for run in data.runs),
-        policy=_policy(style, script),
+        policy=policy_of(style, script),
         style=style,
         script=script,
         data=_as_json(data),
@@ -74,7 +74,8 @@ def write_page(path: Path, text: str) -> None:
         raise
 
 
-def _template() -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """Return one of the templates, which escapes what it is given."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_ASSETS),
         autoescape=True,
@@ -82,20 +83,32 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
+
+
+def style_text() -> str:
+    """Return the style that all pages have."""
+    return _text(_STYLE)
 
 
 def _text(names: Iterable[str]) -> str:
     return "".join((_ASSETS / name).read_text(encoding="utf-8") for name in names)
 
 
-def _policy(style: str, script: str) -> str:
-    """Return a content security policy: nothing but our own style and script, no request at all."""
+def policy_of(style: str, script: str = "", *, form: str = "'none'") -> str:
+    """Return a content security policy: nothing but our own style and script, no request at all.
+
+    Args:
+        style: the page's.
+        script: likewise; empty where it has none.
+        form: where its forms may lead.
+    """
     allowed = [
         f"{name} 'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
         for name, text in (("style-src", style), ("script-src", script))
+        if text
     ]
-    return "; ".join(["default-src 'none'", *allowed, "base-uri 'none'", "form-action 'none'"])
+    return "; ".join(["default-src 'none'", *allowed, "base-uri 'none'", f"form-action {form}"])
 
 
 def _as_json(value: Value) -> str:

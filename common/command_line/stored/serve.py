@@ -1,0 +1,247 @@
+"""`dynamometer serve [DIR...]`: the runs of the index in a browser, read-only."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import click
+
+from dynamometer.common import registry
+from dynamometer.common.command_line.stored.indexing import (
+    FOLDERS,
+    INDEX,
+    RUNS,
+    opened,
+    refreshed,
+)
+from dynamometer.common.command_line.stored.report import compared
+from dynamometer.common.errors import DynamometerError, UsageError
+from dynamometer.common.interfaces.option import Valued
+from dynamometer.results.store import store
+from dynamometer.results.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from dynamometer.common.command_line.options import Invocation
+    from dynamometer.common.interfaces.option import Request
+    from dynamometer.results.reports.page.run import RunToShow
+    from dynamometer.results.store.index.index import Index
+
+_THIS_MACHINE = "127.0.0.1"
+_LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_MOST_LINES = 5_000
+HOST = Valued(
+    ("--host",), reads=click.STRING, default=_THIS_MACHINE, metavar="ADDRESS", group="Execution",
+    help="Where to listen; anything but this machine lets others read all runs.",
+)  # fmt: skip
+PORT = Valued(
+    ("--port",), reads=click.IntRange(0, 65535), default=8000, metavar="N", group="Execution",
+    help="The port; 0 takes one that is free.",
+)  # fmt: skip
+OPTIONS = (HOST, PORT, INDEX, RUNS, FOLDERS)
+
+
+@dataclass(frozen=True)
+class Pages:
+    """What is served: each page is made of what is stored when it is asked for.
+
+    Attributes:
+        asked: which index and which folders.
+        one_at_a_time: the index is brought up to date by one request at a time.
+    """
+
+    asked: Request
+    one_at_a_time: Lock
+
+    def of(self, address: str) -> str | None:
+        """Return the page of an address; `None` where there is none.
+
+        Raises:
+            UsageError: a run can't be read, or the index can't.
+            StoreError: likewise.
+        """
+        parts = urlsplit(address)
+        names = [unquote(each) for each in parts.path.split("/")[1:]]
+        match names:
+            case [""]:
+                return self._runs()
+            case ["run", run_id]:
+                return self._run(run_id)
+            case ["compare"]:
+                asked = parse_qs(parts.query)
+                return self._compare(asked.get("a", [""])[0], asked.get("b", [""])[0])
+            case ["history"]:
+                return self._history()
+            case _:
+                return None
+
+    def _runs(self) -> str:
+        from dynamometer.results.reports.page.listing import ListedRun, runs_page
+
+        with self.one_at_a_time, opened(self.asked, self.asked[FOLDERS]) as index:
+            refreshed(index)
+            runs, _ = index.read({"metric": ()})
+            places = _directories(index)
+        listed = [
+            ListedRun(
+                each.run_id, each.created_at, each.study, each.conditions.get("torch", ""),
+                places.get(each.run_id, ""),
+            )
+            for each in runs.values()
+        ]  # fmt: skip
+        return runs_page(listed[::-1])
+
+    def _run(self, run_id: str) -> str | None:
+        from dynamometer.results.reports.page.document import page
+
+        found = self._to_show(run_id)
+        return None if found is None else page([found])
+
+    def _compare(self, before: str, after: str) -> str | None:
+        from dynamometer.results.reports.page.document import page
+
+        runs = [self._to_show(each) for each in (before, after)]
+        known = [each for each in runs if each is not None]
+        return page(known, compared(*known)) if len(known) == len(runs) else None
+
+    def _history(self) -> str:
+        from dynamometer.results.history.changes import history
+        from dynamometer.results.reports import history as text
+        from dynamometer.results.reports.page.listing import text_page
+
+        with self.one_at_a_time, opened(self.asked, self.asked[FOLDERS]) as index:
+            refreshed(index)
+            found = history(*index.read({"metric": ("status", "speedup")}), None, with_points=False)
+        lines = text.lines(found, None, with_points=False)
+        return text_page("History", lines[:_MOST_LINES])
+
+    def _to_show(self, run_id: str) -> RunToShow | None:
+        """Return a run that the index knows: no address is ever read as a path."""
+        from dynamometer.results.reports.page.run import run_to_show
+
+        with self.one_at_a_time, opened(self.asked, self.asked[FOLDERS]) as index:
+            place = _directories(index).get(run_id)
+        if place is None:
+            return None
+        manifest, records = store.read_manifest(Path(place)), store.read_records(Path(place))
+        return run_to_show(manifest, records, registry.study(manifest.plan.study), Path(place))
+
+
+def _directories(index: Index) -> dict[str, str]:
+    """Return where the runs of an index are: of copies, the one that counts."""
+    found = sorted(index.directories().values(), key=lambda each: (each.size, each.path))
+    return {each.run_id: each.path for each in found if each.run_id is not None}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD, to whoever means this server by its name."""
+
+    server_version, sys_version = "dynamometer", ""
+
+    def __init__(self, pages: Pages, names: frozenset[str], *connection: object) -> None:
+        """Answer one connection.
+
+        Args:
+            pages: what is served.
+            names: which this server may be called by.
+            connection: what `BaseHTTPRequestHandler` takes.
+        """
+        self._pages, self._names = pages, names
+        super().__init__(*connection)  # type: ignore[arg-type]  # as its server passes them
+
+    def do_GET(self) -> None:  # noqa: N802  http.server's name
+        """Answer with a page."""
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:  # noqa: N802  http.server's name
+        """Answer with the head of a page."""
+        self._answer(with_body=False)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing of each request."""
+
+    def _answer(self, *, with_body: bool) -> None:
+        status, text, kind = self._made()
+        body = text.encode()
+        self.send_response(status)
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", f"text/{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
+
+    def _made(self) -> tuple[HTTPStatus, str, str]:
+        # A page elsewhere whose name was made to mean this machine asks by that name.
+        if self.headers.get("Host", "").rpartition(":")[0] not in self._names:
+            return HTTPStatus.MISDIRECTED_REQUEST, "this server is not called so\n", "plain"
+        try:
+            found = self._pages.of(self.path)
+        except (DynamometerError, StoreError) as error:
+            return HTTPStatus.INTERNAL_SERVER_ERROR, f"{error}\n", "plain"
+        except Exception as error:  # noqa: BLE001  one page must not end the others
+            text = f"this page can't be made: {type(error).__name__}\n"
+            return HTTPStatus.INTERNAL_SERVER_ERROR, text, "plain"
+        if found is None:
+            return HTTPStatus.NOT_FOUND, "there is no such page\n", "plain"
+        return HTTPStatus.OK, found, "html"
+
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'; form-action 'self'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Pages have a stricter policy of their own, which lets them ask nobody for anything."""
+
+
+class Server(ThreadingHTTPServer):
+    """Serves each request in a thread."""
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, pages: Pages) -> None:
+        """Begin to listen.
+
+        Raises:
+            OSError: it can't be listened there.
+        """
+        if ":" in host:
+            self.address_family = socket.AF_INET6
+        own = f"[{host}]" if ":" in host else host
+        names = frozenset((*_LOCAL_NAMES, own))
+        super().__init__((host, port), partial(Handler, pages, names))
+        self.address = f"http://{own}:{self.server_port}/"
+
+
+def run(asked: Request, _: Invocation) -> int:
+    """Serve until it is interrupted.
+
+    Raises:
+        UsageError: it can't be listened there, or the index can't be used.
+    """
+    with opened(asked, asked[FOLDERS]) as index:
+        refreshed(index)
+    try:
+        server = Server(asked[HOST], asked[PORT], Pages(asked, Lock()))
+    except OSError as error:
+        msg = (
+            f"{asked[HOST]}, port {asked[PORT]} can't be listened at: {error.strerror}; --port 0"
+            " takes a port that is free"
+        )
+        raise UsageError(msg) from error
+    with server:
+        click.echo(server.address)
+        server.serve_forever()
+    return 0

@@ -1,0 +1,153 @@
+"""Runs in a browser: what is served, to whom, and what is not."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from typing import TYPE_CHECKING
+
+import factories
+import msgspec
+import pytest
+
+from dynamometer.common.command_line.stored.indexing import FOLDERS, INDEX, RUNS
+from dynamometer.common.command_line.stored.serve import OPTIONS, Pages, Server
+from dynamometer.common.command_line import cli
+from dynamometer.common.interfaces.option import usual
+from dynamometer.results.store import store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+NAMES = ("run-1", "run-2", "<script>alert(1)<")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server of three runs, at a port that is free."""
+    runs = tmp_path / "runs"
+    for number, name in enumerate(NAMES):
+        plan = factories.plan(factories.model_spec("alexnet"))
+        created = f"2026-01-0{number + 1}T00:00:00+00:00"
+        manifest = factories.manifest(plan, run_id=name, created_at=created)
+        directory = runs / f"run-{number}"
+        store.create(directory, manifest)
+        with store.RunStore(directory) as events:
+            record = factories.measured_record(plan.cases[0])
+            events.append(msgspec.structs.replace(record, run_id=name))
+    (tmp_path / "secret").write_text("not for everybody")
+    asked = usual(OPTIONS).but(RUNS, runs).but(INDEX, tmp_path / "index").but(FOLDERS, ())
+    with Server("127.0.0.1", 0, Pages(asked, threading.Lock())) as found:
+        thread = threading.Thread(target=found.serve_forever)
+        thread.start()
+        try:
+            yield found
+        finally:
+            found.shutdown()
+            thread.join()
+
+
+def ask(
+    server: Server, path: str, *, method: str = "GET", host: str | None = None
+) -> tuple[http.client.HTTPResponse, str]:
+    """Ask for a path as it is written, and give the answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    connection.putrequest(method, path, skip_host=True)
+    connection.putheader("Host", host or f"localhost:{server.server_port}")
+    connection.endheaders()
+    answer = connection.getresponse()
+    return answer, answer.read().decode()
+
+
+def test_pages_are_those_of_the_runs(server: Server) -> None:
+    """A list, each run, two compared, the history; all as they are stored now."""
+    answer, text = ask(server, "/")
+    assert answer.status == 200
+    assert 'href="/run/run-1"' in text
+    assert text.index("run-2") < text.index("run-1")
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)&lt;" in text
+    for path in ("/run/run-1", "/run/%3Cscript%3Ealert(1)%3C", "/compare?a=run-1&b=run-2"):
+        answer, text = ask(server, path)
+        assert (answer.status, answer.getheader("Content-Type")) == (200, "text/html; charset=utf-8")
+        assert "alexnet" in text
+        assert "<script>alert" not in text
+    answer, text = ask(server, "/history")
+    assert "alexnet" in text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing", "/run/", "/run/no-such", "/run/../../secret", "/run/..%2F..%2Fsecret",
+        "/run/run-1/events.jsonl", "//etc/passwd", "/compare", "/compare?a=run-1&b=../secret",
+        "/run//etc/passwd", "secret",
+    ],
+)  # fmt: skip
+def test_nothing_else_is_served(server: Server, path: str) -> None:
+    """Runs are found by name in the index; no path of a request is one of a file."""
+    answer, text = ask(server, path)
+    assert answer.status == 404
+    assert text == "there is no such page\n"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "localhost.evil:8000"])
+def test_other_names_are_refused(server: Server, host: str) -> None:
+    """A site whose name was made to mean this machine can't read runs with its visitor's browser."""
+    answer, text = ask(server, "/", host=host or "-")
+    assert answer.status == 421
+    assert "run-1" not in text
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"])
+def test_nothing_can_be_written(server: Server, method: str) -> None:
+    """It answers GET and HEAD."""
+    answer, _ = ask(server, "/", method=method)
+    assert answer.status == 501
+
+
+def test_heads_forbid_what_pages_dont_need(server: Server) -> None:
+    """And HEAD has no body."""
+    answer, text = ask(server, "/", method="HEAD")
+    assert (answer.status, text) == (200, "")
+    assert int(answer.getheader("Content-Length") or 0) > 0
+    assert "frame-ancestors 'none'" in (answer.getheader("Content-Security-Policy") or "")
+    assert answer.getheader("X-Content-Type-Options") == "nosniff"
+    assert "Python" not in (answer.getheader("Server") or "")
+    _, text = ask(server, "/")
+    assert "default-src &#39;none&#39;" in text
+
+
+def test_a_run_that_is_damaged_is_its_own_loss(server: Server, tmp_path: Path) -> None:
+    """It is said without a traceback, and the others are served."""
+    ask(server, "/")
+    (tmp_path / "runs" / "run-0" / store.MANIFEST).write_text("{")
+    answer, text = ask(server, "/run/run-1")
+    assert answer.status in {404, 500}
+    assert "Traceback" not in text
+    assert ask(server, "/run/run-2")[0].status == 200
+
+
+def test_readers_at_the_same_time(server: Server) -> None:
+    """Each gets the whole page."""
+    found: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(ask(server, "/")[1])) for _ in range(8)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(found) == 8
+    assert len(set(found)) == 1
+
+
+def test_a_port_that_is_taken_is_said(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what to do."""
+    words = ["serve", "--output-dir", str(tmp_path / "runs"), "--port", str(server.server_port)]
+    assert cli.main(None, words) == 2
+    assert "--port 0 takes a port that is free" in capsys.readouterr().err
