@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from typing import TYPE_CHECKING
 
 import factories
@@ -13,14 +15,19 @@ from hypothesis import strategies as st
 from dynamometer.common.command_line.project import read_project
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.planning.batch_size_file import read_batch_sizes
+from dynamometer.models.parity.corpus import opened
 from dynamometer.models.suites.tables import TableSuite
 from dynamometer.models.suites.user_models import ModelFile
 from dynamometer.results.comparison.dashboard_files import read_files
 from dynamometer.results.reports.csv_file import CsvFile
 from dynamometer.results.store import expected, overview, store, their_expected
+from dynamometer.results.store.corpus import DESCRIPTION, read_description
 from dynamometer.results.store.decisions import exported, imported
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.index.index import Index
+from dynamometer.results.store.index.index_file import IndexFile
 from dynamometer.results.store.reading import file_text
+from dynamometer.results.values.graphs import Origin, SavedGraph
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +78,37 @@ def _models(path: Path) -> None:
         raise DynamometerError(str(error)) from error
 
 
+def _test_cases(path: Path) -> None:
+    file = path.with_name("test_some.py")
+    file.write_bytes(path.read_bytes())
+    try:
+        opened(str(file))
+    except ValueError as error:
+        raise DynamometerError(str(error)) from error
+
+
+def _index(path: Path) -> None:
+    with IndexFile(path) as file:
+        Index(file).read({})
+
+
+def _graph(path: Path) -> None:
+    read_description(path)
+
+
+def _good_graph() -> bytes:
+    graph = SavedGraph(
+        key="ab" * 32, origin=Origin(suite="mine", model="net"), ops={}, inputs=(), torch="2.13"
+    )
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr(DESCRIPTION, msgspec.json.encode(graph))
+    return data.getvalue()
+
+
+TEST_CASES = b"class A: ...\nTESTCASES = [\n    (A, lambda: ([], {}), lambda: ([1], {})),\n]\n"
+
+
 READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
     "events": (EVENT, _events),
     **{name: (event, _events) for name, event in EARLIER_EVENTS.items()},
@@ -84,6 +122,9 @@ READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
     "decisions": (DECISION, lambda path: imported(file_text(path), str(path))),
     "tables": (b'[a]\ntask = "t"\n', _specs),
     "models": (MODELS, _models),
+    "test cases": (TEST_CASES, _test_cases),
+    "graph": (_good_graph(), _graph),
+    "index": (b"", _index),
 }
 
 pieces = st.sampled_from(

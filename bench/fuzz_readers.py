@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Give every reader of files damaged ones for a time, and say what came of it.
+
+    python bench/fuzz_readers.py --minutes 10 --output docs/fuzzing.md
+
+Each input is a good file with something in its place: bytes, other values, lines that are repeated,
+left out or exchanged, the end cut off. It must be read, or refused by an error of ours that names the
+file. The readers, and what is good for each, are those of tests/property/test_properties_of_readers.py,
+of which `make test` tries sixty inputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "property")]
+from test_properties_of_readers import OURS, READERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PIECES = (
+    b"\xff", b"\x00", b"\n", b"\r", b'"', b"'", b",", b":", b"[", b"]", b"{", b"}", b"null", b"-1",
+    b"1e999", b"NaN", b"9" * 400, b"0.5", b"\xed\xa0\x80", b'"\\ud800"', b"true", b"=", b"[" * 3000,
+    b'{"a":' * 800, b"\xef\xbb\xbf", b"=cmd|' /C calc'!A0", b"../../etc/passwd", b"\x1b[2J",
+)  # fmt: skip
+VALUES: tuple[Any, ...] = (
+    None, True, -1, 0, 10**30, 0.5, float("inf"), float("nan"), "", "a\nb", "\ud800", [], {}, [[]],
+    {"a": {}}, "x" * 5000,
+)  # fmt: skip
+
+
+@dataclass
+class Tried:
+    """What came of one reader's inputs."""
+
+    inputs: int = 0
+    read: int = 0
+    refused: int = 0
+    faults: dict[str, bytes] = field(default_factory=dict)
+    """The last line of each other exception's traceback, with an input that raised it."""
+
+
+def main() -> int:
+    """Try all readers and write the table; give 1 where a fault was found."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=10.0, help="for each reader")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", action="append", choices=sorted(READERS))
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    found = {}
+    for name in options.only or READERS:
+        good, read = READERS[name]
+        found[name] = tried(good, read, 60 * options.minutes, random.Random(f"{options.seed} {name}"))
+        print(f"{name}: {found[name].inputs} inputs, {len(found[name].faults)} faults", flush=True)
+    text = "\n".join(page(found, options.minutes))
+    print(text)
+    if options.output:
+        options.output.write_text(text + "\n")
+    return int(any(each.faults for each in found.values()))
+
+
+def tried(good: bytes, read: Callable[[Path], object], lasts_s: float, rng: random.Random) -> Tried:
+    """Read damaged files for some seconds."""
+    found, ends = Tried(), time.monotonic() + lasts_s
+    with tempfile.TemporaryDirectory() as home:
+        while time.monotonic() < ends:
+            folder = Path(home, "files")
+            folder.mkdir()
+            data = damaged(good, rng)
+            (folder / "some").write_bytes(data)
+            found.inputs += 1
+            try:
+                read(folder / "some")
+            except OURS as error:
+                found.refused += 1
+                if str(folder) not in str(error) and "pyproject" not in str(error):
+                    found.faults[f"names no file: {error}"[:200]] = data
+            except Exception:  # noqa: BLE001  what is looked for
+                found.faults[traceback.format_exc().strip().splitlines()[-1][:200]] = data
+            else:
+                found.read += 1
+            shutil.rmtree(folder)
+    return found
+
+
+def damaged(good: bytes, rng: random.Random) -> bytes:
+    """Return a good file that was damaged in one way, or in a few."""
+    data = good
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        data = rng.choice((_bytes, _bytes, _lines, _values, _cut))(data, rng)
+    return data
+
+
+def _bytes(data: bytes, rng: random.Random) -> bytes:
+    start = rng.randint(0, len(data))
+    end = rng.choice((start, min(len(data), start + 1), rng.randint(start, len(data))))
+    piece = rng.choice((rng.choice(PIECES), rng.randbytes(rng.randint(0, 6))))
+    return data[:start] + piece + data[end:]
+
+
+def _cut(data: bytes, rng: random.Random) -> bytes:
+    return data[: rng.randint(0, len(data))]
+
+
+def _lines(data: bytes, rng: random.Random) -> bytes:
+    lines = data.splitlines(keepends=True) or [b""]
+    line = rng.choice(lines)
+    lines.insert(rng.randint(0, len(lines)), line)
+    if rng.random() < 0.5:
+        lines.pop(rng.randrange(len(lines)))
+    return b"".join(lines)
+
+
+def _values(data: bytes, rng: random.Random) -> bytes:
+    """Put another value in some place of a line of JSON, or of all of it; of other text, bytes."""
+    lines = data.split(b"\n")
+    index = rng.randrange(len(lines))
+    for part, put in ((lines[index], lambda new: b"\n".join([*lines[:index], new, *lines[index + 1:]])),
+                      (data, lambda new: new)):  # fmt: skip
+        try:
+            value = json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        return put(json.dumps(_changed(value, rng)).encode())
+    return _bytes(data, rng)
+
+
+def _changed(value: Any, rng: random.Random) -> Any:
+    if isinstance(value, dict) and value and rng.random() < 0.9:
+        key = rng.choice(sorted(value))
+        if rng.random() < 0.1:
+            return {name: each for name, each in value.items() if name != key}
+        return {**value, key: _changed(value[key], rng)}
+    if isinstance(value, list) and value and rng.random() < 0.8:
+        index = rng.randrange(len(value))
+        return [*value[:index], _changed(value[index], rng), *value[index + 1 :]]
+    return rng.choice(VALUES)
+
+
+def page(found: dict[str, Tried], minutes: float) -> list[str]:
+    """Return the table."""
+    rows = [
+        f"| {name} | {each.inputs:,} | {each.read:,} | {each.refused:,} | {len(each.faults)} |"
+        for name, each in found.items()
+    ]
+    faults = [
+        f"- {name}: `{text}` for `{data[:200]!r}`"
+        for name, each in found.items()
+        for text, data in each.faults.items()
+    ]
+    return [
+        "# Damaged files",
+        "",
+        (__doc__ or "").split("\n\n", 2)[2].strip(),
+        "",
+        f"{minutes:g} minutes for each.",
+        "",
+        "| reader | inputs | read | refused | faults |",
+        "|---|---|---|---|---|",
+        *rows,
+        *(["", *faults] if faults else []),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
