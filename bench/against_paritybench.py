@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Tests per CPU second of `parity.py` beside the corpus' own runner, on the same files.
 
     bench/against_paritybench.py CHECKOUT --files 60 --seed 0 -o docs/against-paritybench.md
@@ -71,8 +72,8 @@ def main() -> None:
             shutil.copy(file, tests)
         _write_stand_ins(stand_ins)
         theirs = _theirs(asked.checkout.resolve(), tests, stand_ins, asked.jobs)
-        ours = _timed([sys.executable, ROOT / "parity.py", tests, "--output-dir", Path(folder, "runs"),
-                       "--backend", "eager"], cwd=folder)  # fmt: skip
+        command = [ROOT / "parity.py", tests, "--output-dir", Path(folder, "runs")]
+        ours = _timed([sys.executable, *command, "--backend", "eager", "-j", asked.jobs], folder)
         (run,) = Path(folder, "runs").iterdir()
         statuses = Counter(str(each.outcome.status) for each in store.read_records(run))
     page = _page(asked, theirs, ours, statuses)
@@ -90,13 +91,13 @@ def _theirs(checkout: Path, tests: Path, stand_ins: Path, jobs: int) -> Done:
         sys.executable, checkout / "main.py", "--tests-dir", tests, "--jobs", str(jobs),
         "--backend", "eager", "--device", "cpu",
     ]  # fmt: skip
-    return _timed(command, cwd=tests.parent, PYTHONPATH=path)
+    return _timed(command, tests.parent, PYTHONPATH=path)
 
 
-def _timed(command: list[object], cwd: Path | str, **variables: str) -> Done:
+def _timed(command: list[object], folder: Path | str, **variables: str) -> Done:
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(
-        [str(each) for each in command], cwd=cwd, env={**os.environ, **variables}, text=True,
+        [str(each) for each in command], cwd=folder, env={**os.environ, **variables}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -115,9 +116,7 @@ def _write_stand_ins(folder: Path) -> None:
             (folder / f"{name}.py").write_text(STAND_IN)
 
 
-def _page(
-    asked: argparse.Namespace, theirs: Done, ours: Done, statuses: Counter[str]
-) -> str:
+def _page(asked: argparse.Namespace, theirs: Done, ours: Done, statuses: Counter[str]) -> str:
     stats = {key: int(value) for key, value in re.findall(r"'(\w+)': (\d+)", _total(theirs.output))}
     their_tests = stats.get("tests", 0) + stats.get("eager_failed", 0)
     our_tests = statuses.total()
@@ -143,7 +142,7 @@ Ours: {ended}.
 
 
 def _total(output: str) -> str:
-    return output[output.rfind("TOTAL:"):] if "TOTAL:" in output else ""
+    return output[output.rfind("TOTAL:") :] if "TOTAL:" in output else ""
 
 
 def _torch_version() -> str:

@@ -74,7 +74,6 @@ def _script_arguments(script: str) -> str:
 
 def _script(suite: str) -> GroupedCommand:
     """Make the command that `./<suite>.py` is."""
-
     source = registry.suite(suite)
 
     def run(asked: Request, invocation: Invocation) -> int:

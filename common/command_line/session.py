@@ -198,9 +198,7 @@ class Session:
                 with Held():
                     for each in executors:
                         each.close()
-        return run(
-            told.remaining, told.events, executor, told.sinks, told.observer, interrupt
-        )
+        return run(told.remaining, told.events, executor, told.sinks, told.observer, interrupt)
 
     def _announce(self, cases: Sequence[Case], forecast: TimeEstimate) -> None:
         plan = self._manifest.plan
@@ -226,12 +224,23 @@ class Session:
         for record in store.read_records(self._directory)[before:]:
             for stage, seconds in record.seconds.items():
                 spent[stage] += seconds
-        spent["harness"] += wall_s - sum(spent.values())
-        parts = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in spent.items())
-        click.echo(f"\n{wall_s:.1f} s: {parts} ({spent['harness'] / wall_s:.1%} harness)")
+        click.echo(f"\n{_seconds_line(wall_s, spent, self._manifest.plan.jobs)}")
         written = [path for sink in self._sinks for path in sink.paths]
         for path in (self._directory / store.EVENTS, *written):
             click.echo(f"results: {path}")
+
+
+def _seconds_line(wall_s: float, spent: defaultdict[str, float], jobs: int) -> str:
+    """Say what a sitting took, by what it was spent on, and how much of it by nothing else.
+
+    Of cases that run at the same time seconds add up to more than passed.
+    """
+    if jobs == 1:
+        spent["harness"] += wall_s - sum(spent.values())
+    parts = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in spent.items())
+    if jobs > 1:
+        return f"{wall_s:.1f} s, {jobs} cases at a time: {parts}"
+    return f"{wall_s:.1f} s: {parts} ({spent['harness'] / wall_s:.1%} harness)"
 
 
 def _told(

@@ -79,12 +79,13 @@ def with_culprit(others: Findings, arm: str, found: Findings, arms: Sequence[str
 
 
 def _cause(worker: Worker, timeout_s: float, machine_bytes: int) -> tuple[Status, str]:
-    if worker.killed == "timeout":
-        return Status.TIMEOUT, f"killed after {timeout_s:g} s"
-    if worker.killed == "memory":
-        return Status.OOM, "killed over its memory limit"
-    if worker.killed == "processes":
-        return Status.CRASH, "killed over its limit of processes"
+    over_a_limit = {
+        "timeout": (Status.TIMEOUT, f"killed after {timeout_s:g} s"),
+        "memory": (Status.OOM, "killed over its memory limit"),
+        "processes": (Status.CRASH, "killed over its limit of processes"),
+    }
+    if worker.killed is not None:
+        return over_a_limit[worker.killed]
     if worker.ending is None:
         return Status.INFRA, "the fork server died, and the worker with it"
     number = worker.ending.wait_status & 0x7F

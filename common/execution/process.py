@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 _BOOTSTRAP = (
     "import sys; sys.path.insert(0, sys.argv[1]); import dynamometer; del sys.path[0]; "
     "control, program = map(int, sys.argv[2:]); "
-    "from dynamometer.common.execution.confinement.keeper import split; split(program, (control,)); "
+    "from dynamometer.common.execution.confinement.keeper import split; "
+    "split(program, (control,)); "
     "from dynamometer.common.execution.fork_server import main; main(control)"
 )
 """Makes the package importable without leaving its folder on the path, where a model's own
@@ -49,7 +50,7 @@ _POLL_S = 0.1
 _GRACE_S = 3.0
 """Between SIGTERM and SIGKILL, and for a worker to end once it has reported."""
 _IMPORTING_S = 900.0
-"""For a fork server to import what it must, and to answer at all: one that is stopped never does."""
+"""For a fork server to import what it must, and to answer at all: one that is stopped does not."""
 _ANSWER_S = 30.0
 """For it to start a worker, which takes milliseconds."""
 _READ_BYTES = 1 << 20
@@ -137,7 +138,8 @@ class Worker:
             self._ask_to_end("processes", signal.SIGKILL)
 
     def _ask_to_end(
-        self, why: Literal["timeout", "memory", "processes"], number: signal.Signals) -> None:
+        self, why: Literal["timeout", "memory", "processes"], number: signal.Signals
+    ) -> None:
         self.killed = why
         self.deadline = time.monotonic() + _GRACE_S
         self._signal(number)
@@ -310,7 +312,9 @@ class ForkServer:
         if self._keeper is not None:
             try:
                 self._keeper.wait(_GRACE_S)
-            except subprocess.TimeoutExpired:  # it was stopped, or what it waits for can't be killed
+            except (
+                subprocess.TimeoutExpired
+            ):  # it was stopped, or what it waits for can't be killed
                 self._keeper.kill()
                 self._keeper.wait()
 

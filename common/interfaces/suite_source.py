@@ -23,8 +23,8 @@ class SuiteSource(Protocol):
         options: what it adds to the command line.
         batch_size_argument: how a model's author lets its batch size be varied; `None` where every
             model can be given one.
-        is_foreign: whether its code is that of people nobody here knows, so that workers give up what
-            it must not have before they load it.
+        is_foreign: whether its code is that of people nobody here knows, so that workers give up
+            what it must not have before they load it.
         takes_target: whether the suite's own script is told what it holds the models of.
         usual_study: what is asked of its models unless something else is; `None` for what a run
             usually asks.

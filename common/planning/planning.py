@@ -100,7 +100,6 @@ def make_plan(
     if folders is not None:
         refuse_unknown_functions(workload.overrides.names, folders)
     registry.target("executors", request[EXECUTOR])
-    least, most = _replicates(study, request)
     jobs = jobs_of(study, request)
     plan = RunPlan(
         suite=suite,
@@ -108,16 +107,7 @@ def make_plan(
         models=models,
         cases=build_cases(models, workload),
         experiments=study.experiments(request),
-        protocol=Protocol(
-            replicates=least,
-            most_replicates=most,
-            target=request[HALF_WIDTH],
-            case_budget_s=request[CASE_BUDGET],
-            calls=request[CALLS],
-            allocator=request[ALLOCATOR],
-            caches=request[CACHES],
-            start_method=StartMethod.SPAWN if request[SPAWN] else StartMethod.FORK,
-        ),
+        protocol=_protocol(request, *_replicates(study, request)),
         timeout_s=_timeout_s(study, request),
         memory_limit_bytes=request[MEMORY_LIMIT] or _usual_memory_limit(suite, jobs),
         seed=request[SEED],
@@ -191,6 +181,20 @@ def asked_study(request: Request, studies: Sequence[Study], usual: str | None = 
         msg = f"one run asks one question: {flags} are several"
         raise UsageError(msg)
     return asked[0] if asked else registry.study(usual or registry.USUAL_STUDY)
+
+
+def _protocol(request: Request, least: int, most: int) -> Protocol:
+    """Return how each case is measured, in so many replicates at least and at most."""
+    return Protocol(
+        replicates=least,
+        most_replicates=most,
+        target=request[HALF_WIDTH],
+        case_budget_s=request[CASE_BUDGET],
+        calls=request[CALLS],
+        allocator=request[ALLOCATOR],
+        caches=request[CACHES],
+        start_method=StartMethod.SPAWN if request[SPAWN] else StartMethod.FORK,
+    )
 
 
 def _timeout_s(study: Study, request: Request) -> float:

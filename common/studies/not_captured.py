@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.coverage import Coverage, SkippedFrame
 
+
 @dataclass(frozen=True)
 class Place:
     """One place where something is not captured.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Protocol as Measuring
     from dynamometer.results.values.records import Record, StopReason
 
+
 class Jobs(Enum):
     """How many cases of a study may run at the same time."""
 

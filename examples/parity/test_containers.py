@@ -114,7 +114,10 @@ TESTCASES = [
     (Deques, lambda: ([], {}), lambda: ([torch.rand([4, 4])], {})),
     (OrderedByName, lambda: ([], {}), lambda: ([torch.rand([2, 4])], {})),
     (Generators, lambda: ([], {}), lambda: ([torch.rand([4, 4])], {})),
-    (ZipAndStar, lambda: ([], {}),
-     lambda: ([torch.rand([4]), torch.rand([4])], {"a": torch.rand([4]), "b": torch.rand([4])})),
+    (
+        ZipAndStar,
+        lambda: ([], {}),
+        lambda: ([torch.rand([4]), torch.rand([4])], {"a": torch.rand([4]), "b": torch.rand([4])}),
+    ),
     (Comprehensions, lambda: ([], {}), lambda: ([torch.rand([8, 2])], {})),
 ]

@@ -9,8 +9,12 @@ class Convolutional(nn.Sequential):
 
     def __init__(self, channels):
         super().__init__(
-            nn.Conv2d(3, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU(),
-            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10),
+            nn.Conv2d(3, channels, 3, padding=1),
+            nn.BatchNorm2d(channels),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(channels, 10),
         )
 
 
@@ -89,8 +93,11 @@ TESTCASES = [
     (Recurrent, lambda: ([], {}), lambda: ([torch.rand([2, 5, 4])], {})),
     (Attention, lambda: ([8, 2], {}), lambda: ([torch.rand([2, 5, 8])], {})),
     (Embedding, lambda: ([10, 4], {}), lambda: ([torch.randint(0, 10, [2, 5])], {})),
-    (MessagePassing, lambda: ([], {}),
-     lambda: ([torch.rand([5, 4]), torch.tensor([[0, 1, 2], [1, 2, 4]])], {})),
+    (
+        MessagePassing,
+        lambda: ([], {}),
+        lambda: ([torch.rand([5, 4]), torch.tensor([[0, 1, 2], [1, 2, 4]])], {}),
+    ),
     (ComplexNumbers, lambda: ([], {}), lambda: ([torch.rand([4, 8])], {})),
     (WrongShapes, lambda: ([], {}), lambda: ([torch.rand([4, 3])], {})),
     (NoForward, lambda: ([], {}), lambda: ([torch.rand([4, 3])], {})),

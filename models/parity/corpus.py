@@ -29,7 +29,7 @@ _GENERATED = "generated"
 
 
 @dataclass(frozen=True)
-class TestCase:
+class CorpusCase:
     """One test case of a file.
 
     Attributes:
@@ -56,7 +56,7 @@ class Corpus:
         cases: by the name each is selected by.
     """
 
-    cases: dict[str, TestCase]
+    cases: dict[str, CorpusCase]
 
     def specs(self) -> list[ModelSpec]:
         """Describe each test case, by its file's text alone."""
@@ -66,7 +66,7 @@ class Corpus:
                 name=name,
                 task="module of a project",
                 origin=case.project,
-                build=f"parity:{case.class_name}",
+                build="corpus:Corpus",
             )
             for name, case in self.cases.items()
         ]
@@ -126,7 +126,7 @@ def holds_test_cases(file: Path) -> bool:
     return file.suffix == ".py" and _LIST in _text(file)
 
 
-def test_cases(file: Path) -> list[TestCase]:
+def test_cases(file: Path) -> list[CorpusCase]:
     """Read the list of a file; nothing of it is run.
 
     Raises:
@@ -136,7 +136,7 @@ def test_cases(file: Path) -> list[TestCase]:
     start = text.rfind(_LIST)
     if start < 0:
         return []
-    line = text.count("\n", 0, start) + 2
+    line = text.count("\n", 0, start) + 1
     try:
         # What stands before is a project's code, a hundred times as long, and need not be parsed.
         assigned = ast.parse(text[start + 1 :]).body[0]
@@ -148,7 +148,7 @@ def test_cases(file: Path) -> list[TestCase]:
         msg = f"{file}, line {line}: TESTCASES is no list: give (Class, init_args, forward_args)"
         raise ValueError(msg)  # noqa: TRY004  of the file, not of a type that a caller gave
     return [
-        TestCase(file, index, _class_name(file, line, entry))
+        CorpusCase(file, index, _class_name(file, line, entry))
         for index, entry in enumerate(entries.elts)
     ]
 
@@ -161,7 +161,7 @@ def _class_name(file: Path, first_line: int, entry: ast.expr) -> str:
     raise ValueError(msg)
 
 
-def _named(cases: Iterable[TestCase]) -> Iterator[tuple[str, TestCase]]:
+def _named(cases: Iterable[CorpusCase]) -> Iterator[tuple[str, CorpusCase]]:
     """Name each test case by its project and class; a class' further ones are numbered."""
     seen: Counter[str] = Counter()
     for case in cases:

@@ -15,14 +15,14 @@ from torch import nn
 from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.models.builders.torchvision_schemas import define_missing_schemas
-from dynamometer.models.parity import offered
+from dynamometer.models.parity.offered import AbsentModule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
     from types import ModuleType
 
-    from dynamometer.models.parity.corpus import TestCase
+    from dynamometer.models.parity.corpus import CorpusCase
 
 _MODULE = "_corpus_file"
 _OFFERED = "_paritybench_helpers"
@@ -42,7 +42,7 @@ def preload() -> None:
             importlib.import_module(name)
 
 
-def load(case: TestCase) -> LoadedModel:
+def load(case: CorpusCase) -> LoadedModel:
     """Make the module of a test case, with the inputs of its forward.
 
     Raises:
@@ -81,7 +81,8 @@ def import_file(file: Path) -> ModuleType:
     """
     with suppress(ImportError):
         importlib.import_module(_OFFERED)  # of a checkout that is on the path
-    sys.modules.setdefault(_OFFERED, offered)
+    if _OFFERED not in sys.modules:
+        sys.modules[_OFFERED] = importlib.import_module(AbsentModule.__module__)
     spec = importlib.util.spec_from_file_location(_MODULE, file)
     if spec is None or spec.loader is None:
         msg = f"{file} is no Python file"
@@ -137,7 +138,7 @@ class _StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         """Make a stand-in."""
-        return offered.AbsentModule(spec.name, lambda: self.is_importing)
+        return AbsentModule(spec.name, lambda: self.is_importing)
 
     def exec_module(self, module: ModuleType) -> None:
         """Leave it as it is."""

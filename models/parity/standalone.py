@@ -110,8 +110,7 @@ def _needed(tree: ast.Module, wanted: Iterable[str]) -> list[ast.stmt]:
     for place, statement in enumerate(tree.body):
         for name, found in _defined(place, statement):
             known[name].append(found)
-    for name, statement in _offered().items():
-        known[name].append(_Definition((-1, len(known)), statement))
+    _add_offered(known)
     chosen: dict[tuple[int, int], ast.stmt] = {}
     seen, waiting = set[str](), [*wanted]
     while waiting:
@@ -133,7 +132,7 @@ def _defined(place: int, statement: ast.stmt) -> Iterator[tuple[str, _Definition
             return
         case ast.Import(names=names) | ast.ImportFrom(names=names):
             for part, alias in enumerate(names):
-                one = ast.Import([alias])
+                one: ast.stmt = ast.Import([alias])
                 if isinstance(statement, ast.ImportFrom):
                     one = ast.ImportFrom(statement.module, [alias], statement.level)
                 bound = alias.asname or alias.name.partition(".")[0]
@@ -152,15 +151,19 @@ def _defined(place: int, statement: ast.stmt) -> Iterator[tuple[str, _Definition
                     yield node.name, _Definition((place, 0), statement)
 
 
-def _offered() -> dict[str, ast.stmt]:
-    """Return what stands for a project's program (`offered.py`), by name, without docstrings."""
+def _add_offered(known: defaultdict[str, list[_Definition]]) -> None:
+    """Add what stands for a project's program (`offered.py`), before all that a file defines."""
     tree = ast.parse(Path(__file__).with_name("offered.py").read_text())
-    return {
-        name: found.statement
-        for place, statement in enumerate(tree.body)
-        if not isinstance(statement, ast.If)
-        for name, found in _defined(place, statement)
-    }
+    statements = [
+        inner
+        for each in tree.body
+        for inner in (each.body if isinstance(each, ast.If) else [each])
+        if not (isinstance(inner, ast.ImportFrom) and inner.module == "__future__")
+    ]
+    for place, statement in enumerate(statements, start=-len(statements)):
+        for name, found in _defined(place, statement):
+            if name.startswith("_") or name == "patch_functional" or not known[name]:
+                known[name].append(found)
 
 
 def _names(node: ast.AST) -> list[str]:

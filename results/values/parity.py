@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dynamometer.results.values.cases import Value
-from dynamometer.results.values.coverage import Coverage  # noqa: TC001  msgspec reads annotations
-from dynamometer.results.values.records import Outcome  # noqa: TC001  likewise
+from dynamometer.results.values.coverage import Coverage
+from dynamometer.results.values.records import Outcome
 
 
 class FullGraph(Value, frozen=True, kw_only=True):

@@ -156,7 +156,7 @@ def test_what_it_names_goes_with_it(option: Option[Any]) -> None:
 NO_DIFFERENCE = {
     *("--filter", "--exclude", "--quick", "--partition-id", "--total-partitions", "--list"),
     *("--overrides", "--overhead", "--output-dir", "--output", "--csv-compat", "--expect"),
-    *("--update-expected", "--sink", "--batch-size-file", "--json", "--config"),
+    *("--update-expected", "--sink", "--batch-size-file", "--json", "--config", "--jobs"),
     "TARGET",
 }
 """What makes no difference to a case of a plan, or is said of it by other options."""

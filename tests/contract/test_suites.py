@@ -203,7 +203,8 @@ def test_every_builder_is_there(suite: Suite) -> None:
     missing = []
     for spec in suite.specs():
         module, _, attribute = spec.build.partition(":")
-        paths = [MODELS / room / f"{module}.py" for room in ("builders", "suites")]
+        rooms = ("builders", "suites", spec.suite)
+        paths = [MODELS / room / f"{module}.py" for room in rooms]
         path = next((each for each in paths if each.exists()), paths[0])
         tree = ast.parse(path.read_text()) if path.exists() else ast.Module([], [])
         defined = {

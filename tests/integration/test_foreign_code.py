@@ -5,13 +5,16 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from dynamometer.common.command_line import cli
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Record, Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HOSTILE = """
 import os, signal, socket, subprocess, time
@@ -120,7 +123,9 @@ def run(tmp_path: Path, **values: object) -> dict[str, Record]:
     """Run the hostile corpus, and give the records by class."""
     folder = tmp_path / "corpus"
     folder.mkdir()
-    text = HOSTILE.replace("NAMES\n", "".join(f"    ({each}, lambda: ([], {{}}), X),\n" for each in NAMES))
+    text = HOSTILE.replace(
+        "NAMES\n", "".join(f"    ({each}, lambda: ([], {{}}), X),\n" for each in NAMES)
+    )
     for name, value in values.items():
         text = f"{name} = {value!r}\n{text}"
     (folder / "test_hostile.py").write_text(text)
@@ -144,9 +149,7 @@ def test_each_is_contained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.setblocking(False)
             port = server.getsockname()[1]
-            found = run(
-                tmp_path, PORT=port, OUTSIDE=str(outside), VICTIM=victim.pid, SECRET=SECRET
-            )
+            found = run(tmp_path, PORT=port, OUTSIDE=str(outside), VICTIM=victim.pid, SECRET=SECRET)
             with pytest.raises(BlockingIOError):
                 server.accept()
         assert victim.poll() is None

@@ -14,7 +14,7 @@ from dynamometer.common import registry
 from dynamometer.common.command_line.stored.runs import RUN, cases_of
 from dynamometer.common.errors import UsageError
 from dynamometer.common.execution.repro import single_case_command
-from dynamometer.common.interfaces.option import Argument, Exclusion, Flag
+from dynamometer.common.interfaces.option import Argument, Flag
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store import store
 
@@ -28,7 +28,6 @@ START = Flag(("--run",), group="Execution", help="Also start what is printed.")
 SCRIPT = Flag(
     ("--script",), group="Output",
     help="Print a program that needs torch alone in place of the command, where the suite has it.",
-    excludes=Exclusion((START,), "--script prints a program, for a file of your own"),
 )  # fmt: skip
 OPTIONS = (START, SCRIPT, RUN, MODEL)
 
@@ -42,6 +41,9 @@ def run(asked: Request, _: Invocation) -> int:
     """
     with store_errors_as_usage():
         manifest = store.read_manifest(asked[RUN])
+    if asked[SCRIPT] and asked[START]:
+        msg = "--script prints a program, for a file of your own; leave out --run"
+        raise UsageError(msg)
     if asked[SCRIPT]:
         click.echo(_script(manifest, asked[MODEL]))
         return 0

@@ -85,7 +85,7 @@ class Pages:
     def _runs(self) -> str:
         from dynamometer.results.reports.page.listing import ListedRun, runs_page
 
-        with self.one_at_a_time, opened(self.asked, self.asked[FOLDERS]) as index:
+        with self.one_at_a_time, opened(self.asked, _folders(self.asked)) as index:
             refreshed(index)
             runs, _ = index.read({"metric": ()})
             places = _directories(index)
@@ -116,7 +116,7 @@ class Pages:
         from dynamometer.results.reports import history as text
         from dynamometer.results.reports.page.listing import text_page
 
-        with self.one_at_a_time, opened(self.asked, self.asked[FOLDERS]) as index:
+        with self.one_at_a_time, opened(self.asked, _folders(self.asked)) as index:
             refreshed(index)
             found = history(*index.read({"metric": ("status", "speedup")}), None, with_points=False)
         lines = text.lines(found, None, with_points=False)
@@ -126,12 +126,16 @@ class Pages:
         """Return a run that the index knows: no address is ever read as a path."""
         from dynamometer.results.reports.page.run import run_to_show
 
-        with self.one_at_a_time, opened(self.asked, self.asked[FOLDERS]) as index:
+        with self.one_at_a_time, opened(self.asked, _folders(self.asked)) as index:
             place = _directories(index).get(run_id)
         if place is None:
             return None
         manifest, records = store.read_manifest(Path(place)), store.read_records(Path(place))
         return run_to_show(manifest, records, registry.study(manifest.plan.study), Path(place))
+
+
+def _folders(asked: Request) -> tuple[Path, ...]:
+    return asked[FOLDERS]
 
 
 def _directories(index: Index) -> dict[str, str]:
@@ -156,11 +160,11 @@ class Handler(BaseHTTPRequestHandler):
         self._pages, self._names = pages, names
         super().__init__(*connection)  # type: ignore[arg-type]  # as its server passes them
 
-    def do_GET(self) -> None:  # noqa: N802  http.server's name
+    def do_GET(self) -> None:
         """Answer with a page."""
         self._answer(with_body=True)
 
-    def do_HEAD(self) -> None:  # noqa: N802  http.server's name
+    def do_HEAD(self) -> None:
         """Answer with the head of a page."""
         self._answer(with_body=False)
 
@@ -231,7 +235,7 @@ def run(asked: Request, _: Invocation) -> int:
     Raises:
         UsageError: it can't be listened there, or the index can't be used.
     """
-    with opened(asked, asked[FOLDERS]) as index:
+    with opened(asked, _folders(asked)) as index:
         refreshed(index)
     try:
         server = Server(asked[HOST], asked[PORT], Pages(asked, Lock()))

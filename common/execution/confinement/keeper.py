@@ -1,10 +1,10 @@
 """What ends a fork server and all that ever came of it, whatever ends the program.
 
-The process that the program starts splits in two before it imports anything: the fork server, and its
-keeper. The keeper runs nothing but what is below. It is the nearest subreaper (prctl(2)) above whatever
-the server and its workers leave behind, in sessions of their own or not. It waits for the server to
-end, or for a pipe to close that the program holds open: on SIGKILL, too. Then it kills its children
-until there are no more, which are all that is left.
+The process that the program starts splits in two before it imports anything: the fork server, and
+its keeper. The keeper runs nothing but what is below. It is the nearest subreaper (prctl(2)) above
+whatever the server and its workers leave behind, in sessions of their own or not. It waits for the
+server to end, or for a pipe to close that the program holds open: on SIGKILL, too. Then it kills
+its children until there are no more, which are all that is left.
 
 Where there is no Linux it kills the server's process group alone.
 """

@@ -1,8 +1,9 @@
-"""What the models of a run come to, as PyTorch's posts have it: what works, graphs, breaks. Pure."""
+"""What models come to, as PyTorch's posts have it: what works, graphs, breaks, bugs. Pure."""
 
 from __future__ import annotations
 
 import statistics
+import sys
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,8 @@ def line(found: ParitySummary) -> str:
     if not found.works:
         return f"{name} {found.outcome.line}"
     graphs = "" if found.graphs is None else f"{found.graphs:2} graphs {found.ops:4} ops, "
-    whole = "one graph" if found.works_as_one else f"not one graph: {found.full_graph.line}"
-    return f"{name} PASS {graphs}{whole}"
+    full = "PASS" if found.works_as_one else found.full_graph.line
+    return f"{name} PASS {graphs}full graph {full}"
 
 
 def closing_lines(found: Sequence[ParitySummary]) -> list[str]:
@@ -54,9 +55,7 @@ def _lines_of(arm: str, found: Sequence[ParitySummary]) -> list[str]:
     ]
 
 
-def _scores(
-    arm: str, found: Sequence[ParitySummary], judged: Sequence[ParitySummary]
-) -> list[str]:
+def _scores(arm: str, found: Sequence[ParitySummary], judged: Sequence[ParitySummary]) -> list[str]:
     """Render projects and tests that work, in either mode side by side."""
     left_out = Counter(each.outcome.status for each in found if not each.is_judged)
     without = ", ".join(f"{number} {status}" for status, number in sorted(left_out.items()))
@@ -90,7 +89,7 @@ def _graphs(judged: Sequence[ParitySummary]) -> list[str]:
     if not graphs:
         return []
     counted = [
-        f"{_range(low, high)}: {sum(low <= number <= (high or number) for number in graphs)}"
+        f"{_range(low, high)}: {sum(number in _within(low, high) for number in graphs)}"
         for low, high in _GRAPHS
     ]
     shares = [each.share_of_ops for each in working if each.share_of_ops is not None]
@@ -108,6 +107,10 @@ def _graphs(judged: Sequence[ParitySummary]) -> list[str]:
     if largest.largest_graph:
         lines.append(f"largest graph: {largest.largest_graph:,} operators, {largest.case.model}")
     return lines
+
+
+def _within(low: int, high: int | None) -> range:
+    return range(low, sys.maxsize if high is None else high + 1)
 
 
 def _range(low: int, high: int | None) -> str:
@@ -155,7 +158,9 @@ def _failures(judged: Sequence[ParitySummary]) -> list[str]:
 def _left_out(found: Sequence[ParitySummary]) -> list[str]:
     """Rank why tests are left out, by how their reasons begin."""
     skipped = Counter(
-        _beginning(each.outcome.reason or "") for each in found if each.outcome.status is Status.SKIP
+        _beginning(each.outcome.reason or "")
+        for each in found
+        if each.outcome.status is Status.SKIP
     )
     rows = [[text, str(number)] for text, number in skipped.most_common(_SHOWN)]
     return _table("why tests are left out", rows, ["reason", "tests"])

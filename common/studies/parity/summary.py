@@ -60,7 +60,8 @@ class ParitySummary:
     @property
     def is_judged(self) -> bool:
         """Whether it says anything of Dynamo: eager runs, agrees with itself, and nothing of ours
-        failed."""
+        failed.
+        """
         return self.outcome.status not in {Status.SKIP, Status.NONDETERMINISTIC, Status.INFRA}
 
     @property

@@ -13,6 +13,7 @@ from dynamometer.common.interfaces.outcome import attempt
 from dynamometer.common.measuring import arms
 from dynamometer.common.measuring.timed_arms import arm_result
 from dynamometer.common.studies.arms_beside_eager import findings_of, load
+from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import coverage
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.parity import FullGraph, Parity
@@ -64,6 +65,7 @@ def _full_graph(
     """Return how an arm ends that must be one graph: it is run so only where that is not known."""
     if context.job.case.nopython or found.outcome.status is not Status.PASS or _is_one(found):
         return FullGraph(arm=found.arm, outcome=found.outcome, is_inferred=True)
+    state.forget_compiled()  # or what was compiled for the other mode counts towards the limit
     case = msgspec.structs.replace(context.job.case, nopython=True)
     strict = replace(context, job=msgspec.structs.replace(context.job, case=case))
     result = _arm(strict, loaded, found.arm, reference)

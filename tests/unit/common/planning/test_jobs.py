@@ -50,9 +50,7 @@ def test_what_is_timed_runs_alone() -> None:
 
 def test_what_is_not_timed_runs_on_all_cores() -> None:
     """With threads that are the same whatever the number of cases."""
-    assert {"accuracy", "coverage", "parity"} <= {
-        each.experiments(NOTHING)[0] for each in UNTIMED
-    }
+    assert {"accuracy", "coverage", "parity"} <= {each.experiments(NOTHING)[0] for each in UNTIMED}
     for study in UNTIMED:
         assert jobs_of(study, NOTHING) == 8
         assert jobs_of(study, asked((JOBS, 3))) == 3
@@ -76,9 +74,7 @@ def test_a_search_for_batch_sizes_runs_beside_others_where_asked() -> None:
         (EXECUTOR, "elsewhere", "the executor elsewhere"),
     ],
 )
-def test_where_cases_cant_run_beside_others(
-    option: Option[Any], value: object, said: str
-) -> None:
+def test_where_cases_cant_run_beside_others(option: Option[Any], value: object, said: str) -> None:
     """One at a time then, and more are refused with the reason."""
     study = registry.study("accuracy")
     assert jobs_of(study, asked((option, value))) == 1

@@ -5,12 +5,12 @@ from __future__ import annotations
 import factories
 import msgspec
 
+from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.parity import report
 from dynamometer.common.studies.parity.bugs import distinct, normalised
 from dynamometer.common.studies.parity.experiment import ParityOfModels
 from dynamometer.common.studies.parity.study import STUDY
 from dynamometer.common.studies.parity.summary import entries, summarize
-from dynamometer.common.interfaces.messages import Findings
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.coverage import CapturedGraph, Coverage, GraphBreak
 from dynamometer.results.values.parity import FullGraph, Parity
@@ -60,9 +60,7 @@ def record(
 ) -> Record:
     """Make the record of a model with one backend."""
     case = factories.case(model, (BASELINE, "eager"), suite="parity")
-    found = Parity(
-        full_graph=(FullGraph(arm="eager", outcome=full or outcome),), coverage=counted
-    )
+    found = Parity(full_graph=(FullGraph(arm="eager", outcome=full or outcome),), coverage=counted)
     arms = (
         ArmResult(arm=BASELINE, outcome=PASSED),
         ArmResult(arm="eager", outcome=outcome, capture=seen),
@@ -117,8 +115,8 @@ def test_a_reason_says_what_would_be_one_graph_without_it() -> None:
 def test_a_line_says_both_modes() -> None:
     """In how many graphs, and whether as one."""
     lines = [text for each in RECORDS for text in STUDY.lines([each])]
-    assert lines[0].endswith("PASS  1 graphs   10 ops, one graph")
-    assert "not one graph: FAIL" in lines[3]
+    assert lines[0].endswith("PASS  1 graphs   10 ops, full graph PASS")
+    assert "full graph FAIL" in lines[3]
     assert "CRASH" in lines[5]
 
 

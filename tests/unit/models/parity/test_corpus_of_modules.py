@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import usual
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
-from dynamometer.common.errors import UsageError
 from dynamometer.models.parity import SUITE
 from dynamometer.models.parity.corpus import holds_test_cases, opened
 from dynamometer.results.values.cases import Scale

@@ -12,7 +12,7 @@ from torch import nn
 
 from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.models.parity import offered
-from dynamometer.models.parity.corpus import TestCase
+from dynamometer.models.parity.corpus import CorpusCase
 from dynamometer.models.parity.importing import load
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def _modules_as_before() -> Iterator[None]:
     assert sys.meta_path == path
 
 
-def case(tmp_path: Path, text: str, *, index: int = 0, class_name: str = "Net") -> TestCase:
+def case(tmp_path: Path, text: str, *, index: int = 0, class_name: str = "Net") -> CorpusCase:
     """Write a file of test cases."""
     file = tmp_path / "test_project.py"
     file.write_text(text)
-    return TestCase(file, index, class_name)
+    return CorpusCase(file, index, class_name)
 
 
 HEAD = """

@@ -10,9 +10,9 @@ import factories
 import msgspec
 import pytest
 
+from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.stored.indexing import FOLDERS, INDEX, RUNS
 from dynamometer.common.command_line.stored.serve import OPTIONS, Pages, Server
-from dynamometer.common.command_line import cli
 from dynamometer.common.interfaces.option import usual
 from dynamometer.results.store import store
 
@@ -71,7 +71,10 @@ def test_pages_are_those_of_the_runs(server: Server) -> None:
     assert "&lt;script&gt;alert(1)&lt;" in text
     for path in ("/run/run-1", "/run/%3Cscript%3Ealert(1)%3C", "/compare?a=run-1&b=run-2"):
         answer, text = ask(server, path)
-        assert (answer.status, answer.getheader("Content-Type")) == (200, "text/html; charset=utf-8")
+        assert (answer.status, answer.getheader("Content-Type")) == (
+            200,
+            "text/html; charset=utf-8",
+        )
         assert "alexnet" in text
         assert "<script>alert" not in text
     answer, text = ask(server, "/history")
@@ -133,9 +136,7 @@ def test_a_run_that_is_damaged_is_its_own_loss(server: Server, tmp_path: Path) -
 def test_readers_at_the_same_time(server: Server) -> None:
     """Each gets the whole page."""
     found: list[str] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(ask(server, "/")[1])) for _ in range(8)
-    ]
+    threads = [threading.Thread(target=lambda: found.append(ask(server, "/")[1])) for _ in range(8)]
     for each in threads:
         each.start()
     for each in threads:
