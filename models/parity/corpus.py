@@ -1,8 +1,9 @@
 """Which test cases a corpus holds, read from the text of its files; only workers import them.
 
-A file has, at its end, a list `TESTCASES` of tuples: a class of `nn.Module`, a function that returns
-the positional and keyword arguments it is made with, and one that returns those of its forward. What
-follows in a tuple is not looked at. The format is that of jansel/pytorch-jit-paritybench.
+A file has, at its end, a list `TESTCASES` of tuples: a class of `nn.Module`, a function that
+returns the positional and keyword arguments it is made with, and one that returns those of its
+forward. What follows in a tuple is not looked at. The format is that of
+jansel/pytorch-jit-paritybench.
 """
 
 from __future__ import annotations

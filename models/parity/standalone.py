@@ -137,8 +137,6 @@ def _defined(place: int, statement: ast.stmt) -> Iterator[tuple[str, _Definition
                     one = ast.ImportFrom(statement.module, [alias], statement.level)
                 bound = alias.asname or alias.name.partition(".")[0]
                 yield bound, _Definition((place, part), one)
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AsyncFunctionDef(name=name):
-            yield name, _Definition((place, 0), statement)
         case ast.Expr(value=ast.Call(func=ast.Name(id="patch_functional"))):
             yield "F", _Definition((place, 0), statement)
         case ast.Expr():

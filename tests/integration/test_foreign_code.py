@@ -147,7 +147,7 @@ def test_each_is_contained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     victim = subprocess.Popen(["sleep", "3000"])
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
-            server.setblocking(False)
+            server.settimeout(0)
             port = server.getsockname()[1]
             found = run(tmp_path, PORT=port, OUTSIDE=str(outside), VICTIM=victim.pid, SECRET=SECRET)
             with pytest.raises(BlockingIOError):

@@ -32,6 +32,7 @@ from dynamometer.results.values.coverage import (
     Recompile,
     SkippedFrame,
 )
+from dynamometer.results.values.parity import FullGraph, Parity
 from dynamometer.results.values.records import (
     NOTHING,
     Absence,
@@ -166,7 +167,8 @@ plans = st.builds(
     models=st.lists(specs, max_size=2).map(tuple), cases=st.lists(cases, max_size=2).map(tuple),
     experiments=st.lists(texts, max_size=2).map(tuple), protocol=protocols, timeout_s=finite,
     memory_limit_bytes=st.none() | counts, seed=counts, threads=st.none() | counts,
-    executor=texts, no_skip=st.booleans(), busy=st.booleans(), raise_backend_errors=st.booleans(),
+    executor=texts, jobs=counts, no_skip=st.booleans(), busy=st.booleans(),
+    raise_backend_errors=st.booleans(),
     tuning=st.none() | tunings, corpus=st.none() | texts,
 )  # fmt: skip
 between_sds = st.builds(BetweenProcessSd, sd_log=finite, df=finite)
@@ -204,6 +206,12 @@ coverages = st.builds(
     recompiles=st.lists(recompiles, max_size=2).map(tuple), guards=counts,
     guards_s=st.none() | finite, recompile_limit_hits=counts,
 )  # fmt: skip
+full_graphs = st.builds(FullGraph, arm=texts, outcome=outcomes, is_inferred=st.booleans())
+parities = st.builds(
+    Parity,
+    full_graph=st.lists(full_graphs, max_size=2).map(tuple),
+    coverage=st.none() | coverages,
+)
 specializations = st.builds(
     Specialization,
     size=texts, number=counts, file=st.none() | texts, line=st.none() | counts,
@@ -256,7 +264,7 @@ jobs = st.builds(
     study=texts, experiment=texts, spec=specs, case=cases,
     suite_options=st.dictionaries(texts, texts, max_size=2), protocol=protocols,
     replicate=counts, seed=counts, cache_dir=texts, arms=st.lists(texts, max_size=2).map(tuple),
-    threads=st.none() | counts, memory_limit_bytes=st.none() | counts,
+    threads=st.none() | counts, memory_limit_bytes=st.none() | counts, timeout_s=finite,
     allocator=st.sampled_from(Allocator), isolated_run=counts, fastest_s=st.none() | finite,
     raise_backend_errors=st.booleans(), tuning=st.none() | tunings, corpus=st.none() | texts,
 )  # fmt: skip
@@ -299,11 +307,13 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     Overrides: overrides,
     Environment: environments,
     Estimate: estimates,
+    FullGraph: full_graphs,
     Load: loads,
     Manifest: manifests,
     Measurement: measurements(),
     ModelSpec: specs,
     Outcome: outcomes,
+    Parity: parities,
     Protocol: protocols,
     Ratio: ratios,
     Record: records,
@@ -339,7 +349,9 @@ def test_every_value_is_tried() -> None:
     def below(kind: type[Value]) -> set[type[Value]]:
         return set().union(*({each} | below(each) for each in kind.__subclasses__()))
 
-    modules = {each.__module__ for each in (Case, Coverage, Record, SizeSweep, messages.Job)}
+    modules = {
+        each.__module__ for each in (Case, Coverage, Parity, Record, SizeSweep, messages.Job)
+    }
     assert {kind for kind in below(Value) if kind.__module__ in modules} == set(STRATEGIES)
 
 

@@ -4,8 +4,8 @@ It can't reach a network, write outside its own directory, signal other processe
 memory or environment, or use descriptors other than its output and its channel; files, processor
 time and processes are limited. What the system doesn't offer is named, and the record says so.
 
-Sources: user_namespaces(7), network_namespaces(7), landlock(7), seccomp(2), getrlimit(2). None of it
-holds against a fault of the kernel.
+Sources: user_namespaces(7), network_namespaces(7), landlock(7), seccomp(2), getrlimit(2). None of
+it holds against a fault of the kernel.
 """
 
 from __future__ import annotations

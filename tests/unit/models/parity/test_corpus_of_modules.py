@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEAD = "raise RuntimeError('imported')\nclass A: ...\n"
-ONE = "TESTCASES = [\n    # (nn.Module, init_args, forward_args)\n    (A, lambda: ([], {}), lambda: ([], {}), True),\n]\n"
+ONE = """TESTCASES = [
+    # (nn.Module, init_args, forward_args)
+    (A, lambda: ([], {}), lambda: ([], {}), True),
+]
+"""
 
 
 def corpus(folder: Path, **texts: str) -> str:

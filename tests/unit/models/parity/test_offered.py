@@ -43,7 +43,11 @@ from torch import nn
 import torch.nn.functional as F
 patch_functional()
 """
-LIST = "\nTESTCASES = [(Net, lambda: ([3], {'bias': False}), lambda: ([torch.ones(2, 3)], {}), True)]\n"
+LIST = """
+TESTCASES = [
+    (Net, lambda: ([3], {'bias': False}), lambda: ([torch.ones(2, 3)], {}), True),
+]
+"""
 
 
 def test_a_module_is_made_with_its_inputs(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_nothing_else_is_served(server: Server, path: str) -> None:
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "localhost.evil:8000"])
 def test_other_names_are_refused(server: Server, host: str) -> None:
-    """A site whose name was made to mean this machine can't read runs with its visitor's browser."""
+    """A site whose name was made to mean this machine can't read runs by its visitor's browser."""
     answer, text = ask(server, "/", host=host or "-")
     assert answer.status == 421
     assert "run-1" not in text
