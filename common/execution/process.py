@@ -51,8 +51,10 @@ _GRACE_S = 3.0
 """Between SIGTERM and SIGKILL, and for a worker to end once it has reported."""
 _IMPORTING_S = 900.0
 """For a fork server to import what it must, and to answer at all: one that is stopped does not."""
-_ANSWER_S = 30.0
+_ANSWER_S = 120.0
 """For it to start a worker, which takes milliseconds."""
+_ENDING_S = 30.0
+"""For it to tell that a worker has ended that was killed, and for its keeper to end all."""
 _READ_BYTES = 1 << 20
 _LOG_TAIL_BYTES = 8_000
 
@@ -122,7 +124,7 @@ class Worker:
     @property
     def is_overdue(self) -> bool:
         """Whether it was killed so long ago that its end must have been told."""
-        return self.deadline is not None and time.monotonic() > self.deadline + _GRACE_S
+        return self.deadline is not None and time.monotonic() > self.deadline + _ENDING_S
 
     def enforce(self, limits: Limits) -> None:
         """Kill the worker's process group if it is over a limit."""
@@ -311,7 +313,7 @@ class ForkServer:
             self._alive = -1
         if self._keeper is not None:
             try:
-                self._keeper.wait(_GRACE_S)
+                self._keeper.wait(_ENDING_S)
             except (
                 subprocess.TimeoutExpired
             ):  # it was stopped, or what it waits for can't be killed

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _MODULE = "_corpus_file"
 _OFFERED = "_paritybench_helpers"
+_BOARD, _BOARD_OF_TORCH = "tensorboard", "torch.utils.tensorboard"
 _USUAL = (
     "PIL", "cv2", "einops", "matplotlib", "numpy", "pandas", "scipy", "scipy.ndimage",
     "scipy.optimize", "scipy.stats", "sklearn", "torchaudio", "torchvision", "tqdm",
@@ -102,6 +103,8 @@ def _absent_packages(file: Path) -> Iterator[_StandInFinder]:
     """
     finder = _StandInFinder(str(file))
     sys.meta_path.append(finder)
+    if importlib.util.find_spec(_BOARD) is None:  # which part of torch asks for, not the file
+        sys.modules[_BOARD_OF_TORCH] = AbsentModule(_BOARD, lambda: finder.is_importing)
     try:
         yield finder
     finally:

@@ -34,7 +34,7 @@ sys.exit(main())
 """
 _LONG_S = 600
 """What nothing here takes, however slow the machine."""
-WORDS = ("run", "mine.py", "--accuracy", "--backend", "eager")
+WORDS = ("run", "mine.py", "--accuracy", "--backend", "eager", "-j", "1")
 
 
 @pytest.mark.slow

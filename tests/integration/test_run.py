@@ -154,7 +154,7 @@ def started(folder: Path) -> tuple[subprocess.Popen[str], Path]:
     """Start a run of the models above, and wait until the second is in flight."""
     (folder / "mine.py").write_text(FILE)
     process = subprocess.Popen(
-        [*RUN, "mine.py", "--backend", "eager", "--accuracy"],
+        [*RUN, "mine.py", "--backend", "eager", "--accuracy", "-j", "1"],
         cwd=folder,
         env=environment(),
         stdout=subprocess.DEVNULL,
