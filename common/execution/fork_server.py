@@ -15,6 +15,7 @@ import gc
 import importlib
 import importlib.util
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -28,6 +29,7 @@ import msgspec
 from dynamometer.common import registry
 from dynamometer.common.execution import worker
 from dynamometer.common.execution.confinement.keeper import adopt_orphans, children, die_with_parent
+from dynamometer.common.execution.confinement.namespaces import is_first_process
 from dynamometer.common.interfaces import arm_names
 from dynamometer.common.interfaces.messages import (
     LONGEST_MESSAGE,
@@ -98,6 +100,7 @@ def _import_worker(experiment: Experiment) -> None:
 
 
 def _serve(control: socket.socket) -> None:
+    limits = _limits()
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     while True:
@@ -109,14 +112,28 @@ def _serve(control: socket.socket) -> None:
                         _send(control, Ready())
                     case Fork() as request, descriptors:
                         pid = _fork(request, descriptors, control)
-                        selector.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
-                        _send(control, Started(pid=pid))
+                        worker_ = os.pidfd_open(pid)
+                        selector.register(worker_, selectors.EVENT_READ, pid)
+                        _send(control, Started(), worker_)
                     case _:
                         return
             else:
                 selector.unregister(key.fileobj)
                 os.close(key.fd)
-                _send(control, _reap(key.data))
+                ended = _reap(key.data)
+                altered = _limits() != limits
+                _send(control, msgspec.structs.replace(ended, has_altered_server=altered))
+
+
+def _limits() -> tuple[object, ...]:
+    """Return what a worker inherits, and one of the same user can change from outside."""
+    kinds = [name for name in dir(resource) if name.startswith("RLIMIT_")]
+    return (
+        [resource.getrlimit(getattr(resource, each)) for each in kinds],
+        os.sched_getaffinity(0),
+        os.sched_getscheduler(0),
+        os.getpriority(os.PRIO_PROCESS, 0),
+    )
 
 
 def _reap(pid: int) -> Ended:
@@ -134,6 +151,12 @@ def _reap(pid: int) -> Ended:
 
 def _kill_orphans() -> None:
     """Kill and collect adopted processes, and what is handed on when these die."""
+    if is_first_process():
+        with suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)  # all but itself in its PID namespace, at once
+        with suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
     while orphans := children():
         for pid in orphans:
             with suppress(ProcessLookupError):
@@ -185,8 +208,8 @@ def _receive(control: socket.socket) -> tuple[Command | None, list[int]]:
     return msgspec.json.decode(data, type=Command), descriptors
 
 
-def _send(control: socket.socket, answer: Answer) -> None:
+def _send(control: socket.socket, answer: Answer, *descriptors: int) -> None:
     try:
-        control.send(msgspec.json.encode(answer))
+        socket.send_fds(control, [msgspec.json.encode(answer)], descriptors)
     except BrokenPipeError:
         sys.exit(0)

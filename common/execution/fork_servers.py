@@ -90,7 +90,7 @@ class ForkServers:
         environment = environment_of(key, os.environ)
         if is_foreign:
             environment = without_secrets(environment)
-        server = self._servers[key] = ForkServer(self._log, environment)
+        server = self._servers[key] = ForkServer(self._log, environment, is_foreign=is_foreign)
         server.launch()
         return server
 

@@ -23,6 +23,7 @@ from dynamometer.common.execution.channel import Receiver
 from dynamometer.common.interfaces.messages import (
     LONGEST_MESSAGE,
     Answer,
+    Contained,
     Ended,
     Fork,
     Preload,
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
 
 _BOOTSTRAP = (
     "import sys; sys.path.insert(0, sys.argv[1]); import dynamometer; del sys.path[0]; "
-    "control, program = map(int, sys.argv[2:]); "
+    "control, program, apart = map(int, sys.argv[2:]); "
     "from dynamometer.common.execution.confinement.keeper import split; "
-    "split(program, (control,)); "
+    "split(program, (control,), apart=bool(apart)); "
     "from dynamometer.common.execution.fork_server import main; main(control)"
 )
 """Makes the package importable without leaving its folder on the path, where a model's own
@@ -56,6 +57,8 @@ _ANSWER_S = 120.0
 _ENDING_S = 30.0
 """For it to tell that a worker has ended that was killed, and for its keeper to end all."""
 _READ_BYTES = 1 << 20
+_SERVER_AND_WORKER = 2
+"""Processes below a keeper whose worker has started none."""
 _LOG_TAIL_BYTES = 8_000
 
 
@@ -85,6 +88,8 @@ class Worker:
     deadline: float | None = None
     """When SIGKILL follows, once it was asked to end."""
     ending: Ended | None = None
+    uncontained: tuple[str, ...] = ()
+    """What foreign code in it could do that it should not."""
 
     @classmethod
     def unborn(cls) -> Worker:
@@ -106,6 +111,8 @@ class Worker:
         match message:
             case Progress():
                 self.progress = message
+            case Contained():
+                self.uncontained = message.missing
             case Report():
                 self.report = message
                 self.deadline = self.deadline or time.monotonic() + _GRACE_S
@@ -136,8 +143,17 @@ class Worker:
             self._ask_to_end("timeout", signal.SIGTERM)
         elif limits.memory_bytes and resident_bytes(self.pid) > limits.memory_bytes:
             self._ask_to_end("memory", signal.SIGKILL)
-        elif limits.processes and descendants(self.keeper, limits.processes) > limits.processes:
+        elif limits.processes is not None:
+            self._bound_all(limits, limits.processes)
+
+    def _bound_all(self, limits: Limits, most: int) -> None:
+        """Kill it if all it has started is too much; detached processes are its server's."""
+        all_ = descendants(self.keeper, most)
+        others = all_[1:] if len(all_) > _SERVER_AND_WORKER else []
+        if len(all_) > most:
             self._ask_to_end("processes", signal.SIGKILL)
+        elif limits.memory_bytes and sum(map(own_bytes, others)) > limits.memory_bytes:
+            self._ask_to_end("memory", signal.SIGKILL)
 
     def _ask_to_end(
         self, why: Literal["timeout", "memory", "processes"], number: signal.Signals
@@ -161,16 +177,28 @@ def resident_bytes(pid: int) -> int:
     return 0
 
 
-def descendants(pid: int, most: int) -> int:
-    """Count the processes below one, as far as proc(5) tells, to just above a number."""
-    found, unseen = 0, [pid] if pid else []
-    while unseen and found <= most:
+def own_bytes(pid: int) -> int:
+    """Read how much memory a process takes, its part of what it shares; 0 if it has gone."""
+    with suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
+    return 0
+
+
+def descendants(pid: int, most: int) -> list[int]:
+    """Return the processes below one, as far as proc(5) tells, until there are more than `most`.
+
+    Children come before theirs.
+    """
+    found: list[int] = []
+    unseen = [pid] if pid else []
+    while unseen and len(found) <= most:
         with suppress(OSError):
-            for thread in Path(f"/proc/{unseen.pop()}/task").iterdir():
+            for thread in Path(f"/proc/{unseen.pop(0)}/task").iterdir():
                 with suppress(OSError):
                     own = [*map(int, (thread / "children").read_text().split())]
                     unseen += own
-                    found += len(own)
+                    found += own
     return found
 
 
@@ -180,7 +208,10 @@ class ForkServer:
 
     log: Path
     environment: dict[str, str]
+    is_foreign: bool = False
+    """Whether workers run foreign code, and are to see no other processes."""
     died: bool = False
+    """Whether it has, or is as good as dead."""
     preloaded: Preload | None = None
     """What it was last asked to import, once that is done."""
     _keeper: subprocess.Popen[bytes] | None = None
@@ -196,10 +227,11 @@ class ForkServer:
         root = str(Path(dynamometer.__file__).parent.parent)
         program, self._alive = os.pipe()
         passed = (theirs.fileno(), program)
+        words = map(str, (*passed, int(self.is_foreign)))
         try:
             with theirs, self.log.open("ab") as log:
                 self._keeper = subprocess.Popen(  # noqa: S603  our own interpreter and code
-                    [sys.executable, "-P", "-c", _BOOTSTRAP, root, *map(str, passed)],
+                    [sys.executable, "-P", "-c", _BOOTSTRAP, root, *words],
                     pass_fds=passed,
                     env=self.environment,
                     stdin=subprocess.DEVNULL,
@@ -220,7 +252,7 @@ class ForkServer:
             self._control.settimeout(_IMPORTING_S)
             with suppress(BrokenPipeError, TimeoutError):  # then there is no answer, either
                 self._control.send(msgspec.json.encode(preload))
-        if not isinstance(self._receive(), Ready):
+        if not isinstance(self._receive()[0], Ready):
             msg = f"the fork server did not start; {self.log} ends with:\n{tail(self.log)}"
             raise DynamometerError(msg)
         self.preloaded = preload
@@ -273,12 +305,12 @@ class ForkServer:
                 raise
             finally:
                 os.close(theirs)
-        answer = self._receive()
+        answer, pid = self._receive()
         if not isinstance(answer, Started):
             os.close(results)
             raise _ForkServerDiedError
         keeper = self._keeper.pid if self._keeper else 0
-        return Worker(answer.pid, results, Receiver(token), time.monotonic(), keeper=keeper)
+        return Worker(pid, results, Receiver(token), time.monotonic(), keeper=keeper)
 
     def _wait(self, worker: Worker, limits: Limits) -> None:
         with selectors.DefaultSelector() as selector:
@@ -298,9 +330,10 @@ class ForkServer:
                     raise _ForkServerDiedError
 
     def _ending(self) -> Ended:
-        answer = self._receive()
+        answer, _ = self._receive()
         if not isinstance(answer, Ended):
             raise _ForkServerDiedError
+        self.died = answer.has_altered_server
         return answer
 
     def close(self) -> None:
@@ -320,18 +353,29 @@ class ForkServer:
                 self._keeper.kill()
                 self._keeper.wait()
 
-    def _receive(self) -> Answer | None:
+    def _receive(self) -> tuple[Answer | None, int]:
+        """Return an answer, or none if there will be none, and the process id that came with it."""
         if self._control is None:
-            return None
+            return None, 0
         try:
-            data = self._control.recv(LONGEST_MESSAGE)
+            data, descriptors, _, _ = socket.recv_fds(self._control, LONGEST_MESSAGE, 1)
         except (ConnectionResetError, TimeoutError):
-            return None
-        return msgspec.json.decode(data, type=Answer) if data else None
+            return None, 0
+        answer = msgspec.json.decode(data, type=Answer) if data else None
+        return answer, sum(map(_taken_pid, descriptors))
 
 
 class _ForkServerDiedError(Exception):
     """The fork server process has ended, and its workers with it."""
+
+
+def _taken_pid(descriptor: int) -> int:
+    """Return the process id that a descriptor of a process has here, and close that."""
+    try:
+        lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines()
+    finally:
+        os.close(descriptor)
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pid:"))
 
 
 def tail(path: Path, size: int = _LOG_TAIL_BYTES) -> str:

@@ -17,7 +17,7 @@ from dynamometer.common import registry
 from dynamometer.common.execution.channel import Channel
 from dynamometer.common.execution.confinement.containment import Bounds, contain
 from dynamometer.common.execution.preparation import experiment_of
-from dynamometer.common.interfaces.messages import Findings, Job, Report
+from dynamometer.common.interfaces.messages import Contained, Findings, Job, Report
 from dynamometer.common.interfaces.outcome import attempt
 from dynamometer.common.machine import allocator
 from dynamometer.common.machine.openmp import note_on_runtimes
@@ -42,11 +42,11 @@ def run(job: Job, result_descriptor: int, token: str) -> None:
     descriptor = _move_away(result_descriptor)
     channel = Channel(descriptor, token)
     stages = StageClock(channel.send)
-    missing = _contained(job, descriptor)
+    if registry.suite(job.case.suite).is_foreign:
+        channel.send(_contained(job, descriptor))
     findings = attempt(stages, lambda: _measure(job, stages))
     if isinstance(findings, Outcome):
         findings = Findings(outcome=findings)
-    findings = msgspec.structs.replace(findings, notes=(*findings.notes, *missing))
     channel.send(Report(findings=findings, seconds=dict(stages.seconds)))
 
 
@@ -84,12 +84,12 @@ def _limit(job: Job) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def _contained(job: Job, descriptor: int) -> tuple[str, ...]:
-    """Give up what foreign code must not have; return what of it could not be given up."""
-    if not registry.suite(job.case.suite).is_foreign:
-        return ()
-    cpu_s = math.ceil(job.timeout_s * (os.cpu_count() or 1))
-    return contain(Path(job.cache_dir), {0, 1, 2, descriptor}, Bounds(cpu_s=cpu_s))
+def _contained(job: Job, descriptor: int) -> Contained:
+    """Give up what foreign code must not have."""
+    bounds = Bounds(cpu_s=math.ceil(job.timeout_s * (os.cpu_count() or 1)))
+    descriptors = {0, 1, 2, descriptor}
+    missing = contain(Path(job.cache_dir), descriptors, bounds, device=job.case.device)
+    return Contained(missing=missing)
 
 
 def _explain_exit() -> None:

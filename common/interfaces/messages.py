@@ -2,7 +2,7 @@
 
 parent   -> fork server   Preload, then a Fork for each worker; so again for another plan
 fork server -> parent     Ready, then Started and Ended for each worker
-worker   -> parent     Progress at each stage, then one Report
+worker   -> parent     Contained if it runs foreign code, Progress at each stage, one Report
 """
 
 from __future__ import annotations
@@ -86,7 +86,13 @@ class Report(Value, tag="report", frozen=True, kw_only=True):
     """Wall seconds by stage."""
 
 
-Message = Progress | Report
+class Contained(Value, tag="contained", frozen=True, kw_only=True):
+    """A worker has given up what foreign code must not have, but for what is missing."""
+
+    missing: tuple[str, ...]
+
+
+Message = Progress | Contained | Report
 
 LONGEST_MESSAGE = 16 * 2**20
 """Bytes between parent and fork server."""
@@ -117,9 +123,10 @@ class Ready(Value, tag="ready", frozen=True, kw_only=True):
 
 
 class Started(Value, tag="started", frozen=True, kw_only=True):
-    """A worker runs."""
+    """A worker runs; a descriptor of it comes with this message.
 
-    pid: int
+    Its process id is another one here than there, where the fork server sees no other processes.
+    """
 
 
 class Ended(Value, tag="ended", frozen=True, kw_only=True):
@@ -128,6 +135,8 @@ class Ended(Value, tag="ended", frozen=True, kw_only=True):
     pid: int
     wait_status: int
     peak_bytes: int
+    has_altered_server: bool = False
+    """Whether the fork server has other limits than before, which its next worker would have."""
 
 
 Command = Preload | Fork

@@ -37,11 +37,13 @@ class CorpusCase:
         file: that it is in.
         index: of it in the file's list.
         class_name: of the module.
+        fault: why its file's list can't be read, where it stands for all of that.
     """
 
     file: Path
     index: int
     class_name: str
+    fault: str | None = None
 
     @property
     def project(self) -> str:
@@ -84,6 +86,7 @@ class Corpus:
 
         Raises:
             LookupError: the file holds no such test case any more.
+            ValueError: the file's list can't be read.
             SkippedError: the class has no forward.
         """
         from dynamometer.models.parity.importing import load
@@ -92,19 +95,27 @@ class Corpus:
         if spec.name not in self.cases:
             msg = f"the corpus holds no test case {spec.name} any more"
             raise LookupError(msg)
+        fault = self.cases[spec.name].fault
+        if fault is not None:
+            raise ValueError(fault)
         return load(self.cases[spec.name])
 
 
 def opened(target: str) -> Corpus:
     """Read the test cases of a folder, or of one file.
 
+    Of a folder, a file whose list can't be read costs the others nothing: one case stands for it.
+
     Raises:
-        ValueError: there are none, or a list can't be read; says what to do.
+        ValueError: there are none that can be read; says what to do.
     """
     if not target:
         msg = "name a folder of files with test cases, such as examples/parity: ./parity.py DIR"
         raise ValueError(msg)
-    found = [case for file in files_of(Path(target)) for case in test_cases(file)]
+    found = [case for file in files_of(Path(target)) for case in _readable(file)]
+    faults = [case.fault for case in found if case.fault is not None]
+    if faults and len(faults) == len(found):
+        raise ValueError(faults[0])
     if not found:
         msg = (
             f"{target} holds no test cases: no file of it has a list TESTCASES (a checkout of"
@@ -152,6 +163,13 @@ def test_cases(file: Path) -> list[CorpusCase]:
         CorpusCase(file, index, _class_name(file, line, entry))
         for index, entry in enumerate(entries.elts)
     ]
+
+
+def _readable(file: Path) -> list[CorpusCase]:
+    try:
+        return test_cases(file)
+    except ValueError as error:
+        return [CorpusCase(file, 0, _LIST.strip(), fault=str(error))]
 
 
 def _class_name(file: Path, first_line: int, entry: ast.expr) -> str:

@@ -1,11 +1,12 @@
 """What a worker gives up before it runs code that nobody here has read.
 
-It can't reach a network, write outside its own directory, signal other processes, read their
-memory or environment, or use descriptors other than its output and its channel; files, processor
-time and processes are limited. What the system doesn't offer is named, and the record says so.
+It can't reach a network, change anything outside its own directory, see other processes, read
+their memory or environment, or use descriptors other than its output and its channel; files,
+processor time and processes are limited. What the system doesn't offer is named, and the record
+says so.
 
-Sources: user_namespaces(7), network_namespaces(7), landlock(7), seccomp(2), getrlimit(2). None of
-it holds against a fault of the kernel.
+Sources: landlock(7), seccomp(2), getrlimit(2), and those of `namespaces`. None of it holds against
+a fault of the kernel.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from dynamometer.common.execution.confinement import namespaces
+
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_SECCOMP = 22
 _SECCOMP_MODE_FILTER = 2
-_MS_NOSUID_NODEV = 2 | 4
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """Landlock's system calls, the same on every architecture."""
@@ -36,18 +38,29 @@ _WRITING = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
 _REFER, _TRUNCATE = 1 << 13, 1 << 14
 _TCP = 0b11
 _SIGNALS_AND_SOCKETS = 0b11
+_SHARED_MEMORY = Path("/dev/shm")
 _SINCE = {"refer": 2, "truncate": 3, "tcp": 4, "scope": 6}
 """The version of Landlock that brought it."""
 
 _SOCKET_CALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 """Of an architecture, its number for audit and that of socket(2)."""
 _AF_UNIX = 1
+_IO_URING_SETUP = 425
+"""The same on every architecture."""
 
-_KEPT = (
-    "CUDA", "CXX", "CC", "DYNAMOMETER", "GOMP", "KMP", "LANG", "LC_", "LD_", "MALLOC", "MKL", "OMP",
-    "OPENBLAS", "PATH", "PYTHON", "TORCH", "TZ", "VIRTUAL_ENV", "COVERAGE",
+_KEPT = frozenset((
+    "CC", "CFLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "CXX", "CXXFLAGS", "C_INCLUDE_PATH", "LANG",
+    "LANGUAGE", "LDFLAGS", "LIBRARY_PATH", "PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED",
+    "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONUNBUFFERED", "PYTHONWARNINGS", "TZ",
+    "VIRTUAL_ENV",
+))  # fmt: skip
+_KEPT_GROUPS = (
+    "COVERAGE_", "CUDA_", "DYNAMOMETER_", "GOMP_", "KMP_", "LC_", "LD_", "MALLOC_", "MKL_", "NVIDIA_",
+    "OMP_", "OPENBLAS_", "TORCH_", "TORCHDYNAMO_", "TORCHINDUCTOR_",
 )  # fmt: skip
-"""How the names of environment variables begin that foreign code may see."""
+"""How the names of environment variables begin that compilers, threads and allocators know."""
+_SECRET = ("AUTH", "CREDENTIAL", "KEY", "PASSWORD", "SECRET", "TOKEN")
+"""What is in no name that foreign code may see."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +86,25 @@ MOST_PROCESSES = 256
 
 def without_secrets(environment: dict[str, str]) -> dict[str, str]:
     """Return the environment variables that foreign code may see."""
-    return {name: text for name, text in environment.items() if name.startswith(_KEPT)}
+    return {name: text for name, text in environment.items() if _may_be_seen(name)}
 
 
-def contain(directory: Path, descriptors: set[int], bounds: Bounds) -> tuple[str, ...]:
+def _may_be_seen(name: str) -> bool:
+    if any(word in name for word in _SECRET):
+        return False
+    return name in _KEPT or name.startswith(_KEPT_GROUPS)
+
+
+def contain(
+    directory: Path, descriptors: set[int], bounds: Bounds, *, device: str
+) -> tuple[str, ...]:
     """Give up what foreign code must not have, for good; threads must not have been started.
 
     Args:
         directory: the only one that can be written to afterwards; what is in it may vanish.
         descriptors: which stay open.
         bounds: what may be used.
+        device: whose drivers may be talked to.
 
     Returns:
         What could not be given up, a sentence each.
@@ -90,10 +112,10 @@ def contain(directory: Path, descriptors: set[int], bounds: Bounds) -> tuple[str
     directory.mkdir(parents=True, exist_ok=True)
     _close_all_but(descriptors)
     _limit(bounds)
-    missing = []
-    if not (_leave_namespaces(directory, bounds) or _refuse_sockets()):
-        missing.append("the network can be reached: neither namespaces nor seccomp are permitted")
-    missing += _landlock(directory)
+    is_alone = os.getppid() == 1  # its fork server is the first of a PID namespace
+    missing = [] if is_alone else ["other processes can be seen: PID namespaces are not permitted"]
+    missing += _leave_namespaces(directory, bounds)
+    missing += _landlock(directory, device, is_alone=is_alone)
     _live_in(directory)
     return tuple(missing)
 
@@ -117,27 +139,22 @@ def _limit(bounds: Bounds) -> None:
         resource.setrlimit(limit, (least, least))
 
 
-def _leave_namespaces(directory: Path, bounds: Bounds) -> bool:
-    """Have a network of its own, without any device, and files in memory; tell whether that is."""
-    uid, gid = os.getuid(), os.getgid()
-    namespaces = _CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWNS
-    if _call("unshare", namespaces):
-        return False
-    with suppress(OSError):
-        Path("/proc/self/setgroups").write_text("deny")
-    with suppress(OSError):
-        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
-        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
-    size = f"size={bounds.files_bytes}".encode()
-    where = str(directory).encode()
-    # Where that is refused the directory is what it was, without a limit for all files together.
-    _call("mount", b"none", b"/", None, _MS_PRIVATE_ALL, None)
-    _call("mount", b"tmpfs", where, b"tmpfs", _MS_NOSUID_NODEV, size)
-    return True
-
-
-_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
-_MS_PRIVATE_ALL = (1 << 18) | (1 << 14)
+def _leave_namespaces(directory: Path, bounds: Bounds) -> list[str]:
+    """Have no network, and nothing that can be changed but files in memory; say what can be."""
+    if not namespaces.own_network_and_mounts():
+        missing = ["files outside its directory can be given other modes and times"]
+        missing += [f"the disk can be filled by files of {bounds.file_bytes} bytes"]
+        reachable = "the network can be reached: neither namespaces nor seccomp are permitted"
+        return missing if _refuse_sockets() else [reachable, *missing]
+    missing = []
+    if not namespaces.read_only():
+        missing.append("files outside its directory can be given other modes and times")
+    if not namespaces.in_memory(str(directory), bounds.files_bytes):
+        missing.append(f"the disk can be filled by files of {bounds.file_bytes} bytes")
+    if _SHARED_MEMORY.is_dir():
+        namespaces.in_memory(str(_SHARED_MEMORY), bounds.files_bytes // 4)
+    namespaces.no_way_back()
+    return missing
 
 
 def _refuse_sockets() -> bool:
@@ -156,6 +173,8 @@ def _refuse_sockets() -> bool:
 def socket_filter(architecture: int, socket_call: int) -> bytes:
     """Return the program that refuses sockets of any family but AF_UNIX (seccomp(2), bpf(2)).
 
+    It refuses io_uring_setup(2), too: what is asked for through it, no such program sees.
+
     Args:
         architecture: its number for audit; another one's calls are refused.
         socket_call: the number of socket(2).
@@ -166,9 +185,10 @@ def socket_filter(architecture: int, socket_call: int) -> bytes:
     """On x86-64 those of the ABI x32, which have other numbers."""
     instructions = (
         (load, 0, 0, 4),
-        (equal, 0, 6, architecture),
+        (equal, 0, 7, architecture),
         (load, 0, 0, 0),
-        (at_least, 4, 0, other_calls),
+        (at_least, 5, 0, other_calls),
+        (equal, 4, 0, _IO_URING_SETUP),
         (equal, 0, 2, socket_call),
         (load, 0, 0, 16),
         (equal, 0, 1, _AF_UNIX),
@@ -178,11 +198,13 @@ def socket_filter(architecture: int, socket_call: int) -> bytes:
     return b"".join(struct.pack("HBBI", *each) for each in instructions)
 
 
-def _landlock(directory: Path) -> list[str]:
+def _landlock(directory: Path, device: str, *, is_alone: bool) -> list[str]:
     """Write nowhere else, signal nobody else, and look into no other process."""
+    refused = ["files outside its directory can be written to: there is no Landlock here"]
+    refused += [] if is_alone else ["processes can be signalled: there is no Landlock here"]
     version = _syscall(_CREATE_RULESET, None, 0, _LANDLOCK_VERSION)
     if version < 1:
-        return ["files can be written anywhere, and processes signalled: there is no Landlock"]
+        return refused
     writing = _WRITING
     writing |= _REFER if version >= _SINCE["refer"] else 0
     writing |= _TRUNCATE if version >= _SINCE["truncate"] else 0
@@ -192,16 +214,27 @@ def _landlock(directory: Path) -> list[str]:
     attributes = struct.pack(f"{len(fields)}Q", *fields)
     rules = _syscall(_CREATE_RULESET, attributes, len(attributes), 0)
     if rules < 0:
-        return ["files can be written anywhere, and processes signalled: Landlock is refused"]
+        return refused
     try:
-        for path, access in ((directory, writing), (Path(os.devnull), _WRITE_FILE)):
-            _allow(rules, path, access)
+        for path in filter(Path.is_dir, (directory, _SHARED_MEMORY)):
+            _allow(rules, path, writing)
+        for path in (Path(os.devnull), *_nodes_of(device)):
+            _allow(rules, path, _WRITE_FILE)
         _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         if _syscall(_RESTRICT_SELF, rules, 0):
-            return ["files can be written anywhere, and processes signalled: Landlock is refused"]
+            return refused
     finally:
         os.close(rules)
-    return [] if scope else [f"processes can be signalled: Landlock is of version {version}, not 6"]
+    if scope or is_alone:
+        return []
+    return [f"processes can be signalled: Landlock is of version {version}, not 6"]
+
+
+def _nodes_of(device: str) -> list[Path]:
+    """Return what drivers of accelerators are talked to by."""
+    patterns = () if device == "cpu" else ("nvidia*", "nvidia-caps/*", "dri/*", "kfd")
+    found = (path for pattern in patterns for path in Path("/dev").glob(pattern))
+    return [path for path in found if path.is_char_device()]
 
 
 def _allow(rules: int, path: Path, access: int) -> None:

@@ -6,6 +6,9 @@ whatever the server and its workers leave behind, in sessions of their own or no
 server to end, or for a pipe to close that the program holds open: on SIGKILL, too. Then it kills
 its children until there are no more, which are all that is left.
 
+Where foreign code is to run, the server is the first process of a PID namespace if that may be:
+the kernel ends all that is in one when its first process ends.
+
 Where there is no Linux it kills the server's process group alone.
 """
 
@@ -17,20 +20,26 @@ import signal
 import sys
 from contextlib import suppress
 
+from dynamometer.common.execution.confinement import namespaces
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def split(program: int, descriptors: tuple[int, ...]) -> None:
+def split(program: int, descriptors: tuple[int, ...], *, apart: bool) -> None:
     """Return in the process that is to be the fork server, and never in its keeper.
 
     Args:
         program: a pipe's end that reads nothing until the program has ended.
         descriptors: of the server, which the keeper closes.
+        apart: whether its workers are to see no other processes.
     """
     adopt_orphans()
+    apart = apart and namespaces.own_processes()
     server = os.fork()
     if not server:
+        if apart:
+            namespaces.show_own_processes()
         # A group of its own, so that no signal to it is one to the keeper.
         os.setpgid(0, 0)
         os.close(program)

@@ -198,6 +198,7 @@ class LocalExecutor:
             found = Findings(outcome=outcome, arms=arms_at_exit(worker, case, outcome))
         if found.outcome.status is not Status.PASS:
             found = experiment_of(self._plan.study, experiment).salvage(found, arms)
+        found = msgspec.structs.replace(found, notes=(*found.notes, *worker.uncontained))
         return _with_foreign_bytes(found, worker.receiver.foreign_bytes)
 
     def _record(
@@ -284,7 +285,7 @@ def _warnings(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _log_path(logs: Path, case: Case) -> Path:
-    return logs / f"{case.model.replace('/', '_')}.log"
+    return logs / f"{case.label.replace('/', '_').replace(' ', '')}.log"
 
 
 def _failed(found: Findings) -> dict[str, Outcome]:

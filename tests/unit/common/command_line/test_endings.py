@@ -147,11 +147,13 @@ def raised(error: BaseException) -> None:
 
 
 @pytest.fixture(autouse=True)
-def nobody_ignores_hanging_up() -> Iterator[None]:
-    """As it is unless `nohup` started the tests."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def nobody_handles_signals() -> Iterator[None]:
+    """As it is unless `nohup` started the tests, or another test left something behind."""
+    numbers = (signal.SIGHUP, signal.SIGTERM)
+    before = [signal.signal(number, signal.SIG_DFL) for number in numbers]
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 @pytest.fixture(autouse=True)

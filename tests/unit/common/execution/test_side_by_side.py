@@ -160,8 +160,13 @@ def test_to_stop_at_once_closes_what_runs(manifest: Manifest, tmp_path: Path) ->
         barrier.wait(LONG_S)
 
     executors = [Stuck(began), Stuck(began)]
-    with pytest.raises(KeyboardInterrupt):
-        go(manifest, tmp_path, executors)
+    # A shell has what it starts in the background ignore Ctrl-C.
+    ignored = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            go(manifest, tmp_path, executors)
+    finally:
+        signal.signal(signal.SIGINT, ignored)
     assert store.read_records(tmp_path / "run") == []
 
 

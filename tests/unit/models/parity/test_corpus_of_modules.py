@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import factories
 import pytest
 
 from dynamometer.common.errors import UsageError
@@ -86,6 +87,17 @@ def test_what_cant_be_read_is_named(tmp_path: Path, text: str, said: str) -> Non
     with pytest.raises(ValueError, match=r".") as caught:
         opened(corpus(tmp_path, p=text))
     assert said in str(caught.value)
+
+
+def test_a_file_that_cant_be_read_costs_no_other(tmp_path: Path) -> None:
+    """It has a case, which says what is wrong with it; by itself it is refused."""
+    folder = corpus(tmp_path, broken="TESTCASES = [(A, lambda: ([], {'a': f(b.c=4)}))]", net=ONE)
+    found = opened(folder)
+    assert [each.name for each in found.specs()] == ["broken.TESTCASES", "net.A"]
+    with pytest.raises(ValueError, match=r"test_broken\.py, from line 3: the list .* no Python"):
+        found.load(found.specs()[0], factories.case("broken.TESTCASES"))
+    with pytest.raises(ValueError, match=r"test_broken\.py"):
+        opened(f"{folder}/test_broken.py")
 
 
 def test_nothing_named_says_what_to_name() -> None:
