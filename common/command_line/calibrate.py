@@ -122,14 +122,14 @@ def _measure(program: str, arguments: Sequence[str], asked: Request) -> tuple[Pa
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.planning.plan import build_cases
     from dynamometer.common.planning.planning import usual_memory_limit
-    from dynamometer.common.planning.selection import Selection, opened, select
+    from dynamometer.common.planning.selection import Selection, listed, opened, select
     from dynamometer.common.studies.calibration.arms import ARMS
 
     source = registry.suite(registry.USUAL_SUITE)
     opening = source.opening(usual(run_options(of_suites=source.options)))
     names = Selection(only=asked[ONLY] or MODELS)
     hint = f"`dynamometer ls models {registry.USUAL_SUITE}` shows all."
-    specs = select(opened(source, opening).specs(), names, hint)
+    specs = select(listed(opened(source, opening)), names, hint)
     plan = RunPlan(
         suite=registry.USUAL_SUITE,
         suite_options=opening,

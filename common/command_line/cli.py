@@ -244,11 +244,11 @@ def _names(what: str, suite: str | None) -> list[str]:
     for kind in _LISTED:
         if kind == what:
             return registry.choices(kind)
-    from dynamometer.common.planning.selection import opened
+    from dynamometer.common.planning.selection import listed, opened
 
     source = registry.suite(suite or registry.USUAL_SUITE)
     asked = usual(run_options(of_suites=source.options))
-    return [spec.name for spec in opened(source, source.opening(asked)).specs()]
+    return [spec.name for spec in listed(opened(source, source.opening(asked)))]
 
 
 def _runs(folder: str | None) -> list[str]:
@@ -296,7 +296,7 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
     asked = asked.and_usual(source.options)
     refusals.check_options(asked, suite, registry.studies())
     opening = source.opening(asked)
-    specs = selection.opened(source, opening).specs()
+    specs = selection.listed(selection.opened(source, opening))
     models = selection.select(specs, selection.asked_selection(asked))
     if asked[LIST]:
         click.echo("\n".join(spec.name for spec in models))

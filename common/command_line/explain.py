@@ -119,7 +119,7 @@ def _find(target: str) -> tuple[Suite, ModelSpec]:
     Raises:
         UsageError: there is none of that name, or several.
     """
-    from dynamometer.common.planning.selection import Selection, opened, select
+    from dynamometer.common.planning.selection import Selection, listed, opened, select
 
     file, colon, function = target.rpartition(":")
     path = f"{file}::{function}" if colon and file.endswith(".py") else target
@@ -134,7 +134,7 @@ def _find(target: str) -> tuple[Suite, ModelSpec]:
     suite = opened(source, source.opening(asked))
     # Of a user's file the suite itself finds what is named, which may be a dictionary of models.
     hint = f"`dynamometer ls models {suite_name}` shows all."
-    specs = select(suite.specs(), Selection(only=(model,) if model else ()), hint)
+    specs = select(listed(suite), Selection(only=(model,) if model else ()), hint)
     if len(specs) > 1:
         names = ", ".join(spec.name for spec in specs)
         msg = f"{target} holds several models: add one of {names}"

@@ -40,6 +40,7 @@ class ForkServers:
         """
         self._log = log
         self._servers: dict[Allocator, ForkServer] = {}
+        self._known: tuple[RunPlan | None, Preload | None] = (None, None)
         self._is_closed = False
         self.starting_s = 0.0
 
@@ -70,7 +71,7 @@ class ForkServers:
         if self._is_closed:
             msg = "fork servers were ended while a case was run"
             raise DynamometerError(msg)
-        key, wanted = _preloaded(allocator), _preload_of(plan)
+        key, wanted = _preloaded(allocator), self._preload_of(plan)
         known = self._servers.get(key)
         if known is not None and known.preloaded == wanted:
             return known
@@ -93,6 +94,14 @@ class ForkServers:
         server = self._servers[key] = ForkServer(self._log, environment, is_foreign=is_foreign)
         server.launch()
         return server
+
+    def _preload_of(self, plan: RunPlan) -> Preload:
+        """Return what workers of a plan need, which is looked through but once."""
+        known_plan, known = self._known
+        if known is None or known_plan is not plan:
+            known = _preload_of(plan)
+            self._known = plan, known
+        return known
 
     def take_starting_s(self) -> float:
         """Return the seconds that starting took, and count anew."""

@@ -130,6 +130,18 @@ def opened(source: SuiteSource, opening: Mapping[str, str]) -> Suite:
         raise UsageError(str(error)) from error
 
 
+def listed(suite: Suite) -> list[ModelSpec]:
+    """Return what a suite holds.
+
+    Raises:
+        UsageError: there is nothing; says what to do.
+    """
+    try:
+        return [*suite.specs()]
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
 def _check(selection: Selection) -> None:
     if selection.only and selection.quick:
         msg = "--only and --quick are two selections of models; leave out one"

@@ -64,10 +64,10 @@ class ParityCorpus(SuiteSource):
 
     def script(self, opening: Mapping[str, str], case: Case) -> str | None:
         """Return the class of a test case with what it needs, in eager and compiled."""
-        from dynamometer.models.parity.corpus import opened
+        from dynamometer.models.parity.corpus import case_of
         from dynamometer.models.parity.standalone import script_of
 
-        found = opened(opening["target"]).cases.get(case.model)
+        found = case_of(opening["target"], case.model)
         if found is None:
             msg = f"{opening['target']} holds no test case {case.model} any more"
             raise ValueError(msg)
@@ -77,14 +77,10 @@ class ParityCorpus(SuiteSource):
         )
 
     def open(self, opening: Mapping[str, str]) -> Suite:
-        """Read which test cases there are; nothing is imported.
+        """Return the test cases; nothing is read yet, and nothing of them imported."""
+        from dynamometer.models.parity.corpus import Corpus
 
-        Raises:
-            ValueError: there are none, or a file can't be read; says what to do.
-        """
-        from dynamometer.models.parity.corpus import opened
-
-        return opened(opening.get("target", ""))
+        return Corpus(opening.get("target", ""))
 
 
 SUITE = ParityCorpus()

@@ -48,18 +48,19 @@ class CorpusCase:
     @property
     def project(self) -> str:
         """The file's name, which stands for the project that its modules were taken from."""
-        return self.file.stem.removeprefix(_PREFIX)
+        return project_of(self.file)
 
 
-@dataclass(frozen=True)
 class Corpus:
-    """The test cases of some files.
+    """The test cases of some files; a worker, which loads one of them, reads the one file it is in.
 
     Attributes:
-        cases: by the name each is selected by.
+        target: the folder, or one file.
     """
 
-    cases: dict[str, CorpusCase]
+    def __init__(self, target: str) -> None:
+        """Read nothing yet."""
+        self.target = target
 
     def specs(self) -> list[ModelSpec]:
         """Describe each test case, by its file's text alone."""
@@ -71,7 +72,7 @@ class Corpus:
                 origin=case.project,
                 build="corpus:Corpus",
             )
-            for name, case in self.cases.items()
+            for name, case in cases_of(self.target).items()
         ]
 
     def preload(self, specs: Iterable[ModelSpec]) -> None:
@@ -92,17 +93,17 @@ class Corpus:
         from dynamometer.models.parity.importing import load
 
         del case
-        if spec.name not in self.cases:
+        found = case_of(self.target, spec.name)
+        if found is None:
             msg = f"the corpus holds no test case {spec.name} any more"
             raise LookupError(msg)
-        fault = self.cases[spec.name].fault
-        if fault is not None:
-            raise ValueError(fault)
-        return load(self.cases[spec.name])
+        if found.fault is not None:
+            raise ValueError(found.fault)
+        return load(found)
 
 
-def opened(target: str) -> Corpus:
-    """Read the test cases of a folder, or of one file.
+def cases_of(target: str) -> dict[str, CorpusCase]:
+    """Read the test cases of a folder, or of one file, by the names they are selected by.
 
     Of a folder, a file whose list can't be read costs the others nothing: one case stands for it.
 
@@ -122,7 +123,20 @@ def opened(target: str) -> Corpus:
             " jansel/pytorch-jit-paritybench has such files in its folder generated)"
         )
         raise ValueError(msg)
-    return Corpus(dict(_named(found)))
+    return dict(_named(found))
+
+
+def case_of(target: str, name: str) -> CorpusCase | None:
+    """Read the test case of a name, of which there is at most one file that may hold it."""
+    project = name.partition(".")[0]
+    files = (file for file in files_of(Path(target)) if project_of(file) == project)
+    found = dict(_named(case for file in files for case in _readable(file)))
+    return found.get(name)
+
+
+def project_of(file: Path) -> str:
+    """Return the name of the project that a file's modules were taken from."""
+    return file.stem.removeprefix(_PREFIX)
 
 
 def files_of(path: Path) -> list[Path]:

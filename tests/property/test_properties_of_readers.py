@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dynamometer.common.command_line.project import read_project
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.planning.batch_size_file import read_batch_sizes
-from dynamometer.models.parity.corpus import opened
+from dynamometer.models.parity.corpus import cases_of
 from dynamometer.models.suites.tables import TableSuite
 from dynamometer.models.suites.user_models import ModelFile
 from dynamometer.results.comparison.dashboard_files import read_files
@@ -82,7 +82,7 @@ def _test_cases(path: Path) -> None:
     file = path.with_name("test_some.py")
     file.write_bytes(path.read_bytes())
     try:
-        opened(str(file))
+        cases_of(str(file))
     except ValueError as error:
         raise DynamometerError(str(error)) from error
 

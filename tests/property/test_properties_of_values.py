@@ -291,6 +291,12 @@ preparations = st.builds(
     device=texts,
 )  # fmt: skip
 
+contained = st.builds(messages.Contained, missing=st.lists(texts, max_size=2).map(tuple))
+endings = st.builds(
+    messages.Ended,
+    pid=counts, wait_status=counts, peak_bytes=counts, has_altered_server=st.booleans(),
+)  # fmt: skip
+
 STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     Absence: absences,
     ArmResult: arm_results,
@@ -321,7 +327,8 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     SizeSweep: sweeps,
     Skip: skips,
     Specialization: specializations,
-    messages.Ended: st.builds(messages.Ended, pid=counts, wait_status=counts, peak_bytes=counts),
+    messages.Contained: contained,
+    messages.Ended: endings,
     messages.Findings: findings,
     messages.Fork: st.builds(messages.Fork, job=jobs, token=texts),
     messages.Job: jobs,
@@ -329,7 +336,7 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     messages.Progress: progresses,
     messages.Ready: st.builds(messages.Ready),
     messages.Report: reports,
-    messages.Started: st.builds(messages.Started, pid=counts),
+    messages.Started: st.builds(messages.Started),
 }
 
 

@@ -38,7 +38,7 @@ _WRITING = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
 _REFER, _TRUNCATE = 1 << 13, 1 << 14
 _TCP = 0b11
 _SIGNALS_AND_SOCKETS = 0b11
-_SHARED_MEMORY = Path("/dev/shm")
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  it is replaced by one of its own
 _SINCE = {"refer": 2, "truncate": 3, "tcp": 4, "scope": 6}
 """The version of Landlock that brought it."""
 
@@ -55,8 +55,8 @@ _KEPT = frozenset((
     "VIRTUAL_ENV",
 ))  # fmt: skip
 _KEPT_GROUPS = (
-    "COVERAGE_", "CUDA_", "DYNAMOMETER_", "GOMP_", "KMP_", "LC_", "LD_", "MALLOC_", "MKL_", "NVIDIA_",
-    "OMP_", "OPENBLAS_", "TORCH_", "TORCHDYNAMO_", "TORCHINDUCTOR_",
+    "COVERAGE_", "CUDA_", "DYNAMOMETER_", "GOMP_", "KMP_", "LC_", "LD_", "MALLOC_", "MKL_",
+    "NVIDIA_", "OMP_", "OPENBLAS_", "TORCHDYNAMO_", "TORCHINDUCTOR_", "TORCH_",
 )  # fmt: skip
 """How the names of environment variables begin that compilers, threads and allocators know."""
 _SECRET = ("AUTH", "CREDENTIAL", "KEY", "PASSWORD", "SECRET", "TOKEN")

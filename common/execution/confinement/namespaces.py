@@ -61,7 +61,7 @@ def read_only() -> bool:
 
 
 def no_way_back() -> bool:
-    """Give up what could undo the above: mounts are locked for who is in one more user namespace."""
+    """Give up what could undo that: mounts are locked for who is in one more user namespace."""
     return _unshare_as_user(_CLONE_NEWNS)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,15 @@ from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.store import read_manifest, read_records
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from dynamometer.results.reports.sinks import Destination, Reporter
     from dynamometer.results.values.records import Record
 
 FILE = "report.html"
+_PAUSE = 50
+"""Of what writing takes, between the end of one page and the next."""
 _MANY = 100
 """Cases of which a page takes some seconds."""
 
@@ -24,17 +27,26 @@ _MANY = 100
 class ReportFile:
     """Writes `report.html` of all records that are stored; what keeps it from that costs no more.
 
-    While a run goes on it is written when there are twice as many cases as in the last one, so that
-    all writing takes at most three times as long as the last.
+    While a run goes on it is written when there are twice as many cases as in the last one, and
+    fifty times as long has passed as writing that took: a plan of many cases takes long to show,
+    however few have ended.
     """
 
-    def __init__(self, reporter: Reporter, destination: Destination) -> None:
+    def __init__(
+        self,
+        reporter: Reporter,
+        destination: Destination,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Write nothing yet.
 
         Args:
             reporter: the study whose records come.
             destination: the run's directory, and where is said what went wrong.
+            clock: gives seconds.
         """
+        self._clock = clock
+        self._next_at = 0.0
         self._reporter = reporter
         self._destination = destination
         self._ended: dict[str, Sequence[Record]] = {}
@@ -46,7 +58,7 @@ class ReportFile:
         """Take the records of a case."""
         self._ended[records[0].case.id] = records
         self._is_current = False
-        if len(self._ended) >= 2 * self._written:
+        if len(self._ended) >= 2 * self._written and self._clock() >= self._next_at:
             self._write()
 
     def close(self) -> None:
@@ -82,6 +94,7 @@ class ReportFile:
 
     def _write(self) -> None:
         self._failure, self._is_current = None, False
+        started = self._clock()
         try:
             self._make()
         except Exception as error:  # noqa: BLE001  results are stored: the page must not end a run
@@ -89,6 +102,8 @@ class ReportFile:
             self._written = len(self._ended)
         else:
             self._is_current = True
+        ended = self._clock()
+        self._next_at = ended + _PAUSE * (ended - started)
 
     def _make(self) -> None:
         """Put a whole page in the place of the one before."""

@@ -12,7 +12,7 @@ from dynamometer.common.interfaces.option import usual
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
 from dynamometer.models.parity import SUITE
-from dynamometer.models.parity.corpus import holds_test_cases, opened
+from dynamometer.models.parity.corpus import Corpus, holds_test_cases
 from dynamometer.results.values.cases import Scale
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def corpus(folder: Path, **texts: str) -> str:
 def test_test_cases_are_named_by_project_and_class(tmp_path: Path) -> None:
     """A class' further test cases are numbered; what follows the list changes nothing."""
     twice = "TESTCASES = [(A, f, g), (B, f, g), (A, f, h)]\nclass Test_of_another_runner: ...\n"
-    found = opened(corpus(tmp_path, owner_net=ONE, other=twice)).specs()
+    found = Corpus(corpus(tmp_path, owner_net=ONE, other=twice)).specs()
     assert [(each.name, each.origin) for each in found] == [
         ("other.A", "other"), ("other.B", "other"), ("other.A.2", "other"),
         ("owner_net.A", "owner_net"),
@@ -48,9 +48,9 @@ def test_a_checkout_and_a_file_are_targets(tmp_path: Path) -> None:
     generated = tmp_path / "generated"
     generated.mkdir()
     corpus(generated, net=ONE)
-    assert [each.name for each in opened(str(tmp_path)).specs()] == ["net.A"]
+    assert [each.name for each in Corpus(str(tmp_path)).specs()] == ["net.A"]
     file = generated / "test_net.py"
-    assert [each.name for each in opened(str(file)).specs()] == ["net.A"]
+    assert [each.name for each in Corpus(str(file)).specs()] == ["net.A"]
     assert SUITE.target(str(tmp_path)) == str(tmp_path)
     assert SUITE.target(str(file)) == str(file)
     assert SUITE.measured_files({"target": str(tmp_path)}) == (file,)
@@ -68,7 +68,7 @@ def test_what_holds_no_test_cases_is_no_target(tmp_path: Path) -> None:
 def test_the_last_list_counts(tmp_path: Path) -> None:
     """A project may have a variable of that name."""
     text = "if A:\n    pass\nTESTCASES = None\n" + ONE
-    assert [each.name for each in opened(corpus(tmp_path, p=text)).specs()] == ["p.A"]
+    assert [each.name for each in Corpus(corpus(tmp_path, p=text)).specs()] == ["p.A"]
 
 
 @pytest.mark.parametrize(
@@ -85,25 +85,25 @@ def test_the_last_list_counts(tmp_path: Path) -> None:
 def test_what_cant_be_read_is_named(tmp_path: Path, text: str, said: str) -> None:
     """With file and line."""
     with pytest.raises(ValueError, match=r".") as caught:
-        opened(corpus(tmp_path, p=text))
+        Corpus(corpus(tmp_path, p=text)).specs()
     assert said in str(caught.value)
 
 
 def test_a_file_that_cant_be_read_costs_no_other(tmp_path: Path) -> None:
     """It has a case, which says what is wrong with it; by itself it is refused."""
     folder = corpus(tmp_path, broken="TESTCASES = [(A, lambda: ([], {'a': f(b.c=4)}))]", net=ONE)
-    found = opened(folder)
+    found = Corpus(folder)
     assert [each.name for each in found.specs()] == ["broken.TESTCASES", "net.A"]
     with pytest.raises(ValueError, match=r"test_broken\.py, from line 3: the list .* no Python"):
         found.load(found.specs()[0], factories.case("broken.TESTCASES"))
     with pytest.raises(ValueError, match=r"test_broken\.py"):
-        opened(f"{folder}/test_broken.py")
+        Corpus(f"{folder}/test_broken.py").specs()
 
 
 def test_nothing_named_says_what_to_name() -> None:
     """As `./parity.py` alone does."""
     with pytest.raises(ValueError, match=r"\./parity\.py DIR"):
-        opened("")
+        Corpus("").specs()
 
 
 @pytest.mark.parametrize("text", ["\x00", "TESTCASES = [\x00]", "\ud800", "(" * 5000])
@@ -111,7 +111,7 @@ def test_any_text_is_read_or_refused(tmp_path: Path, text: str) -> None:
     """Bytes that are no text, nesting that no parser takes."""
     (tmp_path / "test_p.py").write_bytes(f"\nTESTCASES = {text}".encode(errors="surrogatepass"))
     with pytest.raises(ValueError, match=r"test_p\.py"):
-        opened(str(tmp_path))
+        Corpus(str(tmp_path)).specs()
 
 
 @pytest.mark.parametrize(("option", "value"), [(SCALE, Scale.TINY), (QUICK, True)])

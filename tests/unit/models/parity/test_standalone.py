@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dynamometer.models.parity.corpus import opened
+from dynamometer.models.parity.corpus import cases_of
 from dynamometer.models.parity.standalone import script_of
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples" / "parity"
@@ -72,9 +72,9 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_scripts_of_our_own_corpus_compile() -> None:
     """Each is Python, and defines its class."""
-    corpus = opened(str(EXAMPLES))
-    assert len(corpus.cases) > 50
-    for case in corpus.cases.values():
+    corpus = cases_of(str(EXAMPLES))
+    assert len(corpus) > 50
+    for case in corpus.values():
         script = script_of(case.file, case.index, case.class_name, "inductor")
         compile(script, case.class_name, "exec")
         assert f"class {case.class_name}" in script

@@ -6,6 +6,7 @@ import errno
 import io
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import factories
 import pytest
@@ -14,6 +15,9 @@ from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.reports.page import document
 from dynamometer.results.reports.page.sink import FILE, ReportFile
 from dynamometer.results.store import store
+
+if TYPE_CHECKING:
+    from dynamometer.results.reports.page.run import RunToShow
 
 
 @pytest.fixture
@@ -35,10 +39,10 @@ def end(run: Path, sink: ReportFile, model: str, replicates: int = 1) -> None:
 
 
 def test_it_is_written_more_and_more_rarely(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After 1, 2, 4 and 8 cases, and at the end: all of it takes three times the last."""
+    """After 1, 2, 4 and 8 cases, and at the end."""
     counts = []
     monkeypatch.setattr(document, "page", lambda runs: counts.append(len(runs[0].cases)) or "")
-    sink = ReportFile(STUDY, factories.destination(run))
+    sink = ReportFile(STUDY, factories.destination(run), clock=lambda: 0.0)
     for each in range(10):
         end(run, sink, f"model_{each}")
     sink.close()
@@ -48,11 +52,30 @@ def test_it_is_written_more_and_more_rarely(run: Path, monkeypatch: pytest.Monke
     assert {path.name for path in run.iterdir()} == {FILE, store.MANIFEST, store.EVENTS}
 
 
+def test_what_takes_long_is_written_more_rarely(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of 3 s, cases of 50 s: the second page comes after 150 s, whatever has ended."""
+    counts: list[int] = []
+    now = [0.0]
+
+    def page(runs: list[RunToShow]) -> str:
+        counts.append(len(runs[0].cases))
+        now[0] += 3.0
+        return ""
+
+    monkeypatch.setattr(document, "page", page)
+    sink = ReportFile(STUDY, factories.destination(run), clock=lambda: now[0])
+    for each in range(9):
+        now[0] += 50.0
+        end(run, sink, f"model_{each}")
+    sink.close()
+    assert counts == [1, 4, 8, 9]
+
+
 def test_what_is_resumed_is_there_from_the_first(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first write holds all cases that had ended; the next comes at twice as many."""
-    first = ReportFile(STUDY, factories.destination(run))
+    first = ReportFile(STUDY, factories.destination(run), clock=lambda: 0.0)
     for each in range(4):
         end(run, first, f"model_{each}")
     counts = []
