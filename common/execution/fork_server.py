@@ -41,6 +41,7 @@ from dynamometer.common.interfaces.messages import (
     Ready,
     Started,
 )
+from dynamometer.common.studies.study import Jobs
 
 if TYPE_CHECKING:
     from dynamometer.common.studies.experiment import Experiment
@@ -71,6 +72,10 @@ def prepare(preload: Preload) -> None:
     for name in _WORKER_MODULES:
         importlib.import_module(name)
     study = registry.study(preload.study)
+    if study.jobs is not Jobs.ONE:
+        from dynamometer.dynamo import first_compilation
+
+        first_compilation.preload()
     for name in preload.experiments:
         _import_worker(study.experiment(name))
     from dynamometer.common.measuring.arms import load_backend
