@@ -56,6 +56,7 @@ class Study(Reporter, Protocol):
         jobs: whether cases may run at the same time as others: what is timed runs alone.
         usual_threads: of each case where cases may run at the same time; `None` for two.
         cost_factor: how long a case takes, as a multiple of one that is timed.
+        sinks: what takes its results besides what takes all.
         usual_timeout_s: after which a worker is killed unless another time is asked for; `None` for
             what the help says.
     """
@@ -70,6 +71,7 @@ class Study(Reporter, Protocol):
     jobs: Jobs
     usual_threads: int | None
     cost_factor: float
+    sinks: Sequence[str]
     usual_timeout_s: float | None
 
     def experiments(self, request: Request) -> tuple[str, ...]:
@@ -165,6 +167,7 @@ class StudyOfCases:
     jobs: ClassVar[Jobs] = Jobs.ONE
     usual_threads: ClassVar[int | None] = None
     cost_factor: ClassVar[float] = 1.0
+    sinks: ClassVar[Sequence[str]] = ()
     usual_timeout_s: ClassVar[float | None] = None
 
     def experiments(self, request: Request) -> tuple[str, ...]:

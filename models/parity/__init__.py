@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+import click
+
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.option import Several
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
 from dynamometer.results.values.cases import NO_BACKEND
@@ -20,9 +23,26 @@ if TYPE_CHECKING:
 _SIZED_BY_ITSELF = "modules of a corpus are what its files make them"
 
 
+_SOURCES = "sources"
+FROM_SOURCE = Several(
+    ("--from-source",), reads=click.STRING, metavar="PATH|PACKAGE", group="Selection",
+    help="Instead of a corpus: the classes of nn.Module in a folder, a file or an installed"
+    " package, with arguments that are found for them and written as a corpus; may be repeated.",
+    again=lambda plan, _: tuple(
+        filter(None, plan.suite_options.get(_SOURCES, "").split("\n"))
+    ),
+)  # fmt: skip
+
+
+def _from_anywhere(text: str) -> str:
+    """Return a path from the root; the name of a package stays."""
+    return str(Path(text).resolve()) if Path(text).exists() else text
+
+
 class ParityCorpus(SuiteSource):
     """The test cases of a folder of Python files, or of one such file."""
 
+    options: ClassVar = (FROM_SOURCE,)
     is_foreign: ClassVar[bool] = True
     usual_study: ClassVar[str | None] = "parity"
     takes_target: ClassVar[bool] = True
@@ -49,6 +69,12 @@ class ParityCorpus(SuiteSource):
                 msg = f"{_SIZED_BY_ITSELF}: leave out {flag}; -k and -x choose among them"
                 raise UsageError(msg)
         typed = request.and_usual((TARGET,))[TARGET]
+        sources = request[FROM_SOURCE]
+        if sources and typed:
+            msg = f"--from-source says what is looked through: leave out {typed}"
+            raise UsageError(msg)
+        if sources:
+            return {_SOURCES: "\n".join(map(_from_anywhere, sources))}
         return {"target": str(Path(typed).resolve())} if typed else {}
 
     def import_folders(self, opening: Mapping[str, str]) -> tuple[str, ...] | None:
@@ -60,6 +86,8 @@ class ParityCorpus(SuiteSource):
         """Return the files with test cases."""
         from dynamometer.models.parity.corpus import files_of
 
+        if _SOURCES in opening:
+            return tuple(filter(Path.exists, map(Path, opening[_SOURCES].split("\n"))))
         return tuple(files_of(Path(opening["target"])))
 
     def script(self, opening: Mapping[str, str], case: Case) -> str | None:
@@ -67,6 +95,8 @@ class ParityCorpus(SuiteSource):
         from dynamometer.models.parity.corpus import case_of
         from dynamometer.models.parity.standalone import script_of
 
+        if _SOURCES in opening:
+            return None
         found = case_of(opening["target"], case.model)
         if found is None:
             msg = f"{opening['target']} holds no test case {case.model} any more"
@@ -79,7 +109,10 @@ class ParityCorpus(SuiteSource):
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Return the test cases; nothing is read yet, and nothing of them imported."""
         from dynamometer.models.parity.corpus import Corpus
+        from dynamometer.models.parity.source.suite import ModulesOfProjects
 
+        if _SOURCES in opening:
+            return ModulesOfProjects(opening[_SOURCES].split("\n"))
         return Corpus(opening.get("target", ""))
 
 

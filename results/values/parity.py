@@ -16,6 +16,24 @@ class FullGraph(Value, frozen=True, kw_only=True):
     """Whether it follows from the other mode, in which one graph was all there was."""
 
 
+NOT_IMPORTED, NOT_BUILT, NOT_RUN = "it can't be imported", "it can't be built", "it can't be called"
+NO_FORWARD = "it has no forward"
+"""How the reason of a class begins that no arguments were found for."""
+
+
+class TestCase(Value, frozen=True, kw_only=True):
+    """Arguments that were found for a class of a project, as a corpus holds them."""
+
+    module: str
+    """That defines it."""
+    class_name: str
+    init_args: str
+    """An expression for a list and a dictionary."""
+    forward_args: str
+    root: str | None = None
+    """Folder that the module is imported from; `None` for what is installed."""
+
+
 class Parity(Value, frozen=True, kw_only=True):
     """What is known of a model's arms beside whether each computes what eager does."""
 
@@ -24,3 +42,5 @@ class Parity(Value, frozen=True, kw_only=True):
     coverage: Coverage | None = None
     """What is captured and what isn't where; `None` where one graph is all of it, and where that
     could not be counted."""
+    test_case: TestCase | None = None
+    """Of a class that arguments had to be found for."""

@@ -12,6 +12,7 @@ from tabulate import tabulate
 from dynamometer.common.studies.not_captured import reasons
 from dynamometer.common.studies.parity.bugs import distinct
 from dynamometer.results.reports.texts import name_columns
+from dynamometer.results.values.parity import NO_FORWARD, NOT_BUILT, NOT_IMPORTED, NOT_RUN
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dynamometer.common.studies.parity.summary import ParitySummary
 
 _SHOWN = 10
+_ENDS = (NOT_IMPORTED, NOT_BUILT, NOT_RUN)
 _TEXT_WIDTH = 60
 _GRAPHS = ((0, 0), (1, 1), (2, 2), (3, 5), (6, 10), (11, None))
 """Numbers of graphs that the distribution counts together, from and to."""
@@ -46,6 +48,7 @@ def closing_lines(found: Sequence[ParitySummary]) -> list[str]:
 def _lines_of(arm: str, found: Sequence[ParitySummary]) -> list[str]:
     judged = [each for each in found if each.is_judged]
     return [
+        *_how_far(found),
         *_scores(arm, found, judged),
         *_graphs(judged),
         *_most_graphs(judged),
@@ -53,6 +56,24 @@ def _lines_of(arm: str, found: Sequence[ParitySummary]) -> list[str]:
         *_failures(judged),
         *_left_out(found),
     ]
+
+
+def _how_far(found: Sequence[ParitySummary]) -> list[str]:
+    """Render how many classes of a project were imported, built, called and captured."""
+    reasons_ = [each.outcome.reason or "" for each in found]
+    ends = [sum(text.startswith(how) for text in reasons_) for how in _ENDS]
+    if not any(ends) and not any(each.is_given_arguments for each in found):
+        return []
+    left = len(found) - reasons_.count(NO_FORWARD)
+    rows = [["classes of nn.Module with a forward", left]]
+    for what, number in zip(("imported", "built", "run in eager"), ends, strict=True):
+        left -= number
+        rows.append([what, left])
+    rows += [
+        ["work compiled", sum(each.works for each in found)],
+        ["are one graph", sum(each.works and each.works_as_one for each in found)],
+    ]
+    return ["", "modules of projects:", *tabulate(rows).splitlines()]
 
 
 def _scores(arm: str, found: Sequence[ParitySummary], judged: Sequence[ParitySummary]) -> list[str]:

@@ -51,6 +51,7 @@ class ParityOfModels(StudyOfArms):
     asked_by = PARITY
     jobs = Jobs.ALL_CORES
     usual_threads = 1
+    sinks = ("test-cases",)
     cost_factor = 0.1
     usual_timeout_s = 120.0
 

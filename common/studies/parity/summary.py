@@ -39,12 +39,14 @@ class ParitySummary:
         full_graph: how it ended as one graph.
         coverage: what is captured and what isn't where; `None` where one graph is all of it, and
             where it could not be counted.
+        is_given_arguments: whether it is a class that came without any, for which some were found.
     """
 
     case: Case
     result: ArmResult
     full_graph: Outcome
     coverage: Coverage | None
+    is_given_arguments: bool = False
 
     @property
     def project(self) -> str:
@@ -110,6 +112,7 @@ def summarize(record: Record) -> list[ParitySummary]:
             result=each,
             full_graph=full.get(each.arm, each.outcome),
             coverage=found.coverage,
+            is_given_arguments=found.test_case is not None,
         )
         for each in results
         if each.arm != BASELINE

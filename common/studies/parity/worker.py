@@ -43,7 +43,11 @@ def judge(context: Context) -> Findings:
             results[name] = _arm(context, loaded, name, reference)
             full.append(_full_graph(context, loaded, results[name], reference))
     found = findings_of(context, loaded, results, context.job.arms)
-    parity = Parity(full_graph=tuple(full), coverage=_coverage(context, loaded, results))
+    parity = Parity(
+        full_graph=tuple(full),
+        coverage=_coverage(context, loaded, results),
+        test_case=loaded.test_case,
+    )
     return msgspec.structs.replace(found, found=packed(parity))
 
 

@@ -1,0 +1,1 @@
+"""Modules of any project: found in its code, and given arguments that they run with."""

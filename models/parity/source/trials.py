@@ -1,0 +1,349 @@
+"""The worker's half: a class is built and called with one guess after another until it runs."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import random
+import re
+import sys
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from dynamometer.common.interfaces.outcome import SkippedError
+from dynamometer.common.interfaces.suite import LoadedModel
+from dynamometer.models.parity.offered import _mock_config
+from dynamometer.models.parity.source.arguments import (
+    SHAPES,
+    SIZE,
+    Arguments,
+    Parameter,
+    calls_in,
+    combinations,
+    examples_of,
+    guesses_of,
+    inputs_by_name,
+    inputs_in,
+    sizes_in,
+    tensor,
+    words_in,
+)
+from dynamometer.results.values.parity import NO_FORWARD, NOT_BUILT, NOT_IMPORTED, NOT_RUN, TestCase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import ModuleType
+
+    from dynamometer.models.parity.source.discovery import FoundClass
+
+_MOST_TRIALS = 200
+_MOST_S = 15.0
+"""Of either search."""
+_FURTHER = 4
+"""Combinations of inputs beside those that change one, and shapes that an error leads to."""
+_MODULES_TRIED = 3
+"""Built modules that inputs are looked for, of different arguments."""
+_NAMES = {"torch": torch, "nn": nn, "_mock_config": _mock_config}
+
+
+def load(found: FoundClass) -> LoadedModel:
+    """Find arguments that a class runs with in eager, and make it with those.
+
+    Raises:
+        SkippedError: it can't be imported or built, or no inputs were found; says the last error.
+    """
+    try:
+        kind = _imported(found)
+    except Exception as error:
+        raise _skipped(NOT_IMPORTED, error) from error
+    if kind.forward is nn.Module.forward:
+        raise SkippedError(NO_FORWARD)
+    search = _Search(found, kind)
+    with _unchanged_random_state():
+        init_args, forward_args = search.arguments()
+    made = search.built(init_args)
+    args, kwargs = _values(forward_args)
+    return LoadedModel(
+        module=made,
+        args=tuple(args),
+        kwargs=kwargs,
+        test_case=TestCase(
+            module=found.module,
+            class_name=found.class_name,
+            init_args=init_args.text,
+            forward_args=forward_args.text,
+            root=found.root,
+        ),
+    )
+
+
+def _imported(found: FoundClass) -> type[nn.Module]:
+    if found.root is not None:
+        sys.path.insert(0, found.root)
+    kind = getattr(importlib.import_module(found.module), found.class_name)
+    if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
+        msg = f"{found.name} is no class of nn.Module"
+        raise TypeError(msg)
+    return kind
+
+
+class _Failures:
+    """What wrong guesses led to: the first error is told, and words of all lead to further guesses.
+
+    Attributes:
+        words: that errors quote.
+    """
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self._first: dict[str, Exception] = {}
+
+    def note(self, stage: str, error: Exception) -> None:
+        self._first.setdefault(stage, error)
+        self.words += words_in(str(error))
+
+    def told(self) -> SkippedError:
+        """Return the first error of the stage that was reached last."""
+        stage = next((each for each in (NOT_RUN, NOT_BUILT) if each in self._first), NOT_BUILT)
+        return _skipped(stage, self._first.get(stage, TypeError("nothing could be tried")))
+
+
+@dataclass(frozen=True)
+class _Search:
+    found: FoundClass
+    kind: type[nn.Module]
+
+    def arguments(self) -> tuple[Arguments, Arguments]:
+        """Return those of the constructor and of forward.
+
+        Raises:
+            SkippedError: nothing runs; says the first error.
+        """
+        failures = _Failures()
+        for words in ([], failures.words):  # the second time with what errors asked for
+            modules = self._modules([*words], failures)
+            for _, (init_args, made) in zip(range(_MODULES_TRIED), modules, strict=False):
+                forward_args = self._inputs_for(made, failures)
+                if forward_args is not None:
+                    return init_args, forward_args
+            if not failures.words:
+                break
+        raise failures.told()
+
+    def built(self, arguments: Arguments) -> nn.Module:
+        args, kwargs = _values(arguments)
+        return self.kind(*args, **kwargs).eval()
+
+    def _modules(
+        self, words: list[str], failures: _Failures
+    ) -> Iterator[tuple[Arguments, nn.Module]]:
+        """Build it with one guess after another."""
+        for arguments in _bounded(self._constructions(words)):
+            try:
+                made = self.built(arguments)
+            except Exception as error:  # noqa: BLE001  whatever a wrong guess leads to
+                failures.note(NOT_BUILT, error)
+            else:
+                yield arguments, made
+
+    def _constructions(self, words: list[str]) -> Iterator[Arguments]:
+        needed = _needed(self.kind.__init__)
+        if not needed:
+            yield Arguments()
+        source = _text_of(sys.modules[self.found.module])
+        examples = examples_of(inspect.getdoc(self.kind) or "")
+        yield from calls_in(examples, self.found.class_name)
+        yield from calls_in(source, self.found.class_name)
+        yield from _combined(needed, [guesses_of(each, words) for each in needed])
+
+    def _inputs_for(self, made: nn.Module, failures: _Failures) -> Arguments | None:
+        """Return inputs that it runs with, if any are found."""
+        needed = _needed(made.forward)
+        examples = inputs_in(examples_of(inspect.getdoc(self.kind) or ""))
+        queue = [*examples, *_fitting(made), *map(tensor, SHAPES)]
+        tried: set[str] = set()
+        ends_at = time.monotonic() + _MOST_S
+        while queue and len(tried) < _MOST_TRIALS and time.monotonic() < ends_at:
+            shape = queue.pop(0)
+            if shape in tried:
+                continue
+            tried.add(shape)
+            choices = [[*inputs_by_name(each), shape] for each in needed]
+            for arguments in _first(_combined(needed, choices), len(needed) + _FURTHER):
+                error = _error_of(made, arguments)
+                if error is None:
+                    return arguments
+                failures.note(NOT_RUN, error)
+                queue[:0] = [each for each in _mended(shape, error) if each not in tried]
+            if not needed:
+                break
+        return None
+
+
+def _error_of(made: nn.Module, arguments: Arguments) -> Exception | None:
+    try:
+        args, kwargs = _values(arguments)
+        with torch.no_grad():
+            made(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001  whatever a wrong guess leads to
+        return error
+    return None
+
+
+def _fitting(made: nn.Module) -> Iterator[str]:
+    """Return what the first layers that know the size of their input take."""
+    layers = [each for each in made.modules() if _takes(each) is not None]
+    for layer in layers[:2]:
+        yield from _takes(layer) or ()
+
+
+def _takes(layer: nn.Module) -> list[str] | None:
+    """Return inputs that one of torch's layers takes."""
+    for kinds, inputs in _LAYERS:
+        if isinstance(layer, kinds):
+            return inputs(layer)
+    return None
+
+
+_LAYERS: tuple[tuple[Any, Callable[[Any], list[str]]], ...] = (
+    (nn.Conv1d, lambda own: [tensor(f"4, {own.in_channels}, {size}") for size in (SIZE, 256)]),
+    (nn.Conv2d, lambda own: [
+        tensor(f"2, {own.in_channels}, {size}, {size}") for size in (SIZE, 64, 224)
+    ]),
+    (nn.Conv3d, lambda own: [
+        tensor(f"2, {own.in_channels}, {size}, {size}, {size}") for size in (8, SIZE)
+    ]),
+    (nn.BatchNorm1d, lambda own: [
+        tensor(f"4, {own.num_features}"), tensor(f"4, {own.num_features}, {SIZE}")
+    ]),
+    ((nn.BatchNorm2d, nn.InstanceNorm2d), lambda own: [
+        tensor(f"4, {own.num_features}, {SIZE}, {SIZE}")
+    ]),
+    (nn.GroupNorm, lambda own: [tensor(f"4, {own.num_channels}, {SIZE}, {SIZE}")]),
+    (nn.LayerNorm, lambda own: [
+        tensor(", ".join(map(str, (*head, *own.normalized_shape)))) for head in ((4, 8), (4,))
+    ]),
+    (nn.Embedding, lambda own: [f"torch.randint(0, {own.num_embeddings}, [4, 8])"]),
+    (nn.RNNBase, lambda own: [tensor(f"4, 8, {own.input_size}")]),
+    (nn.MultiheadAttention, lambda own: [tensor(f"4, 8, {own.embed_dim}")]),
+    (nn.Linear, lambda own: [
+        tensor(f"{head}, {own.in_features}") for head in ("4, 8", "4", "4, 8, 8")
+    ]),
+)  # fmt: skip
+"""What each layer takes, by its own sizes."""
+
+
+def _mended(shape: str, error: Exception) -> list[str]:
+    """Return the same input as an error asks for it: in a container, or of a size it speaks of."""
+    for pattern, form in _CONTAINERS:
+        if re.search(pattern, str(error)):
+            return [form.format(shape)]
+    if not shape.startswith("torch.rand(["):
+        return []
+    sizes = [int(each) for each in shape[len("torch.rand([") : -len("])")].split(",")]
+    places = sorted({len(sizes) - 1, min(1, len(sizes) - 1)})  # channels come second, or last
+    return [
+        tensor(", ".join(map(str, [*sizes[:place], size, *sizes[place + 1 :]])))
+        for size in sizes_in(str(error))
+        for place in places
+        if sizes[place] != size
+    ][:_FURTHER]
+
+
+_CONTAINERS = (
+    (r"'Tensor' object has no attribute '(keys|items|values)'", "{{'0': {0}, '1': {0}}}"),
+    (r"'Tensor' object has no attribute 'append'", "[{0}, {0}]"),
+)
+
+
+def _needed(function: Callable[..., Any]) -> list[Parameter]:
+    """Return the parameters that have no default; none where they can't be told."""
+    try:
+        parameters = [*inspect.signature(function).parameters.values()]
+    except (TypeError, ValueError):
+        return []
+    if parameters and parameters[0].name == "self":
+        del parameters[0]
+    variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    return [
+        Parameter(
+            each.name,
+            "" if each.annotation is each.empty else _annotation(each.annotation),
+            each.kind is inspect.Parameter.POSITIONAL_ONLY,
+        )
+        for each in parameters
+        if each.default is each.empty and each.kind not in variadic
+    ]
+
+
+def _annotation(annotation: object) -> str:
+    if isinstance(annotation, str):
+        return annotation
+    return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
+
+
+def _combined(needed: list[Parameter], choices: list[list[str]]) -> Iterator[Arguments]:
+    for which in combinations(choices):
+        texts = [own[index] for own, index in zip(choices, which, strict=True)]
+        pairs = [*zip(needed, texts, strict=True)]
+        yield Arguments(
+            tuple(text for each, text in pairs if each.is_positional),
+            {each.name: text for each, text in pairs if not each.is_positional},
+        )
+
+
+def _values(arguments: Arguments) -> tuple[list[Any], dict[str, Any]]:
+    args, kwargs = eval(arguments.text, dict(_NAMES))  # noqa: S307  the text is a guess of ours, or the project's own, which runs here anyway
+    return args, kwargs
+
+
+def _bounded(candidates: Iterable[Arguments]) -> Iterator[Arguments]:
+    """Try no text twice, no more than so many, and no longer than so."""
+    ends_at, tried = time.monotonic() + _MOST_S, set[str]()
+    for each in candidates:
+        if len(tried) >= _MOST_TRIALS or (tried and time.monotonic() > ends_at):
+            return
+        if each.text not in tried:
+            tried.add(each.text)
+            yield each
+
+
+def _first(candidates: Iterable[Arguments], number: int) -> Iterator[Arguments]:
+    for _, each in zip(range(number), candidates, strict=False):
+        yield each
+
+
+def _text_of(module: ModuleType) -> str:
+    try:
+        return inspect.getsource(module)
+    except (OSError, TypeError):
+        return ""
+
+
+def _skipped(stage: str, error: Exception) -> SkippedError:
+    """Say of an error how far a class came."""
+    text = " ".join(str(error).split())
+    return SkippedError(f"{stage}: {type(error).__name__}: {text}")
+
+
+@contextmanager
+def _unchanged_random_state() -> Iterator[None]:
+    """Leave generators as they are, so that weights don't depend on how many guesses there were."""
+    numbers, state = random.getstate(), torch.get_rng_state()
+    own = None
+    with suppress(ImportError):
+        import numpy as np
+
+        own = np.random.get_state()  # noqa: NPY002  it is the generator that modules draw from
+    try:
+        yield
+    finally:
+        random.setstate(numbers)
+        torch.set_rng_state(state)
+        if own is not None:
+            np.random.set_state(own)  # noqa: NPY002  likewise

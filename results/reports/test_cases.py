@@ -1,0 +1,99 @@
+"""A corpus of the classes that arguments were found for, as files that a later run reads."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dynamometer.results.values.parity import Parity, TestCase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from dynamometer.results.reports.sinks import Destination, Reporter
+    from dynamometer.results.values.records import Record
+
+FOLDER = "corpus"
+_HEAD = '''"""Modules of {project}, with arguments that were found for them."""
+
+import sys
+
+import torch
+from torch import nn
+
+from _paritybench_helpers import _mock_config
+
+{roots}{imports}
+
+TESTCASES = [
+    # (nn.Module, init_args, forward_args)
+{entries}
+]
+'''
+
+
+class TestCaseFiles:
+    """Writes `corpus/test_<project>.py` where a run found arguments for classes."""
+
+    __test__ = False  # pytest takes it for a class of tests by its name
+
+    def __init__(self, reporter: Reporter, destination: Destination) -> None:
+        """Write nothing yet."""
+        del reporter
+        self._folder = destination.directory / FOLDER
+        self._found: list[TestCase] = []
+        self._written: list[Path] = []
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Take the arguments of a case, if it has any."""
+        found = msgspec.json.decode(records[-1].found, type=Parity | None)
+        if found is not None and found.test_case is not None:
+            self._found.append(found.test_case)
+
+    def close(self) -> None:
+        """Write the files."""
+        files = texts(self._found)
+        if files:
+            self._folder.mkdir(exist_ok=True)
+        for name, text in files.items():
+            (self._folder / name).write_text(text)
+        self._written = [self._folder / name for name in files]
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files written so far."""
+        return tuple(self._written)
+
+
+def texts(found: Iterable[TestCase]) -> dict[str, str]:
+    """Return a file for each project; classes of one name are in files of their own.
+
+    Returns:
+        Texts by the files' names.
+    """
+    files: defaultdict[str, list[TestCase]] = defaultdict(list)
+    for each in sorted(found, key=lambda one: (one.module, one.class_name)):
+        project = each.module.partition(".")[0]
+        name, number = project, 1
+        while any(one.class_name == each.class_name for one in files[name]):
+            number += 1
+            name = f"{project}_{number}"
+        files[name].append(each)
+    return {f"test_{name}.py": _text(name, own) for name, own in files.items()}
+
+
+def _text(project: str, found: Sequence[TestCase]) -> str:
+    roots = dict.fromkeys(each.root for each in found if each.root is not None)
+    paths = "".join(f"sys.path.insert(0, {root!r})\n" for root in roots)
+    imports = "\n".join(f"from {each.module} import {each.class_name}" for each in found)
+    entries = "\n".join(
+        f"    ({each.class_name},\n     lambda: {each.init_args},\n"
+        f"     lambda: {each.forward_args}),"
+        for each in found
+    )
+    return _HEAD.format(
+        project=project, roots=f"{paths}\n" if paths else "", imports=imports, entries=entries
+    )
