@@ -227,8 +227,10 @@ def _captured(backend: Backend, seen: CaptureStats | None) -> CaptureStats | Non
     return msgspec.structs.replace(seen, fallbacks=len(failures), fallback_reason=reason)
 
 
-def check_again(context: Context, arm: CompiledArm, reference: Reference) -> CompiledArm:
-    """Compare calls of an arm that has been called before.
+def check_again(
+    context: Context, arm: CompiledArm, reference: Reference, *, briefly: bool = False
+) -> CompiledArm:
+    """Compare calls of an arm that has been called before, as few as may be if `briefly`.
 
     Raises:
         WrongResultError: one of them came to something else than eager's.
@@ -239,20 +241,33 @@ def check_again(context: Context, arm: CompiledArm, reference: Reference) -> Com
     now = stopwatch(context).now
     with context.stages.at(Stage.RUN, arm.name):
         checks = check_later_calls(
-            arm.step, arm.start, reference, arm.checks, now, briefly=context.job.replicate > 0
+            arm.step,
+            arm.start,
+            reference,
+            arm.checks,
+            now,
+            briefly=briefly or context.job.replicate > 0,
         )
     return replace(arm, checks=checks, start=None)
 
 
 def checked_arm(
-    context: Context, loaded: LoadedModel, name: str, reference: Reference
+    context: Context,
+    loaded: LoadedModel,
+    name: str,
+    reference: Reference,
+    *,
+    briefly: bool = False,
 ) -> CompiledArm:
     """Compile an arm that is not to be timed in this form, and compare all calls of it.
+
+    If `briefly`, there are as few as may be: two, two once it is warm, one on other inputs.
 
     Raises:
         Exception: as `compile_arm` and `check_again` do.
     """
-    return check_again(context, compile_arm(context, loaded, name, reference), reference)
+    arm = compile_arm(context, loaded, name, reference)
+    return check_again(context, arm, reference, briefly=briefly)
 
 
 def warm_up_arm(context: Context, arm: CompiledArm) -> WarmArm:

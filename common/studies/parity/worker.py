@@ -57,7 +57,7 @@ def _arm(context: Context, loaded: LoadedModel, name: str, reference: Reference)
     A model of which nothing is captured works: here it isn't asked whether compiling it is worth
     anything.
     """
-    action = partial(arms.checked_arm, context, loaded, name, reference)
+    action = partial(arms.checked_arm, context, loaded, name, reference, briefly=True)
     found = arm_result(name, attempt(context.stages, action))
     captured_none = found.capture is not None and found.capture.graphs == 0
     return msgspec.structs.replace(found, outcome=PASSED) if captured_none else found
