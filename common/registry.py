@@ -71,7 +71,6 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
         "console": "dynamometer.results.reports.console:Console",
         "csv": "dynamometer.results.reports.csv_sink:CsvFiles",
         "report": "dynamometer.results.reports.page.sink:ReportFile",
-        "test-cases": "dynamometer.results.reports.test_cases:TestCaseFiles",
     },
     "exports": {
         "bencher": "dynamometer.results.exports.bencher:export",

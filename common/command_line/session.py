@@ -84,10 +84,11 @@ class Session:
         self._events = JsonEvents(sys.stdout) if request[JSON] else None
         stream = sys.stderr if self._events else sys.stdout
         destination = Destination(directory, stream, is_compatible=request[CSV_COMPAT])
-        names = dict.fromkeys((*registry.USUAL_SINKS, *self._study.sinks, *request[SINKS]))
+        names = dict.fromkeys((*registry.USUAL_SINKS, *request[SINKS]))
         self._sinks: list[Sink] = [
             registry.resolve("sinks", name)(self._study, destination) for name in names
         ]
+        self._sinks += self._study.sinks(directory)
         if self._study.decides and manifest.plan.tuning:
             self._sinks.append(DecisionSink(Decisions(Path(manifest.plan.tuning.decisions))))
         output = request[OUTPUT]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from dynamometer.results.values.cases import Case, ModelSpec
-    from dynamometer.results.values.parity import TestCase
+    from dynamometer.results.values.parity import CorpusEntry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class LoadedModel:
         notes: what a reader of the record must know about how it was built, such as weights
             that were substituted. One sentence each.
         keeps_dtypes: whether module and inputs must stay of the dtypes that they are.
-        test_case: the arguments that were found for a class that came without any.
+        entry: the arguments that were found for a class that came without any.
         graph_key: of a captured graph, whose inputs differ with the seed it is loaded under.
     """
 
@@ -46,7 +46,7 @@ class LoadedModel:
     notes: tuple[str, ...] = ()
     keeps_dtypes: bool = False
     graph_key: str | None = None
-    test_case: TestCase | None = None
+    entry: CorpusEntry | None = None
 
     @property
     def calls(self) -> tuple[Inputs, ...]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dynamometer.common.studies.experiment import Experiment
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.page.values import Part
+    from dynamometer.results.reports.sinks import Sink
     from dynamometer.results.store.expected import Expectations
     from dynamometer.results.values.cases import Case, RunPlan
     from dynamometer.results.values.cases import Protocol as Measuring
@@ -56,7 +57,6 @@ class Study(Reporter, Protocol):
         jobs: whether cases may run at the same time as others: what is timed runs alone.
         usual_threads: of each case where cases may run at the same time; `None` for two.
         cost_factor: how long a case takes, as a multiple of one that is timed.
-        sinks: what takes its results besides what takes all.
         usual_timeout_s: after which a worker is killed unless another time is asked for; `None` for
             what the help says.
     """
@@ -71,7 +71,6 @@ class Study(Reporter, Protocol):
     jobs: Jobs
     usual_threads: int | None
     cost_factor: float
-    sinks: Sequence[str]
     usual_timeout_s: float | None
 
     def experiments(self, request: Request) -> tuple[str, ...]:
@@ -96,6 +95,14 @@ class Study(Reporter, Protocol):
 
     def corpus(self, request: Request) -> Path | None:
         """Return the folder that graphs are put into; `None` where none are recorded."""
+        ...
+
+    def sinks(self, directory: Path) -> Sequence[Sink]:
+        """Return what takes its results besides what takes those of every study.
+
+        Args:
+            directory: of the run.
+        """
         ...
 
     def replicates(self, request: Request) -> tuple[int, int]:
@@ -167,7 +174,6 @@ class StudyOfCases:
     jobs: ClassVar[Jobs] = Jobs.ONE
     usual_threads: ClassVar[int | None] = None
     cost_factor: ClassVar[float] = 1.0
-    sinks: ClassVar[Sequence[str]] = ()
     usual_timeout_s: ClassVar[float | None] = None
 
     def experiments(self, request: Request) -> tuple[str, ...]:
@@ -192,6 +198,11 @@ class StudyOfCases:
         """Return that none are."""
         del request
         return None
+
+    def sinks(self, directory: Path) -> Sequence[Sink]:
+        """Return that there is nothing."""
+        del directory
+        return ()
 
     def replicates(self, request: Request) -> tuple[int, int]:
         """Return the usual number."""

@@ -21,7 +21,7 @@ NO_FORWARD = "it has no forward"
 """How the reason of a class begins that no arguments were found for."""
 
 
-class TestCase(Value, frozen=True, kw_only=True):
+class CorpusEntry(Value, frozen=True, kw_only=True):
     """Arguments that were found for a class of a project, as a corpus holds them."""
 
     module: str
@@ -42,5 +42,5 @@ class Parity(Value, frozen=True, kw_only=True):
     coverage: Coverage | None = None
     """What is captured and what isn't where; `None` where one graph is all of it, and where that
     could not be counted."""
-    test_case: TestCase | None = None
+    entry: CorpusEntry | None = None
     """Of a class that arguments had to be found for."""

@@ -32,7 +32,7 @@ from dynamometer.results.values.coverage import (
     Recompile,
     SkippedFrame,
 )
-from dynamometer.results.values.parity import FullGraph, Parity
+from dynamometer.results.values.parity import CorpusEntry, FullGraph, Parity
 from dynamometer.results.values.records import (
     NOTHING,
     Absence,
@@ -207,10 +207,15 @@ coverages = st.builds(
     guards_s=st.none() | finite, recompile_limit_hits=counts,
 )  # fmt: skip
 full_graphs = st.builds(FullGraph, arm=texts, outcome=outcomes, is_inferred=st.booleans())
+entries = st.builds(
+    CorpusEntry,
+    module=texts, class_name=texts, init_args=texts, forward_args=texts, root=st.none() | texts,
+)  # fmt: skip
 parities = st.builds(
     Parity,
     full_graph=st.lists(full_graphs, max_size=2).map(tuple),
     coverage=st.none() | coverages,
+    entry=st.none() | entries,
 )
 specializations = st.builds(
     Specialization,
@@ -313,6 +318,7 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     Overrides: overrides,
     Environment: environments,
     Estimate: estimates,
+    CorpusEntry: entries,
     FullGraph: full_graphs,
     Load: loads,
     Manifest: manifests,

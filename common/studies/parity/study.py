@@ -21,6 +21,7 @@ from dynamometer.results.values.cases import NO_BACKEND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.workload import Workload
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.reports.page.values import Part
+    from dynamometer.results.reports.sinks import Sink
     from dynamometer.results.values.cases import Protocol
     from dynamometer.results.values.records import Record, StopReason
 
@@ -51,7 +53,6 @@ class ParityOfModels(StudyOfArms):
     asked_by = PARITY
     jobs = Jobs.ALL_CORES
     usual_threads = 1
-    sinks = ("test-cases",)
     cost_factor = 0.1
     usual_timeout_s = 120.0
 
@@ -60,6 +61,12 @@ class ParityOfModels(StudyOfArms):
         if request.is_set(BACKENDS):
             return asked
         return msgspec.structs.replace(asked, arms=(NO_BACKEND,))
+
+    def sinks(self, directory: Path) -> Sequence[Sink]:
+        """Return what writes a corpus of the classes that arguments were found for."""
+        from dynamometer.common.studies.parity.corpus_files import CorpusFiles
+
+        return (CorpusFiles(directory),)
 
     def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
         """Stop after the first replicate, whatever became of it."""

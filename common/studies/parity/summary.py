@@ -112,7 +112,7 @@ def summarize(record: Record) -> list[ParitySummary]:
             result=each,
             full_graph=full.get(each.arm, each.outcome),
             coverage=found.coverage,
-            is_given_arguments=found.test_case is not None,
+            is_given_arguments=found.entry is not None,
         )
         for each in results
         if each.arm != BASELINE

@@ -46,7 +46,7 @@ def judge(context: Context) -> Findings:
     parity = Parity(
         full_graph=tuple(full),
         coverage=_coverage(context, loaded, results),
-        test_case=loaded.test_case,
+        entry=loaded.entry,
     )
     return msgspec.structs.replace(found, found=packed(parity))
 

@@ -220,7 +220,8 @@ def examples_of(documentation: str) -> str:
 
 def sizes_in(message: str) -> list[int]:
     """Return the sizes that an error speaks of."""
-    found = [int(text) for text in re.findall(r"(?<![\w.])\d{1,4}(?![\w.]*\d)", message)]
+    apart = re.sub(r"(?<=\d)x(?=\d)", " ", message)  # 4x16, as of matrices
+    found = [int(text) for text in re.findall(r"(?<![\w.-])\d{1,4}(?!\w|\.\d)", apart)]
     return [*dict.fromkeys(size for size in found if 1 <= size <= _LARGEST)][:6]
 
 

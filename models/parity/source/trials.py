@@ -33,7 +33,13 @@ from dynamometer.models.parity.source.arguments import (
     tensor,
     words_in,
 )
-from dynamometer.results.values.parity import NO_FORWARD, NOT_BUILT, NOT_IMPORTED, NOT_RUN, TestCase
+from dynamometer.results.values.parity import (
+    NO_FORWARD,
+    NOT_BUILT,
+    NOT_IMPORTED,
+    NOT_RUN,
+    CorpusEntry,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -72,7 +78,7 @@ def load(found: FoundClass) -> LoadedModel:
         module=made,
         args=tuple(args),
         kwargs=kwargs,
-        test_case=TestCase(
+        entry=CorpusEntry(
             module=found.module,
             class_name=found.class_name,
             init_args=init_args.text,
@@ -256,9 +262,10 @@ def _mended(shape: str, error: Exception) -> list[str]:
 
 
 _CONTAINERS = (
-    (r"'Tensor' object has no attribute '(keys|items|values)'", "{{'0': {0}, '1': {0}}}"),
+    (r"'Tensor' object has no attribute '(keys|items)'|values expected sparse",
+     "{{'0': {0}, '1': {0}}}"),
     (r"'Tensor' object has no attribute 'append'", "[{0}, {0}]"),
-)
+)  # fmt: skip
 
 
 def _needed(function: Callable[..., Any]) -> list[Parameter]:

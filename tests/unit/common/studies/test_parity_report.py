@@ -13,7 +13,15 @@ from dynamometer.common.studies.parity.study import STUDY
 from dynamometer.common.studies.parity.summary import entries, summarize
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.coverage import CapturedGraph, Coverage, GraphBreak
-from dynamometer.results.values.parity import FullGraph, Parity
+from dynamometer.results.values.parity import (
+    NO_FORWARD,
+    NOT_BUILT,
+    NOT_IMPORTED,
+    NOT_RUN,
+    CorpusEntry,
+    FullGraph,
+    Parity,
+)
 from dynamometer.results.values.records import (
     PASSED,
     ArmResult,
@@ -180,3 +188,26 @@ def test_normalising_is_idempotent() -> None:
     """What is said of a bug is what it is known by."""
     for text in ("a 'b' 3.5e-3 [1, 2] /x/y/z.py l_self_x_", "", "0x12 `f` -1"):
         assert normalised(normalised(text)) == normalised(text)
+
+
+def test_how_far_classes_of_projects_came_is_counted() -> None:
+    """Where arguments had to be found; what can't be called has none."""
+
+    def skipped(name: str, reason: str) -> Record:
+        outcome = Outcome(status=Status.SKIP, stage=Stage.LOAD, reason=reason)
+        return record(name, outcome)
+
+    entry = CorpusEntry(module="p", class_name="A", init_args="([], {})", forward_args="([], {})")
+    works = msgspec.structs.replace(RECORDS[0], found=packed(Parity(entry=entry)))
+    cases = [
+        works, record("p.B", factories.failure()), skipped("p.C", f"{NOT_RUN}: oops"),
+        skipped("p.D", f"{NOT_BUILT}: oops"), skipped("p.E", f"{NOT_IMPORTED}: oops"),
+        skipped("p.F", NO_FORWARD),
+    ]  # fmt: skip
+    lines = STUDY.closing_lines([[each] for each in cases])
+    rows = [line.rpartition(" ")[::2] for line in lines[3:9]]
+    assert [(what.strip(), int(number)) for what, number in rows] == [
+        ("classes of nn.Module with a forward", 5), ("imported", 4), ("built", 3),
+        ("run in eager", 2), ("work compiled", 1), ("are one graph", 1),
+    ]  # fmt: skip
+    assert "modules of projects:" not in STUDY.closing_lines([[each] for each in RECORDS])

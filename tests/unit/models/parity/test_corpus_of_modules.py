@@ -11,7 +11,7 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import usual
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
-from dynamometer.models.parity import SUITE
+from dynamometer.models.parity import FROM_SOURCE, SUITE
 from dynamometer.models.parity.corpus import Corpus, holds_test_cases
 from dynamometer.results.values.cases import Scale
 
@@ -117,7 +117,21 @@ def test_any_text_is_read_or_refused(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(("option", "value"), [(SCALE, Scale.TINY), (QUICK, True)])
 def test_modules_are_what_files_make_them(tmp_path: Path, option: object, value: object) -> None:
     """Neither shrunk nor a handful of them."""
-    asked = usual((*run_options(), TARGET)).but(TARGET, corpus(tmp_path, net=ONE))
+    every = (*run_options(of_suites=SUITE.options), TARGET)
+    asked = usual(every).but(TARGET, corpus(tmp_path, net=ONE))
     assert SUITE.opening(asked) == {"target": str(tmp_path)}
     with pytest.raises(UsageError, match="leave out"):
         SUITE.opening(asked.but(option, value))  # type: ignore[arg-type]  # either option's
+
+
+def test_projects_are_looked_through_instead(tmp_path: Path) -> None:
+    """Paths are said from the root, packages by name; not together with a corpus."""
+    usual_ = usual((*run_options(of_suites=SUITE.options), TARGET))
+    asked = usual_.but(FROM_SOURCE, (str(tmp_path), "torchvision"))
+    opening = SUITE.opening(asked)
+    assert opening == {"sources": f"{tmp_path}\ntorchvision"}
+    assert SUITE.measured_files(opening) == (tmp_path,)
+    (tmp_path / "net.py").write_text("from torch import nn\nclass Net(nn.Module): ...\n")
+    assert [each.name for each in SUITE.open({"sources": str(tmp_path)}).specs()] == ["net.Net"]
+    with pytest.raises(UsageError, match="leave out here"):
+        SUITE.opening(asked.but(TARGET, "here"))

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.results.values.parity import Parity, TestCase
+from dynamometer.results.values.parity import CorpusEntry, Parity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from dynamometer.results.reports.sinks import Destination, Reporter
     from dynamometer.results.values.records import Record
 
 FOLDER = "corpus"
@@ -35,23 +34,24 @@ TESTCASES = [
 '''
 
 
-class TestCaseFiles:
+class CorpusFiles:
     """Writes `corpus/test_<project>.py` where a run found arguments for classes."""
 
-    __test__ = False  # pytest takes it for a class of tests by its name
+    def __init__(self, directory: Path) -> None:
+        """Write nothing yet.
 
-    def __init__(self, reporter: Reporter, destination: Destination) -> None:
-        """Write nothing yet."""
-        del reporter
-        self._folder = destination.directory / FOLDER
-        self._found: list[TestCase] = []
+        Args:
+            directory: of the run, in which the corpus gets a folder.
+        """
+        self._folder = directory / FOLDER
+        self._found: list[CorpusEntry] = []
         self._written: list[Path] = []
 
     def write(self, records: Sequence[Record]) -> None:
         """Take the arguments of a case, if it has any."""
         found = msgspec.json.decode(records[-1].found, type=Parity | None)
-        if found is not None and found.test_case is not None:
-            self._found.append(found.test_case)
+        if found is not None and found.entry is not None:
+            self._found.append(found.entry)
 
     def close(self) -> None:
         """Write the files."""
@@ -68,13 +68,13 @@ class TestCaseFiles:
         return tuple(self._written)
 
 
-def texts(found: Iterable[TestCase]) -> dict[str, str]:
+def texts(found: Iterable[CorpusEntry]) -> dict[str, str]:
     """Return a file for each project; classes of one name are in files of their own.
 
     Returns:
         Texts by the files' names.
     """
-    files: defaultdict[str, list[TestCase]] = defaultdict(list)
+    files: defaultdict[str, list[CorpusEntry]] = defaultdict(list)
     for each in sorted(found, key=lambda one: (one.module, one.class_name)):
         project = each.module.partition(".")[0]
         name, number = project, 1
@@ -85,7 +85,7 @@ def texts(found: Iterable[TestCase]) -> dict[str, str]:
     return {f"test_{name}.py": _text(name, own) for name, own in files.items()}
 
 
-def _text(project: str, found: Sequence[TestCase]) -> str:
+def _text(project: str, found: Sequence[CorpusEntry]) -> str:
     roots = dict.fromkeys(each.root for each in found if each.root is not None)
     paths = "".join(f"sys.path.insert(0, {root!r})\n" for root in roots)
     imports = "\n".join(f"from {each.module} import {each.class_name}" for each in found)

@@ -1,0 +1,59 @@
+"""The corpus that is written of what was found for classes of a project."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import factories
+import msgspec
+
+from dynamometer.common.studies.parity.corpus_files import FOLDER, CorpusFiles
+from dynamometer.models.parity.corpus import Corpus
+from dynamometer.results.values.parity import CorpusEntry, Parity
+from dynamometer.results.values.records import PASSED, Outcome, Record, Stage, Status, packed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def record(entry: CorpusEntry | None, outcome: Outcome = PASSED) -> Record:
+    """Make what is stored of a class."""
+    made = factories.record(factories.case("a.B"), outcome=outcome)
+    return msgspec.structs.replace(made, found=packed(Parity(entry=entry)))
+
+
+def case(module: str, class_name: str, root: str | None = None) -> CorpusEntry:
+    """Make arguments that were found."""
+    return CorpusEntry(
+        module=module, class_name=class_name, init_args="([4], {'a': 'b'})",
+        forward_args="([torch.rand([2])], {})", root=root,
+    )  # fmt: skip
+
+
+def test_a_file_for_each_project(tmp_path: Path) -> None:
+    """Classes of one name are in files of their own; each file is what `parity.py` reads."""
+    sink = CorpusFiles(tmp_path)
+    skipped = Outcome(status=Status.SKIP, stage=Stage.LOAD, reason="it has no forward")
+    for each in (case("net.b", "Net"), case("net.a", "Net", "/src"), case("other", "Conv")):
+        sink.write([record(each)])
+    sink.write([record(None, skipped)])
+    sink.write([factories.record(factories.case("a.C"), outcome=skipped)])
+    sink.close()
+    names = ["test_net.py", "test_net_2.py", "test_other.py"]
+    assert [path.name for path in sink.paths] == names
+    assert sorted(path.name for path in (tmp_path / FOLDER).iterdir()) == names
+    text = (tmp_path / FOLDER / "test_net.py").read_text()
+    assert "sys.path.insert(0, '/src')\n" in text
+    assert "from net.a import Net\n" in text
+    assert "lambda: ([4], {'a': 'b'}),\n     lambda: ([torch.rand([2])], {})),\n" in text
+    found = Corpus(str(tmp_path / FOLDER)).specs()
+    assert [each.name for each in found] == ["net.Net", "net_2.Net", "other.Conv"]
+
+
+def test_nothing_is_written_of_other_runs(tmp_path: Path) -> None:
+    """Of a corpus nothing is found."""
+    sink = CorpusFiles(tmp_path)
+    sink.write([record(None)])
+    sink.close()
+    assert sink.paths == ()
+    assert list(tmp_path.iterdir()) == []

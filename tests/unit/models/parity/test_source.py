@@ -1,0 +1,245 @@
+"""Modules of projects: found in their text, and arguments that are tried for them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from dynamometer.common.interfaces.outcome import SkippedError
+from dynamometer.models.parity.source.arguments import (
+    Arguments,
+    Parameter,
+    calls_in,
+    combinations,
+    examples_of,
+    guesses_of,
+    inputs_in,
+    sizes_in,
+    words_in,
+)
+from dynamometer.models.parity.source.discovery import found_classes
+from dynamometer.models.parity.source.suite import ModulesOfProjects
+from dynamometer.models.parity.source.trials import load
+from dynamometer.results.values.parity import NO_FORWARD, NOT_BUILT, NOT_IMPORTED, NOT_RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LAYERS = '''
+import torch
+from torch import nn
+from torch.nn import Linear as Dense
+
+class Plain: ...
+class Own(nn.Module):
+    def __init__(self, width, heads=2):
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+    def forward(self, x):
+        return self.layer(x)
+class Derived(Own): ...
+class Imported(Dense):
+    def __init__(self):
+        super().__init__(3, 3)
+class Empty(nn.Module): ...
+class Picky(nn.Module):
+    def __init__(self, mode):
+        super().__init__()
+        if mode not in ("rows", "columns"):
+            raise ValueError(f"mode must be 'rows' or 'columns', not {mode}")
+    def forward(self, x, y):
+        return x + y
+class Dictionary(nn.Module):
+    def forward(self, features):
+        return [value * 2 for value in features.values()]
+class Wide(nn.Module):
+    def forward(self, x):
+        if x.shape[-1] != 37:
+            raise RuntimeError(f"expected 37 features, got {x.shape[-1]}")
+        return x
+class Unbuilt(nn.Module):
+    def __init__(self, anything):
+        raise RuntimeError("no weights here")
+    def forward(self, x): ...
+class Uncalled(nn.Module):
+    def forward(self, x):
+        raise RuntimeError("no such input")
+class Example(nn.Module):
+    """Takes what the example says.
+
+    >>> net = Example("secret", size=7)
+    >>> net(torch.rand([5, 7]))
+    """
+    def __init__(self, key, size):
+        super().__init__()
+        assert key == "secret"
+        self.layer = nn.Linear(size, 1)
+    def forward(self, x):
+        return self.layer(x)
+'''
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
+    """A package of two files, beside what is no part of it."""
+    package = tmp_path / "some_project"
+    (package / "tests").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "layers.py").write_text(LAYERS)
+    (package / "more.py").write_text(
+        "from some_project.layers import Own\nimport nowhere\nclass Further(Own): ...\n"
+    )
+    (package / "broken.py").write_text("class (")
+    (package / "tests" / "test_it.py").write_text("from torch import nn\nclass T(nn.Module): ...")
+    path = [*sys.path]
+    yield package
+    sys.path[:] = path
+    for name in [name for name in sys.modules if name.partition(".")[0] == "some_project"]:
+        del sys.modules[name]
+
+
+def test_classes_of_modules_are_found_without_importing(project: Path) -> None:
+    """Also those that derive from others, in other files; not those of tests."""
+    found = found_classes([str(project)])
+    names = {name.rpartition(".")[2] for name in found}
+    assert {"Own", "Derived", "Imported", "Empty", "Further"} < names
+    assert not {"Plain", "T"} & names
+    own = found["some_project.layers.Own"]
+    assert (own.module, own.root) == ("some_project.layers", str(project.parent))
+    assert "some_project" not in sys.modules
+    one_file = found_classes([str(project / "layers.py")])
+    assert set(one_file) == {name for name in found if ".layers." in name}
+
+
+def test_installed_packages_are_found_by_name() -> None:
+    """As a whole, or a part of one."""
+    found = found_classes(["torchvision.ops"])
+    assert found["torchvision.ops.misc.SqueezeExcitation"].root is None
+    assert all(name.startswith("torchvision.ops.") for name in found)
+    assert list(found_classes(["torchvision.ops.misc"])) == [
+        name for name in found if name.startswith("torchvision.ops.misc.")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [("no_such_thing", "neither a path nor an installed package"), ("json", "holds no class")],
+)
+def test_what_holds_no_modules_is_named(target: str, said: str) -> None:
+    """Before anything is started."""
+    with pytest.raises(ValueError, match=said):
+        ModulesOfProjects([target]).specs()
+
+
+@pytest.mark.parametrize(
+    ("class_name", "init_args", "forward_args"),
+    [
+        ("Own", "([], {'width': 16})", "([], {'x': torch.rand([4, 8, 16])})"),
+        ("Derived", "([], {'width': 16})", "([], {'x': torch.rand([4, 8, 16])})"),
+        ("Imported", "([], {})", "([], {'input': torch.rand([4, 8, 3])})"),
+        ("Picky", "([], {'mode': 'rows'})", None),
+        ("Dictionary", "([], {})", None),
+        ("Wide", "([], {})", None),
+        ("Example", "(['secret'], {'size': 7})", "([], {'x': torch.rand([5, 7])})"),
+    ],
+)
+def test_arguments_are_found(
+    project: Path, class_name: str, init_args: str, forward_args: str | None
+) -> None:
+    """What was found is what a corpus makes the same module of."""
+    found = found_classes([str(project)])[f"some_project.layers.{class_name}"]
+    torch.manual_seed(0)
+    loaded = load(found)
+    case = loaded.entry
+    assert case is not None
+    assert case.init_args == init_args
+    assert forward_args in {None, case.forward_args}
+    loaded.module(*loaded.args, **loaded.kwargs)
+    torch.manual_seed(0)
+    args, kwargs = eval(case.init_args)
+    again = getattr(sys.modules[found.module], class_name)(*args, **kwargs)
+    for mine, own in zip(again.parameters(), loaded.module.parameters(), strict=True):
+        assert torch.equal(mine, own)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("layers.Empty", f"^{NO_FORWARD}$"),
+        ("layers.Unbuilt", f"^{NOT_BUILT}: RuntimeError: no weights here$"),
+        ("layers.Uncalled", f"^{NOT_RUN}: RuntimeError: no such input$"),
+        ("more.Further", f"^{NOT_IMPORTED}: ModuleNotFoundError: No module named 'nowhere'$"),
+    ],
+)
+def test_how_far_the_rest_came_is_said(project: Path, name: str, reason: str) -> None:
+    """With the first error of that stage."""
+    found = found_classes([str(project)])[f"some_project.{name}"]
+    with pytest.raises(SkippedError, match=reason):
+        load(found)
+
+
+def test_a_class_that_is_none_is_said(project: Path) -> None:
+    """Its text may look so."""
+    (project / "odd.py").write_text("class Module: ...\nclass Seems(Module): ...\n")
+    found = found_classes([str(project)])["some_project.odd.Seems"]
+    with pytest.raises(SkippedError, match=r"some_project\.odd\.Seems is no class of nn\.Module"):
+        load(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "annotation", "first"),
+    [
+        ("num_heads", "int", "4"),
+        ("kernel_size", "", "3"),
+        ("dropout", "float", "0.1"),
+        ("bias", "bool", "False"),
+        ("norm_layer", "Callable[..., nn.Module]", "nn.ReLU"),
+        ("dims", "List[int]", "[16, 16]"),
+        ("shape", "Tuple[int, int]", "(16, 16)"),
+        ("kind", "Literal['a', 'b']", "'a'"),
+        ("config", "", "_mock_config()"),
+        ("anything", "", "16"),
+    ],
+)
+def test_a_parameter_is_guessed_by_type_and_name(name: str, annotation: str, first: str) -> None:
+    """Then by what else its name may mean."""
+    assert guesses_of(Parameter(name, annotation))[0] == first
+
+
+def test_words_of_errors_are_tried_first_where_words_go() -> None:
+    """And nowhere else."""
+    assert guesses_of(Parameter("mode", "str"), ["batch"])[0] == "'batch'"
+    assert "'batch'" not in guesses_of(Parameter("width", "int"), ["batch"])
+
+
+def test_calls_are_found_in_code() -> None:
+    """Those whose arguments mean something by themselves."""
+    text = "a = lib.Net(1, k=[2, 3])\nb = Net(x)\nc = Net(*y)\nd = Net(**z)\ne = Net(torch.float)\n"
+    assert list(calls_in(text, "Net")) == [
+        Arguments(("1",), {"k": "[2, 3]"}),
+        Arguments(("torch.float",), {}),
+    ]
+    assert list(calls_in("Net(", "Net")) == []
+    assert inputs_in("x = torch.randn(2, 3)\ny = torch.rand(n)") == ["torch.randn(2, 3)"]
+    assert examples_of("Text.\n>>> a = f(\n...     1)\nmore") == "a = f(\n    1)"
+
+
+def test_what_errors_speak_of() -> None:
+    """Sizes that a dimension may have, and words."""
+    assert sizes_in("expected 37 channels, got 16 (1e-05, 3.5, 99999)") == [37, 16]
+    assert sizes_in("mat1 and mat2 can't be multiplied (64x12 and 48x9).") == [64, 12, 48, 9]
+    assert words_in("must be 'batch' or \"row\", not `mean`") == ["batch", "row", "mean"]
+
+
+def test_the_likeliest_combinations_come_first() -> None:
+    """All first choices, then one changed, then two; each once."""
+    found = list(combinations([["a", "b"], ["c", "d", "e"]]))
+    assert found[0] == (0, 0)
+    assert set(found[1:4]) == {(1, 0), (0, 1), (0, 2)}
+    assert set(found[4:]) == {(1, 1), (1, 2)}
+    assert len(found) == len(set(found))
+    assert list(combinations([])) == [()]
