@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import sys
 from collections import defaultdict, deque
@@ -85,13 +86,17 @@ class Remaining:
     def __init__(
         self, manifest: Manifest, records: Sequence[Record], notes: Sequence[str] = ()
     ) -> None:
-        """Compare a plan with the records there are; further ones are to hold the notes."""
+        """Compare a plan with the records there are; further ones are to hold the notes.
+
+        What ended so that it says nothing of the model is attempted again.
+        """
         self.manifest = manifest
         self.notes = tuple(notes)
         self.study = registry.study(manifest.plan.study)
         self.finished: defaultdict[str, list[Record]] = defaultdict(list)
         for record in records:
             self.finished[record.case.id].append(record)
+        self._again = {_key(each) for each in records if each.outcome.status is Status.INFRA}
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -101,10 +106,55 @@ class Remaining:
     def replicates(self, case: Case) -> list[int]:
         """Return the replicates a case may still have; none where its records say it needs none."""
         records, protocol = self.finished[case.id], self.manifest.plan.protocol
+        if again := [each.replicate for each in records if self._is_attempted_again(each)]:
+            return again
         if records and self.study.stop_reason(records, protocol):
             return []
         done = {record.replicate for record in records}
         return [each for each in range(protocol.most_replicates) if each not in done]
+
+    def add(self, record: Record) -> None:
+        """Take a further record, which may be a further attempt at a replicate."""
+        self._again.discard(_key(record))
+        self.finished[record.case.id] = [*self._others(record), record]
+
+    def after(self, record: Record) -> Record:
+        """Return a record that knows of earlier attempts, and whether it is its case's last."""
+        earlier = tuple(
+            outcome
+            for each in self.finished[record.case.id]
+            if each.replicate == record.replicate
+            for outcome in (*each.earlier, each.outcome)
+        )
+        record = msgspec.structs.replace(record, earlier=earlier)
+        if record.flakiness:
+            ends = ", ".join([*(each.line for each in earlier), record.outcome.line])
+            notes = (*record.notes, f"{record.flakiness}: its attempts ended with {ends}")
+            record = msgspec.structs.replace(record, notes=notes)
+        if self._is_asked_for_again(record):
+            return record
+        protocol = self.manifest.plan.protocol
+        stopped = self.study.stop_reason([*self._others(record), record], protocol)
+        return msgspec.structs.replace(record, stopped=stopped)
+
+    def _others(self, record: Record) -> list[Record]:
+        own = self.finished[record.case.id]
+        return [each for each in own if each.replicate != record.replicate]
+
+    def _is_attempted_again(self, record: Record) -> bool:
+        return _key(record) in self._again or self._is_asked_for_again(record)
+
+    def _is_asked_for_again(self, record: Record) -> bool:
+        wanted = record.outcome.status in self.manifest.plan.retries_for
+        return wanted and len(record.earlier) < _MOST_RETRIES
+
+
+def _key(record: Record) -> tuple[str, int]:
+    return record.case.id, record.replicate
+
+
+_MOST_RETRIES = 2
+"""Further attempts at a replicate: three of three that fail are no accident."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +176,7 @@ class Told:
     def of_record(self, record: Record) -> None:
         """Keep a record, and say that it was made."""
         self.events.append(record)
-        self.remaining.finished[record.case.id].append(record)
+        self.remaining.add(record)
         self.observer.record_made(record)
 
     def of_end(self, case: Case) -> None:
@@ -159,7 +209,9 @@ def run(
     size = _GROUP if remaining.study.takes_turns else 1
     for first in range(0, len(plan.cases), size):
         group = list(plan.cases[first : first + size])
-        for round_ in range(plan.protocol.most_replicates + 1):
+        for round_ in itertools.count():
+            if not group:
+                break
             for case in _shuffled(group, plan, round_):
                 if interrupt.requested:
                     return False
@@ -255,8 +307,7 @@ def _next_record(remaining: Remaining, executor: Executor, case: Case) -> Record
     """Execute a case's next replicate; the record says whether it was the last."""
     plan = remaining.manifest.plan
     record = _record(remaining, executor, case, remaining.replicates(case)[0])
-    stopped = remaining.study.stop_reason([*remaining.finished[case.id], record], plan.protocol)
-    return msgspec.structs.replace(record, stopped=stopped, target=plan.protocol.target)
+    return msgspec.structs.replace(remaining.after(record), target=plan.protocol.target)
 
 
 def _record(remaining: Remaining, executor: Executor, case: Case, replicate: int) -> Record:

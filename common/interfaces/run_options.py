@@ -114,6 +114,11 @@ MEMORY_LIMIT = Valued[int | None](
     help="Kill a worker over this.  [default: 85 % of memory]",
     again=lambda plan, _: plan.memory_limit_bytes,
 )  # fmt: skip
+RETRIES_FOR = Several(
+    ("--retries-for",), reads=click.STRING, metavar="STATUS[,...]", group="Execution",
+    help="Attempt what ends so again, up to twice, such as timeout,infra. The last attempt counts;"
+    " all are kept.",
+)  # fmt: skip
 CALLS = Valued[int | None](
     ("-n", "--repeat"), reads=click.IntRange(1), default=None, metavar="N", group="Measurement",
     help="Counted calls of each arm and replicate, at least.  [default: 1 s of them]",
@@ -226,7 +231,7 @@ _OF_MODELS: tuple[Option[Any], ...] = (
 )  # fmt: skip
 _OF_MEASURING: tuple[Option[Any], ...] = (
     REPLICATES, RIGOROUS, HALF_WIDTH, CASE_BUDGET, CACHES, CALLS, ALLOCATOR, SEED,
-    THREADS, JOBS, TIMEOUT, MEMORY_LIMIT, SPAWN, EXECUTOR, *TUNING_OPTIONS, OUTPUT_DIR,
+    THREADS, JOBS, TIMEOUT, MEMORY_LIMIT, RETRIES_FOR, SPAWN, EXECUTOR, *TUNING_OPTIONS, OUTPUT_DIR,
     *REPORT_OPTIONS,
 )  # fmt: skip
 

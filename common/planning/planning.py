@@ -16,6 +16,7 @@ from dynamometer.common.interfaces.run_options import (
     HALF_WIDTH,
     MEMORY_LIMIT,
     REPLICATES,
+    RETRIES_FOR,
     RIGOROUS,
     SEED,
     SPAWN,
@@ -60,6 +61,7 @@ from dynamometer.results.values.cases import (
     RunPlan,
     StartMethod,
 )
+from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,6 +115,7 @@ def make_plan(
         seed=request[SEED],
         threads=threads_of(study, request),
         jobs=jobs,
+        retries_for=_retries_for(request),
         executor=request[EXECUTOR],
         no_skip=request[NO_SKIP],
         raise_backend_errors=request[RAISE_BACKEND_ERRORS],
@@ -157,6 +160,21 @@ def usual_memory_limit() -> int:
     from dynamometer.common.machine.environment import memory_bytes
 
     return int(_MEMORY_SHARE * memory_bytes())
+
+
+def _retries_for(request: Request) -> tuple[str, ...]:
+    """Return the statuses after which a replicate is attempted again.
+
+    Raises:
+        UsageError: there is no such status, or it is none of a failure.
+    """
+    asked = [word.strip() for text in request[RETRIES_FOR] for word in text.split(",")]
+    known = [str(each) for each in Status if each not in {Status.PASS, Status.SKIP}]
+    for word in asked:
+        if word not in known:
+            msg = f"--retries-for {word}: no such failure; there are {', '.join(known)}"
+            raise UsageError(msg)
+    return tuple(dict.fromkeys(asked))
 
 
 def _usual_memory_limit(suite: str, jobs: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamometer.results.reports.texts import printable_lines
+from dynamometer.results.reports.texts import name_columns, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,9 @@ class Console:
         """Print the lines of a case."""
         self._cases.append(records)
         self._print(self._reporter.lines(records))
+        flaky = dict.fromkeys(each.flakiness for each in records if each.flakiness)
+        if flaky:
+            self._print([f"{name_columns(records[0].case)} {', '.join(flaky)}"])
 
     def close(self) -> None:
         """Print what the cases come to, once."""

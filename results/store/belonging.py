@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Iterable
 
     from dynamometer.results.values.cases import RunPlan
     from dynamometer.results.values.records import Manifest, Record
@@ -43,17 +43,21 @@ class RunRecords:
 
 
 def belonging(manifest: Manifest, records: Iterable[Record]) -> RunRecords:
-    """Tell the records of a run from others in its file."""
+    """Tell the records of a run from others in its file.
+
+    Of a replicate that was attempted again the last attempt counts; it knows how the others ended.
+    """
     judge = Judge(manifest)
-    kept: list[Record] = []
+    kept: dict[tuple[str, int], Record] = {}
     strays: list[str] = []
     for number, record in enumerate(records, start=1):
-        why = judge.fault(record.run_id, record.case.id, record.replicate)
+        case, attempt = record.case.id, len(record.earlier)
+        why = judge.fault(record.run_id, case, record.replicate, attempt)
         if why is None:
-            kept.append(record)
+            kept[case, record.replicate] = record
         else:
             strays.append(f"line {number} {why}")
-    return RunRecords(kept, tuple(strays))
+    return RunRecords([*kept.values()], tuple(strays))
 
 
 class Judge:
@@ -64,9 +68,9 @@ class Judge:
         self._run_id = manifest.run_id
         self._cases = {case.id for case in manifest.plan.cases}
         self._replicates = range(manifest.plan.protocol.most_replicates)
-        self._seen: set[Hashable] = set()
+        self._attempts: dict[tuple[str, int], int] = {}
 
-    def fault(self, run_id: str, case: str, replicate: int) -> str | None:
+    def fault(self, run_id: str, case: str, replicate: int, attempt: int = 0) -> str | None:
         """Return why a line is none of the run's, or `None` if it is one."""
         if run_id != self._run_id:
             return f"is of the run {run_id!r}"
@@ -74,9 +78,9 @@ class Judge:
             return f"is of {case!r}, which the run doesn't plan"
         if replicate not in self._replicates:
             return f"is replicate {replicate}, of at most {len(self._replicates)}"
-        if (case, replicate) in self._seen:
+        if self._attempts.get((case, replicate), -1) >= attempt:
             return f"is replicate {replicate} of {case!r} once more"
-        self._seen.add((case, replicate))
+        self._attempts[case, replicate] = attempt
         return None
 
 

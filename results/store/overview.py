@@ -140,6 +140,7 @@ class _Line(msgspec.Struct):
     case: msgspec.Raw
     replicate: int
     stopped: str | None = None
+    earlier: tuple[msgspec.Raw, ...] = ()
 
 
 def _finished(events: Path, manifest: Manifest) -> int:
@@ -157,8 +158,9 @@ def _finished(events: Path, manifest: Manifest) -> int:
                 key = (found.schema, bytes(found.case))
                 if key not in ids:
                     ids[key] = _id_of(found, place)
-                if judge.fault(found.run_id, ids[key], found.replicate) is None:
-                    seen[ids[key]] += 1
+                attempt = len(found.earlier)
+                if judge.fault(found.run_id, ids[key], found.replicate, attempt) is None:
+                    seen[ids[key]] += attempt == 0
                     if found.stopped:
                         stopped.add(ids[key])
     except OSError as error:

@@ -7,6 +7,7 @@ bytes. Absent is `None` with a reason beside it, never 0.
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -356,7 +357,7 @@ class Protocol(Value, frozen=True, kw_only=True):
     start_method: StartMethod = StartMethod.FORK
 
 
-class RunPlan(Value, frozen=True, kw_only=True):
+class RunPlan(Value, frozen=True, kw_only=True, dict=True):
     """Everything a run will do, fixed before the first case starts."""
 
     suite: str
@@ -375,6 +376,8 @@ class RunPlan(Value, frozen=True, kw_only=True):
     """Name of what runs the replicates of cases."""
     jobs: int = 1
     """Cases that run at the same time."""
+    retries_for: tuple[str, ...] = ()
+    """Statuses (`Status`) for which a replicate is attempted again."""
 
     no_skip: bool = False
     """Whether models are run that their tables skip."""
@@ -395,4 +398,8 @@ class RunPlan(Value, frozen=True, kw_only=True):
 
     def spec_of(self, case: Case) -> ModelSpec:
         """Find the spec of a case's model."""
-        return next(spec for spec in self.models if spec.name == case.model)
+        return self._specs[case.model]
+
+    @cached_property
+    def _specs(self) -> dict[str, ModelSpec]:
+        return {spec.name: spec for spec in reversed(self.models)}

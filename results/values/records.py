@@ -291,6 +291,8 @@ class Record(Value, frozen=True, kw_only=True):
     device_name: str | None = None
     environment_id: str
     seed: int
+    earlier: tuple[Outcome, ...] = ()
+    """How earlier attempts at this replicate ended, in order; the last attempt is what counts."""
     started_at: str
     """UTC, ISO 8601."""
     seconds: dict[str, float]
@@ -304,6 +306,14 @@ class Record(Value, frozen=True, kw_only=True):
     def study(self) -> str:
         """The name of what was asked: that of its first experiment."""
         return self.experiments[0]
+
+    @property
+    def flakiness(self) -> str | None:
+        """Say how many attempts passed; `None` where there was one, or all ended alike."""
+        attempts = [each.status for each in (*self.earlier, self.outcome)]
+        if len(set(attempts)) == 1:
+            return None
+        return f"flaky {attempts.count(Status.PASS)}/{len(attempts)}"
 
 
 class Manifest(Value, frozen=True, kw_only=True):

@@ -157,6 +157,7 @@ NO_DIFFERENCE = {
     *("--filter", "--exclude", "--quick", "--partition-id", "--total-partitions", "--list"),
     *("--overrides", "--overhead", "--output-dir", "--output", "--csv-compat", "--expect"),
     *("--update-expected", "--sink", "--batch-size-file", "--json", "--config", "--jobs"),
+    "--retries-for",
     "TARGET",
 }
 """What makes no difference to a case of a plan, or is said of it by other options."""

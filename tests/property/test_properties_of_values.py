@@ -168,6 +168,7 @@ plans = st.builds(
     experiments=st.lists(texts, max_size=2).map(tuple), protocol=protocols, timeout_s=finite,
     memory_limit_bytes=st.none() | counts, seed=counts, threads=st.none() | counts,
     executor=texts, jobs=counts, no_skip=st.booleans(), busy=st.booleans(),
+    retries_for=st.lists(texts, max_size=2).map(tuple),
     raise_backend_errors=st.booleans(),
     tuning=st.none() | tunings, corpus=st.none() | texts,
 )  # fmt: skip
@@ -239,6 +240,7 @@ block_loads = st.builds(
 )  # fmt: skip
 records = st.builds(
     Record,
+    earlier=st.lists(outcomes, max_size=2).map(tuple),
     schema=st.just(1), run_id=texts, case=cases, replicate=counts, outcome=outcomes,
     experiments=st.lists(texts, max_size=2).map(tuple),
     arms=st.lists(arm_results, max_size=2).map(tuple),

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import factories
+import msgspec
 import pytest
 from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.results.store import store
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.overview import read_overview
 from dynamometer.results.values.cases import BASELINE, Protocol
 from dynamometer.results.values.records import Status, StopReason
 
@@ -215,6 +217,58 @@ def test_nothing_is_pending_after_a_failure(manifest: Manifest) -> None:
     rest = Remaining(manifest, [factories.record(case, outcome=factories.failure())])
     assert rest.replicates(case) == []
     assert rest.cases == tuple(others)
+
+
+def test_what_says_nothing_of_the_model_is_attempted_again_by_resume(tmp_path: Path) -> None:
+    """Once each time; what was recorded stays in the file, and knows nothing of it."""
+    manifest = factories.manifest(factories.plan(SPECS[0], replicates=2))
+    directory = start(tmp_path, manifest)
+    outcomes = {("a", 0): Status.INFRA}
+    assert go(manifest, directory, FakeExecutor(outcomes))
+    first = store.read_records(directory)
+    assert [each.outcome.status for each in first] == [Status.INFRA]
+    assert go(manifest, directory, FakeExecutor(outcomes))
+    assert [each.outcome.status for each in store.read_records(directory)] == [Status.INFRA]
+    last = FakeExecutor()
+    assert go(manifest, directory, last)
+    assert last.executed == [("a", 0), ("a", 1)]
+    found = store.read_records(directory)
+    assert [each.outcome.status for each in found] == [Status.PASS, Status.PASS]
+    assert [each.status for each in found[0].earlier] == [Status.INFRA, Status.INFRA]
+    assert len((directory / store.EVENTS).read_text().splitlines()) == 4
+    assert read_overview(directory).finished == 1
+
+
+def test_a_failure_is_attempted_again_where_that_is_asked_for(tmp_path: Path) -> None:
+    """Up to twice; the last attempt counts, all are kept, and it says how many passed."""
+    plan = factories.plan(*SPECS, replicates=2)
+    manifest = factories.manifest(msgspec.structs.replace(plan, retries_for=("timeout",)))
+    directory = start(tmp_path, manifest)
+    outcomes = {("a", 0): Status.TIMEOUT, ("b", 1): Status.TIMEOUT, ("c", 0): Status.CRASH}
+
+    def recover(case: Case, replicate: int) -> None:
+        if executor.executed.count(("a", 0)) == 1:  # and the second is about to begin
+            outcomes.pop(("a", 0), None)
+
+    executor = FakeExecutor(outcomes, before=recover)
+    sink = RecordingSink()
+    assert go(manifest, directory, executor, sink)
+    assert Counter(executor.executed) == {
+        ("a", 0): 2, ("a", 1): 1, ("b", 0): 1, ("b", 1): 3, ("c", 0): 1,
+    }  # fmt: skip
+    found = {(each.case.model, each.replicate): each for each in store.read_records(directory)}
+    assert len(found) == 5
+    assert found["a", 0].outcome.status is Status.PASS
+    assert found["a", 0].flakiness == "flaky 1/2"
+    assert any(note.startswith("flaky 1/2: ") for note in found["a", 0].notes)
+    assert found["b", 1].outcome.status is Status.TIMEOUT
+    assert (len(found["b", 1].earlier), found["b", 1].flakiness) == (2, None)
+    assert found["b", 1].stopped is StopReason.FAILED
+    assert len((directory / store.EVENTS).read_text().splitlines()) == 8
+    assert sorted(len(records) for records in sink.written) == [1, 2, 2]
+    again = FakeExecutor()
+    assert go(manifest, directory, again)
+    assert again.executed == []
 
 
 def test_an_interrupt_stops_before_the_next_replicate(tmp_path: Path, manifest: Manifest) -> None:

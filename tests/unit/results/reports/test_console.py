@@ -71,3 +71,16 @@ def test_nothing_is_said_of_speedups_that_are_known() -> None:
     console.write([known])
     console.close()
     assert "not known" not in stream.getvalue()
+
+
+def test_a_case_that_passed_once_is_called_flaky() -> None:
+    """Whatever the study prints of it; attempts that all end alike are no news."""
+    stream = io.StringIO()
+    console = Console(STUDY, factories.destination(stream=stream))
+    failed = factories.failure(Status.TIMEOUT)
+    record = factories.record()
+    console.write([msgspec.structs.replace(record, earlier=(failed,))])
+    assert stream.getvalue().splitlines()[-1].endswith(" flaky 1/2")
+    stream.truncate(0)
+    console.write([factories.record(outcome=failed, earlier=(failed, failed))])
+    assert "flaky" not in stream.getvalue()
