@@ -57,7 +57,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=10.0, help="for each reader")
+    parser.add_argument("--minutes", type=float, default=10.0, help="processor time of each reader")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", action="append", choices=sorted(READERS))
     parser.add_argument("--output", type=Path)
@@ -77,10 +77,10 @@ def main() -> int:
 
 
 def tried(good: bytes, read: Callable[[Path], object], lasts_s: float, rng: random.Random) -> Tried:
-    """Read damaged files for some seconds."""
-    found, ends = Tried(), time.monotonic() + lasts_s
+    """Read damaged files for so many processor seconds."""
+    found, ends = Tried(), time.process_time() + lasts_s
     with tempfile.TemporaryDirectory() as home:
-        while time.monotonic() < ends:
+        while time.process_time() < ends:
             folder = Path(home, "files")
             folder.mkdir()
             data = damaged(good, rng)
@@ -169,7 +169,7 @@ def page(found: dict[str, Tried], minutes: float) -> list[str]:
         "",
         (__doc__ or "").split("\n\n", 2)[2].strip(),
         "",
-        f"{minutes:g} minutes for each.",
+        f"{minutes:g} minutes of processor time for each.",
         "",
         "| reader | inputs | read | refused | faults |",
         "|---|---|---|---|---|",
