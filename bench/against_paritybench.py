@@ -4,8 +4,8 @@
     bench/against_paritybench.py CHECKOUT --files 60 --seed 0 -o docs/against-paritybench.md
 
 Both run the same test cases in default mode with backend eager, one after the other, and have the
-same stand-ins for packages that are not installed. The corpus' runner needs pandas; where that is
-not installed, a folder with it can be put on PYTHONPATH.
+same stand-ins for packages that are not installed. The corpus' runner needs pandas, astor and
+expecttest; where these are not installed, a folder with them can be put on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         tests, stand_ins = Path(folder, "generated"), Path(folder, "stand-ins")
         tests.mkdir()
+        # Their runner links to its helpers from where it is.
+        Path(folder, "paritybench").symlink_to(asked.checkout.resolve() / "paritybench")
         for file in chosen:
             shutil.copy(file, tests)
         _write_stand_ins(stand_ins)
