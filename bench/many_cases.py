@@ -80,12 +80,12 @@ def main() -> None:
             began = time.perf_counter()
             run(Remaining(manifest, []), events, executor, sinks, Quiet(), Interrupt())
     step = asked.cases // _STEPS
-    print(f"{asked.cases:,} cases; {before_mb:.0f} MB before the first\n")  # noqa: T201  its output
+    print(f"{asked.cases:,} cases; {before_mb:.0f} MB before the first\n")
     table = [
         [f"{number:,}", f"{seconds / step * 1e6:.0f}", f"{memory:.0f}"]
         for number, seconds, memory in rows
     ]
-    print(tabulate(table, headers=["cases", "us for each of the last", "MB"]))  # noqa: T201  likewise
+    print(tabulate(table, headers=["cases", "us for each of the last", "MB"]))
 
 
 def _plan(number: int) -> RunPlan:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Job
     from dynamometer.results.values.cases import RunPlan
 
+_MOST_FAILED = 2
+"""Servers in a row that end while they start, before the run does."""
+
 
 class ForkServers:
     """Starts one for each allocator that is preloaded, and another where one has died.
@@ -42,6 +45,7 @@ class ForkServers:
         self._servers: dict[Allocator, ForkServer] = {}
         self._known: tuple[RunPlan | None, Preload | None] = (None, None)
         self._is_closed = False
+        self._has_started, self._failed_in_a_row = False, 0
         self.starting_s = 0.0
 
     def beside(self) -> ForkServers:
@@ -81,9 +85,14 @@ class ForkServers:
             server.preload(wanted)
         except DynamometerError:
             self._end(key)
+            # One that had died with nothing to do is replaced, as is one that something ends while
+            # it starts, where others have started. Where none ever has, none will.
             if known is None:
-                raise
-            return self.ready(plan, allocator)  # it had died, with nothing to do
+                self._failed_in_a_row += 1
+                if not self._has_started or self._failed_in_a_row > _MOST_FAILED:
+                    raise
+            return self.ready(plan, allocator)
+        self._has_started, self._failed_in_a_row = True, 0
         self.starting_s += time.monotonic() - started
         return server
 

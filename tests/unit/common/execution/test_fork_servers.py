@@ -1,0 +1,99 @@
+"""Which fork servers there are: kept, and replaced where one has ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+
+from dynamometer.common.errors import DynamometerError
+from dynamometer.common.execution import fork_servers
+from dynamometer.common.execution.fork_servers import ForkServers
+from dynamometer.results.values.cases import Allocator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dynamometer.common.interfaces.messages import Preload
+
+
+@dataclass
+class FakeServer:
+    """Starts, or doesn't, as a script says."""
+
+    log: Path
+    environment: dict[str, str]
+    is_foreign: bool
+    script: Iterator[bool]
+    preloaded: Preload | None = None
+    closed: int = 0
+
+    def launch(self) -> None:
+        """Start nothing."""
+
+    def preload(self, preload: Preload) -> None:
+        """Be ready, or end."""
+        if not next(self.script):
+            msg = "the fork server did not start"
+            raise DynamometerError(msg)
+        self.preloaded = preload
+
+    def close(self) -> None:
+        """Count."""
+        self.closed += 1
+
+
+@dataclass
+class Launched:
+    """The servers that were launched, in order."""
+
+    servers: list[FakeServer] = field(default_factory=list)
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, starts: list[bool]) -> Launched:
+    """Let servers start or end as they start, in this order."""
+    launched, script = Launched(), iter(starts)
+
+    def made(log: Path, environment: dict[str, str], *, is_foreign: bool) -> FakeServer:
+        launched.servers.append(FakeServer(log, environment, is_foreign, script))
+        return launched.servers[-1]
+
+    monkeypatch.setattr(fork_servers, "ForkServer", made)
+    return launched
+
+
+def test_a_server_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all workers that need the same."""
+    launched = scripted(monkeypatch, [True])
+    servers, plan = ForkServers(Path("log")), factories.plan()
+    first = servers.ready(plan, Allocator.KEEP)
+    assert servers.ready(plan, Allocator.KEEP) is first
+    assert len(launched.servers) == 1
+
+
+def test_where_none_starts_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second would fail as the first did."""
+    launched = scripted(monkeypatch, [False])
+    with pytest.raises(DynamometerError, match="did not start"):
+        ForkServers(Path("log")).ready(factories.plan(), Allocator.KEEP)
+    assert [each.closed for each in launched.servers] == [1]
+
+
+@pytest.mark.parametrize("failed", [1, 2, 3])
+def test_what_ends_a_server_as_it_starts_costs_no_run(
+    monkeypatch: pytest.MonkeyPatch, failed: int
+) -> None:
+    """Where others have started; after three in a row something is wrong."""
+    launched = scripted(monkeypatch, [True, *[False] * failed, True])
+    servers = ForkServers(Path("log"))
+    servers.ready(factories.plan(), Allocator.KEEP)
+    servers._end(fork_servers._preloaded(Allocator.KEEP))  # it has died
+    if failed == 3:
+        with pytest.raises(DynamometerError, match="did not start"):
+            servers.ready(factories.plan(), Allocator.KEEP)
+    else:
+        assert servers.ready(factories.plan(), Allocator.KEEP) is launched.servers[-1]
+    assert [each.closed for each in launched.servers[: failed + 1]] == [1] * (failed + 1)
