@@ -146,7 +146,8 @@ def check_later_calls(
         return checks.but_for("calls after the second: the model keeps state of its own")
     settings, began = reference.settings, now()
     accepted: Look | None = None
-    for index in range(_FEWEST_LATER if briefly else _MOST_LATER):
+    most = 0 if settings.is_brief else _FEWEST_LATER if briefly else _MOST_LATER
+    for index in range(most):
         if index >= _FEWEST_LATER and now() - began > _LATER_S:
             break
         found = make_call(step, start, Call.LATER, settings)

@@ -61,12 +61,14 @@ class Settings:
         tolerance: what share of itself an element may be off by.
         multiples: of what rounding does, which it may be off by as well.
         alteration: what differs in the call on other inputs; `None` where there is no such call.
+        is_brief: whether no call is made more than once but the first, where that will do.
     """
 
     seed: int
     tolerance: float
     multiples: Multiples = IN_FLOAT32
     alteration: Alteration | None = None
+    is_brief: bool = False
 
 
 @dataclass(frozen=True)

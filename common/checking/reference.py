@@ -145,10 +145,15 @@ class Reference:
             self._eager[Call.SECOND] = self._eager[Call.FIRST]
         own = self._fresh()
         start = Snapshot.of(own.loaded)
-        for call in (Call.FIRST, Call.SECOND):
-            self._require_same(call, make_call(own, start, call, settings))
-        later = make_call(own, start, Call.LATER, settings)
-        self.is_repeatable = not self._where_other(Call.FIRST, later)
+        if settings.is_brief:
+            later = make_call(own, start, Call.FIRST, settings)
+            self._require_same(Call.FIRST, later)
+            self.is_repeatable = self._keeps_no_state
+        else:
+            for call in (Call.FIRST, Call.SECOND):
+                self._require_same(call, make_call(own, start, call, settings))
+            later = make_call(own, start, Call.LATER, settings)
+            self.is_repeatable = not self._where_other(Call.FIRST, later)
         self._draws_later, self._aliases_later = later.draws, later.aliases
         del own, start, later
         if self.is_repeatable:
@@ -247,7 +252,8 @@ class Reference:
             settings = replace(self.settings, alteration=alteration)
             try:
                 start = Snapshot.of(own.loaded)
-                make_call(own, start, Call.FIRST, settings)  # what it keeps is an arm's, too
+                if not settings.is_brief:  # which leaves out what keeps state
+                    make_call(own, start, Call.FIRST, settings)  # what it keeps is an arm's, too
                 found = make_call(own, start, Call.ALTERED, settings)
             except Exception:  # noqa: BLE001, S112  not every model takes any inputs
                 continue

@@ -121,15 +121,15 @@ def stopwatch(context: Context) -> Stopwatch:
     return Stopwatch(now=time.perf_counter, synchronize=context.device.synchronize)
 
 
-def run_reference(context: Context, loaded: LoadedModel) -> Reference:
-    """Run eager twice, and give what it computes.
+def run_reference(context: Context, loaded: LoadedModel, *, briefly: bool = False) -> Reference:
+    """Run eager twice, and give what it computes; arms are called as seldom as may be if `briefly`.
 
     Raises:
         SkippedError: the model runs at one size only, and several were asked for.
         NondeterministicError: the two runs differ; names the first leaf that does.
     """
     case, seed = context.job.case, context.job.seed
-    settings = Settings(seed, tolerance_of(case, context.job.spec))
+    settings = Settings(seed, tolerance_of(case, context.job.spec), is_brief=briefly)
     try:
         # Announced as eager's: should the process die of a run, no arm is to blame.
         return reference_of(loaded, case, settings, partial(context.stages.at, Stage.EAGER))
@@ -227,10 +227,8 @@ def _captured(backend: Backend, seen: CaptureStats | None) -> CaptureStats | Non
     return msgspec.structs.replace(seen, fallbacks=len(failures), fallback_reason=reason)
 
 
-def check_again(
-    context: Context, arm: CompiledArm, reference: Reference, *, briefly: bool = False
-) -> CompiledArm:
-    """Compare calls of an arm that has been called before, as few as may be if `briefly`.
+def check_again(context: Context, arm: CompiledArm, reference: Reference) -> CompiledArm:
+    """Compare calls of an arm that has been called before.
 
     Raises:
         WrongResultError: one of them came to something else than eager's.
@@ -241,33 +239,20 @@ def check_again(
     now = stopwatch(context).now
     with context.stages.at(Stage.RUN, arm.name):
         checks = check_later_calls(
-            arm.step,
-            arm.start,
-            reference,
-            arm.checks,
-            now,
-            briefly=briefly or context.job.replicate > 0,
+            arm.step, arm.start, reference, arm.checks, now, briefly=context.job.replicate > 0
         )
     return replace(arm, checks=checks, start=None)
 
 
 def checked_arm(
-    context: Context,
-    loaded: LoadedModel,
-    name: str,
-    reference: Reference,
-    *,
-    briefly: bool = False,
+    context: Context, loaded: LoadedModel, name: str, reference: Reference
 ) -> CompiledArm:
     """Compile an arm that is not to be timed in this form, and compare all calls of it.
-
-    If `briefly`, there are as few as may be: two, two once it is warm, one on other inputs.
 
     Raises:
         Exception: as `compile_arm` and `check_again` do.
     """
-    arm = compile_arm(context, loaded, name, reference)
-    return check_again(context, arm, reference, briefly=briefly)
+    return check_again(context, compile_arm(context, loaded, name, reference), reference)
 
 
 def warm_up_arm(context: Context, arm: CompiledArm) -> WarmArm:

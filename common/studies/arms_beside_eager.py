@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from dynamometer.common.studies.experiment import Context
 
 
-def load(context: Context) -> tuple[LoadedModel, Reference]:
-    """Load the case's model, and run what its arms are held to."""
+def load(context: Context, *, briefly: bool = False) -> tuple[LoadedModel, Reference]:
+    """Load the case's model, and run what its arms are held to.
+
+    Args:
+        context: the job and what it is done with.
+        briefly: whether calls are compared as seldom as may be.
+    """
     with context.stages.at(Stage.LOAD):
         loaded = context.load()
     with context.stages.at(Stage.EAGER):
-        return loaded, arms.run_reference(context, loaded)
+        return loaded, arms.run_reference(context, loaded, briefly=briefly)
 
 
 def findings_of(

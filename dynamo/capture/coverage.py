@@ -256,12 +256,13 @@ class Capture:
         return cls(probe, log, probe.model(compiled))
 
 
-def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
+def measure(capture: Capture, step: Callable[[], object], *, timed: bool = True) -> Coverage:
     """Take steps of a model, and say how much of it is captured.
 
     Args:
         capture: of the model.
         step: one step, which calls `capture.compiled`; compiles at its first call.
+        timed: whether further steps are taken, for what share of seconds it is.
     """
     probe, log = capture.probe, capture.log
     with compilations.noting_breaks() as probe.notes:
@@ -275,9 +276,10 @@ def measure(capture: Capture, step: Callable[[], object]) -> Coverage:
         seen = log.read(probe.notes)  # should that step have compiled anything
         calls, model_calls = Counter(probe.calls), probe.model_calls
         graphs = [CapturedGraph(ops=ops, calls=calls[index]) for index, ops in enumerate(probe.ops)]
-        captured_s, total_s, gaps_s = _time(probe, step)
-        guards_s = internals.lookup_s(step)
-    steady = len(probe.ops) == len(graphs)  # else compiling is among what was timed
+        captured_s, total_s, gaps_s = _time(probe, step) if timed else (None, None, [])
+        guards_s = internals.lookup_s(step) if timed else None
+    # Else compiling is among what was timed.
+    steady = timed and len(probe.ops) == len(graphs)
     not_captured_s = _not_captured_s(counter, gaps_s, probe.gap_ends) if steady else None
     not_captured = NotCaptured(dict(counter.not_captured), not_captured_s)
     return Coverage(

@@ -34,7 +34,7 @@ def judge(context: Context) -> Findings:
         NondeterministicError: eager disagrees with itself.
         Exception: whatever the model raises in eager.
     """
-    loaded, reference = load(context)
+    loaded, reference = load(context, briefly=True)
     # Eager's two runs are what its arm would be held to.
     results = {BASELINE: ArmResult(arm=BASELINE, outcome=PASSED)}
     full: list[FullGraph] = []
@@ -57,7 +57,7 @@ def _arm(context: Context, loaded: LoadedModel, name: str, reference: Reference)
     A model of which nothing is captured works: here it isn't asked whether compiling it is worth
     anything.
     """
-    action = partial(arms.checked_arm, context, loaded, name, reference, briefly=True)
+    action = partial(arms.checked_arm, context, loaded, name, reference)
     found = arm_result(name, attempt(context.stages, action))
     captured_none = found.capture is not None and found.capture.graphs == 0
     return msgspec.structs.replace(found, outcome=PASSED) if captured_none else found
@@ -108,4 +108,4 @@ def _counted(context: Context, loaded: LoadedModel) -> Coverage:
         own = loaded.copy()
         capture = coverage.Capture.of(own.module, context.device.synchronize)
         step = make_step(capture.compiled, own, context.job.case.mode, context.job.seed)
-        return coverage.measure(capture, step.call)
+        return coverage.measure(capture, step.call, timed=False)
