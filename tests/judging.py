@@ -38,6 +38,7 @@ def judge(
     mode: Mode = Mode.INFERENCE,
     dtype: Dtype = Dtype.FLOAT32,
     optimizer: Callable[[Callable[[], object]], Callable[[], object]] | None = None,
+    is_brief: bool = False,
 ) -> str | Checks:
     """Return what is wrong with an arm, or what was compared of one that is right.
 
@@ -48,12 +49,13 @@ def judge(
         mode: inference or training.
         dtype: of weights and inputs.
         optimizer: compiles the optimizer's step.
+        is_brief: whether it is called as seldom as may be.
     """
     case = factories.case(mode=mode, dtype=dtype)
     made = model if isinstance(model, LoadedModel) else LoadedModel(module=model, args=inputs)
     with state.running(mode, None):
         loaded = configure(made, case, torch.device("cpu"))
-        settings = Settings(seed=0, tolerance=tolerance_of("cpu", dtype, mode))
+        settings = Settings(seed=0, tolerance=tolerance_of("cpu", dtype, mode), is_brief=is_brief)
         reference = reference_of(loaded, case, settings)
         own = loaded.copy()
         start = Snapshot.of(own)

@@ -521,6 +521,24 @@ def test_every_call_is_counted() -> None:
     assert assert_right(judge(layers(), torch.randn(*ROW))).calls == 2 + 12 + 1
 
 
+def test_as_seldom_as_may_be() -> None:
+    """Two calls and one on other inputs; two where a call depends on those before."""
+    arm = at_calls(lambda out: out * 0, is_meant=lambda n: n == 2)
+    for model, calls in ((layers(), 3), (CountsInABuffer(), 2)):
+        inputs = torch.randn(4, 16 if calls == 3 else 4)
+        assert assert_right(judge(model, inputs, is_brief=True)).calls == calls
+        for number in range(calls):
+            wrong = at_calls(lambda out: out * 0, is_meant=lambda n, number=number: n == number)
+            assert_wrong(judge(model, inputs, arm=wrong, is_brief=True))
+    frozen = judge(
+        CountsInPython(), torch.randn(4), is_brief=True,
+        arm=lambda own: torchscript.compile(own, (torch.ones(4),), {}),
+    )  # fmt: skip
+    assert_wrong(frozen, "second call: output")
+    assert_right(judge(convolutions(), torch.randn(*IMAGE), mode=TRAINING, is_brief=True))
+    assert_wrong(judge(layers(), torch.randn(*ROW), arm=arm, is_brief=True), "on other inputs")
+
+
 class TakesOnes(nn.Module):
     """Refuses any inputs but its own."""
 
