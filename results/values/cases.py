@@ -367,23 +367,18 @@ class RunPlan(Value, frozen=True, kw_only=True, dict=True):
     experiments: tuple[str, ...] = ("speedup", "isolated", "memory")
     protocol: Protocol = Protocol()
     timeout_s: float = 1200.0
-    """Wall seconds after which a worker process is killed."""
     memory_limit_bytes: int | None = None
     seed: int = 0
     threads: int | None = None
     """Intra-op threads; `None` leaves torch's own choice."""
     executor: str = "local"
-    """Name of what runs the replicates of cases."""
     jobs: int = 1
     """Cases that run at the same time."""
     retries_for: tuple[str, ...] = ()
     """Statuses (`Status`) for which a replicate is attempted again."""
-
     no_skip: bool = False
-    """Whether models are run that their tables skip."""
     raise_backend_errors: bool = False
     """Whether an arm fails with its backend, where else the graph would run in eager."""
-
     tuning: Tuning | None = None
     """`None` where no arm is made of decisions."""
     corpus: str | None = None

@@ -18,6 +18,7 @@ from dynamometer.results.values.records import Status
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from dynamometer.common.studies.not_captured import Reason
     from dynamometer.common.studies.parity.summary import ParitySummary
 
 _SHOWN = 10
@@ -80,6 +81,15 @@ def _scores(arm: str, found: Sequence[ParitySummary], judged: Sequence[ParitySum
     """Render projects and tests that work, in either mode side by side."""
     left_out = Counter(each.outcome.status for each in found if not each.is_judged)
     without = ", ".join(f"{number} {status}" for status, number in sorted(left_out.items()))
+    rows = [[what, f"{total:,}", f"{passing:,}", _share(passing, total)]
+            for what, total, passing in scores(judged)]  # fmt: skip
+    table = tabulate(rows, headers=["", "total", "passing", "score"], disable_numparse=True)
+    note = f" ({without} of {len(found)} left out)" if without else ""
+    return ["", f"what works with {arm}{note}:", *table.splitlines()]
+
+
+def scores(judged: Sequence[ParitySummary]) -> list[tuple[str, int, int]]:
+    """Count projects and tests, and those that work, in either mode."""
     projects: defaultdict[str, list[ParitySummary]] = defaultdict(list)
     for each in judged:
         projects[each.project].append(each)
@@ -87,20 +97,18 @@ def _scores(arm: str, found: Sequence[ParitySummary], judged: Sequence[ParitySum
         ("default", lambda each: each.works),
         ("full graph", lambda each: each.works_as_one),
     )
-    rows = []
+    found = []
     for mode, passes in modes:
         whole = sum(all(map(passes, own)) for own in projects.values())
-        rows += [
-            [f"projects, {mode}", *_score(whole, len(projects))],
-            [f"tests, {mode}", *_score(sum(map(passes, judged)), len(judged))],
+        found += [
+            (f"projects, {mode}", len(projects), whole),
+            (f"tests, {mode}", len(judged), sum(map(passes, judged))),
         ]
-    table = tabulate(rows, headers=["", "total", "passing", "score"], disable_numparse=True)
-    note = f" ({without} of {len(found)} left out)" if without else ""
-    return ["", f"what works with {arm}{note}:", *table.splitlines()]
+    return found
 
 
-def _score(passing: int, total: int) -> list[str]:
-    return [f"{total:,}", f"{passing:,}", f"{passing / total:.1%}" if total else "-"]
+def _share(passing: int, total: int) -> str:
+    return f"{passing / total:.1%}" if total else "-"
 
 
 def _graphs(judged: Sequence[ParitySummary]) -> list[str]:
@@ -148,20 +156,24 @@ def _most_graphs(judged: Sequence[ParitySummary]) -> list[str]:
 
 
 def _why_graphs_end(judged: Sequence[ParitySummary]) -> list[str]:
-    """Rank reasons, each with the share of tests that would be one graph without it."""
+    rows = [
+        [each.text, *map(str, (each.models, each.times, each.not_captured_ops)), f"{alone:.1%}"]
+        for each, alone in ranked_reasons(judged)[:_SHOWN]
+    ]
+    headers = ["reason", "tests", "breaks", "ops not captured", "one graph without it"]
+    return _table("why graphs end", rows, headers)
+
+
+def ranked_reasons(judged: Sequence[ParitySummary]) -> list[tuple[Reason, float]]:
+    """Rank why graphs end, each with the share of tests that would be one graph without it."""
     counted = [each.coverage for each in judged if each.coverage is not None]
     alone: Counter[str] = Counter()
     for coverage in counted:
         causes = {each.reason for each in coverage.not_captured}
         if len(causes) == 1:
             alone.update(causes)
-    rows = [
-        [each.text, str(each.models), str(each.times), str(each.not_captured_ops),
-         f"{alone[each.text] / len(judged):.1%}"]
-        for each in sorted(reasons(counted), key=lambda each: (-each.models, each.text))[:_SHOWN]
-    ]  # fmt: skip
-    headers = ["reason", "tests", "breaks", "ops not captured", "one graph without it"]
-    return _table("why graphs end", rows, headers)
+    ranked = sorted(reasons(counted), key=lambda each: (-each.models, each.text))
+    return [(each, alone[each.text] / len(judged)) for each in ranked]
 
 
 def _failures(judged: Sequence[ParitySummary]) -> list[str]:

@@ -110,10 +110,13 @@ class ParityOfModels(StudyOfArms):
         return []
 
     def page_part(self, cases: Sequence[Sequence[Record]]) -> Part:
-        """Show how cases ended, and its tables."""
+        """Show how cases ended, what all come to, and its tables."""
+        from dynamometer.common.studies.parity import page
         from dynamometer.results.reports.page.parts import part_of_any
 
-        return part_of_any(self, cases)
+        part = part_of_any(self, cases)
+        found = [each for records in cases for each in self._arms_of(records)]
+        return msgspec.structs.replace(part, tables=(*page.tables(found), *part.tables))
 
     def compared(self, records: Sequence[Record]) -> list[Entry]:
         """Compare how each arm ended in either mode."""

@@ -120,6 +120,24 @@ def test_a_reason_says_what_would_be_one_graph_without_it() -> None:
     assert row == ["item", "1", "1", "1", "0.0%"]
 
 
+def test_the_page_shows_what_all_come_to() -> None:
+    """What the terminal prints, as tables, before the row of each test."""
+    part = STUDY.page_part([[each] for each in RECORDS])
+    tables = {each.title: each for each in part.tables}
+    assert [*tables] == [
+        "what works with eager", "why graphs end with eager", "what fails with eager", "parity",
+        "coverage not captured",
+    ]  # fmt: skip
+    assert ("tests, full graph", 6, 3, 0.5) in tables["what works with eager"].rows
+    assert tables["why graphs end with eager"].rows[0] == ("print", 2, 2, 2, 1 / 6)
+    ((bug, place, projects, tests, smallest),) = tables["what fails with eager"].rows
+    assert (bug, place) == ("crash: killed by SIGSEGV", None)
+    assert (projects, tests, smallest) == (1, 1, "three.A")
+    for table in part.tables:
+        assert all(len(row) == len(table.columns) for row in table.rows)
+    assert STUDY.page_part([[RECORDS[-1]]]).tables[0].title == "parity"
+
+
 def test_a_line_says_both_modes() -> None:
     """In how many graphs, and whether as one."""
     lines = [text for each in RECORDS for text in STUDY.lines([each])]
