@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 FULL_GRAPH = "full graph"
 """What is added to an arm's name where all of a model had to be one graph."""
 
-_PROJECT = re.compile(r"(.+)\.[^.\d][^.]*(\.\d+)?")
-"""A test case is named `<project>.<class>`, with a number where the class has several."""
+_PROJECT = re.compile(r"([^.]+)\..*[^.\d].*")
+"""A test case is named `<project>.<class>`, with a number where the class has several; a class of a
+package by where it is imported from."""
 
 
 @dataclass(frozen=True)

@@ -229,3 +229,12 @@ def test_how_far_classes_of_projects_came_is_counted() -> None:
         ("run in eager", 2), ("work compiled", 1), ("are one graph", 1),
     ]  # fmt: skip
     assert "modules of projects:" not in STUDY.closing_lines([[each] for each in RECORDS])
+
+
+def test_a_project_is_what_a_name_begins_with() -> None:
+    """A file of a corpus, or a package; a model of another suite stands for itself."""
+    for name, project in {
+        "owner_net.Block": "owner_net", "owner_net.Block.2": "owner_net", "resnet18": "resnet18",
+        "timm.layers.mlp.Mlp": "timm", "mixer_b16_224.1": "mixer_b16_224.1",
+    }.items():  # fmt: skip
+        assert summarize(record(name))[0].project == project
