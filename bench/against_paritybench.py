@@ -119,7 +119,10 @@ def _write_stand_ins(folder: Path) -> None:
 
 
 def _page(asked: argparse.Namespace, theirs: Done, ours: Done, statuses: Counter[str]) -> str:
-    stats = {key: int(value) for key, value in re.findall(r"'(\w+)': (\d+)", _total(theirs.output))}
+    found = re.findall(r"\('(\w+)', (\d+)\)", _total(theirs.output))
+    stats = {key: int(value) for key, value in found}
+    if not stats:
+        sys.exit(f"their output has no total:\n{theirs.output[-2000:]}\n{theirs=}\n{ours=}")
     their_tests = stats.get("tests", 0) + stats.get("eager_failed", 0)
     our_tests = statuses.total()
     their_rate, our_rate = their_tests / theirs.cpu_s, our_tests / ours.cpu_s
@@ -144,7 +147,8 @@ Ours: {ended}.
 
 
 def _total(output: str) -> str:
-    return output[output.rfind("TOTAL:") :] if "TOTAL:" in output else ""
+    """Return the line, such as `TOTAL: [('projects', 2), ('tests', 7)], took 12.1 seconds`."""
+    return next((line for line in output.splitlines()[::-1] if "TOTAL:" in line), "")
 
 
 def _torch_version() -> str:
