@@ -45,7 +45,7 @@ class ForkServers:
         self._servers: dict[Allocator, ForkServer] = {}
         self._known: tuple[RunPlan | None, Preload | None] = (None, None)
         self._is_closed = False
-        self._has_started, self._failed_in_a_row = False, 0
+        self._failed_in_a_row = 0
         self.starting_s = 0.0
 
     def beside(self) -> ForkServers:
@@ -86,13 +86,13 @@ class ForkServers:
         except DynamometerError:
             self._end(key)
             # One that had died with nothing to do is replaced, as is one that something ends while
-            # it starts, where others have started. Where none ever has, none will.
+            # it starts. What can't be imported can't be imported again.
             if known is None:
                 self._failed_in_a_row += 1
-                if not self._has_started or self._failed_in_a_row > _MOST_FAILED:
+                if not server.was_killed or self._failed_in_a_row > _MOST_FAILED:
                     raise
             return self.ready(plan, allocator)
-        self._has_started, self._failed_in_a_row = True, 0
+        self._failed_in_a_row = 0
         self.starting_s += time.monotonic() - started
         return server
 

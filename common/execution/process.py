@@ -57,6 +57,8 @@ _ANSWER_S = 120.0
 _ENDING_S = 30.0
 """For it to tell that a worker has ended that was killed, and for its keeper to end all."""
 _READ_BYTES = 1 << 20
+_SIGNALLED = 128
+"""Above which exit codes are those of signals, as shells have it."""
 _SERVER_AND_WORKER = 2
 """Processes below a keeper whose worker has started none."""
 _LOG_TAIL_BYTES = 8_000
@@ -352,6 +354,11 @@ class ForkServer:
             ):  # it was stopped, or what it waits for can't be killed
                 self._keeper.kill()
                 self._keeper.wait()
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether a signal has ended it, rather than what it was to import."""
+        return self._keeper is not None and (self._keeper.returncode or 0) > _SIGNALLED
 
     def _receive(self) -> tuple[Answer | None, int]:
         """Return an answer, or none if there will be none, and the process id that came with it."""

@@ -75,7 +75,7 @@ def kill_all(server: int) -> int:
         server: whose end is told.
 
     Returns:
-        The exit status of the server, or 1 where a signal ended it.
+        The exit status of the server, or 128 and the number of the signal that ended it.
     """
     status = 1
     with suppress(ProcessLookupError):
@@ -88,8 +88,9 @@ def kill_all(server: int) -> int:
             pid, wait_status = os.wait()
         except ChildProcessError:
             return status
-        if pid == server and os.WIFEXITED(wait_status):
-            status = os.WEXITSTATUS(wait_status)
+        if pid == server:
+            code = os.waitstatus_to_exitcode(wait_status)
+            status = code if code >= 0 else 128 - code
 
 
 def children() -> set[int]:

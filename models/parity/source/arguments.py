@@ -111,12 +111,28 @@ _LARGEST = 4096
 """Size that is taken from an error: what is larger is no dimension of a small input."""
 
 
-def guesses_of(parameter: Parameter, words: Sequence[str] = ()) -> list[str]:
+@dataclass(frozen=True)
+class Hints:
+    """What errors speak of, which may be what they ask for.
+
+    Attributes:
+        words: that they quote.
+        sizes: and numbers.
+    """
+
+    words: Sequence[str] = ()
+    sizes: Sequence[int] = ()
+
+
+NO_HINTS = Hints()
+
+
+def guesses_of(parameter: Parameter, hints: Hints = NO_HINTS) -> list[str]:
     """Return what a constructor's parameter may be given, the likeliest first.
 
     Args:
         parameter: that has no default.
-        words: which errors have quoted; what takes words may ask for one of them.
+        hints: of what was tried before.
     """
     name, annotation = parameter.name.lower(), parameter.annotation
     literal = re.search(r"Literal\[([^\]]+)\]", annotation)
@@ -127,7 +143,9 @@ def guesses_of(parameter: Parameter, words: Sequence[str] = ()) -> list[str]:
     ranked = (numbers,) if is_number else (by_type, _first_match(_WORDS, name), numbers, _SIZES)
     found += [text for texts in ranked for text in texts]
     if any(text.startswith("'") for text in found):
-        found[:0] = map(repr, words)
+        found[:0] = map(repr, hints.words)
+    if found[0].isdigit():
+        found[1:1] = map(str, hints.sizes)
     if re.search("Optional|None", annotation):
         found.append("None")
     return [*dict.fromkeys(found)]

@@ -8,9 +8,10 @@ import random
 import re
 import sys
 import time
+from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import nn
@@ -19,9 +20,11 @@ from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.models.parity.offered import _mock_config
 from dynamometer.models.parity.source.arguments import (
+    NO_HINTS,
     SHAPES,
     SIZE,
     Arguments,
+    Hints,
     Parameter,
     calls_in,
     combinations,
@@ -47,11 +50,13 @@ if TYPE_CHECKING:
 
     from dynamometer.models.parity.source.discovery import FoundClass
 
+T = TypeVar("T")
 _MOST_TRIALS = 200
 _MOST_S = 15.0
 """Of either search."""
 _FURTHER = 4
 """Combinations of inputs beside those that change one, and shapes that an error leads to."""
+_MOST_HINTS = 4
 _MODULES_TRIED = 3
 """Built modules that inputs are looked for, of different arguments."""
 _NAMES = {"torch": torch, "nn": nn, "_mock_config": _mock_config}
@@ -99,24 +104,31 @@ def _imported(found: FoundClass) -> type[nn.Module]:
 
 
 class _Failures:
-    """What wrong guesses led to: the first error is told, and words of all lead to further guesses.
-
-    Attributes:
-        words: that errors quote.
-    """
+    """What wrong guesses led to: the first error is told, and all lead to further guesses."""
 
     def __init__(self) -> None:
-        self.words: list[str] = []
         self._first: dict[str, Exception] = {}
+        self._words: list[str] = []
+        self._sizes: list[int] = []
 
     def note(self, stage: str, error: Exception) -> None:
         self._first.setdefault(stage, error)
-        self.words += words_in(str(error))
+        self._words += words_in(str(error))
+        self._sizes += sizes_in(str(error)) if stage == NOT_BUILT else []
+
+    @property
+    def hints(self) -> Hints:
+        """What the errors speak of, the most frequent first."""
+        return Hints(_most_frequent(self._words), _most_frequent(self._sizes))
 
     def told(self) -> SkippedError:
         """Return the first error of the stage that was reached last."""
         stage = next((each for each in (NOT_RUN, NOT_BUILT) if each in self._first), NOT_BUILT)
         return _skipped(stage, self._first.get(stage, TypeError("nothing could be tried")))
+
+
+def _most_frequent(found: list[T]) -> list[T]:
+    return [each for each, _ in Counter(found).most_common(_MOST_HINTS)]
 
 
 @dataclass(frozen=True)
@@ -131,13 +143,15 @@ class _Search:
             SkippedError: nothing runs; says the first error.
         """
         failures = _Failures()
-        for words in ([], failures.words):  # the second time with what errors asked for
-            modules = self._modules([*words], failures)
-            for _, (init_args, made) in zip(range(_MODULES_TRIED), modules, strict=False):
+        for _ in range(2):  # the second time with what errors asked for
+            hints = failures.hints
+            for _, (init_args, made) in zip(
+                range(_MODULES_TRIED), self._modules(hints, failures), strict=False
+            ):
                 forward_args = self._inputs_for(made, failures)
                 if forward_args is not None:
                     return init_args, forward_args
-            if not failures.words:
+            if failures.hints == NO_HINTS:
                 break
         raise failures.told()
 
@@ -145,11 +159,9 @@ class _Search:
         args, kwargs = _values(arguments)
         return self.kind(*args, **kwargs).eval()
 
-    def _modules(
-        self, words: list[str], failures: _Failures
-    ) -> Iterator[tuple[Arguments, nn.Module]]:
+    def _modules(self, hints: Hints, failures: _Failures) -> Iterator[tuple[Arguments, nn.Module]]:
         """Build it with one guess after another."""
-        for arguments in _bounded(self._constructions(words)):
+        for arguments in _bounded(self._constructions(hints)):
             try:
                 made = self.built(arguments)
             except Exception as error:  # noqa: BLE001  whatever a wrong guess leads to
@@ -157,7 +169,7 @@ class _Search:
             else:
                 yield arguments, made
 
-    def _constructions(self, words: list[str]) -> Iterator[Arguments]:
+    def _constructions(self, hints: Hints) -> Iterator[Arguments]:
         needed = _needed(self.kind.__init__)
         if not needed:
             yield Arguments()
@@ -165,11 +177,11 @@ class _Search:
         examples = examples_of(inspect.getdoc(self.kind) or "")
         yield from calls_in(examples, self.found.class_name)
         yield from calls_in(source, self.found.class_name)
-        yield from _combined(needed, [guesses_of(each, words) for each in needed])
+        yield from _combined(needed, [guesses_of(each, hints) for each in needed])
 
     def _inputs_for(self, made: nn.Module, failures: _Failures) -> Arguments | None:
         """Return inputs that it runs with, if any are found."""
-        needed = _needed(made.forward)
+        needed = _needed(made.forward) or _any_number(made.forward)
         examples = inputs_in(examples_of(inspect.getdoc(self.kind) or ""))
         queue = [*examples, *_fitting(made), *map(tensor, SHAPES)]
         tried: set[str] = set()
@@ -286,6 +298,16 @@ def _needed(function: Callable[..., Any]) -> list[Parameter]:
         for each in parameters
         if each.default is each.empty and each.kind not in variadic
     ]
+
+
+def _any_number(function: Callable[..., Any]) -> list[Parameter]:
+    """Return one parameter of a function that takes any number of them; none of another."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    takes_any = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
+    return [Parameter("inputs", "", is_positional=True)] if takes_any else []
 
 
 def _annotation(annotation: object) -> str:

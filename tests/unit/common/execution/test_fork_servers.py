@@ -28,6 +28,7 @@ class FakeServer:
     environment: dict[str, str]
     is_foreign: bool
     script: Iterator[bool]
+    was_killed: bool
     preloaded: Preload | None = None
     closed: int = 0
 
@@ -53,12 +54,14 @@ class Launched:
     servers: list[FakeServer] = field(default_factory=list)
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, starts: list[bool]) -> Launched:
+def scripted(
+    monkeypatch: pytest.MonkeyPatch, starts: list[bool], *, by_signal: bool = True
+) -> Launched:
     """Let servers start or end as they start, in this order."""
     launched, script = Launched(), iter(starts)
 
     def made(log: Path, environment: dict[str, str], *, is_foreign: bool) -> FakeServer:
-        launched.servers.append(FakeServer(log, environment, is_foreign, script))
+        launched.servers.append(FakeServer(log, environment, is_foreign, script, by_signal))
         return launched.servers[-1]
 
     monkeypatch.setattr(fork_servers, "ForkServer", made)
@@ -74,26 +77,24 @@ def test_a_server_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(launched.servers) == 1
 
 
-def test_where_none_starts_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_can_be_imported_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second would fail as the first did."""
-    launched = scripted(monkeypatch, [False])
+    launched = scripted(monkeypatch, [False], by_signal=False)
     with pytest.raises(DynamometerError, match="did not start"):
         ForkServers(Path("log")).ready(factories.plan(), Allocator.KEEP)
     assert [each.closed for each in launched.servers] == [1]
 
 
 @pytest.mark.parametrize("failed", [1, 2, 3])
-def test_what_ends_a_server_as_it_starts_costs_no_run(
+def test_what_kills_a_server_as_it_starts_costs_no_run(
     monkeypatch: pytest.MonkeyPatch, failed: int
 ) -> None:
-    """Where others have started; after three in a row something is wrong."""
-    launched = scripted(monkeypatch, [True, *[False] * failed, True])
+    """After three in a row something is wrong."""
+    launched = scripted(monkeypatch, [*[False] * failed, True])
     servers = ForkServers(Path("log"))
-    servers.ready(factories.plan(), Allocator.KEEP)
-    servers._end(fork_servers._preloaded(Allocator.KEEP))  # it has died
     if failed == 3:
         with pytest.raises(DynamometerError, match="did not start"):
             servers.ready(factories.plan(), Allocator.KEEP)
     else:
         assert servers.ready(factories.plan(), Allocator.KEEP) is launched.servers[-1]
-    assert [each.closed for each in launched.servers[: failed + 1]] == [1] * (failed + 1)
+    assert [each.closed for each in launched.servers[:failed]] == [1] * failed

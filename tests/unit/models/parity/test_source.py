@@ -11,6 +11,7 @@ import torch
 from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.models.parity.source.arguments import (
     Arguments,
+    Hints,
     Parameter,
     calls_in,
     combinations,
@@ -61,6 +62,15 @@ class Wide(nn.Module):
         if x.shape[-1] != 37:
             raise RuntimeError(f"expected 37 features, got {x.shape[-1]}")
         return x
+class Variadic(nn.Module):
+    def forward(self, *inputs):
+        return inputs[0] + 1
+class Divides(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.GroupNorm(24, width)
+    def forward(self, x):
+        return self.layer(x)
 class Unbuilt(nn.Module):
     def __init__(self, anything):
         raise RuntimeError("no weights here")
@@ -144,6 +154,8 @@ def test_what_holds_no_modules_is_named(target: str, said: str) -> None:
         ("Picky", "([], {'mode': 'rows'})", None),
         ("Dictionary", "([], {})", None),
         ("Wide", "([], {})", None),
+        ("Variadic", "([], {})", "([torch.rand([4, 16, 16, 16])], {})"),
+        ("Divides", "([], {'width': 24})", None),
         ("Example", "(['secret'], {'size': 7})", "([], {'x': torch.rand([5, 7])})"),
     ],
 )
@@ -212,8 +224,10 @@ def test_a_parameter_is_guessed_by_type_and_name(name: str, annotation: str, fir
 
 def test_words_of_errors_are_tried_first_where_words_go() -> None:
     """And nowhere else."""
-    assert guesses_of(Parameter("mode", "str"), ["batch"])[0] == "'batch'"
-    assert "'batch'" not in guesses_of(Parameter("width", "int"), ["batch"])
+    hints = Hints(["batch"], [31])
+    assert guesses_of(Parameter("mode", "str"), hints)[0] == "'batch'"
+    assert "'batch'" not in guesses_of(Parameter("width", "int"), hints)
+    assert guesses_of(Parameter("width", "int"), hints)[:2] == ["16", "31"]
 
 
 def test_calls_are_found_in_code() -> None:
