@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Job
     from dynamometer.results.values.cases import RunPlan
 
+_WAITING_ASLEEP = {"KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "PASSIVE"}
+"""For threads of cases that run at the same time: those that wait awake take others' cores. OpenMP
+5.2, 21.2.7, and libiomp's own variable."""
 _MOST_FAILED = 2
 """Servers in a row that end while they start, before the run does."""
 
@@ -80,7 +83,7 @@ class ForkServers:
         if known is not None and known.preloaded == wanted:
             return known
         started = time.monotonic()
-        server = known or self._launched(key, is_foreign=registry.suite(plan.suite).is_foreign)
+        server = known or self._launched(key, plan)
         try:
             server.preload(wanted)
         except DynamometerError:
@@ -96,8 +99,11 @@ class ForkServers:
         self.starting_s += time.monotonic() - started
         return server
 
-    def _launched(self, key: Allocator, *, is_foreign: bool) -> ForkServer:
+    def _launched(self, key: Allocator, plan: RunPlan) -> ForkServer:
         environment = environment_of(key, os.environ)
+        is_foreign = registry.suite(plan.suite).is_foreign
+        if plan.jobs > 1:
+            environment = {**_WAITING_ASLEEP, **environment}
         if is_foreign:
             environment = without_secrets(environment)
         server = self._servers[key] = ForkServer(self._log, environment, is_foreign=is_foreign)

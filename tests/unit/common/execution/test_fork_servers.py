@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import factories
+import msgspec
 import pytest
 
 from dynamometer.common.errors import DynamometerError
@@ -98,3 +99,18 @@ def test_what_kills_a_server_as_it_starts_costs_no_run(
     else:
         assert servers.ready(factories.plan(), Allocator.KEEP) is launched.servers[-1]
     assert [each.closed for each in launched.servers[:failed]] == [1] * failed
+
+
+@pytest.mark.parametrize(("jobs", "policy"), [(1, None), (2, "PASSIVE")])
+def test_threads_wait_asleep_where_cases_run_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch, jobs: int, policy: str | None
+) -> None:
+    """Where one is timed they wait as they usually do; what the user has set stays."""
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    monkeypatch.setenv("KMP_BLOCKTIME", "7")
+    launched = scripted(monkeypatch, [True])
+    plan = msgspec.structs.replace(factories.plan(), jobs=jobs)
+    ForkServers(Path("log")).ready(plan, Allocator.KEEP)
+    environment = launched.servers[0].environment
+    assert environment.get("OMP_WAIT_POLICY") == policy
+    assert environment["KMP_BLOCKTIME"] == "7"
