@@ -46,7 +46,7 @@ class ForkServers:
         """
         self._log = log
         self._servers: dict[Allocator, ForkServer] = {}
-        self._known: tuple[RunPlan | None, Preload | None] = (None, None)
+        self._wanted: tuple[RunPlan, Preload] | None = None
         self._is_closed = False
         self._failed_in_a_row = 0
         self.starting_s = 0.0
@@ -78,7 +78,7 @@ class ForkServers:
         if self._is_closed:
             msg = "fork servers were ended while a case was run"
             raise DynamometerError(msg)
-        key, wanted = _preloaded(allocator), self._preload_of(plan)
+        key, wanted = _preloaded(allocator), self._wanted_by(plan)
         known = self._servers.get(key)
         if known is not None and known.preloaded == wanted:
             return known
@@ -110,13 +110,11 @@ class ForkServers:
         server.launch()
         return server
 
-    def _preload_of(self, plan: RunPlan) -> Preload:
+    def _wanted_by(self, plan: RunPlan) -> Preload:
         """Return what workers of a plan need, which is looked through but once."""
-        known_plan, known = self._known
-        if known is None or known_plan is not plan:
-            known = _preload_of(plan)
-            self._known = plan, known
-        return known
+        if self._wanted is None or self._wanted[0] is not plan:
+            self._wanted = plan, _preload_of(plan)
+        return self._wanted[1]
 
     def take_starting_s(self) -> float:
         """Return the seconds that starting took, and count anew."""

@@ -127,9 +127,8 @@ def cases_of(target: str) -> dict[str, CorpusCase]:
 
 
 def case_of(target: str, name: str) -> CorpusCase | None:
-    """Read the test case of a name, of which there is at most one file that may hold it."""
-    project = name.partition(".")[0]
-    files = (file for file in files_of(Path(target)) if project_of(file) == project)
+    """Read the test case of a name, from the files alone that may hold it."""
+    files = (file for file in files_of(Path(target)) if name.startswith(f"{project_of(file)}."))
     found = dict(_named(case for file in files for case in _readable(file)))
     return found.get(name)
 

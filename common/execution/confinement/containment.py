@@ -141,19 +141,18 @@ def _limit(bounds: Bounds) -> None:
 
 def _leave_namespaces(directory: Path, bounds: Bounds) -> list[str]:
     """Have no network, and nothing that can be changed but files in memory; say what can be."""
-    if not namespaces.own_network_and_mounts():
-        missing = ["files outside its directory can be given other modes and times"]
-        missing += [f"the disk can be filled by files of {bounds.file_bytes} bytes"]
-        reachable = "the network can be reached: neither namespaces nor seccomp are permitted"
-        return missing if _refuse_sockets() else [reachable, *missing]
     missing = []
-    if not namespaces.read_only():
+    has_own = namespaces.own_network_and_mounts()
+    if not has_own and not _refuse_sockets():
+        missing.append("the network can be reached: neither namespaces nor seccomp are permitted")
+    if not (has_own and namespaces.read_only()):
         missing.append("files outside its directory can be given other modes and times")
-    if not namespaces.in_memory(str(directory), bounds.files_bytes):
+    if not (has_own and namespaces.in_memory(str(directory), bounds.files_bytes)):
         missing.append(f"the disk can be filled by files of {bounds.file_bytes} bytes")
-    if _SHARED_MEMORY.is_dir():
+    if has_own and _SHARED_MEMORY.is_dir():
         namespaces.in_memory(str(_SHARED_MEMORY), bounds.files_bytes // 4)
-    namespaces.no_way_back()
+    if has_own:
+        namespaces.no_way_back()
     return missing
 
 

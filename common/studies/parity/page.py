@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from dynamometer.common.studies.parity.bugs import distinct
-from dynamometer.common.studies.parity.report import ranked_reasons, scores
+from dynamometer.common.studies.parity.report import by_arm, ranked_reasons, scores
 from dynamometer.results.reports.page.values import ShownColumn, ShownTable
 
 if TYPE_CHECKING:
@@ -18,11 +17,8 @@ if TYPE_CHECKING:
 
 def tables(found: Iterable[ParitySummary]) -> list[ShownTable]:
     """Return tables of scores, of why graphs end, and of bugs, of each backend."""
-    by_arm: defaultdict[str, list[ParitySummary]] = defaultdict(list)
-    for each in found:
-        if each.is_judged:
-            by_arm[each.result.arm].append(each)
-    return [table for arm, judged in by_arm.items() for table in _tables_of(arm, judged)]
+    arms = by_arm(each for each in found if each.is_judged)
+    return [table for arm, judged in arms.items() for table in _tables_of(arm, judged)]
 
 
 def _tables_of(arm: str, judged: Sequence[ParitySummary]) -> Iterator[ShownTable]:

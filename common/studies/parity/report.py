@@ -40,10 +40,15 @@ def line(found: ParitySummary) -> str:
 
 def closing_lines(found: Sequence[ParitySummary]) -> list[str]:
     """Render what all models come to, for each backend."""
-    by_arm: defaultdict[str, list[ParitySummary]] = defaultdict(list)
+    return [text for arm, own in by_arm(found).items() for text in _lines_of(arm, own)]
+
+
+def by_arm(found: Iterable[ParitySummary]) -> dict[str, list[ParitySummary]]:
+    """Group what was found by the backend's name."""
+    arms: defaultdict[str, list[ParitySummary]] = defaultdict(list)
     for each in found:
-        by_arm[each.result.arm].append(each)
-    return [text for arm, own in by_arm.items() for text in _lines_of(arm, own)]
+        arms[each.result.arm].append(each)
+    return arms
 
 
 def _lines_of(arm: str, found: Sequence[ParitySummary]) -> list[str]:

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -66,7 +67,8 @@ def load(found: FoundClass) -> LoadedModel:
     """Find arguments that a class runs with in eager, and make it with those.
 
     Raises:
-        SkippedError: it can't be imported or built, or no inputs were found; says the last error.
+        SkippedError: it can't be imported or built, or no inputs were found; says the first error
+            of the stage that was reached.
     """
     try:
         kind = _imported(found)
@@ -145,9 +147,7 @@ class _Search:
         failures = _Failures()
         for _ in range(2):  # the second time with what errors asked for
             hints = failures.hints
-            for _, (init_args, made) in zip(
-                range(_MODULES_TRIED), self._modules(hints, failures), strict=False
-            ):
+            for init_args, made in islice(self._modules(hints, failures), _MODULES_TRIED):
                 forward_args = self._inputs_for(made, failures)
                 if forward_args is not None:
                     return init_args, forward_args
@@ -192,7 +192,7 @@ class _Search:
                 continue
             tried.add(shape)
             choices = [[*inputs_by_name(each), shape] for each in needed]
-            for arguments in _first(_combined(needed, choices), len(needed) + _FURTHER):
+            for arguments in islice(_combined(needed, choices), len(needed) + _FURTHER):
                 error = _error_of(made, arguments)
                 if error is None:
                     return arguments
@@ -215,9 +215,9 @@ def _error_of(made: nn.Module, arguments: Arguments) -> Exception | None:
 
 def _fitting(made: nn.Module) -> Iterator[str]:
     """Return what the first layers that know the size of their input take."""
-    layers = [each for each in made.modules() if _takes(each) is not None]
-    for layer in layers[:2]:
-        yield from _takes(layer) or ()
+    known = (inputs for each in made.modules() if (inputs := _takes(each)) is not None)
+    for inputs in islice(known, 2):
+        yield from inputs
 
 
 def _takes(layer: nn.Module) -> list[str] | None:
@@ -282,10 +282,7 @@ _CONTAINERS = (
 
 def _needed(function: Callable[..., Any]) -> list[Parameter]:
     """Return the parameters that have no default; none where they can't be told."""
-    try:
-        parameters = [*inspect.signature(function).parameters.values()]
-    except (TypeError, ValueError):
-        return []
+    parameters = _parameters_of(function)
     if parameters and parameters[0].name == "self":
         del parameters[0]
     variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
@@ -302,12 +299,16 @@ def _needed(function: Callable[..., Any]) -> list[Parameter]:
 
 def _any_number(function: Callable[..., Any]) -> list[Parameter]:
     """Return one parameter of a function that takes any number of them; none of another."""
+    kinds = {each.kind for each in _parameters_of(function)}
+    takes_any = inspect.Parameter.VAR_POSITIONAL in kinds
+    return [Parameter("inputs", "", is_positional=True)] if takes_any else []
+
+
+def _parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
-        parameters = inspect.signature(function).parameters.values()
+        return [*inspect.signature(function).parameters.values()]
     except (TypeError, ValueError):
         return []
-    takes_any = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
-    return [Parameter("inputs", "", is_positional=True)] if takes_any else []
 
 
 def _annotation(annotation: object) -> str:
@@ -340,11 +341,6 @@ def _bounded(candidates: Iterable[Arguments]) -> Iterator[Arguments]:
         if each.text not in tried:
             tried.add(each.text)
             yield each
-
-
-def _first(candidates: Iterable[Arguments], number: int) -> Iterator[Arguments]:
-    for _, each in zip(range(number), candidates, strict=False):
-        yield each
 
 
 def _text_of(module: ModuleType) -> str:

@@ -12,7 +12,7 @@ from dynamometer.common.interfaces.option import usual
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
 from dynamometer.models.parity import FROM_SOURCE, SUITE
-from dynamometer.models.parity.corpus import Corpus, holds_test_cases
+from dynamometer.models.parity.corpus import Corpus, case_of, cases_of, holds_test_cases
 from dynamometer.results.values.cases import Scale
 
 if TYPE_CHECKING:
@@ -98,6 +98,15 @@ def test_a_file_that_cant_be_read_costs_no_other(tmp_path: Path) -> None:
         found.load(found.specs()[0], factories.case("broken.TESTCASES"))
     with pytest.raises(ValueError, match=r"test_broken\.py"):
         Corpus(f"{folder}/test_broken.py").specs()
+
+
+def test_one_test_case_is_read_of_its_file_alone(tmp_path: Path) -> None:
+    """It is the one of all that has its name, also where a file's name has a dot."""
+    folder = corpus(tmp_path, net=ONE, **{"net.two": ONE, "broken": "TESTCASES = ["})
+    every = cases_of(folder)
+    assert [*every] == ["broken.TESTCASES", "net.A", "net.two.A"]
+    assert {name: case_of(folder, name) for name in every} == every
+    assert case_of(folder, "net.B") is None
 
 
 def test_nothing_named_says_what_to_name() -> None:
