@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dynamometer.common.execution.confinement import namespaces
+from dynamometer.common.execution.confinement.libc import call, syscall
 
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_SECCOMP = 22
@@ -159,14 +160,14 @@ def _leave_namespaces(directory: Path, bounds: Bounds) -> list[str]:
 def _refuse_sockets() -> bool:
     """Have socket(2) fail but for those on this machine; tell whether it will."""
     known = _SOCKET_CALLS.get(platform.machine())
-    if known is None or _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+    if known is None or call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         return False
     program = socket_filter(*known)
     buffer = ctypes.create_string_buffer(program, len(program))
     head = ctypes.create_string_buffer(
         struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     )
-    return not _call("prctl", _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, head, 0, 0)
+    return not call("prctl", _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, head, 0, 0)
 
 
 def socket_filter(architecture: int, socket_call: int) -> bytes:
@@ -201,7 +202,7 @@ def _landlock(directory: Path, device: str, *, is_alone: bool) -> list[str]:
     """Write nowhere else, signal nobody else, and look into no other process."""
     refused = ["files outside its directory can be written to: there is no Landlock here"]
     refused += [] if is_alone else ["processes can be signalled: there is no Landlock here"]
-    version = _syscall(_CREATE_RULESET, None, 0, _LANDLOCK_VERSION)
+    version = syscall(_CREATE_RULESET, None, 0, _LANDLOCK_VERSION)
     if version < 1:
         return refused
     writing = _WRITING
@@ -211,7 +212,7 @@ def _landlock(directory: Path, device: str, *, is_alone: bool) -> list[str]:
     scope = _SIGNALS_AND_SOCKETS if version >= _SINCE["scope"] else 0
     fields = (writing, *([tcp] if tcp else []), *([scope] if scope else []))
     attributes = struct.pack(f"{len(fields)}Q", *fields)
-    rules = _syscall(_CREATE_RULESET, attributes, len(attributes), 0)
+    rules = syscall(_CREATE_RULESET, attributes, len(attributes), 0)
     if rules < 0:
         return refused
     try:
@@ -219,8 +220,8 @@ def _landlock(directory: Path, device: str, *, is_alone: bool) -> list[str]:
             _allow(rules, path, writing)
         for path in (Path(os.devnull), *_nodes_of(device)):
             _allow(rules, path, _WRITE_FILE)
-        _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        if _syscall(_RESTRICT_SELF, rules, 0):
+        call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        if syscall(_RESTRICT_SELF, rules, 0):
             return refused
     finally:
         os.close(rules)
@@ -239,7 +240,7 @@ def _nodes_of(device: str) -> list[Path]:
 def _allow(rules: int, path: Path, access: int) -> None:
     descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
-        _syscall(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", access, descriptor), 0)
+        syscall(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", access, descriptor), 0)
     finally:
         os.close(descriptor)
 
@@ -250,12 +251,3 @@ def _live_in(directory: Path) -> None:
     for name in ("HOME", "TMPDIR"):
         os.environ[name] = str(directory)
     tempfile.tempdir = str(directory)
-
-
-def _call(name: str, *arguments: object) -> int:
-    return int(getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments))
-
-
-def _syscall(number: int, *arguments: object) -> int:
-    words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
-    return int(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *words))

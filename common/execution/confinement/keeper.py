@@ -21,6 +21,7 @@ import sys
 from contextlib import suppress
 
 from dynamometer.common.execution.confinement import namespaces
+from dynamometer.common.execution.confinement.libc import call
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -110,6 +111,4 @@ def _wait(server: int, program: int) -> None:
 
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+        call("prctl", option, value, 0, 0, 0)

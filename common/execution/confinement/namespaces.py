@@ -10,6 +10,8 @@ import os
 import struct
 from contextlib import suppress
 
+from dynamometer.common.execution.confinement.libc import call, syscall
+
 _CLONE_NEWNS, _CLONE_NEWIPC = 0x00020000, 0x08000000
 _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 _MS_NOSUID_NODEV, _MS_NOSUID_NODEV_NOEXEC = 2 | 4, 2 | 4 | 8
@@ -54,10 +56,8 @@ def own_network_and_mounts() -> bool:
 def read_only() -> bool:
     """Have nothing that is mounted be changed through this process; tell whether it can't be."""
     attributes = struct.pack("QQQQ", _MOUNT_ATTR_RDONLY, 0, 0, 0)
-    words = map(ctypes.c_long, (_MOUNT_SETATTR, _AT_FDCWD))
-    rest = map(ctypes.c_long, (_AT_RECURSIVE,))
-    size = ctypes.c_long(len(attributes))
-    return not _libc().syscall(*words, b"/", *rest, attributes, size)
+    place = (_AT_FDCWD, b"/", _AT_RECURSIVE)
+    return not syscall(_MOUNT_SETATTR, *place, attributes, len(attributes))
 
 
 def no_way_back() -> bool:
@@ -71,7 +71,7 @@ def in_memory(directory: str, most_bytes: int) -> bool:
 
 
 def _unshare(namespaces: int) -> bool:
-    return not _libc().unshare(namespaces)
+    return not call("unshare", namespaces)
 
 
 def _unshare_as_user(namespaces: int) -> bool:
@@ -90,8 +90,4 @@ def _unshare_as_user(namespaces: int) -> bool:
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str | None) -> bool:
     texts = [text.encode() if text is not None else None for text in (source, target, kind)]
     data = options.encode() if options is not None else None
-    return not _libc().mount(*texts, ctypes.c_ulong(flags), data)
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+    return not call("mount", *texts, ctypes.c_ulong(flags), data)

@@ -9,11 +9,12 @@ import re
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -360,15 +361,10 @@ def _skipped(stage: str, error: Exception) -> SkippedError:
 def _unchanged_random_state() -> Iterator[None]:
     """Leave generators as they are, so that weights don't depend on how many guesses there were."""
     numbers, state = random.getstate(), torch.get_rng_state()
-    own = None
-    with suppress(ImportError):
-        import numpy as np
-
-        own = np.random.get_state()  # noqa: NPY002  it is the generator that modules draw from
+    own = np.random.get_state()  # noqa: NPY002  models draw from the legacy generator
     try:
         yield
     finally:
         random.setstate(numbers)
         torch.set_rng_state(state)
-        if own is not None:
-            np.random.set_state(own)  # noqa: NPY002  likewise
+        np.random.set_state(own)  # noqa: NPY002  likewise
