@@ -1,4 +1,4 @@
-"""What files of the published corpus import from `_paritybench_helpers`, and stand-ins.
+"""What files of the published corpus import from `_paritybench_helpers`.
 
 Its files hold modules without the programs around them: what those would have had from a command
 line, a configuration or another file is replaced when a file is written, by these names.
@@ -7,7 +7,6 @@ line, a configuration or another file is replaced when a file is written, by the
 from __future__ import annotations
 
 import unittest
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -66,59 +65,3 @@ class _paritybench_base(unittest.TestCase):  # noqa: N801  the corpus' name
 def _fails_compile() -> Callable[[Any], Any]:
     """Return what leaves a test of another runner as it is."""
     return lambda test: test
-
-
-class _AbsentKind(type):
-    """The kind of what an absent package would have held: any attribute, and nothing works."""
-
-    def __getattr__(cls, name: str) -> Any:
-        """Return a stand-in for an attribute.
-
-        Raises:
-            AttributeError: it is one that Python itself looks for.
-        """
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _absent(f"{cls.stands_for}.{name}", cls.is_importing)
-
-    def __call__(cls, *args: Any, **options: Any) -> Any:
-        """Refuse to be called, but while its file is imported: then it decorates, or gives another.
-
-        Raises:
-            ModuleNotFoundError: says which package is not installed.
-        """
-        if not cls.is_importing():
-            package = cls.stands_for.partition(".")[0]
-            msg = f"{cls.stands_for} is needed, and the package {package} is not installed"
-            raise ModuleNotFoundError(msg, name=package)
-        if len(args) == 1 and callable(args[0]) and not options:
-            return args[0]
-        return _absent(f"{cls.stands_for}()", cls.is_importing)
-
-
-def _absent(name: str, is_importing: Callable[[], bool]) -> _AbsentKind:
-    held = {"stands_for": name, "is_importing": staticmethod(is_importing)}
-    return _AbsentKind(name.rpartition(".")[2], (), held)
-
-
-class AbsentModule(ModuleType):
-    """In the place of a package that is not installed: what is used of it fails, by name.
-
-    Attributes:
-        is_importing: tells whether the file that asked for it is still being imported.
-    """
-
-    def __init__(self, name: str, is_importing: Callable[[], bool]) -> None:
-        """Stand in for a package, or a module of it."""
-        super().__init__(name)
-        self.is_importing = is_importing
-
-    def __getattr__(self, name: str) -> Any:
-        """Return a stand-in, which can be named, derived from and asked for attributes.
-
-        Raises:
-            AttributeError: it is one that Python itself looks for.
-        """
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _absent(f"{self.__name__}.{name}", self.is_importing)

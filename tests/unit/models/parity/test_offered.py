@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
+import collections.abc
 import copy
+import math
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+import scipy.signal
 import torch
 from torch import nn
 
@@ -22,11 +26,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _modules_as_before() -> Iterator[None]:
-    before, path = dict(sys.modules), [*sys.meta_path]
+    before, real = dict(sys.modules), builtins.__import__
     yield
     for name in sys.modules.keys() - before.keys():
         del sys.modules[name]
-    assert sys.meta_path == path
+    assert builtins.__import__ is real
 
 
 def case(tmp_path: Path, text: str, *, index: int = 0, class_name: str = "Net") -> CorpusCase:
@@ -112,6 +116,61 @@ def test_absent_packages_fail_where_they_are_used(tmp_path: Path) -> None:
     module = sys.modules["_corpus_file"]
     with pytest.raises(ModuleNotFoundError, match=r"no_such_package\.deep\.er\.Base is needed"):
         module.Derived()
+
+
+DROPPED = """
+from collections import Iterable, OrderedDict
+from torch._six import container_abcs, inf
+from scipy.signal import convolve, no_such_window
+from torch.utils import data, no_such_writer
+import torch.no_such_legacy.nn as legacy
+import torch._six
+import torch._six.deeper
+from .layers import Beside
+from . import settings
+
+WINDOWS = [no_such_window["hann"], *no_such_window]
+
+class Net(nn.Module):
+    def __init__(self, n, bias): super().__init__()
+    def forward(self, x):
+        assert isinstance(x, Iterable) and x.sum() < inf
+        assert issubclass(dict, container_abcs.Mapping)
+        return no_such_window(x) if x.shape[0] == 2 else Beside(x)
+"""
+
+
+def test_what_packages_have_dropped_fails_where_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that is gone, or a module, costs those that use it; what has moved costs nobody."""
+    for each in ("_six", "no_such_legacy"):
+        monkeypatch.setattr(torch, each, None, raising=False)  # so that it is removed at the end
+    found = load(case(tmp_path, HEAD + DROPPED + LIST))
+    assert found.notes == (
+        "a file of a corpus has no modules beside it",
+        "scipy.signal has no no_such_window",
+        "torch._six can't be imported: No module named 'torch._six'",
+        "torch._six.deeper can't be imported: No module named 'torch._six'",
+        "torch.no_such_legacy.nn can't be imported: No module named 'torch.no_such_legacy'",
+        "torch.utils has no no_such_writer",
+    )
+    module = sys.modules["_corpus_file"]
+    assert module.torch is torch
+    assert module.Iterable is collections.abc.Iterable
+    assert module.container_abcs is collections.abc
+    assert module.inf == math.inf
+    assert module.data is torch.utils.data
+    assert module.convolve is scipy.signal.convolve
+    with pytest.raises(ModuleNotFoundError, match=r"needed, and scipy\.signal has no"):
+        module.no_such_window(8)
+    with pytest.raises(ModuleNotFoundError, match=r"torch\.no_such_legacy\.nn\.Linear is needed"):
+        module.legacy.Linear(2)
+    for use in (iter, lambda kind: kind["a"]):
+        with pytest.raises(ModuleNotFoundError, match="no_such_window is needed"):
+            use(module.no_such_window)
+    with pytest.raises(ModuleNotFoundError, match="no modules beside it"):
+        found.module(torch.ones(3))
 
 
 def test_libraries_are_told_the_truth(tmp_path: Path) -> None:
