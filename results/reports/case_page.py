@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamometer.results.store import logs
 from dynamometer.results.values.metrics import LATENCY, LATENCY_ISOLATED
 from dynamometer.results.values.records import Status
 
@@ -111,13 +112,13 @@ def log_lines(records: Sequence[Record], directory: Path) -> list[str]:
     if name is None:
         return []
     path = directory / name
-    if not path.resolve().is_relative_to(directory.resolve()):
+    long = logs.compressed(path)
+    inside = directory.resolve()
+    if not all(each.resolve().is_relative_to(inside) for each in (path, long)):
         return ["", f"log: {name} is not in the run's directory"]
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _LOG_BYTES))
-            text = file.read().decode(errors="replace")
+        text = logs.read(path)[-_LOG_BYTES:].decode(errors="replace")
     except OSError as error:
         return ["", f"log: {path} can't be read: {error.strerror}"]
     last = text.splitlines()[-_LOG_LINES:] or ["(empty)"]
-    return ["", f"end of {path}:", *(f"  {line}" for line in last)]
+    return ["", f"end of {long if long.exists() else path}:", *(f"  {line}" for line in last)]

@@ -22,6 +22,7 @@ from dynamometer.common.execution.confinement.containment import MOST_PROCESSES
 from dynamometer.common.execution.executor import StartUp
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.graph_caches import GraphCaches
+from dynamometer.common.execution.logs import Logs
 from dynamometer.common.execution.preparation import FILL, TOOLCHAIN, experiment_of
 from dynamometer.common.execution.process import Limits, tail
 from dynamometer.common.execution.repro import single_case_command
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Case, RunPlan
     from dynamometer.results.values.records import Manifest, Outcome
 
-_LOG_LIMIT_BYTES = 2 * 2**20
-
 
 class LocalExecutor:
     """Worker processes on this machine, one case at a time."""
@@ -52,6 +51,7 @@ class LocalExecutor:
         directory: Path,
         servers: ForkServers | None = None,
         caches: GraphCaches | None = None,
+        logs: Logs | None = None,
     ) -> None:
         """Start nothing yet.
 
@@ -60,11 +60,11 @@ class LocalExecutor:
             directory: of the run; logs go to `logs/` in it.
             servers: that workers are forked from, and that are ended with it; of its own if `None`.
             caches: of the run's cases, which are removed with it; of its own if `None`.
+            logs: of the run's cases.
         """
         self._manifest, self._plan, self._directory = manifest, manifest.plan, directory
-        self._logs = directory / "logs"
-        self._logs.mkdir(parents=True, exist_ok=True)
-        self._servers = servers or ForkServers(self._logs / "fork-server.log")
+        self._logs = logs or Logs(directory / "logs")
+        self._servers = servers or ForkServers(self._logs.of_servers)
         # Below the run's directory, so that what a killed run left is found and removed.
         self._caches = caches or GraphCaches(directory.resolve() / "cache")
 
@@ -126,7 +126,7 @@ class LocalExecutor:
     def beside(self) -> LocalExecutor:
         """Return one for the same run, with fork servers of its own."""
         servers = self._servers.beside()
-        return LocalExecutor(self._manifest, self._directory, servers, self._caches)
+        return LocalExecutor(self._manifest, self._directory, servers, self._caches, self._logs)
 
     def close(self) -> None:
         """End the fork servers, and with them their workers; remove the graph caches."""
@@ -171,14 +171,12 @@ class LocalExecutor:
 
     def _run_worker(self, name: str, case: Case, replicate: int, process: WorkerSpec) -> Worker:
         """Run one worker process, alone: two at a time spin for each other's cores."""
-        log = _log_path(self._logs, case)
+        log = self._logs.path(case)
         is_foreign = registry.suite(self._plan.suite).is_foreign
         processes = MOST_PROCESSES if is_foreign else None
         limits = Limits(self._plan.timeout_s, self._plan.memory_limit_bytes, processes)
         job = _job(self._plan, name, case, replicate, process, str(self._caches.of(case)))
-        worker = self._servers.run(self._plan, job, log, limits)
-        _cut(log)
-        return worker
+        return self._servers.run(self._plan, job, log, limits)
 
     def _processes(
         self, name: str, case: Case, replicate: int, found: Sequence[Findings]
@@ -211,7 +209,7 @@ class LocalExecutor:
     ) -> Record:
         first = parts[0]
         outcome = worst([part.outcome for part in parts])
-        log = _log_path(self._logs, case)
+        log = self._logs.path(case)
         if outcome.status not in {Status.PASS, Status.SKIP} and outcome.detail is None:
             outcome = msgspec.structs.replace(outcome, detail=tail(log) or None)
         return Record(
@@ -239,7 +237,7 @@ class LocalExecutor:
             started_at=started_at,
             seconds=seconds,
             command=single_case_command(self._manifest, case),
-            log=str(log.relative_to(self._directory)),
+            log=str(log.relative_to(self._directory)) if self._logs.settle(case) else None,
         )
 
 
@@ -284,10 +282,6 @@ def _warnings(outcome: Outcome) -> tuple[str, ...]:
     return (f"the toolchain could not be made ready: {outcome.reason}",)
 
 
-def _log_path(logs: Path, case: Case) -> Path:
-    return logs / f"{case.label.replace('/', '_').replace(' ', '')}.log"
-
-
 def _failed(found: Findings) -> dict[str, Outcome]:
     """Return what each arm came to that did not pass."""
     return {each.arm: each.outcome for each in found.arms if each.outcome != PASSED}
@@ -306,17 +300,3 @@ def _with_foreign_bytes(found: Findings, count: int) -> Findings:
         return found
     note = f"the model wrote {count} bytes to the result channel"
     return msgspec.structs.replace(found, notes=(*found.notes, note))
-
-
-def _cut(log: Path) -> None:
-    """Keep the beginning and the end of a log that a model has flooded."""
-    if not log.exists() or log.stat().st_size <= _LOG_LIMIT_BYTES:
-        return
-    half = _LOG_LIMIT_BYTES // 2
-    with log.open("r+b") as file:
-        head = file.read(half)
-        file.seek(-half, 2)
-        end = file.read()
-        file.seek(0)
-        file.write(head + b"\n[... cut ...]\n" + end)
-        file.truncate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import sys
@@ -107,6 +108,23 @@ def test_a_log_outside_is_not_read(runs: Path, capsys: pytest.CaptureFixture[str
     found = said(capsys, "show", str(runs / "one"), "alexnet")
     assert "a secret" not in found
     assert "is not in the run's directory" in found
+
+
+def test_a_long_log_is_read_compressed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its end is shown with the name of the file that holds it, unless a link leads outside."""
+    log = runs / "one" / "logs" / "alexnet.log"
+    long = log.with_name("alexnet.log.gz")
+    long.write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    found = said(capsys, "show", str(runs / "one"), "alexnet")
+    assert "alexnet.log.gz" in found
+    assert "line 99" in found
+    long.rename(runs / "elsewhere.gz")
+    long.symlink_to(runs / "elsewhere.gz")
+    assert "line 99" not in said(capsys, "show", str(runs / "one"), "alexnet")
+    long.unlink()
+    long.write_text("no gzip")
+    assert "can't be read" in said(capsys, "show", str(runs / "one"), "alexnet")
 
 
 def test_show_a_model_that_was_not_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,101 @@
+"""What workers write: the beginning and the end of each case's, compressed, and not without end."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from typing import TYPE_CHECKING
+
+from dynamometer.results.store import logs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dynamometer.results.values.cases import Case
+
+_CASE_LIMIT_BYTES = 2 * 2**20
+_RUN_LIMIT_BYTES = 256 * 2**20
+_PLAIN_BYTES = 2**16
+"""A log of so many bytes stays as it is: most are read by nobody, or with `cat`."""
+_ENDS_BYTES = 2**12
+"""What is kept of a log's beginning and end once a run's have reached their limit."""
+_CUT = b"\n[... cut ...]\n"
+
+
+class Logs:
+    """The folder of a run's logs; several threads may write, of one case one at a time.
+
+    Attributes:
+        of_servers: where fork servers write.
+    """
+
+    def __init__(self, folder: Path, limit_bytes: int = _RUN_LIMIT_BYTES) -> None:
+        """Make the folder, and count what is there.
+
+        Args:
+            folder: of the logs.
+            limit_bytes: of all cases together.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self.of_servers = folder / "fork-server.log"
+        self._folder = folder
+        self._limit_bytes = limit_bytes
+        self._sizes = {each.name: each.lstat().st_size for each in folder.iterdir()}
+        self._lock = threading.Lock()
+
+    def path(self, case: Case) -> Path:
+        """Return where workers of a case write."""
+        return self._folder / f"{case.label.replace('/', '_').replace(' ', '')}.log"
+
+    def settle(self, case: Case) -> bool:
+        """Cut and compress the log of a case whose worker has ended, or remove an empty one.
+
+        Returns:
+            Whether there is a log.
+        """
+        path = self.path(case)
+        long = logs.compressed(path)
+        if not _size(path):
+            path.unlink(missing_ok=True)
+            return long.exists()
+        text = _cut(logs.read(path), self._limit(path, long))
+        if len(text) > _PLAIN_BYTES or long.exists():
+            _replace(long, gzip.compress(text, mtime=0))
+            path.unlink()
+        elif len(text) < _size(path):
+            _replace(path, text)
+        with self._lock:
+            self._sizes |= {each.name: _size(each) for each in (path, long)}
+        return True
+
+    def _limit(self, *own: Path) -> int:
+        """Return the most bytes that a case may keep, beside the other cases."""
+        names = {each.name for each in own}
+        with self._lock:
+            others = sum(size for name, size in self._sizes.items() if name not in names)
+        return _CASE_LIMIT_BYTES if others < self._limit_bytes else _ENDS_BYTES
+
+
+def _size(path: Path) -> int:
+    """Return a file's bytes; none if there is no such file."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _cut(text: bytes, limit_bytes: int) -> bytes:
+    """Keep the beginning and the end."""
+    if len(text) <= limit_bytes:
+        return text
+    half = limit_bytes // 2
+    return text[:half] + _CUT + text[-half:]
+
+
+def _replace(path: Path, content: bytes) -> None:
+    unfinished = path.with_name(f"{path.name}.part")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

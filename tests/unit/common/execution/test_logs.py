@@ -1,0 +1,121 @@
+"""What is kept of what workers write."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dynamometer.common.execution.logs import Logs
+from dynamometer.results.store import logs
+from tests import factories
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LONG = b"".join(b"line %d\n" % each for each in range(20_000))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return where logs go, which isn't there yet."""
+    return tmp_path / "run" / "logs"
+
+
+def test_a_short_log_stays_as_it_is(folder: Path) -> None:
+    """It can be read with `cat`, and goes on with the next replicate."""
+    kept, case = Logs(folder), factories.case("a")
+    for text in (b"one\n", b"two\n"):
+        with kept.path(case).open("ab") as log:
+            log.write(text)
+        assert kept.settle(case)
+    assert kept.path(case).read_bytes() == b"one\ntwo\n"
+    assert [each.name for each in folder.iterdir()] == [kept.path(case).name]
+
+
+def test_an_empty_log_is_none(folder: Path) -> None:
+    """Most workers write nothing, and thousands of empty files are nobody's friend."""
+    kept, case = Logs(folder), factories.case("a")
+    kept.path(case).touch()
+    assert not kept.settle(case)
+    assert not kept.settle(case)
+    assert [*folder.iterdir()] == []
+
+
+def test_a_long_log_is_compressed_and_goes_on(folder: Path) -> None:
+    """What later replicates write is added; a replicate that writes nothing changes nothing."""
+    kept, case = Logs(folder), factories.case("a")
+    for text in (LONG, b"", b"and more\n"):
+        with kept.path(case).open("ab") as log:
+            log.write(text)
+        assert kept.settle(case)
+    assert logs.read(kept.path(case)) == LONG + b"and more\n"
+    (only,) = folder.iterdir()
+    assert only == logs.compressed(kept.path(case))
+    assert only.stat().st_size < len(LONG) / 2
+
+
+def test_what_a_killed_run_left_is_part_of_it(folder: Path) -> None:
+    """Between two replicates of a case whose log is long, the new part is plain."""
+    kept, case = Logs(folder), factories.case("a")
+    kept.path(case).write_bytes(LONG)
+    kept.settle(case)
+    kept.path(case).write_bytes(b"killed here\n")
+    assert logs.read(kept.path(case)).endswith(b"killed here\n")
+    resumed = Logs(folder)
+    assert resumed.settle(case)
+    assert logs.read(kept.path(case)) == LONG + b"killed here\n"
+
+
+def test_a_flood_keeps_its_beginning_and_its_end(folder: Path) -> None:
+    """Two mebibytes of each case."""
+    kept, case = Logs(folder), factories.case("a")
+    kept.path(case).write_bytes(b"first\n" + b"x" * 5 * 2**20 + b"\nlast")
+    kept.settle(case)
+    text = logs.read(kept.path(case))
+    assert text.startswith(b"first\n")
+    assert b"[... cut ...]" in text
+    assert text.endswith(b"\nlast")
+    assert len(text) < 2 * 2**20 + 100
+
+
+def test_a_run_has_a_limit(folder: Path) -> None:
+    """Of further cases ends are kept; what was kept before stays, and a resumed run counts it."""
+    draw = random.Random(0)
+    cases = [factories.case(name) for name in "abcd"]
+    for case in cases:
+        kept = Logs(folder, limit_bytes=2**18)
+        kept.path(case).write_bytes(draw.randbytes(2**17) + b"\nlast")
+        kept.settle(case)
+        kept.settle(case)
+    lengths = [len(logs.read(kept.path(case))) for case in cases]
+    assert lengths[:2] == [2**17 + 5] * 2
+    assert max(lengths[2:]) < 2**13
+    assert all(logs.read(kept.path(case)).endswith(b"\nlast") for case in cases)
+    assert sum(each.stat().st_size for each in folder.iterdir()) < 2**18 + 2**15
+
+
+@pytest.mark.parametrize("damage", [b"", b"no gzip", None])
+def test_a_damaged_log_is_an_error_with_its_name(folder: Path, damage: bytes | None) -> None:
+    """Or as much as can be read of one that was cut short."""
+    kept, case = Logs(folder), factories.case("a")
+    kept.path(case).write_bytes(LONG)
+    kept.settle(case)
+    long = logs.compressed(kept.path(case))
+    content = long.read_bytes()
+    long.write_bytes(content[:-100] if damage is None else damage)
+    if damage == b"no gzip":
+        with pytest.raises(OSError, match="no gzip file"):
+            logs.read(kept.path(case))
+    else:
+        assert LONG.startswith(logs.read(kept.path(case)))
+
+
+def test_a_log_that_grows_when_read_is_bounded(folder: Path) -> None:
+    """A run of somebody else may hold a small file of very many zeros."""
+    folder.mkdir(parents=True)
+    path = folder / "a.log"
+    logs.compressed(path).write_bytes(gzip.compress(bytes(64 * 2**20)))
+    assert len(logs.read(path)) == 16 * 2**20
