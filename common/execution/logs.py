@@ -44,7 +44,8 @@ class Logs:
         self._lock = threading.Lock()
 
     def path(self, case: Case) -> Path:
-        """Return where workers of a case write."""
+        """Return where workers of a case write, in a folder that is there."""
+        self._folder.mkdir(exist_ok=True)  # whatever a model may have deleted
         return self._folder / f"{case.label.replace('/', '_').replace(' ', '')}.log"
 
     def settle(self, case: Case) -> bool:

@@ -58,7 +58,8 @@ class RunStore:
         """Write one record so that it survives whatever happens next.
 
         Raises:
-            StoreError: it can't be written; what was written before is safe.
+            StoreError: it can't be written; what was written before is safe, also where somebody
+                has removed the file, or its folder, meanwhile.
         """
         line = memoryview(msgspec.json.encode(record) + b"\n")
         try:
@@ -68,6 +69,19 @@ class RunStore:
         except OSError as error:
             msg = f"{self._path} can't be written: {error.strerror}; all earlier records are safe"
             raise StoreError(msg) from error
+        if not os.fstat(self._file.fileno()).st_nlink:
+            raise StoreError(self._rescued())
+
+    def _rescued(self) -> str:
+        """Write what stands in a file that was removed beside its folder, and say so."""
+        folder = self._path.parent
+        rescued = folder.with_name(f"{folder.name}-{EVENTS}")
+        self._file.seek(0)
+        rescued.write_bytes(self._file.read())
+        return (
+            f"{self._path} was removed while the run was writing to it; all of its records are in"
+            f" {rescued}"
+        )
 
     def __enter__(self) -> Self:
         """Return the store itself."""

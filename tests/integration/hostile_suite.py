@@ -8,9 +8,13 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -172,6 +176,18 @@ def hang() -> None:
     time.sleep(3600)
 
 
+def hang_in_c() -> None:
+    """Hang in a function that keeps Python's lock, so that no Python code runs any more."""
+    Path(os.environ["HANGS"]).write_text(".")
+    ctypes.PyDLL(None).sleep(3600)
+
+
+def stop_itself() -> None:
+    """Stop the process, as SIGSTOP from anybody does."""
+    Path(os.environ["HANGS"]).write_text(".")
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 def ignore_termination() -> None:
     """Hang, deaf to SIGTERM."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -193,23 +209,65 @@ def write_to_every_descriptor() -> None:
             continue
 
 
-def leave_a_process_behind(*, in_a_session_of_its_own: bool = False) -> None:
-    """Start a process that outlives this one, and say which."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", "import time; time.sleep(600)"],
-        start_new_session=in_a_session_of_its_own,
-    )
-    print(f"left behind: {child.pid}", flush=True)
+def garble_descriptors() -> None:
+    """Put another file in the place of whatever is open, so that writing goes on without error."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3, 1024):
+        if descriptor != nothing:
+            os.dup2(nothing, descriptor)
+
+
+def leave_processes_behind(*, number: int = 1, in_a_session_of_its_own: bool = False) -> None:
+    """Start processes that outlive this one and are deaf to SIGTERM, and say which."""
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    for _ in range(number):
+        child = subprocess.Popen(
+            [sys.executable, "-c", deaf], start_new_session=in_a_session_of_its_own
+        )
+        print(f"left behind: {child.pid}", flush=True)
+
+
+def start_threads() -> None:
+    """Start a storm of threads that never end."""
+    for _ in range(500):
+        threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
+
+
+def delete_logs() -> None:
+    """Delete the folder that this process' own output goes to."""
+    shutil.rmtree(Path("/proc/self/fd/1").readlink().parent, ignore_errors=True)
+
+
+def delete_working_directory() -> None:
+    """Leave the process in a folder that is no more."""
+    folder = Path(tempfile.mkdtemp())
+    os.chdir(folder)
+    folder.rmdir()
+
+
+def lower_limits() -> None:
+    """Forbid itself any other file, process or thread."""
+    for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE):
+        resource.setrlimit(kind, (1, resource.getrlimit(kind)[1]))
 
 
 MISDEEDS: dict[str, Callable[[], object]] = {
+    "deletes_logs": delete_logs,
+    "deletes_its_folder": delete_working_directory,
+    "garbles_descriptors": garble_descriptors,
+    "hangs_in_c": hang_in_c,
+    "kills_itself": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "leaves_many": lambda: leave_processes_behind(number=20, in_a_session_of_its_own=True),
+    "lowers_limits": lower_limits,
+    "starts_threads": start_threads,
+    "stops_itself": stop_itself,
     "closes_descriptors": lambda: os.closerange(3, 1024),
     "exits": lambda: os._exit(3),
     "exits_as_if_well": lambda: os._exit(0),
     "hangs": hang,
     "ignores_termination": ignore_termination,
-    "leaves_a_daemon": lambda: leave_a_process_behind(in_a_session_of_its_own=True),
-    "leaves_a_process": leave_a_process_behind,
+    "leaves_a_daemon": lambda: leave_processes_behind(in_a_session_of_its_own=True),
+    "leaves_a_process": leave_processes_behind,
     "prints_megabytes": print_megabytes,
     "raises": raise_error,
     "raises_system_exit": lambda: sys.exit(0),

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 EXPECTED = {
     "behaves": (Status.PASS, None, None),
     "closes_descriptors": (Status.CRASH, None, "exited with code 1 and no result"),
+    "deletes_its_folder": (Status.PASS, None, None),
+    "deletes_logs": (Status.PASS, None, None),
+    "garbles_descriptors": (Status.CRASH, None, "exited with code"),
+    "kills_itself": (Status.CRASH, Stage.EAGER, "killed by SIGKILL"),
+    "leaves_many": (Status.PASS, None, None),
+    "lowers_limits": (Status.FAIL, Stage.EAGER, "Too many open files"),
+    "starts_threads": (Status.FAIL, Stage.EAGER, "can't start new thread"),
     "exits": (Status.CRASH, Stage.EAGER, "exited with code 3 and no result"),
     "exits_as_if_well": (Status.CRASH, Stage.EAGER, "exited with code 0 and no result"),
     "exits_while_loading": (Status.CRASH, Stage.LOAD, "exited with code 7 and no result"),
@@ -95,7 +102,7 @@ def test_flooded_log_is_cut(records: Mapping[str, Record], directory: Path) -> N
     assert logs.compressed(log).stat().st_size < LOG_LIMIT_BYTES / 20
 
 
-@pytest.mark.parametrize("name", ["leaves_a_process", "leaves_a_daemon"])
+@pytest.mark.parametrize("name", ["leaves_a_process", "leaves_a_daemon", "leaves_many"])
 def test_no_process_is_left(name: str, records: Mapping[str, Record], directory: Path) -> None:
     """What a model started dies with its worker, even where it began a session of its own."""
     log = (directory / str(records[name].log)).read_text()
@@ -117,7 +124,7 @@ def test_absence_has_a_reason(records: Mapping[str, Record]) -> None:
     assert {each.arm: each.reason for each in record.absent}["eager"].startswith("Dynamo captured")
 
 
-@pytest.mark.parametrize("name", ["hangs", "ignores_termination"])
+@pytest.mark.parametrize("name", ["hangs", "hangs_in_c", "ignores_termination", "stops_itself"])
 def test_hang_is_a_timeout(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that hangs is killed, even one deaf to SIGTERM, and its stack is in the record.
 

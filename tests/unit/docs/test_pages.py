@@ -47,3 +47,18 @@ def test_every_export_is_on_its_page() -> None:
         name for name in registry.targets("exports") if registry.is_built_in("exports", name)
     ]
     assert sorted(rows) == sorted(built_in)
+
+
+def test_faults_of_models_have_a_hostile_model_each() -> None:
+    """The page of faults names models that are run, and all of them."""
+    text = (ROOT / "docs" / "reliability.md").read_text()
+    (table,) = re.findall(r"### A model\n(.*?)\n###", text, re.DOTALL)
+    named = re.findall(
+        r"`([a-z_]+)`",
+        " ".join(row.split("|")[-2] for row in re.findall(r"^\|.*\|$", table, re.MULTILINE)),
+    )
+    suite = (ROOT / "tests" / "integration" / "hostile_suite.py").read_text()
+    (misdeeds,) = re.findall(r"^MISDEEDS.*?^}", suite, re.DOTALL | re.MULTILINE)
+    run = (ROOT / "tests" / "integration" / "test_hostile_models.py").read_text()
+    assert set(re.findall(r'^    "(\w+)":', misdeeds, re.MULTILINE)) <= set(named)
+    assert [name for name in named if f'"{name}"' not in run] == []

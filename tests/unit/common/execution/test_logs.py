@@ -6,11 +6,11 @@ import gzip
 import random
 from typing import TYPE_CHECKING
 
+import factories
 import pytest
 
 from dynamometer.common.execution.logs import Logs
 from dynamometer.results.store import logs
-from tests import factories
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -68,6 +68,18 @@ def test_what_is_not_of_the_run_is_left_out(directory: Path, record: Record, why
     assert read_overview(directory).progress == "done"
 
 
+def test_a_clock_that_jumps_changes_no_result(directory: Path) -> None:
+    """Records are in the order of their lines, whatever the wall clock said when they were made."""
+    earlier = msgspec.structs.replace(
+        factories.record(replicate=2), started_at="1970-01-01T00:00:00.000+00:00"
+    )
+    append(directory, earlier)
+    found = store.read_run(directory)
+    assert [each.replicate for each in found.records] == [0, 1, 2]
+    assert found.strays == ()
+    assert read_overview(directory).progress == "done"
+
+
 def test_strays_dont_end_a_case(directory: Path) -> None:
     """One that says its case needs no more is believed only if it is the run's."""
     stray = msgspec.structs.replace(factories.record(replicate=2, run_id="x"), stopped="replicates")

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import shutil
+from pathlib import Path
 
 import factories
 import msgspec
@@ -10,9 +11,6 @@ import pytest
 from dynamometer.results.store import store
 from dynamometer.results.store.store import EVENTS, MANIFEST, RunStore, StoreError
 from dynamometer.results.values.records import SCHEMA_VERSION
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LATER = f"is of format {SCHEMA_VERSION + 1}; .* reads format {SCHEMA_VERSION}"
 
@@ -150,6 +148,31 @@ def test_events_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / EVENTS).mkdir()
     with pytest.raises(StoreError, match=f"{tmp_path / EVENTS} can't be written: Is a directory"):
         RunStore(tmp_path)
+
+
+def test_a_run_that_is_removed_while_it_is_written_loses_nothing(directory: Path) -> None:
+    """Its records are written beside where it was, and the error says where."""
+    append(directory, 0)
+    with RunStore(directory) as events:
+        shutil.rmtree(directory)
+        with pytest.raises(
+            StoreError, match="was removed while the run was writing to it"
+        ) as error:
+            events.append(factories.record(replicate=1))
+    rescued = Path(str(error.value).rpartition(" ")[2])
+    assert rescued.parent == directory.parent
+    store.create(directory, factories.manifest())
+    rescued.rename(directory / EVENTS)
+    assert replicates(directory) == [0, 1]
+
+
+def test_a_run_that_is_moved_while_it_is_written_goes_on(directory: Path, tmp_path: Path) -> None:
+    """Its file is where it was moved to."""
+    append(directory, 0)
+    with RunStore(directory) as events:
+        moved = directory.rename(tmp_path / "moved")
+        events.append(factories.record(replicate=1))
+    assert replicates(moved) == [0, 1]
 
 
 def test_what_is_no_run_directory(tmp_path: Path) -> None:
