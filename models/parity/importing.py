@@ -13,8 +13,8 @@ from torch import nn
 from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.models.builders.torchvision_schemas import define_missing_schemas
-from dynamometer.models.parity import offered
 from dynamometer.models.parity.absent import absent_as_stand_ins
+from dynamometer.models.parity.offered import patch_functional
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +80,7 @@ def import_file(file: Path) -> ModuleType:
     with suppress(ImportError):
         importlib.import_module(_OFFERED)  # of a checkout that is on the path
     if _OFFERED not in sys.modules:
-        sys.modules[_OFFERED] = offered
+        sys.modules[_OFFERED] = sys.modules[patch_functional.__module__]
     spec = importlib.util.spec_from_file_location(_MODULE, file)
     if spec is None or spec.loader is None:
         msg = f"{file} is no Python file"

@@ -20,9 +20,9 @@ from dynamometer.common.execution.abnormal_exits import (
 )
 from dynamometer.common.execution.confinement.containment import MOST_PROCESSES
 from dynamometer.common.execution.executor import StartUp
+from dynamometer.common.execution.executors.logs import Logs
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.graph_caches import GraphCaches
-from dynamometer.common.execution.logs import Logs
 from dynamometer.common.execution.preparation import FILL, TOOLCHAIN, experiment_of
 from dynamometer.common.execution.process import Limits, tail
 from dynamometer.common.execution.repro import single_case_command

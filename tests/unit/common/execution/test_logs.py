@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import factories
 import pytest
 
-from dynamometer.common.execution.logs import Logs
+from dynamometer.common.execution.executors.logs import Logs
 from dynamometer.results.store import logs
 
 if TYPE_CHECKING:
