@@ -33,6 +33,8 @@ def name_exit(worker: Worker, timeout_s: float, machine_bytes: int) -> Outcome:
     stage = worker.progress.stage if worker.progress else Stage.WORKER
     arm = worker.progress.arm if worker.progress else None
     status, reason = _cause(worker, timeout_s, machine_bytes)
+    if stage is Stage.WORKER and status is Status.CRASH:
+        status = Status.INFRA  # nothing of the model has been run
     where = f"at stage {stage}" + (f" of {arm}" if arm else "")
     return Outcome(status=status, stage=stage, reason=f"{reason} {where}")
 
@@ -54,7 +56,7 @@ def arms_at_exit(worker: Worker, case: Case, outcome: Outcome) -> tuple[ArmResul
 
 def culprit(worker: Worker, outcome: Outcome) -> str | None:
     """Return the arm that ended its process, if another process may do without it."""
-    if worker.report or not worker.progress or outcome.status is Status.INFRA:
+    if worker.report or worker.interim or not worker.progress or outcome.status is Status.INFRA:
         return None
     return None if worker.progress.arm == BASELINE else worker.progress.arm
 

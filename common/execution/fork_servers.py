@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _WAITING_ASLEEP = {"KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "PASSIVE"}
 """For threads of cases that run at the same time: those that wait awake take others' cores. OpenMP
 5.2, 21.2.7, and libiomp's own variable."""
+_NO_SHARED_HEADERS = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+"""Inductor keeps these in a folder that all its processes write to, and foreign code may not."""
 _MOST_FAILED = 2
 """Servers in a row that end while they start, before the run does."""
 
@@ -105,7 +107,7 @@ class ForkServers:
         if plan.jobs > 1:
             environment = {**_WAITING_ASLEEP, **environment}
         if is_foreign:
-            environment = without_secrets(environment)
+            environment = {**without_secrets(environment), **_NO_SHARED_HEADERS}
         server = self._servers[key] = ForkServer(self._log, environment, is_foreign=is_foreign)
         server.launch()
         return server

@@ -26,6 +26,7 @@ from dynamometer.common.interfaces.messages import (
     Contained,
     Ended,
     Fork,
+    Interim,
     Preload,
     Progress,
     Ready,
@@ -34,7 +35,7 @@ from dynamometer.common.interfaces.messages import (
 )
 
 if TYPE_CHECKING:
-    from dynamometer.common.interfaces.messages import Job, Message
+    from dynamometer.common.interfaces.messages import Findings, Job, Message
 
 _BOOTSTRAP = (
     "import sys; sys.path.insert(0, sys.argv[1]); import dynamometer; del sys.path[0]; "
@@ -84,6 +85,8 @@ class Worker:
     started: float
     report: Report | None = None
     progress: Progress | None = None
+    interim: Findings | None = None
+    """What stands if there is no report."""
     keeper: int = 0
     """The process that is above it and all it starts."""
     killed: Literal["timeout", "memory", "processes"] | None = None
@@ -115,6 +118,8 @@ class Worker:
                 self.progress = message
             case Contained():
                 self.uncontained = message.missing
+            case Interim():
+                self.interim = message.findings
             case Report():
                 self.report = message
                 self.deadline = self.deadline or time.monotonic() + _GRACE_S

@@ -23,7 +23,7 @@ from dynamometer.common.machine import allocator
 from dynamometer.common.machine.openmp import note_on_runtimes
 from dynamometer.common.studies.experiment import Context, StageClock
 from dynamometer.results.values.cases import DynamicDims
-from dynamometer.results.values.records import Outcome
+from dynamometer.results.values.records import Outcome, Stage, Status
 
 _PRIVATE_DESCRIPTORS = (200, 900)
 """Where the result channel is moved to, out of the way of a model that counts descriptors."""
@@ -43,14 +43,19 @@ def run(job: Job, result_descriptor: int, token: str) -> None:
     channel = Channel(descriptor, token)
     stages = StageClock(channel.send)
     if registry.suite(job.case.suite).is_foreign:
-        channel.send(_contained(job, descriptor))
-    findings = attempt(stages, lambda: _measure(job, stages))
+        missing = attempt(stages, lambda: _contained(job, descriptor))
+        if isinstance(missing, Outcome):
+            infra = msgspec.structs.replace(missing, status=Status.INFRA, stage=Stage.WORKER)
+            channel.send(Report(findings=Findings(outcome=infra), seconds={}))
+            return
+        channel.send(missing)
+    findings = attempt(stages, lambda: _measure(job, stages, channel))
     if isinstance(findings, Outcome):
         findings = Findings(outcome=findings)
     channel.send(Report(findings=findings, seconds=dict(stages.seconds)))
 
 
-def _measure(job: Job, stages: StageClock) -> Findings:
+def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
     from dynamometer.dynamo import state
     from dynamometer.dynamo.capture.compilations import keeping_all
     from dynamometer.dynamo.device import open_device
@@ -62,6 +67,7 @@ def _measure(job: Job, stages: StageClock) -> Findings:
         suite=registry.suite(job.case.suite).open(job.suite_options),
         device=open_device(job.case.device),
         stages=stages,
+        send=channel.send,
     )
     policy_note = allocator.apply(job.allocator)
     is_dynamic = job.case.has_dynamic_dims(DynamicDims.ALL)

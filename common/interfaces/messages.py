@@ -2,7 +2,8 @@
 
 parent   -> fork server   Preload, then a Fork for each worker; so again for another plan
 fork server -> parent     Ready, then Started and Ended for each worker
-worker   -> parent     Contained if it runs foreign code, Progress at each stage, one Report
+worker   -> parent     Contained if it runs foreign code, Progress at each stage, Interim with what
+                       it knows by then, one Report
 """
 
 from __future__ import annotations
@@ -78,6 +79,12 @@ class Progress(Value, tag="progress", frozen=True, kw_only=True):
     arm: str | None
 
 
+class Interim(Value, tag="interim", frozen=True, kw_only=True):
+    """What a worker has found, and will be taken to have found should it end without a report."""
+
+    findings: Findings
+
+
 class Report(Value, tag="report", frozen=True, kw_only=True):
     """A worker's last message."""
 
@@ -92,7 +99,7 @@ class Contained(Value, tag="contained", frozen=True, kw_only=True):
     missing: tuple[str, ...]
 
 
-Message = Progress | Contained | Report
+Message = Progress | Contained | Interim | Report
 
 LONGEST_MESSAGE = 16 * 2**20
 """Bytes between parent and fork server."""

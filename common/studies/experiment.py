@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from dynamometer.common.checking.shapes import with_other_sizes
-from dynamometer.common.interfaces.messages import Findings, Progress
+from dynamometer.common.interfaces.messages import Findings, Interim, Progress
 from dynamometer.common.machine.temporary import temporary_files_in
 from dynamometer.results.values.cases import DynamicDims
 from dynamometer.results.values.records import PASSED, Absence, ArmResult
@@ -20,7 +20,7 @@ from dynamometer.results.values.records import PASSED, Absence, ArmResult
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from dynamometer.common.interfaces.messages import Job
+    from dynamometer.common.interfaces.messages import Job, Message
     from dynamometer.common.interfaces.suite import LoadedModel, Suite
     from dynamometer.dynamo.device import Device
     from dynamometer.results.values.cases import Allocator, Case, RunPlan
@@ -70,6 +70,11 @@ class Context:
     suite: Suite
     device: Device
     stages: StageClock
+    send: Callable[[Message], None]
+
+    def keep(self, findings: Findings) -> None:
+        """Have it stand if the process ends before there is a report."""
+        self.send(Interim(findings=findings))
 
     def load(self) -> LoadedModel:
         """Build the case's model and inputs, in the state the case asks for.

@@ -11,7 +11,7 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Several
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
-from dynamometer.results.values.cases import NO_BACKEND
+from dynamometer.results.values.cases import NO_BACKEND, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _SIZED_BY_ITSELF = "modules of a corpus are what its files make them"
 
 
+_HIDDEN = Path("/dev/shm")  # noqa: S108  nothing is written there
 _SOURCES = "sources"
 FROM_SOURCE = Several(
     ("--from-source",), reads=click.STRING, metavar="PATH|PACKAGE", group="Selection",
@@ -75,6 +76,9 @@ class ParityCorpus(SuiteSource):
             raise UsageError(msg)
         if sources:
             return {_SOURCES: "\n".join(map(_from_anywhere, sources))}
+        if typed and Path(typed).resolve().is_relative_to(_HIDDEN):
+            msg = f"{typed}: workers that run it have a {_HIDDEN} of their own; put it elsewhere"
+            raise UsageError(msg)
         return {"target": str(Path(typed).resolve())} if typed else {}
 
     def import_folders(self, opening: Mapping[str, str]) -> tuple[str, ...] | None:
@@ -103,7 +107,12 @@ class ParityCorpus(SuiteSource):
             raise ValueError(msg)
         backend = (*case.arms[1:], NO_BACKEND)[0]
         return script_of(
-            found.file, found.index, found.class_name, backend, full_graph=case.nopython
+            found.file,
+            found.index,
+            found.class_name,
+            backend,
+            full_graph=case.nopython,
+            training=case.mode is Mode.TRAINING,
         )
 
     def open(self, opening: Mapping[str, str]) -> Suite:

@@ -10,9 +10,12 @@ from __future__ import annotations
 import builtins
 import collections.abc
 import importlib.util
+import linecache
 import math
+import re
 import sys
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +33,8 @@ _ELSEWHERE: dict[str, Mapping[str, Any]] = {
     },
 }
 """What modules have held, as Python 3.9 and torch 1.13 had it."""
+_EXCEPT = re.compile(r"\s*except\b")
+_HANDLER = re.compile(r"\s*except\s*(:|.*\b(ImportError|ModuleNotFoundError|(Base)?Exception)\b)")
 _BESIDE = "a file of a corpus has no modules beside it"
 
 
@@ -54,6 +59,7 @@ class AbsentKind(type):
         """
         cls.refuse()
         if len(args) == 1 and callable(args[0]) and not options:
+            cls.imports.notes.add(f"what {cls.stands_for} decorates is measured without it")
             return args[0]
         return cls.imports.absent(f"{cls.stands_for}()", cls.why)
 
@@ -67,6 +73,11 @@ class AbsentKind(type):
         cls.refuse()
         return iter(())
 
+    def __bool__(cls) -> bool:
+        """Be false while its file is imported, as what says whether there is something."""
+        cls.refuse()
+        return False
+
     def refuse(cls) -> None:
         """Do nothing while its file is imported."""
         if not cls.imports.is_importing:
@@ -75,19 +86,20 @@ class AbsentKind(type):
 
 
 class AbsentModule(ModuleType):
-    """In the place of a module, or of what one holds, to import from.
-
-    Attributes:
-        why: it isn't there.
-        held: what there is of it.
-    """
+    """In the place of a module, or of what one holds, to import from."""
 
     def __init__(self, name: str, why: str, imports: Imports, held: Mapping[str, Any]) -> None:
-        """Stand in for a module."""
+        """Stand in for a module.
+
+        Args:
+            name: of the module.
+            why: it isn't there.
+            imports: make what is asked of it.
+            held: what there is of it.
+        """
         super().__init__(name)
-        self.why = why
-        self.imports = imports
-        self.held = held
+        # No name of these may be one that a file imports.
+        vars(self).update(__absent__=(why, imports, held), __all__=[])
 
     def __getattr__(self, name: str) -> Any:
         """Return what there is, or a stand-in: it can be named, derived from, asked for attributes.
@@ -95,11 +107,10 @@ class AbsentModule(ModuleType):
         Raises:
             AttributeError: it is one that Python itself looks for.
         """
-        if name in self.held:
-            return self.held[name]
         if name.startswith("__"):
             raise AttributeError(name)
-        return self.imports.absent(f"{self.__name__}.{name}", self.why)
+        why, imports, held = self.__absent__
+        return held[name] if name in held else imports.absent(f"{self.__name__}.{name}", why)
 
 
 class Imports:
@@ -133,11 +144,14 @@ class Imports:
         level: int = 0,
     ) -> ModuleType:
         """Import as Python does, with stand-ins for what can't be imported."""
-        if globals is None or globals.get("__name__") != self._asking:
+        if not self.is_importing or not self._is_asked(globals):
             return self._real(name, globals, locals, fromlist, level)
         if level:
             self.notes.add(_BESIDE)
             return AbsentModule(name or "a module beside it", _BESIDE, self, {})
+        frame = sys._getframe(1)  # noqa: SLF001  inspect's is the same, and slower
+        if _is_tried(frame.f_code.co_filename, frame.f_lineno):
+            return self._real(name, globals, locals, fromlist, level)
         names = [each for each in fromlist or () if each != "*"]
         try:
             found = self._real(name, globals, locals, fromlist, level)
@@ -147,6 +161,9 @@ class Imports:
         if all(hasattr(found, each) for each in names):
             return found
         return self._some_of(name, names, "")
+
+    def _is_asked(self, globals_: Mapping[str, object] | None) -> bool:
+        return globals_ is not None and globals_.get("__name__") == self._asking
 
     def absent(self, stands_for: str, why: str) -> AbsentKind:
         """Return a stand-in, from which classes can be derived."""
@@ -176,6 +193,9 @@ class Imports:
         known, found = self._known(parts)
         if found is None:
             return AbsentModule(parts[0], why, self, {})
+        there = getattr(found, parts[known], None)
+        if there is not None and not isinstance(there, AbsentModule):  # it is nobody's to replace
+            raise ImportError(why, name=name)
         missing = ".".join(parts[: known + 1])
         held = _ELSEWHERE.get(missing, {})
         setattr(found, parts[known], AbsentModule(missing, why, self, held))
@@ -193,6 +213,23 @@ class Imports:
         if package not in sys.modules and importlib.util.find_spec(package) is None:
             return f"the package {package} is not installed"
         return f"{name} can't be imported: {error}"
+
+
+def _is_tried(file: str, line: int) -> bool:
+    """Return whether a line stands in a `try` that goes on after an ImportError, by its text."""
+    lines = linecache.getlines(file)
+    indent = _indent(linecache.getline(file, line))
+    for text in lines[line - 1 :: -1] if indent else ():
+        if text.strip() and _indent(text) < indent:
+            indent = _indent(text)
+            if text.strip() == "try:":
+                after = (each for each in lines[line:] if each.strip() and _indent(each) <= indent)
+                return any(map(_HANDLER.match, takewhile(_EXCEPT.match, after)))
+    return False
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 @contextmanager

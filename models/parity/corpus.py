@@ -9,6 +9,7 @@ jansel/pytorch-jit-paritybench.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Case
 
 NAME = "parity"
-_LIST = "\nTESTCASES"
+_LIST = re.compile(r"^TESTCASES *(?::[^=\n]*)?=(?!=)", re.MULTILINE)
+_NO_CLASS = "TESTCASES"
+"""In the place of a class' name, where what stands for it can't be read."""
 _PREFIX = "test_"
 _GENERATED = "generated"
 """Where a checkout of the published corpus keeps its files."""
@@ -148,7 +151,7 @@ def files_of(path: Path) -> list[Path]:
 
 def holds_test_cases(file: Path) -> bool:
     """Return whether a file has a list of test cases."""
-    return file.suffix == ".py" and _LIST in _text(file)
+    return file.suffix == ".py" and _LIST.search(_text(file)) is not None
 
 
 def test_cases(file: Path) -> list[CorpusCase]:
@@ -158,13 +161,13 @@ def test_cases(file: Path) -> list[CorpusCase]:
         ValueError: it is no list of tuples that begin with the name of a class; says where.
     """
     text = _text(file)
-    start = text.rfind(_LIST)
-    if start < 0:
+    start = max((each.start() for each in _LIST.finditer(text)), default=None)
+    if start is None:
         return []
     line = text.count("\n", 0, start) + 1
     try:
         # What stands before is a project's code, a hundred times as long, and need not be parsed.
-        assigned = ast.parse(text[start + 1 :]).body[0]
+        assigned = ast.parse(text[start:]).body[0]
     except (SyntaxError, ValueError, RecursionError) as error:
         msg = f"{file}, from line {line}: the list of test cases is no Python: {error}"
         raise ValueError(msg) from error
@@ -172,25 +175,24 @@ def test_cases(file: Path) -> list[CorpusCase]:
     if not isinstance(entries, (ast.List, ast.Tuple)):
         msg = f"{file}, line {line}: TESTCASES is no list: give (Class, init_args, forward_args)"
         raise ValueError(msg)  # noqa: TRY004  of the file, not of a type that a caller gave
-    return [
-        CorpusCase(file, index, _class_name(file, line, entry))
-        for index, entry in enumerate(entries.elts)
-    ]
+    return [_case(file, line, index, entry) for index, entry in enumerate(entries.elts)]
 
 
 def _readable(file: Path) -> list[CorpusCase]:
     try:
         return test_cases(file)
     except ValueError as error:
-        return [CorpusCase(file, 0, _LIST.strip(), fault=str(error))]
+        return [CorpusCase(file, 0, _NO_CLASS, fault=str(error))]
 
 
-def _class_name(file: Path, first_line: int, entry: ast.expr) -> str:
-    if isinstance(entry, ast.Tuple) and entry.elts and isinstance(entry.elts[0], ast.Name):
-        return entry.elts[0].id
+def _case(file: Path, first_line: int, index: int, entry: ast.expr) -> CorpusCase:
+    """Read one entry; one that can't be read costs the others nothing."""
+    match entry:
+        case ast.Tuple(elts=[ast.Name(id=name), _, _, *_]):
+            return CorpusCase(file, index, name)
     line = first_line + entry.lineno - 1
-    msg = f"{file}, line {line}: a test case is (Class, init_args, forward_args)"
-    raise ValueError(msg)
+    fault = f"{file}, line {line}: a test case is (Class, init_args, forward_args)"
+    return CorpusCase(file, index, _NO_CLASS, fault)
 
 
 def _named(cases: Iterable[CorpusCase]) -> Iterator[tuple[str, CorpusCase]]:
@@ -203,13 +205,13 @@ def _named(cases: Iterable[CorpusCase]) -> Iterator[tuple[str, CorpusCase]]:
 
 
 def _text(file: Path) -> str:
-    """Return a file's text, after an empty line; what is not UTF-8 in it is replaced.
+    """Return a file's text; what is not UTF-8 in it is replaced.
 
     Raises:
         ValueError: it can't be read.
     """
     try:
-        return "\n" + file.read_text(errors="replace")
+        return file.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         msg = f"{file} can't be read: {error.strerror}"
         raise ValueError(msg) from error

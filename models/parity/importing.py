@@ -52,7 +52,8 @@ def load(case: CorpusCase) -> LoadedModel:
         module = import_file(case.file)
         imports.is_importing = False
         entries = module.TESTCASES
-        if case.index >= len(entries) or entries[case.index][0].__name__ != case.class_name:
+        named = getattr(module, case.class_name, None)
+        if case.index >= len(entries) or entries[case.index][0] is not named:
             msg = f"{case.file.name} holds no test case {case.index} of {case.class_name} any more"
             raise LookupError(msg)
         kind, init_args, forward_args = entries[case.index][:3]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _OFFERED = "_paritybench_helpers"
 _LIST = "TESTCASES"
+_ALWAYS = "*"
+"""In the place of the name of what is needed whatever is asked for."""
 _SCRIPT = '''"""{class_name} of {origin}, in eager and compiled with {backend}."""
 
 import copy
@@ -26,7 +28,7 @@ def main():
     """Compare what is computed."""
     torch.manual_seed(0)
     args, kwargs = ({init_args})()
-    model = {class_name}(*args, **kwargs).eval()
+    model = {class_name}(*args, **kwargs).{mode}()
     args, kwargs = ({forward_args})()
     torch.manual_seed(0)
     expected = model(*copy.deepcopy(args), **copy.deepcopy(kwargs))
@@ -43,7 +45,13 @@ if __name__ == "__main__":
 
 
 def script_of(
-    file: Path, index: int, class_name: str, backend: str, *, full_graph: bool = False
+    file: Path,
+    index: int,
+    class_name: str,
+    backend: str,
+    *,
+    full_graph: bool = False,
+    training: bool = False,
 ) -> str:
     """Return a script that runs a test case in eager and compiled.
 
@@ -55,17 +63,18 @@ def script_of(
         class_name: of its module.
         backend: of `torch.compile`.
         full_graph: whether all must be one graph.
+        training: whether the module is in training mode.
 
     Raises:
         ValueError: the file can't be parsed, or has no such test case.
     """
     try:
-        tree = ast.parse(file.read_text(errors="replace"))
+        tree = ast.parse(file.read_text(encoding="utf-8-sig", errors="replace"))
     except (OSError, SyntaxError) as error:
         msg = f"{file} can't be read as Python: {error}"
         raise ValueError(msg) from error
     init_args, forward_args = _functions(tree, file, index)
-    wanted = {class_name, *_names(init_args), *_names(forward_args)}
+    wanted = {_ALWAYS, class_name, *_names(init_args), *_names(forward_args)}
     return _SCRIPT.format(
         class_name=class_name,
         origin=file.stem,
@@ -74,6 +83,7 @@ def script_of(
         init_args=ast.unparse(init_args),
         forward_args=ast.unparse(forward_args),
         full_graph=full_graph,
+        mode="train" if training else "eval",
     )
 
 
@@ -81,9 +91,16 @@ def _functions(tree: ast.Module, file: Path, index: int) -> tuple[ast.expr, ast.
     """Return the functions of a test case: the constructor's arguments, and those of forward."""
     for statement in reversed(tree.body):
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.List(elts=entries)) if (
-                name == _LIST and index < len(entries)
-            ):
+            case (
+                ast.Assign(
+                    targets=[ast.Name(id=name)],
+                    value=ast.List(elts=entries) | ast.Tuple(elts=entries),
+                )
+                | ast.AnnAssign(
+                    target=ast.Name(id=name),
+                    value=ast.List(elts=entries) | ast.Tuple(elts=entries),
+                )
+            ) if name == _LIST and index < len(entries):
                 entry = entries[index]
                 if isinstance(entry, ast.Tuple) and len(entry.elts) > 2:  # noqa: PLR2004  class and two functions
                     return entry.elts[1], entry.elts[2]
@@ -137,16 +154,25 @@ def _defined(place: int, statement: ast.stmt) -> Iterator[tuple[str, _Definition
                     one = ast.ImportFrom(statement.module, [alias], statement.level)
                 bound = alias.asname or alias.name.partition(".")[0]
                 yield bound, _Definition((place, part), one)
-        case ast.Expr(value=ast.Call(func=ast.Name(id="patch_functional"))):
-            yield "F", _Definition((place, 0), statement)
         case ast.Expr():
-            return
+            if (name := _effect_of(statement)) is not None:
+                yield name, _Definition((place, 0), statement)
         case _:
             for node in ast.walk(statement):
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                     yield node.id, _Definition((place, 0), statement)
                 elif isinstance(node, ast.FunctionDef | ast.ClassDef):
                     yield node.name, _Definition((place, 0), statement)
+
+
+def _effect_of(statement: ast.Expr) -> str | None:
+    """Return the name that is needed of what a statement changes, if of anything."""
+    match statement.value:
+        case ast.Call(func=ast.Name(id="patch_functional")):
+            return "F"
+        case ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name("sys"), attr="path"))):
+            return _ALWAYS
+    return None
 
 
 def _add_offered(known: defaultdict[str, list[_Definition]]) -> None:

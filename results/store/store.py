@@ -44,10 +44,13 @@ class RunStore:
             raise _unwritable(self._path, error) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             self._file.close()
             msg = f"{directory} is being written by another process; wait for it, or stop it"
             raise StoreError(msg) from error
+        except OSError as error:
+            self._file.close()
+            raise _unwritable(self._path, error) from error
         try:
             self._file.truncate(file_bytes(self._path).rfind(b"\n") + 1)
         except OSError as error:
@@ -69,8 +72,12 @@ class RunStore:
         except OSError as error:
             msg = f"{self._path} can't be written: {error.strerror}; all earlier records are safe"
             raise StoreError(msg) from error
-        if not os.fstat(self._file.fileno()).st_nlink:
+        if self._is_removed:
             raise StoreError(self._rescued())
+
+    @property
+    def _is_removed(self) -> bool:
+        return not os.fstat(self._file.fileno()).st_nlink
 
     def _rescued(self) -> str:
         """Write what stands in a file that was removed beside its folder, and say so."""
@@ -93,8 +100,17 @@ class RunStore:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the file, which lets others append."""
-        self._file.close()
+        """Close the file, which lets others append.
+
+        Raises:
+            StoreError: it was removed, or its folder, and something failed; its records are safe.
+        """
+        try:
+            is_lost = isinstance(error, Exception) and not isinstance(error, StoreError)
+            if is_lost and self._is_removed:
+                raise StoreError(self._rescued()) from error
+        finally:
+            self._file.close()
 
 
 def make_home(runs: Path) -> None:
@@ -134,10 +150,12 @@ def create(directory: Path, manifest: Manifest) -> None:
 
 
 def discard(directory: Path) -> bool:
-    """Remove a run directory without any record; return whether it was.
+    """Remove a run directory without any record; return whether it was there, and is gone.
 
     The stages of a run with `ensemble` have records of their own, in directories below.
     """
+    if not directory.exists():
+        return False
     try:
         if any(b"\n" in file_bytes(each) for each in directory.rglob(EVENTS)):
             return False

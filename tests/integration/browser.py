@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PROGRAMS = () if os.environ.get("NO_BROWSER") else ("chromium", "chromium-browser", "chrome")
 PROGRAM = next(filter(None, map(shutil.which, _PROGRAMS)), None)
 """`None` where there is none, or where none can be started and somebody says so."""
-_TIMEOUT_S = 120.0
+_TIMEOUT_S = 1200.0
 _START = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3]]

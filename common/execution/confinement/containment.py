@@ -113,10 +113,15 @@ def contain(
     directory.mkdir(parents=True, exist_ok=True)
     _close_all_but(descriptors)
     _limit(bounds)
+    missing = []
     is_alone = os.getppid() == 1  # its fork server is the first of a PID namespace
-    missing = [] if is_alone else ["other processes can be seen: PID namespaces are not permitted"]
-    missing += _leave_namespaces(directory, bounds)
-    missing += _landlock(directory, device, is_alone=is_alone)
+    if not is_alone:
+        missing.append("other processes can be seen: PID namespaces are not permitted")
+    elif not namespaces.are_own_processes_shown():
+        missing.append("other processes can be seen: /proc can't be mounted anew")
+    left = _leave_namespaces(directory, bounds)
+    missing += left.missing
+    missing += _landlock(directory, device, left, is_alone=is_alone)
     _live_in(directory)
     return tuple(missing)
 
@@ -140,21 +145,38 @@ def _limit(bounds: Bounds) -> None:
         resource.setrlimit(limit, (least, least))
 
 
-def _leave_namespaces(directory: Path, bounds: Bounds) -> list[str]:
+@dataclass(frozen=True)
+class _Left:
+    """What leaving namespaces came to.
+
+    Attributes:
+        missing: what could not be given up.
+        is_read_only: whether no file can be changed but those in memory.
+        has_own_memory: whether nobody else sees the files of /dev/shm.
+    """
+
+    missing: tuple[str, ...]
+    is_read_only: bool
+    has_own_memory: bool
+
+
+def _leave_namespaces(directory: Path, bounds: Bounds) -> _Left:
     """Have no network, and nothing that can be changed but files in memory; say what can be."""
     missing = []
     has_own = namespaces.own_network_and_mounts()
     if not has_own and not _refuse_sockets():
         missing.append("the network can be reached: neither namespaces nor seccomp are permitted")
-    if not (has_own and namespaces.read_only()):
+    is_read_only = has_own and namespaces.read_only()
+    if not is_read_only:
         missing.append("files outside its directory can be given other modes and times")
     if not (has_own and namespaces.in_memory(str(directory), bounds.files_bytes)):
         missing.append(f"the disk can be filled by files of {bounds.file_bytes} bytes")
-    if has_own and _SHARED_MEMORY.is_dir():
-        namespaces.in_memory(str(_SHARED_MEMORY), bounds.files_bytes // 4)
-    if has_own:
-        namespaces.no_way_back()
-    return missing
+    # One in memory would hide a directory that is there.
+    is_apart = has_own and not directory.is_relative_to(_SHARED_MEMORY) and _SHARED_MEMORY.is_dir()
+    has_own_memory = is_apart and namespaces.in_memory(str(_SHARED_MEMORY), bounds.files_bytes // 4)
+    if has_own and not namespaces.no_way_back():
+        missing.append("mounts can be undone: user namespaces can't be nested")
+    return _Left(tuple(missing), is_read_only, has_own_memory)
 
 
 def _refuse_sockets() -> bool:
@@ -198,9 +220,11 @@ def socket_filter(architecture: int, socket_call: int) -> bytes:
     return b"".join(struct.pack("HBBI", *each) for each in instructions)
 
 
-def _landlock(directory: Path, device: str, *, is_alone: bool) -> list[str]:
+def _landlock(directory: Path, device: str, left: _Left, *, is_alone: bool) -> list[str]:
     """Write nowhere else, signal nobody else, and look into no other process."""
-    refused = ["files outside its directory can be written to: there is no Landlock here"]
+    refused = []
+    if not left.is_read_only:
+        refused.append("files outside its directory can be written to: there is no Landlock here")
     refused += [] if is_alone else ["processes can be signalled: there is no Landlock here"]
     version = syscall(_CREATE_RULESET, None, 0, _LANDLOCK_VERSION)
     if version < 1:
@@ -216,7 +240,7 @@ def _landlock(directory: Path, device: str, *, is_alone: bool) -> list[str]:
     if rules < 0:
         return refused
     try:
-        for path in filter(Path.is_dir, (directory, _SHARED_MEMORY)):
+        for path in (directory, *([_SHARED_MEMORY] if left.has_own_memory else ())):
             _allow(rules, path, writing)
         for path in (Path(os.devnull), *_nodes_of(device)):
             _allow(rules, path, _WRITE_FILE)

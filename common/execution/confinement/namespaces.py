@@ -46,6 +46,14 @@ def show_own_processes() -> bool:
     return _mount("proc", "/proc", "proc", _MS_NOSUID_NODEV_NOEXEC, None)
 
 
+def are_own_processes_shown() -> bool:
+    """Return whether /proc shows this process by the number that it knows itself by."""
+    try:
+        return os.readlink("/proc/self") == str(os.getpid())  # noqa: PTH115  pathlib takes 10 ms to import
+    except OSError:
+        return True  # it shows none
+
+
 def own_network_and_mounts() -> bool:
     """Have a network without any device, and mounts that nobody else sees; tell whether that is."""
     return _unshare_as_user(_CLONE_NEWNET | _CLONE_NEWNS | _CLONE_NEWIPC) and _mount(

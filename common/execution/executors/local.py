@@ -188,12 +188,7 @@ class LocalExecutor:
         self, experiment: str, worker: Worker, case: Case, arms: tuple[str, ...]
     ) -> Findings:
         """Take a worker's findings, or make some of how it died."""
-        if worker.report is not None:
-            found = worker.report.findings
-        else:
-            machine_bytes = self._manifest.environment.memory_bytes
-            outcome = name_exit(worker, self._plan.timeout_s, machine_bytes)
-            found = Findings(outcome=outcome, arms=arms_at_exit(worker, case, outcome))
+        found = worker.report.findings if worker.report else _ended(worker, case, self._manifest)
         if found.outcome.status is not Status.PASS:
             found = experiment_of(self._plan.study, experiment).salvage(found, arms)
         found = msgspec.structs.replace(found, notes=(*found.notes, *worker.uncontained))
@@ -280,6 +275,15 @@ def _warnings(outcome: Outcome) -> tuple[str, ...]:
         reason = outcome.reason or str(outcome.status)
         raise UsageError(reason.removeprefix(f"{UsageError.__name__}: "))
     return (f"the toolchain could not be made ready: {outcome.reason}",)
+
+
+def _ended(worker: Worker, case: Case, manifest: Manifest) -> Findings:
+    """Return what stands of a worker that sent no report."""
+    outcome = name_exit(worker, manifest.plan.timeout_s, manifest.environment.memory_bytes)
+    if worker.interim is None or outcome.status is Status.INFRA:
+        return Findings(outcome=outcome, arms=arms_at_exit(worker, case, outcome))
+    notes = (*worker.interim.notes, f"{outcome.reason}: what was known by then stands")
+    return msgspec.structs.replace(worker.interim, notes=notes)
 
 
 def _failed(found: Findings) -> dict[str, Outcome]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dynamometer.results.store import logs
@@ -56,6 +57,8 @@ class Logs:
         """
         path = self.path(case)
         long = logs.compressed(path)
+        with suppress(OSError):
+            path.chmod(0o600)  # whatever mode a model may have given its own output
         if not _size(path):
             path.unlink(missing_ok=True)
             return long.exists()

@@ -1,8 +1,11 @@
-"""The worker's half: arms held to eager in either mode, and what is captured where."""
+"""The worker's half: arms held to eager in either mode, and what is captured where.
+
+Default mode comes first, of all arms. What it came to stands whatever ends the process then.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +17,7 @@ from dynamometer.common.measuring import arms
 from dynamometer.common.measuring.timed_arms import arm_result
 from dynamometer.common.studies.arms_beside_eager import findings_of, load
 from dynamometer.dynamo import state
-from dynamometer.dynamo.capture import coverage
+from dynamometer.dynamo.capture import capture, coverage
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.parity import FullGraph, Parity
 from dynamometer.results.values.records import PASSED, ArmResult, Outcome, Stage, Status, packed
@@ -25,6 +28,14 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.common.studies.experiment import Context
     from dynamometer.results.values.coverage import Coverage
+    from dynamometer.results.values.records import CaptureStats
+
+_ENDED = Outcome(
+    status=Status.CRASH,
+    stage=Stage.WORKER,
+    reason="the process ended while it was run as one graph",
+)
+"""Of an arm that has yet to be run as one graph: it stands if that is the end."""
 
 
 def judge(context: Context) -> Findings:
@@ -36,49 +47,63 @@ def judge(context: Context) -> Findings:
     """
     loaded, reference = load(context, briefly=True)
     # Eager's two runs are what its arm would be held to.
+    judged = {
+        name: _arm(context, loaded, name, reference)
+        for name in context.job.arms
+        if name != BASELINE
+    }
     results = {BASELINE: ArmResult(arm=BASELINE, outcome=PASSED)}
-    full: list[FullGraph] = []
-    for name in context.job.arms:
-        if name != BASELINE:
-            results[name] = _arm(context, loaded, name, reference)
-            full.append(_full_graph(context, loaded, results[name], reference))
+    results |= {name: each.result for name, each in judged.items()}
     found = findings_of(context, loaded, results, context.job.arms)
-    parity = Parity(
-        full_graph=tuple(full),
-        coverage=_coverage(context, loaded, results),
-        entry=loaded.entry,
+    full = {name: _known_full_graph(context, each) for name, each in judged.items()}
+
+    def with_(coverage: Coverage | None) -> Findings:
+        parity = Parity(full_graph=tuple(full.values()), coverage=coverage, entry=loaded.entry)
+        return msgspec.structs.replace(found, found=packed(parity))
+
+    for name, known in full.items():
+        if known.outcome == _ENDED:
+            context.keep(with_(None))
+            full[name] = _full_graph(context, loaded, name, reference)
+    context.keep(with_(None))
+    is_counted = not context.job.case.nopython and any(
+        each.result.outcome == PASSED and not each.is_one for each in judged.values()
     )
-    return msgspec.structs.replace(found, found=packed(parity))
+    return with_(_coverage(context, loaded) if is_counted else None)
 
 
-def _arm(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> ArmResult:
+@dataclass(frozen=True)
+class _Judged:
+    """An arm in default mode.
+
+    Attributes:
+        result: how it ended.
+        is_one: whether it works and one graph is all there was, in every call.
+    """
+
+    result: ArmResult
+    is_one: bool
+
+
+def _arm(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> _Judged:
     """Compile an arm and hold all its calls to eager.
 
     A model of which nothing is captured works: here it isn't asked whether compiling it is worth
     anything.
     """
-    action = partial(arms.checked_arm, context, loaded, name, reference)
-    found = arm_result(name, attempt(context.stages, action))
-    captured_none = found.capture is not None and found.capture.graphs == 0
-    return msgspec.structs.replace(found, outcome=PASSED) if captured_none else found
+    compiled = attempt(context.stages, partial(arms.compile_arm, context, loaded, name, reference))
+    frames = capture.frames_seen()
+    if not isinstance(compiled, Outcome):
+        compiled = attempt(context.stages, partial(arms.check_again, context, compiled, reference))
+    found = arm_result(name, compiled)
+    if found.capture is not None and found.capture.graphs == 0:
+        found = msgspec.structs.replace(found, outcome=PASSED)
+    is_one = found.outcome == PASSED and capture.frames_seen() == frames and _is_one(found.capture)
+    return _Judged(found, is_one)
 
 
-def _full_graph(
-    context: Context, loaded: LoadedModel, found: ArmResult, reference: Reference
-) -> FullGraph:
-    """Return how an arm ends that must be one graph: it is run so only where that is not known."""
-    if context.job.case.nopython or found.outcome.status is not Status.PASS or _is_one(found):
-        return FullGraph(arm=found.arm, outcome=found.outcome, is_inferred=True)
-    state.forget_compiled()  # or what was compiled for the other mode counts towards the limit
-    case = msgspec.structs.replace(context.job.case, nopython=True)
-    strict = replace(context, job=msgspec.structs.replace(context.job, case=case))
-    result = _arm(strict, loaded, found.arm, reference)
-    return FullGraph(arm=found.arm, outcome=result.outcome)
-
-
-def _is_one(found: ArmResult) -> bool:
-    """Return whether one graph is all there was, in every call."""
-    seen = found.capture
+def _is_one(seen: CaptureStats | None) -> bool:
+    """Return whether one graph is all that the first two calls came to."""
     return (
         seen is not None
         and seen.graphs == 1
@@ -88,17 +113,27 @@ def _is_one(found: ArmResult) -> bool:
     )
 
 
-def _coverage(
-    context: Context, loaded: LoadedModel, results: dict[str, ArmResult]
-) -> Coverage | None:
-    """Count what is captured of a model that works and is not one graph."""
-    several = [
-        each
-        for name, each in results.items()
-        if name != BASELINE and each.outcome == PASSED and not _is_one(each)
-    ]
-    if not several or context.job.case.nopython:
-        return None
+def _known_full_graph(context: Context, judged: _Judged) -> FullGraph:
+    """Return how an arm ends that must be one graph, or `_ENDED` where that has to be tried."""
+    found = judged.result
+    is_known = context.job.case.nopython or found.outcome.status is not Status.PASS
+    if is_known or judged.is_one:
+        return FullGraph(arm=found.arm, outcome=found.outcome, is_inferred=True)
+    return FullGraph(arm=found.arm, outcome=_ENDED)
+
+
+def _full_graph(
+    context: Context, loaded: LoadedModel, name: str, reference: Reference
+) -> FullGraph:
+    """Run an arm as one graph."""
+    state.forget_compiled()  # or what was compiled for the other mode counts towards the limit
+    case = msgspec.structs.replace(context.job.case, nopython=True)
+    strict = replace(context, job=msgspec.structs.replace(context.job, case=case))
+    return FullGraph(arm=name, outcome=_arm(strict, loaded, name, reference).result.outcome)
+
+
+def _coverage(context: Context, loaded: LoadedModel) -> Coverage | None:
+    """Count what is captured of a model."""
     found = attempt(context.stages, partial(_counted, context, loaded))
     return None if isinstance(found, Outcome) else found
 
@@ -106,6 +141,6 @@ def _coverage(
 def _counted(context: Context, loaded: LoadedModel) -> Coverage:
     with context.stages.at(Stage.MEASURE):
         own = loaded.copy()
-        capture = coverage.Capture.of(own.module, context.device.synchronize)
-        step = make_step(capture.compiled, own, context.job.case.mode, context.job.seed)
-        return coverage.measure(capture, step.call, timed=False)
+        counted = coverage.Capture.of(own.module, context.device.synchronize)
+        step = make_step(counted.compiled, own, context.job.case.mode, context.job.seed)
+        return coverage.measure(counted, step.call, timed=False)

@@ -81,7 +81,7 @@ def measure(context: Context) -> Findings:
 
     That is said of one that eager fails on, too: it is decided then that it stays eager.
     """
-    keeping = _Keeping(context.job, context.suite, context.device, context.stages)
+    keeping = _Keeping(context.job, context.suite, context.device, context.stages, context.send)
     done = attempt(context.stages, partial(measure_speedup, keeping))
     findings = Findings(outcome=done) if isinstance(done, Outcome) else done
     if not keeping.about:

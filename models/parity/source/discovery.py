@@ -73,7 +73,7 @@ def found_classes(targets: Iterable[str]) -> dict[str, FoundClass]:
         targets: folders or files of Python, or names of installed packages or parts of them.
 
     Raises:
-        ValueError: one is neither, or none holds a module; says what to do.
+        ValueError: one is neither, or none holds a module, or two hold the same; says what to do.
     """
     found: dict[str, FoundClass] = {}
     for target in targets:
@@ -87,6 +87,9 @@ def found_classes(targets: Iterable[str]) -> dict[str, FoundClass]:
         }
         if not own:
             msg = f"{target} holds no class of nn.Module: name a package or a folder of code"
+            raise ValueError(msg)
+        if twice := sorted(found.keys() & own.keys()):
+            msg = f"{target} has {twice[0]}, as another one has: look through each by itself"
             raise ValueError(msg)
         found |= own
     return found
@@ -123,6 +126,9 @@ def _files_of_path(path: Path) -> Iterator[_SourceFile]:
         name = _module_name(file, root)
         if all(part.isidentifier() for part in name.split(".")):
             yield _SourceFile(file, name, str(root))
+        elif path.is_file():
+            msg = f"{file} can't be imported: {name} is no name of a module; rename the file"
+            raise ValueError(msg)
 
 
 def _python_files(folder: Path) -> Iterator[Path]:

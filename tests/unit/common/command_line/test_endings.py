@@ -6,6 +6,7 @@ import errno
 import importlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -104,6 +105,16 @@ def full(manifest: Manifest, directory: Path) -> FakeExecutor:
 def mistaken(manifest: Manifest, directory: Path) -> FakeExecutor:
     """Hold a mistake of ours."""
     return _at_the_second(lambda: raised(ZeroDivisionError("0 / 0")))
+
+
+def removed(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Find its run removed when a worker's log is to be opened."""
+
+    def remove() -> None:
+        shutil.rmtree(directory)
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", f"{directory}/logs")
+
+    return _at_the_second(remove)
 
 
 def lacking(manifest: Manifest, directory: Path) -> FakeExecutor:
@@ -274,6 +285,19 @@ def test_a_fault_of_ours_ends_with_3_and_the_way_on(
     assert says in said
     assert re.search(r"to go on later: .*resume runs/\S+", said)
     assert ("Traceback" in said) == (executor not in {"full", "left"})
+
+
+def test_records_of_a_run_that_is_removed_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside where it was; the run, which is no more, can't be gone on with."""
+    assert run("removed") == 3
+    said = capsys.readouterr().err
+    assert "was removed while the run was writing to it; all of its records are in" in said
+    assert "nothing was measured" not in said
+    (rescued,) = (tmp_path / "runs").iterdir()
+    assert rescued.name.endswith("-events.jsonl")
+    assert len(rescued.read_bytes().splitlines()) == 1
 
 
 @pytest.mark.parametrize(

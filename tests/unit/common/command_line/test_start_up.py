@@ -248,5 +248,5 @@ def test_the_script_takes_its_folder_off_the_path(tmp_path: Path) -> None:
         "try: import common\n"
         "except ModuleNotFoundError: print('not ours')\n"
     )
-    ended = start(tmp_path, "-P", "-c", code, SCRIPT)
+    ended = start(tmp_path, "-P", "-c", code, SCRIPT, PYTHONPATH="")
     assert ended.out.endswith("not ours\n"), ended.err

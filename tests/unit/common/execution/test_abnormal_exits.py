@@ -15,14 +15,15 @@ from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import Outcome, Stage, Status
 
 MACHINE_BYTES = 8 * 2**30
+LOADS = Progress(stage=Stage.LOAD, arm=None)
 
 
 def dead_worker(
     wait_status: int | None,
+    progress: Progress | None = None,
     *,
     killed: Literal["timeout", "memory"] | None = None,
     peak_bytes: int = 2**20,
-    progress: Progress | None = None,
 ) -> Worker:
     """Make a worker that ended without a report."""
     return Worker(
@@ -49,17 +50,18 @@ def name(worker: Worker) -> Outcome:
         (dead_worker(signal.SIGTERM, killed="timeout"), Status.TIMEOUT, "killed after 90 s"),
         (dead_worker(signal.SIGKILL, killed="memory"), Status.OOM, "over its memory limit"),
         (dead_worker(None), Status.INFRA, "the fork server died"),
-        (dead_worker(3 << 8), Status.CRASH, "exited with code 3 and no result"),
-        (dead_worker(0), Status.CRASH, "exited with code 0 and no result"),
-        (dead_worker(signal.SIGSEGV), Status.CRASH, "killed by SIGSEGV"),
-        (dead_worker(signal.SIGABRT | 0x80), Status.CRASH, "killed by SIGABRT"),
-        (dead_worker(signal.SIGKILL), Status.CRASH, "killed by SIGKILL"),
+        (dead_worker(3 << 8, LOADS), Status.CRASH, "exited with code 3 and no result"),
+        (dead_worker(0, LOADS), Status.CRASH, "exited with code 0 and no result"),
+        (dead_worker(signal.SIGSEGV, LOADS), Status.CRASH, "killed by SIGSEGV"),
+        (dead_worker(signal.SIGABRT | 0x80, LOADS), Status.CRASH, "killed by SIGABRT"),
+        (dead_worker(signal.SIGKILL, LOADS), Status.CRASH, "killed by SIGKILL"),
+        (dead_worker(1 << 8), Status.INFRA, "exited with code 1 and no result at stage worker"),
         (
             dead_worker(signal.SIGKILL, peak_bytes=MACHINE_BYTES - 1),
             Status.OOM,
             "killed by the operating system, most likely for want of memory",
         ),
-        (dead_worker(signal.SIGRTMIN + 6), Status.CRASH, "killed by"),
+        (dead_worker(signal.SIGRTMIN + 6, LOADS), Status.CRASH, "killed by"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

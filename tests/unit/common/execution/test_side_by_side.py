@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Manifest, Record
 
 NAMES = ("a", "b", "c", "d", "e")
-LONG_S = 60.0
+LONG_S = 1200.0
 """After which a test that waits for what never comes fails."""
 
 

@@ -76,7 +76,7 @@ def test_the_last_list_counts(tmp_path: Path) -> None:
     [
         ("TESTCASES = [(A, f, g)", "test_p.py, from line 3: the list of test cases is no Python"),
         ("TESTCASES = make()", "test_p.py, line 3: TESTCASES is no list"),
-        ("TESTCASES = [\n  (A, f, g),\n  make(),\n]", "test_p.py, line 5: a test case is (Class"),
+        ("TESTCASES = [\n  make(A, f, g),\n]", "test_p.py, line 4: a test case is (Class"),
         ("TESTCASES = [()]", "test_p.py, line 3: a test case is (Class"),
         ("TESTCASES = [(lib.A, f, g)]", "test_p.py, line 3: a test case is (Class"),
         ("x = 1", "holds no test cases"),
@@ -87,6 +87,34 @@ def test_what_cant_be_read_is_named(tmp_path: Path, text: str, said: str) -> Non
     with pytest.raises(ValueError, match=r".") as caught:
         Corpus(corpus(tmp_path, p=text)).specs()
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TESTCASES: list = [(A, f, g)]\nTESTCASES_SLOW = [(B, f, g)]\nTESTCASES == 3\n",
+        "\ufeffTESTCASES = ((A, f, g),)\n",
+        "TESTCASES=[(A, f, g)]  # TESTCASES = none\n",
+    ],
+)
+def test_a_list_is_read_as_python_reads_it(tmp_path: Path, text: str) -> None:
+    """Whatever else has a name that begins so."""
+    file = tmp_path / "test_p.py"
+    file.write_text(text)
+    assert [each.name for each in Corpus(str(tmp_path)).specs()] == ["p.A"]
+
+
+def test_an_entry_that_cant_be_read_costs_no_other(tmp_path: Path) -> None:
+    """It has a case in its place, which says what is wrong with it."""
+    text = "TESTCASES = [\n  (A, f, g),\n  make(),\n  (nn.ReLU, f, g),\n  (B, f, g),\n]"
+    folder = corpus(tmp_path, p=text)
+    names = ["p.A", "p.TESTCASES", "p.TESTCASES.2", "p.B"]
+    assert [each.name for each in Corpus(folder).specs()] == names
+    for name, line in (("p.TESTCASES", 5), ("p.TESTCASES.2", 6)):
+        found = case_of(folder, name)
+        assert found is not None
+        assert found.fault is not None
+        assert f"test_p.py, line {line}: a test case is (Class" in found.fault
 
 
 def test_a_file_that_cant_be_read_costs_no_other(tmp_path: Path) -> None:

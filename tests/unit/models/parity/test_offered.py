@@ -72,6 +72,13 @@ def test_a_class_without_forward_is_skipped(tmp_path: Path) -> None:
         load(case(tmp_path, HEAD + text + LIST))
 
 
+def test_a_class_may_be_listed_by_another_name(tmp_path: Path) -> None:
+    """Which it has in the file."""
+    text = "class Real(nn.Linear):\n    def __init__(self, n, bias): super().__init__(n, n)\n"
+    found = load(case(tmp_path, HEAD + text + "Net = Real\n" + LIST))
+    assert type(found.module).__name__ == "Real"
+
+
 def test_a_list_that_has_changed_is_noticed(tmp_path: Path) -> None:
     """Names are those of the text that was read first."""
     text = "class Net(nn.Identity): ...\n"
@@ -109,6 +116,8 @@ def test_absent_packages_fail_where_they_are_used(tmp_path: Path) -> None:
     assert found.notes == (
         "the package no_such_other is not installed",
         "the package no_such_package is not installed",
+        "what no_such_other.jit() decorates is measured without it",
+        "what no_such_package.decorated decorates is measured without it",
     )
     assert torch.equal(found.module(*found.args), torch.full((2, 3), 2.0))
     with pytest.raises(ModuleNotFoundError, match=r"no_such_package\.thing is needed"):
@@ -146,6 +155,7 @@ def test_what_packages_have_dropped_fails_where_it_is_used(
     """A name that is gone, or a module, costs those that use it; what has moved costs nobody."""
     for each in ("_six", "no_such_legacy"):
         monkeypatch.setattr(torch, each, None, raising=False)  # so that it is removed at the end
+        delattr(torch, each)
     found = load(case(tmp_path, HEAD + DROPPED + LIST))
     assert found.notes == (
         "a file of a corpus has no modules beside it",
@@ -171,6 +181,68 @@ def test_what_packages_have_dropped_fails_where_it_is_used(
             use(module.no_such_window)
     with pytest.raises(ModuleNotFoundError, match="no modules beside it"):
         found.module(torch.ones(3))
+
+
+TRIED = """
+try:
+    from no_such_apex.normalization import FusedLayerNorm as LayerNorm
+except ImportError:
+    from torch.nn import LayerNorm
+try:
+    if True:
+        import no_such_flash
+    HAS_FLASH = True
+except AttributeError:
+    HAS_FLASH = None
+except (ImportError, ValueError):
+    HAS_FLASH = False
+try:
+    import no_such_other
+except AttributeError:
+    pass
+HAS_OTHER = bool(no_such_other.HAS_CUDA)
+from no_such_star import *
+import no_such_names
+from no_such_names import why, held, imports
+
+@no_such_other.script
+def f(x): return x
+
+class Net(nn.Module):
+    def __init__(self, n, bias):
+        super().__init__()
+        self.kept = 3
+        try:
+            import no_such_flash
+        except ImportError:
+            self.kept = 4
+    def forward(self, x):
+        return x
+"""
+
+
+def test_what_a_file_does_without_is_done_without(tmp_path: Path) -> None:
+    """An import that it can go on without fails, as elsewhere; names are the file's own."""
+    found = load(case(tmp_path, HEAD + TRIED + LIST))
+    module = sys.modules["_corpus_file"]
+    assert module.LayerNorm is nn.LayerNorm
+    assert (module.HAS_FLASH, module.HAS_OTHER) == (False, False)
+    assert found.module.kept == 4
+    assert all(name not in vars(module) for name in ("__absent__", "AbsentModule"))
+    for name in ("why", "held", "imports"):
+        with pytest.raises(ModuleNotFoundError, match=rf"no_such_names\.{name} is needed"):
+            getattr(module, name)()
+    assert "what no_such_other.script decorates is measured without it" in found.notes
+    assert not any("apex" in note or "flash" in note for note in found.notes)
+
+
+def test_what_is_there_is_not_replaced(tmp_path: Path) -> None:
+    """A function that is imported as a module stays what it is."""
+    text = "import torch.nn.functional.relu\nclass Net(nn.Identity): ...\n"
+    before = torch.nn.functional.relu
+    with pytest.raises(ImportError, match=r"torch\.nn\.functional\.relu can't be imported"):
+        load(case(tmp_path, HEAD + text + LIST))
+    assert torch.nn.functional.relu is before
 
 
 def test_libraries_are_told_the_truth(tmp_path: Path) -> None:

@@ -257,3 +257,21 @@ def test_the_likeliest_combinations_come_first() -> None:
     assert set(found[4:]) == {(1, 1), (1, 2)}
     assert len(found) == len(set(found))
     assert list(combinations([])) == [()]
+
+
+def test_classes_of_one_name_are_not_mixed_up(tmp_path: Path) -> None:
+    """Of two folders that both have such a file: a corpus of both would import one of them."""
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "models.py").write_text(
+            "from torch import nn\nclass Net(nn.Module): ...\n"
+        )
+    with pytest.raises(ValueError, match=r"two has models\.Net, as another one has"):
+        found_classes([str(tmp_path / "one"), str(tmp_path / "two")])
+
+
+def test_a_file_that_cant_be_imported_is_named(tmp_path: Path) -> None:
+    """Its name is no name of a module."""
+    (tmp_path / "my-net.py").write_text("from torch import nn\nclass Net(nn.Module): ...\n")
+    with pytest.raises(ValueError, match=r"my-net is no name of a module; rename the file"):
+        found_classes([str(tmp_path / "my-net.py")])

@@ -91,3 +91,19 @@ def test_a_script_runs_by_itself(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "compiled and eager agree\n"
+
+
+@pytest.mark.parametrize("kind", ["TESTCASES: list = [", "TESTCASES = ("])
+def test_lists_are_those_that_runs_read(tmp_path: Path, kind: str) -> None:
+    """With a byte order mark, an annotation or as a tuple; where to import from is kept."""
+    end = ")" if "(" in kind else "]"
+    file = tmp_path / "test_project.py"
+    file.write_text(
+        f"\ufeffimport sys\nfrom torch import nn\nsys.path.insert(0, 'here')\nprint('unneeded')\n"
+        f"class Net(nn.Identity): ...\n{kind}(Net, lambda: ([], {{}}), lambda: ([1], {{}})),{end}\n"
+    )
+    script = script_of(file, 0, "Net", "eager", training=True)
+    assert "sys.path.insert(0, 'here')" in script
+    assert "import sys" in script
+    assert "unneeded" not in script
+    assert ".train()" in script

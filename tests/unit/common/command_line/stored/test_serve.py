@@ -53,7 +53,7 @@ def ask(
     server: Server, path: str, *, method: str = "GET", host: str | None = None
 ) -> tuple[http.client.HTTPResponse, str]:
     """Ask for a path as it is written, and give the answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=1200)
     connection.putrequest(method, path, skip_host=True)
     connection.putheader("Host", host or f"localhost:{server.server_port}")
     connection.endheaders()
