@@ -41,9 +41,13 @@ def exit_code_of(action: Callable[[], object]) -> int:
     Args:
         action: returns the exit code, or something else if all is well.
     """
+    _open_what_is_closed()
     _write_whatever_comes()
     signals = StopSignals()
-    code = _exit_code_of(action, signals)
+    try:
+        code = _exit_code_of(action, signals)
+    except KeyboardInterrupt:  # once more, while that was being said
+        code = ExitCode.INTERRUPTED
     _let_go()
     return 128 + signals.received if signals.received else code
 
@@ -96,7 +100,7 @@ class Held:
         self._came: list[int] = []
         self._before = {
             each: handler
-            for each in _STOPPING
+            for each in (signal.SIGINT, *_STOPPING)
             if takes_signals() and callable(handler := signal.getsignal(each))
         }
         for each in self._before:
@@ -177,6 +181,18 @@ def told(error: Exception) -> int:
             tell("".join(traceback.format_exception(error)).rstrip())
             tell(f"error: Dynamometer itself failed with {type(error).__name__}: please report it")
     return ExitCode.FAULT
+
+
+def _open_what_is_closed() -> None:
+    """Put nothing in the place of standard descriptors that are closed, or others would get it."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
+    for name, descriptor in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(descriptor, "w", closefd=False))
 
 
 def _write_whatever_comes() -> None:

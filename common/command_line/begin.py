@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import dynamometer
 from dynamometer.common import registry
-from dynamometer.common.ending import ExitCode, tell
+from dynamometer.common.ending import ExitCode, Held, tell
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.interfaces.run_options import REPORT_OPTIONS
 from dynamometer.common.planning import refusals
@@ -109,8 +109,11 @@ def carried_out(
 
 def _say_way_on(when: str, directory: Path, request: Request, *, is_new: bool) -> bool:
     """Return whether there is something to go on with."""
-    if is_new and store.discard(directory):
-        tell("nothing was measured, so nothing is kept")
+    with Held():
+        if is_new and store.discard(directory):
+            tell("nothing was measured, so nothing is kept")
+            return False
+    if not directory.exists():  # the error says where its records are
         return False
     installed = shutil.which("dynamometer") is not None
     program = ["dynamometer"] if installed else [sys.executable, "-m", "dynamometer"]

@@ -269,7 +269,14 @@ def _run(asked: Request, invocation: Invocation) -> int:
         rest = [*translated(rest, ours).arguments]
         project = translated(read_project(Path("pyproject.toml")), ours).arguments
         arguments = ["run", *overridden(project, rest, asked), *rest]
-        return _with_arguments(name, arguments)
+        try:
+            return _with_arguments(name, arguments)
+        except click.NoSuchOption as error:
+            if error.option_name not in project:
+                raise
+            key = error.option_name.removeprefix("--")
+            msg = f"pyproject.toml: {key} of [tool.dynamometer] is no option of `run` (run --help)"
+            raise UsageError(msg) from error
     rest.remove(target)
     suite = registry.suite_of(target)
     if suite is None:

@@ -12,7 +12,7 @@ import msgspec
 from dynamometer.common.command_line.stored.runs import side_of
 from dynamometer.common.ending import ExitCode
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import Argument, Flag, OneOf, Several, Valued
+from dynamometer.common.interfaces.option import Argument, Flag, OneOf, Several, Valued, Within
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ FORCE = Flag(
     help="Go on where runs can't be compared, such as of two machines, and mark that.",
 )  # fmt: skip
 RUN_SD = Valued(
-    ("--run-sd",), reads=click.FloatRange(0, 1), default=0.0, metavar="SHARE", group="Measurement",
+    ("--run-sd",), reads=Within(0, 1), default=0.0, metavar="SHARE", group="Measurement",
     help="How far speedups change between runs beyond what their processes show, as a comparison of"
     " two identical runs tells.",
 )  # fmt: skip

@@ -225,7 +225,8 @@ class Session:
         for record in store.read_records(self._directory)[before:]:
             for stage, seconds in record.seconds.items():
                 spent[stage] += seconds
-        click.echo(f"\n{_seconds_line(wall_s, spent, self._manifest.plan.jobs)}")
+        plan = self._manifest.plan
+        click.echo(f"\n{_seconds_line(wall_s, spent, min(plan.jobs, len(plan.cases)))}")
         written = [path for sink in self._sinks for path in sink.paths]
         for path in (self._directory / store.EVENTS, *written):
             click.echo(f"results: {path}")

@@ -352,11 +352,10 @@ class ForkServer:
             os.close(self._alive)
             self._alive = -1
         if self._keeper is not None:
+            self._keeper.send_signal(signal.SIGCONT)  # should somebody have stopped it
             try:
                 self._keeper.wait(_ENDING_S)
-            except (
-                subprocess.TimeoutExpired
-            ):  # it was stopped, or what it waits for can't be killed
+            except subprocess.TimeoutExpired:  # what it waits for can't be killed
                 self._keeper.kill()
                 self._keeper.wait()
 

@@ -6,6 +6,7 @@ It is declared once, beside what understands it. Its value is asked for by the o
 
 from __future__ import annotations
 
+import math
 import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
@@ -321,6 +322,19 @@ class Member(click.ParamType[E]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> E:
         """Read the word."""
         return self.kind(self._choice.convert(str(value), param, ctx))
+
+
+class Within(click.FloatRange):
+    """A number of a range, which is finite."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number.", param, ctx)
+        return number
 
 
 class DeviceType(click.ParamType[str]):

@@ -17,6 +17,7 @@ from dynamometer.common.interfaces.option import (
     OneOf,
     Several,
     Valued,
+    Within,
 )
 from dynamometer.common.interfaces.workload_options import (
     BACKEND_OPTIONS,
@@ -79,13 +80,13 @@ RIGOROUS = Flag(
     again=lambda plan, _: _count(plan.protocol) == RIGOROUS_REPLICATES,
 )  # fmt: skip
 HALF_WIDTH = Valued(
-    ("--target",), reads=click.FloatRange(0, 1, min_open=True, max_open=True),
+    ("--target",), reads=Within(0, 1, min_open=True, max_open=True),
     default=Protocol().target, metavar="SHARE", group="Measurement",
     help="Half-width of the interval at which a speedup is known well enough.",
     again=lambda plan, _: plan.protocol.target,
 )  # fmt: skip
 CASE_BUDGET = Valued[float | None](
-    ("--max-seconds",), reads=click.FloatRange(0, min_open=True), default=None,
+    ("--max-seconds",), reads=Within(0, min_open=True), default=None,
     metavar="SECONDS", group="Measurement",
     help="A case that took this long gets no replicates beyond the least number.",
     again=lambda plan, _: plan.protocol.case_budget_s,
@@ -100,12 +101,12 @@ CACHES = OneOf(
     again=lambda plan, _: plan.protocol.caches,
 )  # fmt: skip
 SEED = Valued(
-    ("--seed",), reads=click.IntRange(0), default=0, metavar="N", group="Measurement",
+    ("--seed",), reads=click.IntRange(0, 2**32 - 1), default=0, metavar="N", group="Measurement",
     help="For weights, inputs and the order of everything random.",
     again=lambda plan, _: plan.seed, is_always_said=True,
 )  # fmt: skip
 TIMEOUT = Valued(
-    ("--timeout",), reads=click.FloatRange(0, min_open=True), default=1200.0,
+    ("--timeout",), reads=Within(0, min_open=True), default=1200.0,
     metavar="SECONDS", group="Execution", help="Kill a worker process after this long.",
     again=lambda plan, _: plan.timeout_s, is_always_said=True,
 )  # fmt: skip
@@ -171,7 +172,7 @@ RETUNE = Flag(
     again=lambda plan, _: bool(plan.tuning and plan.tuning.since),
 )
 TUNING_SECONDS = Valued(
-    ("--tuning-seconds",), reads=click.FloatRange(0, min_open=True), default=120.0,
+    ("--tuning-seconds",), reads=Within(0, min_open=True), default=120.0,
     metavar="SECONDS", group="Execution",
     help="A graph that took `ensemble` this long gets no replicates beyond the least number.",
     again=lambda plan, _: plan.tuning.budget_s if plan.tuning else None,

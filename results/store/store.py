@@ -6,6 +6,7 @@ The directory is the truth; whatever else is written beside it can be derived ag
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import shutil
 from typing import TYPE_CHECKING, Self
@@ -38,6 +39,7 @@ class RunStore:
             StoreError: another process is writing to it, or it can't be written.
         """
         self._path = directory / EVENTS
+        self._manifest = _bytes_of(directory / MANIFEST)
         try:
             self._file = self._path.open("ab+", buffering=0)
         except OSError as error:
@@ -52,7 +54,7 @@ class RunStore:
             self._file.close()
             raise _unwritable(self._path, error) from error
         try:
-            self._file.truncate(file_bytes(self._path).rfind(b"\n") + 1)
+            self._bytes = self._file.truncate(file_bytes(self._path).rfind(b"\n") + 1)
         except OSError as error:
             self._file.close()
             raise _unwritable(self._path, error) from error
@@ -61,10 +63,11 @@ class RunStore:
         """Write one record so that it survives whatever happens next.
 
         Raises:
-            StoreError: it can't be written; what was written before is safe, also where somebody
-                has removed the file, or its folder, meanwhile.
+            StoreError: it can't be written, or somebody has moved, replaced, shortened or removed
+                the file, or its folder, meanwhile; says where what was written before is.
         """
         line = memoryview(msgspec.json.encode(record) + b"\n")
+        length = len(line)
         try:
             while line:
                 line = line[self._file.write(line) :]
@@ -72,22 +75,34 @@ class RunStore:
         except OSError as error:
             msg = f"{self._path} can't be written: {error.strerror}; all earlier records are safe"
             raise StoreError(msg) from error
-        if self._is_removed:
+        self._bytes += length
+        if self._is_lost:
             raise StoreError(self._rescued())
 
     @property
-    def _is_removed(self) -> bool:
-        return not os.fstat(self._file.fileno()).st_nlink
+    def _is_lost(self) -> bool:
+        """Whether what was written no longer stands in the directory's file."""
+        own = os.fstat(self._file.fileno())
+        try:
+            there = self._path.stat()
+        except OSError:
+            return True
+        is_same = (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)
+        return not is_same or own.st_size < self._bytes
 
     def _rescued(self) -> str:
-        """Write what stands in a file that was removed beside its folder, and say so."""
+        """Write a run of the records that stand in a lost file, and say where."""
         folder = self._path.parent
-        rescued = folder.with_name(f"{folder.name}-{EVENTS}")
+        numbers = itertools.count(1)
+        places = (folder.with_name(f"{folder.name}-rescued-{number}") for number in numbers)
+        rescued = next(each for each in places if not each.exists())
+        rescued.mkdir()
         self._file.seek(0)
-        rescued.write_bytes(self._file.read())
+        (rescued / EVENTS).write_bytes(self._file.read())
+        (rescued / MANIFEST).write_bytes(self._manifest)
         return (
-            f"{self._path} was removed while the run was writing to it; all of its records are in"
-            f" {rescued}"
+            f"{self._path} was moved, replaced, shortened or removed while the run was writing to"
+            f" it; what still stood in it is in {rescued}: dynamometer resume {rescued}"
         )
 
     def __enter__(self) -> Self:
@@ -103,14 +118,22 @@ class RunStore:
         """Close the file, which lets others append.
 
         Raises:
-            StoreError: it was removed, or its folder, and something failed; its records are safe.
+            StoreError: something failed, and the file is lost; says where its records are.
         """
         try:
-            is_lost = isinstance(error, Exception) and not isinstance(error, StoreError)
-            if is_lost and self._is_removed:
+            is_other = isinstance(error, Exception) and not isinstance(error, StoreError)
+            if is_other and self._is_lost:
                 raise StoreError(self._rescued()) from error
         finally:
             self._file.close()
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Return what is needed only if it should be lost."""
+    try:
+        return file_bytes(path)
+    except OSError:
+        return b""
 
 
 def make_home(runs: Path) -> None:

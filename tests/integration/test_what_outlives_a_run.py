@@ -135,6 +135,24 @@ def test_the_run_is_ended(
         run.kill()
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
+def test_a_keeper_that_was_stopped_keeps_on(
+    tmp_path: Path, mark: str, number: signal.Signals, code: int
+) -> None:
+    """What ends a run wakes what is to end all that it has started."""
+    run = start(tmp_path, mark, "-k", "hangs")
+    try:
+        wait_until(lambda: marked(mark) == 4)
+        children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+        for keeper in map(int, children):
+            os.kill(keeper, signal.SIGSTOP)
+        run.send_signal(number)
+        assert run.wait(LONG_S) == code
+        wait_until(lambda: marked(mark) == 0)
+    finally:
+        run.kill()
+
+
 def test_a_fork_server_is_killed_or_stopped(tmp_path: Path, mark: str) -> None:
     """A model ends what it was forked from: that is its own loss, and `--timeout` holds."""
     run = start(tmp_path, mark, "-x", "hangs", "--timeout", "40")

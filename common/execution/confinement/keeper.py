@@ -49,6 +49,7 @@ def split(program: int, descriptors: tuple[int, ...], *, apart: bool) -> None:
         os.close(each)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)  # should it be stopped when the program ends
     _wait(server, program)
     os._exit(kill_all(server))
 

@@ -228,6 +228,21 @@ def test_a_choice_of_the_project_gives_way(
     assert manifest.plan.protocol.caches is Caches.WARM
 
 
+def test_an_option_of_the_project_that_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is the file's, not the command line's."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("def a(): ...\n")
+    (tmp_path / "pyproject.toml").write_text('[tool.dynamometer]\nmodels = "mine.py"\nfoo = 1\n')
+    assert cli.main(None, ["run"]) == 2
+    assert "pyproject.toml: foo of [tool.dynamometer] is no option" in capsys.readouterr().err
+    assert cli.main(None, ["run", "--bar"]) == 2
+    assert "No such option: --bar" in capsys.readouterr().err.replace("'", "").replace(
+        "option -", "option: -"
+    )
+
+
 def test_a_command_of_pytorchs_harness(
     program: Program, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import factories
 import msgspec
@@ -11,6 +12,9 @@ import pytest
 from dynamometer.results.store import store
 from dynamometer.results.store.store import EVENTS, MANIFEST, RunStore, StoreError
 from dynamometer.results.values.records import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LATER = f"is of format {SCHEMA_VERSION + 1}; .* reads format {SCHEMA_VERSION}"
 
@@ -150,29 +154,41 @@ def test_events_that_cannot_be_written(tmp_path: Path) -> None:
         RunStore(tmp_path)
 
 
-def test_a_run_that_is_removed_while_it_is_written_loses_nothing(directory: Path) -> None:
-    """Its records are written beside where it was, and the error says where."""
+@pytest.mark.parametrize(
+    "happens",
+    [
+        shutil.rmtree,
+        lambda run: run.rename(run.parent / "moved"),
+        lambda run: ((run.parent / "link").hardlink_to(run / EVENTS), shutil.rmtree(run)),
+        lambda run: (
+            (run / EVENTS).rename(run / "saved"),
+            (run / EVENTS).write_bytes((run / "saved").read_bytes()),
+        ),
+    ],
+    ids=["removed", "moved", "removed, with a link elsewhere", "replaced by a copy"],
+)
+def test_a_run_that_is_lost_while_it_is_written_loses_nothing(
+    directory: Path, happens: Callable[[Path], object]
+) -> None:
+    """Its records are a run beside where it was, which can be resumed, and the error says where."""
     append(directory, 0)
     with RunStore(directory) as events:
-        shutil.rmtree(directory)
-        with pytest.raises(
-            StoreError, match="was removed while the run was writing to it"
-        ) as error:
+        happens(directory)
+        with pytest.raises(StoreError, match="moved, replaced, shortened or removed") as error:
             events.append(factories.record(replicate=1))
     rescued = Path(str(error.value).rpartition(" ")[2])
-    assert rescued.parent == directory.parent
-    store.create(directory, factories.manifest())
-    rescued.rename(directory / EVENTS)
-    assert replicates(directory) == [0, 1]
+    assert rescued == directory.with_name(f"{directory.name}-rescued-1")
+    assert replicates(rescued) == [0, 1]
+    assert store.read_manifest(rescued) == factories.manifest()
 
 
-def test_a_run_that_is_moved_while_it_is_written_goes_on(directory: Path, tmp_path: Path) -> None:
-    """Its file is where it was moved to."""
+def test_a_run_that_is_shortened_is_noticed(directory: Path) -> None:
+    """What somebody has cut off is gone, but not without a word."""
     append(directory, 0)
     with RunStore(directory) as events:
-        moved = directory.rename(tmp_path / "moved")
-        events.append(factories.record(replicate=1))
-    assert replicates(moved) == [0, 1]
+        (directory / EVENTS).write_bytes(b"")
+        with pytest.raises(StoreError, match="shortened"):
+            events.append(factories.record(replicate=1))
 
 
 def test_what_is_no_run_directory(tmp_path: Path) -> None:
