@@ -33,6 +33,9 @@ def main(suite: str | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    except MemoryError:  # of an import: 1, which Python would give, means that results have changed
+        sys.stderr.write("error: no memory is left, or no more is allowed (ulimit -v)\n")
+        return 3
     finally:
         gc.freeze()
         gc.enable()

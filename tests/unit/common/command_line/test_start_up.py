@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dynamometer.__main__ import _NEEDED
+from dynamometer.__main__ import _NEEDED, main
 
 ROOT = Path(__file__).resolve().parents[4]
 SCRIPT = str(ROOT / "torchbench.py")
@@ -202,6 +202,19 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
     assert ended.code == 2, ended.err
     assert re.search(r"the package (click|msgspec) is not installed", ended.err)
     assert "make setup" in ended.err
+
+
+def test_no_memory_to_start_with(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is a fault, and no result that has changed."""
+
+    def fail(_: object) -> int:
+        raise MemoryError
+
+    monkeypatch.setattr("dynamometer.common.command_line.cli.main", fail)
+    assert main() == 3
+    assert "no memory is left" in capsys.readouterr().err
 
 
 def test_a_script_says_it_too(tmp_path: Path) -> None:
