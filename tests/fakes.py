@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dynamometer.results.values.cases import Case
+
+
+def send_itself(number: int) -> None:
+    """Send this process a signal that it must handle, or ignore; it is handled when this returns.
+
+    Raises:
+        AssertionError: Python handles signals elsewhere, or it would end the tests.
+    """
+    assert threading.current_thread() is threading.main_thread()
+    assert signal.getsignal(number) is not signal.SIG_DFL, f"nobody handles {number}"
+    signal.raise_signal(number)
 
 
 @dataclass

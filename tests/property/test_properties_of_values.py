@@ -298,6 +298,7 @@ preparations = st.builds(
     device=texts,
 )  # fmt: skip
 
+interims = st.builds(messages.Interim, findings=findings)
 contained = st.builds(messages.Contained, missing=st.lists(texts, max_size=2).map(tuple))
 endings = st.builds(
     messages.Ended,
@@ -341,6 +342,7 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     messages.Fork: st.builds(messages.Fork, job=jobs, token=texts),
     messages.Job: jobs,
     messages.Preload: preparations,
+    messages.Interim: interims,
     messages.Progress: progresses,
     messages.Ready: st.builds(messages.Ready),
     messages.Report: reports,

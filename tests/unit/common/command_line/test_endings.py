@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import factories
 import msgspec
 import pytest
-from fakes import FakeExecutor
+from fakes import FakeExecutor, send_itself
 
 from dynamometer.common import ending
 from dynamometer.common.command_line import cli
@@ -71,12 +71,12 @@ def passing(manifest: Manifest, directory: Path) -> FakeExecutor:
 
 def terminated(manifest: Manifest, directory: Path) -> FakeExecutor:
     """Be sent what `timeout`, Slurm and docker send; later ones don't disturb the end."""
-    return _at_the_second(lambda: os.kill(os.getpid(), signal.SIGTERM))
+    return _at_the_second(lambda: send_itself(signal.SIGTERM))
 
 
 def hung_up(manifest: Manifest, directory: Path) -> FakeExecutor:
     """Be sent what a terminal sends that is closed."""
-    return _at_the_second(lambda: os.kill(os.getpid(), signal.SIGHUP))
+    return _at_the_second(lambda: send_itself(signal.SIGHUP))
 
 
 class EndedInClosing(Checking):
@@ -84,7 +84,7 @@ class EndedInClosing(Checking):
 
     def close(self) -> None:
         """Take no note of it."""
-        os.kill(os.getpid(), signal.SIGTERM)
+        send_itself(signal.SIGTERM)
         super().close()
 
 
@@ -135,7 +135,7 @@ def mistaken_at_once(manifest: Manifest, directory: Path) -> FakeExecutor:
 
 def terminated_at_once(manifest: Manifest, directory: Path) -> FakeExecutor:
     """Be ended before anything is measured."""
-    os.kill(os.getpid(), signal.SIGTERM)
+    send_itself(signal.SIGTERM)
     return Checking()
 
 
@@ -210,7 +210,7 @@ def test_each_signal_interrupts() -> None:
     with ending.StopSignals() as signals:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGTERM):
             with pytest.raises(KeyboardInterrupt):
-                os.kill(os.getpid(), number)
+                send_itself(number)
     assert signals.received == signal.SIGTERM
 
 
@@ -220,7 +220,7 @@ def test_a_signal_waits_until_something_is_closed() -> None:
 
     def close(number: int) -> None:
         with ending.Held():
-            os.kill(os.getpid(), number)
+            send_itself(number)
             closed.append(number)
 
     def fail() -> None:
@@ -252,7 +252,7 @@ def test_a_signal_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> N
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with ending.StopSignals() as signals:
-            os.kill(os.getpid(), signal.SIGHUP)
+            send_itself(signal.SIGHUP)
         assert signals.received == 0
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:

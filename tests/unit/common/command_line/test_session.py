@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import factories
 import msgspec
 import pytest
-from fakes import FakeExecutor
+from fakes import FakeExecutor, send_itself
 
 from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.json_events import JsonEvents
@@ -32,7 +32,7 @@ WORDS = ("--only", "alexnet", "--only", "resnet18", "--accuracy")
 
 def press_once(case: Case, replicate: int) -> None:
     """Press Ctrl-C while a replicate is being made."""
-    os.kill(os.getpid(), signal.SIGINT)
+    send_itself(signal.SIGINT)
 
 
 class Checking(FakeExecutor):
