@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 
 _NEEDED = frozenset({"click", "jinja2", "msgspec", "rich", "rtoml", "scipy", "tabulate"})
@@ -39,6 +40,8 @@ def main(suite: str | None = None) -> int:
     finally:
         gc.freeze()
         gc.enable()
+        # All is said and closed: one more Ctrl-C must not change the exit code.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

@@ -361,8 +361,9 @@ class ForkServer:
 
     @property
     def was_killed(self) -> bool:
-        """Whether a signal has ended it, rather than what it was to import."""
-        return self._keeper is not None and (self._keeper.returncode or 0) > _SIGNALLED
+        """Whether a signal has ended it, or its keeper, rather than what it was to import."""
+        code = self._keeper.returncode if self._keeper else None
+        return code is not None and (code < 0 or code > _SIGNALLED)
 
     def _receive(self) -> tuple[Answer | None, int]:
         """Return an answer, or none if there will be none, and the process id that came with it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -213,7 +214,9 @@ def test_no_memory_to_start_with(
         raise MemoryError
 
     monkeypatch.setattr("dynamometer.common.command_line.cli.main", fail)
+    handler = signal.getsignal(signal.SIGINT)
     assert main() == 3
+    signal.signal(signal.SIGINT, handler)
     assert "no memory is left" in capsys.readouterr().err
 
 

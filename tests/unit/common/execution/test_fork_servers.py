@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ import pytest
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.execution import fork_servers
 from dynamometer.common.execution.fork_servers import ForkServers
+from dynamometer.common.execution.process import ForkServer
 from dynamometer.results.values.cases import Allocator
 
 if TYPE_CHECKING:
@@ -114,3 +116,14 @@ def test_threads_wait_asleep_where_cases_run_at_the_same_time(
     environment = launched.servers[0].environment
     assert environment.get("OMP_WAIT_POLICY") == policy
     assert environment["KMP_BLOCKTIME"] == "7"
+
+
+def test_what_kills_a_keeper_counts_as_well(tmp_path: Path) -> None:
+    """It dies of a signal itself, where its server's is told by an exit code."""
+    server = ForkServer(tmp_path / "log", dict(os.environ))
+    server.launch()
+    assert not server.was_killed
+    assert server._keeper is not None
+    server._keeper.kill()
+    server.close()
+    assert server.was_killed
