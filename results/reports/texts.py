@@ -26,6 +26,16 @@ def speedup_text(found: Estimate | None) -> str:
     return f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}]" if found else "-"
 
 
+def share(part: int, whole: int, decimals: int = 0) -> str:
+    """Write a share as a percentage, of which 100 % is all and 0 % none, however many there are."""
+    text = f"{part / whole:.{decimals}%}"
+    if part in {0, whole} or text not in {f"{all_:.{decimals}%}" for all_ in (0.0, 1.0)}:
+        return text
+    decimals = max(decimals, 1)
+    least = 10.0 ** -(decimals + 2)
+    return f"{min(max(part / whole, least), 1 - least):.{decimals}%}"
+
+
 def place(file: str, line: int) -> str:
     """Name a line of source briefly."""
     return f"{PurePath(file).name}:{line}"

@@ -96,6 +96,19 @@ def show(browser: Browser, address: str, view: str) -> None:
         browser.wait("document.querySelectorAll('.strip').length > 0")
 
 
+def test_what_follows_a_long_table_is_reached(browser: Browser, tmp_path: Path) -> None:
+    """Of hundreds of models the first are shown, in their order, and all at a click."""
+    cases = [[factories.measured_record(factories.case(f"m{each:03}"))] for each in range(205)]
+    found = stored.run_of(cases)
+    shown = RunToShow(found.manifest, found.cases, found.reporter, tmp_path)
+    (tmp_path / "long.html").write_text(page([shown]))
+    browser.open((tmp_path / "long.html").as_uri())
+    assert len(browser.evaluate(MODELS)) == 200
+    browser.evaluate("document.querySelector('.scroll > button.chip').click()")
+    assert len(browser.evaluate(MODELS)) == 205
+    assert browser.evaluate("document.querySelector('.scroll > button.chip')") is None
+
+
 def test_models_are_sorted(browser: Browser, address: str) -> None:
     """By speedup first, the fastest on top; by name on a click; what is missing is last."""
     browser.open(address)

@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from dynamometer.common.studies.not_captured import reasons
 from dynamometer.common.studies.parity.bugs import distinct
-from dynamometer.results.reports.texts import name_columns
+from dynamometer.results.reports.texts import name_columns, share
 from dynamometer.results.values.parity import NO_FORWARD, NOT_BUILT, NOT_IMPORTED, NOT_RUN
 from dynamometer.results.values.records import Status
 
@@ -114,7 +114,7 @@ def scores(judged: Sequence[ParitySummary]) -> list[tuple[str, int, int]]:
 
 
 def _share(passing: int, total: int) -> str:
-    return f"{passing / total:.1%}" if total else "-"
+    return share(passing, total, decimals=1) if total else "-"
 
 
 def _graphs(judged: Sequence[ParitySummary]) -> list[str]:

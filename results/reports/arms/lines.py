@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.arms import ensemble, overhead
-from dynamometer.results.reports.texts import name_columns, speedup_text
+from dynamometer.results.reports.texts import name_columns, share, speedup_text
 from dynamometer.results.statistics.between_processes import is_provisional, shared
 from dynamometer.results.statistics.significance import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.statistics.summary import CaseSummary, summarize_suite
@@ -225,7 +225,7 @@ def _calls(found: Breakeven | None, form: str) -> str:
 
 
 def _rate(arm: SuiteSummary) -> str:
-    return f"{arm.passed / arm.counted:.0%}, {arm.passed}/{arm.counted}" if arm.counted else "-"
+    return f"{share(arm.passed, arm.counted)}, {arm.passed}/{arm.counted}" if arm.counted else "-"
 
 
 def _timed_row(arm: SuiteSummary) -> list[str]:

@@ -14,6 +14,7 @@ from dynamometer.results.reports.page.values import (
     ShownColumn,
     ShownTable,
 )
+from dynamometer.results.reports.texts import share
 from dynamometer.results.values.cases import NO_OVERRIDES
 from dynamometer.results.values.records import Outcome, Status
 
@@ -175,4 +176,4 @@ def _groups(cases: Iterable[tuple[Sequence[Record], Outcome]]) -> list[Group]:
 
 def pass_rate(passed: int, counted: int) -> str | None:
     """Return the share of models that passed as the terminal has it; `None` of none."""
-    return f"{passed / counted:.0%}, {passed}/{counted}" if counted else None
+    return f"{share(passed, counted)}, {passed}/{counted}" if counted else None

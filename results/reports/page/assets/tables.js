@@ -22,8 +22,18 @@ function matches(text, query) {
 }
 
 // A column is {key, title, doc, value, cell, numeric, className, head}; `order` is "key" or "-key".
+// What follows a table of thousands of rows must be reached as well.
+const MOST_ROWS = 200;
+
 function sortableTable({ caption, columns, rows, order, onOrder, rowClass }) {
   const body = html("tbody");
+  let most = MOST_ROWS;
+  const more = rows.length > most && html("button", { type: "button", class: "chip",
+    onclick: () => {
+      most = rows.length;
+      more.remove();
+      fill();
+    } }, `show all ${rows.length} rows`);
   const heads = columns.map((column) => {
     const button = html("button", { type: "button", title: column.doc,
       onclick: () => {
@@ -44,14 +54,14 @@ function sortableTable({ caption, columns, rows, order, onOrder, rowClass }) {
         heads[index].setAttribute("aria-sort", order.startsWith("-") ? "descending" : "ascending");
       } else heads[index].removeAttribute("aria-sort");
     });
-    body.replaceChildren(...shown.map((row) => html("tr", { class: rowClass && rowClass(row) },
+    body.replaceChildren(...shown.slice(0, most).map((row) => html("tr", { class: rowClass && rowClass(row) },
       columns.map((column, index) => html(index ? "td" : "th",
         { class: column.className, scope: index ? null : "row" }, column.cell(row))))));
   }
   fill();
   return html("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption },
     html("table", { class: "data" }, html("caption", { class: "unseen" }, caption),
-      html("thead", {}, html("tr", {}, heads)), body));
+      html("thead", {}, html("tr", {}, heads)), body), more);
 }
 
 function plainCell(value, reason) {

@@ -1,0 +1,27 @@
+"""How things are written wherever results are shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynamometer.results.reports.texts import share
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "decimals", "text"),
+    [
+        (3, 3, 0, "100%"),
+        (0, 7, 0, "0%"),
+        (1, 3, 0, "33%"),
+        (1761, 1764, 0, "99.8%"),
+        (99_999, 100_000, 0, "99.9%"),
+        (1, 100_000, 0, "0.1%"),
+        (14_990, 14_991, 1, "99.9%"),
+        (14_991, 14_991, 1, "100.0%"),
+        (1703, 1764, 1, "96.5%"),
+        (1, 14_991, 1, "0.1%"),
+    ],
+)
+def test_all_is_all_and_none_is_none(part: int, whole: int, decimals: int, text: str) -> None:
+    """However many there are: 1761 of 1764 are no 100 %."""
+    assert share(part, whole, decimals) == text
