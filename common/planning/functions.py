@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamometer.common.errors import UsageError
+from dynamometer.results.store.reading import BAD_PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -113,7 +114,7 @@ def _names(module: str, folders: tuple[str, ...]) -> _Names:
     text = Path(spec.origin or "").read_text(encoding="utf-8", errors="replace")
     try:
         tree = ast.parse(text)
-    except SyntaxError:
+    except BAD_PYTHON:
         return _Names()
     pairs = list(_bound(tree.body))
     bound = {name for name, _ in pairs}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynamometer.results.store.reading import BAD_PYTHON
 from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def test_cases(file: Path) -> list[CorpusCase]:
     try:
         # What stands before is a project's code, a hundred times as long, and need not be parsed.
         assigned = ast.parse(text[start:]).body[0]
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except BAD_PYTHON as error:
         msg = f"{file}, from line {line}: the list of test cases is no Python: {error}"
         raise ValueError(msg) from error
     entries = assigned.value if isinstance(assigned, (ast.Assign, ast.AnnAssign)) else None

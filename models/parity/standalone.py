@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynamometer.results.store.reading import BAD_PYTHON
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -70,7 +72,7 @@ def script_of(
     """
     try:
         tree = ast.parse(file.read_text(encoding="utf-8-sig", errors="replace"))
-    except (OSError, SyntaxError) as error:
+    except (OSError, *BAD_PYTHON) as error:
         msg = f"{file} can't be read as Python: {error}"
         raise ValueError(msg) from error
     init_args, forward_args = _functions(tree, file, index)

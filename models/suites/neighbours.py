@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dynamometer.results.store.reading import file_bytes
+from dynamometer.results.store.reading import BAD_PYTHON, file_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ def _imported(path: Path, own: Path, root_of: Callable[[str], Path]) -> Iterator
         root_of: returns the folder that is searched for another one.
     """
     tree = ast.Module(body=[], type_ignores=[])
-    with suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+    with suppress(OSError, *BAD_PYTHON):
         tree = ast.parse(file_bytes(path))
     for node in ast.walk(tree):
         match node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeGuard
 
-from dynamometer.results.store.reading import file_bytes
+from dynamometer.results.store.reading import BAD_PYTHON, file_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ def parsed(path: Path) -> ast.Module:
     """
     try:
         return ast.parse(file_bytes(path))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except (OSError, *BAD_PYTHON) as error:
         msg = f"{path} can't be read: {error}"
         raise ValueError(msg) from error
 

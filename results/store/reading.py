@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+BAD_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What `ast.parse` raises; the last two of what is nested too deeply."""
 BAD_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 """What msgspec raises on JSON that is none, or of something else."""
 

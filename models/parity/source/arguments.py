@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dynamometer.results.store.reading import BAD_PYTHON
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -201,7 +203,7 @@ def calls_in(text: str, class_name: str) -> Iterator[Arguments]:
     """Find the calls of a class in code, that are given literals or what torch has."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except BAD_PYTHON:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == class_name:
@@ -219,7 +221,7 @@ def inputs_in(text: str) -> list[str]:
     """Find the tensors that an example makes."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except BAD_PYTHON:
         return []
     return [
         ast.unparse(node)

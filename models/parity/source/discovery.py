@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynamometer.results.store.reading import BAD_PYTHON
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -148,7 +150,7 @@ def _definitions(file: _SourceFile) -> Iterator[_Definition]:
     """Read the classes of a file; of one that is no Python there are none."""
     try:
         tree = ast.parse(file.path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
+    except (OSError, *BAD_PYTHON):
         return
     imported = {
         alias.asname or alias.name

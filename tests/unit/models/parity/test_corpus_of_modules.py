@@ -75,6 +75,7 @@ def test_the_last_list_counts(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("TESTCASES = [(A, f, g)", "test_p.py, from line 3: the list of test cases is no Python"),
+        ("TESTCASES = [(A, " + '{"a":' * 800 + ")]", "the list of test cases is no Python"),
         ("TESTCASES = make()", "test_p.py, line 3: TESTCASES is no list"),
         ("TESTCASES = [\n  make(A, f, g),\n]", "test_p.py, line 4: a test case is (Class"),
         ("TESTCASES = [()]", "test_p.py, line 3: a test case is (Class"),
