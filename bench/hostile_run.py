@@ -24,6 +24,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dynamometer.common.ending import ExitCode
+
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  it is looked at
 MARK = "DYNAMOMETER_HOSTILE_RUN"
@@ -141,6 +143,7 @@ def _shake(place: Path, asked: argparse.Namespace, rng: random.Random) -> Shaken
                 [sys.executable, "-m", "dynamometer", *words], cwd=place, env=environment,
                 stdout=said, stderr=said,
             )  # fmt: skip
+        before = left
         while program.poll() is None:
             time.sleep(rng.uniform(0.5, 6.0))
             if left and program.poll() is None:
@@ -151,7 +154,9 @@ def _shake(place: Path, asked: argparse.Namespace, rng: random.Random) -> Shaken
             words = ["resume", str(directory)]
         if program.returncode == 0:
             return shaken
-        if program.returncode not in {-signal.SIGKILL, 128 + signal.SIGTERM}:
+        # A run ends with 3 when three servers in a row are killed as they start.
+        is_ended = program.returncode == ExitCode.FAULT and left < before
+        if not is_ended and program.returncode not in {-signal.SIGKILL, 128 + signal.SIGTERM}:
             text = (place / "said.txt").read_text(errors="replace")[-1500:]
             shaken.faults.append(f"the program ended with {program.returncode}: {text}")
             return shaken
