@@ -26,12 +26,16 @@ _WAITING_ASLEEP = {"KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "PASSIVE"}
 5.2, 21.2.7, and libiomp's own variable."""
 _NO_SHARED_HEADERS = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 """Inductor keeps these in a folder that all its processes write to, and foreign code may not."""
+_Key = tuple[Allocator, bool]
+"""The library that is preloaded, and whether foreign code is run."""
 _MOST_FAILED = 2
 """Servers in a row that end while they start, before the run does."""
 
 
 class ForkServers:
     """Starts one for each allocator that is preloaded, and another where one has died.
+
+    Foreign code has servers of its own, which are started without what it must not see.
 
     They may serve several plans, one after the other: what each needs is imported into those that
     run.
@@ -47,7 +51,7 @@ class ForkServers:
             log: where they write.
         """
         self._log = log
-        self._servers: dict[Allocator, ForkServer] = {}
+        self._servers: dict[_Key, ForkServer] = {}
         self._wanted: tuple[RunPlan, Preload] | None = None
         self._is_closed = False
         self._failed_in_a_row = 0
@@ -66,7 +70,7 @@ class ForkServers:
         server = self.ready(plan, job.allocator)
         worker = server.run(job, log, limits)
         if server.died or plan.protocol.start_method is StartMethod.SPAWN:
-            self._end(_preloaded(job.allocator))
+            self._end(_key(plan, job.allocator))
         return worker
 
     def ready(self, plan: RunPlan, allocator: Allocator) -> ForkServer:
@@ -80,7 +84,7 @@ class ForkServers:
         if self._is_closed:
             msg = "fork servers were ended while a case was run"
             raise DynamometerError(msg)
-        key, wanted = _preloaded(allocator), self._wanted_by(plan)
+        key, wanted = _key(plan, allocator), self._wanted_by(plan)
         known = self._servers.get(key)
         if known is not None and known.preloaded == wanted:
             return known
@@ -101,9 +105,9 @@ class ForkServers:
         self.starting_s += time.monotonic() - started
         return server
 
-    def _launched(self, key: Allocator, plan: RunPlan) -> ForkServer:
-        environment = environment_of(key, os.environ)
-        is_foreign = registry.suite(plan.suite).is_foreign
+    def _launched(self, key: _Key, plan: RunPlan) -> ForkServer:
+        allocator, is_foreign = key
+        environment = environment_of(allocator, os.environ)
         if plan.jobs > 1:
             environment = {**_WAITING_ASLEEP, **environment}
         if is_foreign:
@@ -129,7 +133,7 @@ class ForkServers:
         for key in [*self._servers]:
             self._end(key)
 
-    def _end(self, key: Allocator) -> None:
+    def _end(self, key: _Key) -> None:
         server = self._servers.pop(key, None)
         if server is not None:
             server.close()
@@ -152,6 +156,7 @@ def _preload_of(plan: RunPlan) -> Preload:
     )
 
 
-def _preloaded(allocator: Allocator) -> Allocator:
-    """Return what a fork server must be started with: one library, or glibc whatever its policy."""
-    return allocator if allocator.is_preloaded else Allocator.STOCK
+def _key(plan: RunPlan, allocator: Allocator) -> _Key:
+    """Return what a fork server must be started for: one library, or glibc whatever its policy."""
+    library = allocator if allocator.is_preloaded else Allocator.STOCK
+    return library, registry.suite(plan.suite).is_foreign

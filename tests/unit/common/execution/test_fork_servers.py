@@ -80,6 +80,18 @@ def test_a_server_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(launched.servers) == 1
 
 
+def test_foreign_code_has_servers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was started for other code sees what foreign code must not."""
+    launched = scripted(monkeypatch, [True, True])
+    servers = ForkServers(Path("log"))
+    own = factories.plan()
+    foreign = msgspec.structs.replace(own, suite="parity")
+    found = [servers.ready(each, Allocator.KEEP) for each in (own, foreign, own, foreign)]
+    assert found == [*launched.servers] * 2
+    assert [each.is_foreign for each in launched.servers] == [False, True]
+    assert "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS" in launched.servers[1].environment
+
+
 def test_where_nothing_can_be_imported_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second would fail as the first did."""
     launched = scripted(monkeypatch, [False], by_signal=False)
