@@ -6,6 +6,9 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import factories
@@ -21,12 +24,13 @@ from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from dynamometer.common.execution.executor import StartUp
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Manifest, Record
 
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[3]
 WORDS = ("--only", "alexnet", "--only", "resnet18", "--accuracy")
 
 
@@ -110,18 +114,30 @@ def test_a_run_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert models(tmp_path) == ["alexnet", "resnet18"]
 
 
-def test_ctrl_c_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def by_itself(executor: str) -> subprocess.CompletedProcess[str]:
+    """Run two models in a process of its own, which a Ctrl-C that nobody handles would end."""
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += "import test_session; sys.exit(test_session.run(sys.argv[1]))"
+    return subprocess.run(
+        [sys.executable, "-c", code, executor], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests", HERE)))},
+    )  # fmt: skip
+
+
+def test_ctrl_c_once(tmp_path: Path) -> None:
     """The replicate is stored, and how to go on is said."""
-    assert run("interrupted") == 130
+    ended = by_itself("interrupted")
+    assert ended.returncode == 130, ended.stderr
     (directory,) = (tmp_path / "runs").iterdir()
-    assert f"resume runs/{directory.name}" in capsys.readouterr().err
+    assert f"resume runs/{directory.name}" in ended.stderr
     assert len(models(tmp_path)) == 1
 
 
-def test_ctrl_c_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_twice(tmp_path: Path) -> None:
     """The replicate is not stored; without any there is nothing to go on with."""
-    assert run("pressed_twice") == 130
-    assert "nothing was measured" in capsys.readouterr().err
+    ended = by_itself("pressed_twice")
+    assert ended.returncode == 130, ended.stderr
+    assert "nothing was measured" in ended.stderr
     assert list((tmp_path / "runs").iterdir()) == []
 
 
