@@ -36,6 +36,11 @@ def share(part: int, whole: int, decimals: int = 0) -> str:
     return f"{min(max(part / whole, least), 1 - least):.{decimals}%}"
 
 
+def pass_rate(passed: int, counted: int) -> str:
+    """Write the share of models that passed, and how many they are; `-` of none."""
+    return f"{share(passed, counted)}, {passed}/{counted}" if counted else "-"
+
+
 def place(file: str, line: int) -> str:
     """Name a line of source briefly."""
     return f"{PurePath(file).name}:{line}"

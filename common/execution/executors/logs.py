@@ -42,6 +42,7 @@ class Logs:
         self._folder = folder
         self._limit_bytes = limit_bytes
         self._sizes = {each.name: each.lstat().st_size for each in folder.iterdir()}
+        self._bytes = sum(self._sizes.values())
         self._lock = threading.Lock()
 
     def path(self, case: Case) -> Path:
@@ -68,15 +69,21 @@ class Logs:
             path.unlink()
         elif len(text) < _size(path):
             _replace(path, text)
-        with self._lock:
-            self._sizes |= {each.name: _size(each) for each in (path, long)}
+        self._count(path, long)
         return True
+
+    def _count(self, *own: Path) -> None:
+        """Take note of what a case keeps now."""
+        with self._lock:
+            for each in own:
+                size = _size(each)
+                self._bytes += size - self._sizes.get(each.name, 0)
+                self._sizes[each.name] = size
 
     def _limit(self, *own: Path) -> int:
         """Return the most bytes that a case may keep, beside the other cases."""
-        names = {each.name for each in own}
         with self._lock:
-            others = sum(size for name, size in self._sizes.items() if name not in names)
+            others = self._bytes - sum(self._sizes.get(each.name, 0) for each in own)
         return _CASE_LIMIT_BYTES if others < self._limit_bytes else _ENDS_BYTES
 
 

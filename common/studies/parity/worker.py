@@ -62,14 +62,16 @@ def judge(context: Context) -> Findings:
         return msgspec.structs.replace(found, found=packed(parity))
 
     for name, known in full.items():
-        if known.outcome == _ENDED:
+        if not known.is_inferred:
             context.keep(with_(None))
             full[name] = _full_graph(context, loaded, name, reference)
-    context.keep(with_(None))
     is_counted = not context.job.case.nopython and any(
         each.result.outcome == PASSED and not each.is_one for each in judged.values()
     )
-    return with_(_coverage(context, loaded) if is_counted else None)
+    if not is_counted:
+        return with_(None)
+    context.keep(with_(None))
+    return with_(_coverage(context, loaded))
 
 
 @dataclass(frozen=True)

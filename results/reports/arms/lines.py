@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.arms import ensemble, overhead
-from dynamometer.results.reports.texts import name_columns, share, speedup_text
+from dynamometer.results.reports.texts import name_columns, pass_rate, speedup_text
 from dynamometer.results.statistics.between_processes import is_provisional, shared
 from dynamometer.results.statistics.significance import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.statistics.summary import CaseSummary, summarize_suite
@@ -179,7 +179,10 @@ def _unclear_lines(judged: Sequence[Judgement]) -> list[str]:
 
 
 def _accuracy_lines(suite: Sequence[SuiteSummary]) -> list[str]:
-    rows = [[arm.name, _rate(arm), _number(arm.max_error, "{:.1e}")] for arm in suite]
+    rows = [
+        [arm.name, pass_rate(arm.passed, arm.counted), _number(arm.max_error, "{:.1e}")]
+        for arm in suite
+    ]
     return ["", *_table(rows, ["arm", "pass rate", "largest error"])]
 
 
@@ -224,15 +227,11 @@ def _calls(found: Breakeven | None, form: str) -> str:
     return form.format(calls, f"[{low}, {high}]")
 
 
-def _rate(arm: SuiteSummary) -> str:
-    return f"{share(arm.passed, arm.counted)}, {arm.passed}/{arm.counted}" if arm.counted else "-"
-
-
 def _timed_row(arm: SuiteSummary) -> list[str]:
     times, ratios = arm.compile_times_s, arm.compression_ratios
     return [
         arm.name,
-        _rate(arm),
+        pass_rate(arm.passed, arm.counted),
         speedup_text(arm.geomean),
         str(len(arm.speedups)),
         _number(sum(times) / len(times) if times else None, "{:.1f} s"),

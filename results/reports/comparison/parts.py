@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamometer.results.reports.texts import share, speedup_text
+from dynamometer.results.reports.texts import pass_rate, speedup_text
 from dynamometer.results.values.comparison import Change
 
 if TYPE_CHECKING:
@@ -66,10 +66,7 @@ def headers(table: Table) -> list[str]:
 
 
 def _passrate(shares: tuple[Share, Share]) -> str:
-    return " -> ".join(
-        f"{share(each.passed, each.counted)}, {each.passed}/{each.counted}" if each.counted else "-"
-        for each in shares
-    )
+    return " -> ".join(pass_rate(each.passed, each.counted) for each in shares)
 
 
 def _values(cell: Cell, form: str) -> str:

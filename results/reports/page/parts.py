@@ -6,6 +6,7 @@ from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
+from dynamometer.results.reports import texts
 from dynamometer.results.reports.page.values import (
     Group,
     Look,
@@ -14,7 +15,6 @@ from dynamometer.results.reports.page.values import (
     ShownColumn,
     ShownTable,
 )
-from dynamometer.results.reports.texts import share
 from dynamometer.results.values.cases import NO_OVERRIDES
 from dynamometer.results.values.records import Outcome, Status
 
@@ -176,4 +176,4 @@ def _groups(cases: Iterable[tuple[Sequence[Record], Outcome]]) -> list[Group]:
 
 def pass_rate(passed: int, counted: int) -> str | None:
     """Return the share of models that passed as the terminal has it; `None` of none."""
-    return f"{share(passed, counted)}, {passed}/{counted}" if counted else None
+    return texts.pass_rate(passed, counted) if counted else None

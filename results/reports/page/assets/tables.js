@@ -21,10 +21,10 @@ function matches(text, query) {
     ? !found.includes(word.slice(1)) : found.includes(word)));
 }
 
-// A column is {key, title, doc, value, cell, numeric, className, head}; `order` is "key" or "-key".
 // What follows a table of thousands of rows must be reached as well.
 const MOST_ROWS = 200;
 
+// A column is {key, title, doc, value, cell, numeric, className, head}; `order` is "key" or "-key".
 function sortableTable({ caption, columns, rows, order, onOrder, rowClass }) {
   const body = html("tbody");
   let most = MOST_ROWS;
