@@ -6,8 +6,9 @@ the same memory, and the caller may keep what it got.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynamometer.dynamo.backends.compilers import (
     GraphCompiler,
@@ -79,7 +80,7 @@ class _Request:
             "PERFORMANCE_HINT": runtime.hint.upper(),
             "INFERENCE_NUM_THREADS": torch.get_num_threads(),
         }
-        compiled = openvino.Core().compile_model(model, "CPU", settings)
+        compiled = _core().compile_model(model, "CPU", settings)
         self._dtypes = [each.dtype for each in program.outputs]
         self._request = compiled.create_infer_request()
         assert len(compiled.outputs) == len(self._dtypes)
@@ -95,6 +96,19 @@ class _Request:
             torch.from_numpy(found[index]).to(dtype, copy=True)
             for index, dtype in enumerate(self._dtypes)
         ]
+
+
+@functools.cache
+def _core() -> Any:
+    """Return the process's only core.
+
+    The CPU plugin of each core takes over the thread's alternate signal stack, and gives back what
+    it found when it goes. With several, one may give back another's that is gone by then, and the
+    next signal that is handled kills the process, without a stack in its log.
+    """
+    import openvino
+
+    return openvino.Core()
 
 
 def _refuse_unshared(tensor: torch.Tensor) -> None:

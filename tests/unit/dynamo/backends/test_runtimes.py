@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import copy
 import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +18,7 @@ from torch.utils._pytree import tree_flatten
 
 from dynamometer.dynamo.backends.programs import UnsupportedError
 
+ROOT = Path(__file__).resolve().parents[4]
 WHOLE = ["runtimes.onnx_runtime:onnx", "runtimes.openvino_runtime:ov"]
 PER_GRAPH = [
     "runtimes.onnx_runtime:onnxrt",
@@ -212,3 +217,29 @@ def test_onnx_runtime_reads_large_weights_where_they_are() -> None:
     call = compiled("runtimes.onnx_runtime:onnx", module, index)
     module.weight.zero_()
     assert not call(index).any()
+
+
+TWO_COME_AND_GO = """
+import faulthandler, gc, signal
+import torch
+from dynamometer.dynamo.backends.runtimes.openvino_runtime import ov
+faulthandler.enable()
+with torch.no_grad():
+    made = [ov.compile(torch.nn.Linear(3, 3), (torch.ones(2, 3),), {}) for _ in range(2)]
+    print(*(tuple(each(torch.ones(2, 3)).shape) for each in made))
+while made:
+    del made[0]
+    gc.collect()
+signal.signal(signal.SIGINT, lambda *_: print("handled"))
+signal.raise_signal(signal.SIGINT)
+"""
+
+
+def test_signals_can_be_handled_after_openvino() -> None:
+    """Its plugins change the stack that signals are handled on; in a process of its own."""
+    load("runtimes.openvino_runtime:ov")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", TWO_COME_AND_GO],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "(2, 3) (2, 3)\nhandled\n"), done.stderr
