@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynamometer.results.history.change_points import change_points
+from dynamometer.results.values.history import IndexedRun, Point, StoredSeries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dynamometer.results.history.change_points import ChangePoint
 
@@ -107,4 +109,45 @@ def told(noise: Noise, seed: int, steps: Sequence[tuple[int, float]], runs: int 
         delays=tuple(first.get(number) for number in range(len(steps))),
         false=sum(is_true(each, steps) is None for each in changes),
         ever_false=len(wrong),
+    )
+
+
+def indexed(count: int, upgraded_at: int = 10) -> dict[int, IndexedRun]:
+    """Return a run a day, by their numbers; torch is another from one of them on."""
+    first = datetime(2026, 1, 1, tzinfo=UTC)
+    return {
+        number: IndexedRun(
+            run_id=f"run-{number}",
+            created_at=(first + timedelta(days=number)).isoformat(),
+            study="speedup",
+            conditions={"torch": "2.11" if number < upgraded_at else "2.12", "os": "Linux"},
+            setting={},
+        )
+        for number in range(count)
+    }
+
+
+def stored(
+    model: str,
+    values: Sequence[float | str | None],
+    metric: str = "speedup",
+    *,
+    first: int = 0,
+    setting: Mapping[str, str] | None = None,
+    doubt: str | None = None,
+) -> StoredSeries:
+    """Return a series, one value or status for each day; `None` is a failure."""
+    return StoredSeries(
+        study="speedup",
+        identity={"suite": "torchbench", "model": model},
+        arm="inductor",
+        metric=metric,
+        condition=None,
+        setting=dict(setting or {}),
+        points=tuple(
+            Point(number, "pass", each, each, each, 0.005, 3, doubt)
+            if isinstance(each, float)
+            else Point(number, each or "fail", None, None, None, None, 1, doubt)
+            for number, each in enumerate(values, start=first)
+        ),
     )

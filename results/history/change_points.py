@@ -5,6 +5,7 @@ Noise is taken to be that of independent runs, and no less than the runs' own in
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from itertools import pairwise
@@ -84,7 +85,7 @@ def change_points(values: Sequence[float], least_sd: float, floor: float) -> lis
         return []
     given = _without_spikes(np.asarray(values, dtype=np.float64), least_sd)
     sums = np.concatenate(([0.0], np.cumsum(given - given.mean())))
-    searched = list(_intervals(len(given)))
+    searched = _intervals(len(given))
     places = sum(len(starts) * (length - 2 * FEWEST_RUNS + 1) for length, starts in searched)
     # Values that are all but equal would differ beyond chance by how they are rounded.
     sd = max(least_sd, _rough_sd(given), floor / 100)
@@ -142,8 +143,13 @@ def _rough_sd(values: Values) -> float:
 _MEDIAN_OF_NORMAL = 0.6745
 
 
-def _intervals(n: int) -> Iterator[Intervals]:
-    """Yield lengths and, of each, where intervals of that length start."""
+@functools.cache
+def _intervals(n: int) -> tuple[Intervals, ...]:
+    """Return lengths and, of each, where intervals of that length start."""
+    return tuple(_intervals_by_length(n))
+
+
+def _intervals_by_length(n: int) -> Iterator[Intervals]:
     length = float(n)
     while True:
         whole = max(math.ceil(length), 2 * FEWEST_RUNS)

@@ -36,7 +36,7 @@ def lines(found: History, width: int | None, *, with_points: bool) -> list[str]:
         return [head]
     numbered = list(enumerate(found.series, start=1))
     rows = [_row(number, each) for number, each in numbered]
-    apart = _apart(found.series)
+    differing = apart(found.series)
     return [
         head,
         "",
@@ -44,7 +44,7 @@ def lines(found: History, width: int | None, *, with_points: bool) -> list[str]:
         *(
             fitted_line(printable(line), width)
             for line in (
-                *_apart_lines(apart),
+                *_apart_lines(differing),
                 *(line for each in numbered for line in _of_series(*each, with_points=with_points)),
             )
         ),
@@ -60,21 +60,21 @@ def _row(number: int, series: Series) -> list[str]:
         series.metric,
         str(series.runs),
         _day(last.created_at),
-        _value(series, last),
+        worth(series, last),
         str(len(series.changes) or ""),
         str(number),
     )
     return [printable(each) for each in cells]
 
 
-def _apart_lines(apart: Mapping[int, str]) -> Iterator[str]:
+def _apart_lines(differing: Mapping[int, str]) -> Iterator[str]:
     """Say why there are several series of the same."""
-    told = [f"   series {number}: {text}" for number, text in apart.items() if text]
+    told = [f"   series {number}: {text}" for number, text in differing.items() if text]
     if told:
         yield from ("", "measured in other ways, or on other machines, so not one series:", *told)
 
 
-def _apart(found: Sequence[Series]) -> dict[int, str]:
+def apart(found: Sequence[Series]) -> dict[int, str]:
     """Return in what series differ that are otherwise of the same, by their numbers."""
     groups: defaultdict[tuple[str, ...], dict[int, dict[str, str]]] = defaultdict(dict)
     for number, each in enumerate(found, start=1):
@@ -97,11 +97,11 @@ def _settled(series: Series) -> dict[str, str]:
 def _of_series(number: int, series: Series, *, with_points: bool) -> Iterator[str]:
     if not series.changes and not with_points:
         return
-    identity = series.identity
-    configuration = " ".join(filter(None, (identity.get(name) for name in _OF_CONFIGURATION)))
-    caches = f", caches {series.condition}" if series.condition else ""
     yield ""
-    yield f"{number}. {identity['model']} {series.arm} {series.metric} ({configuration}{caches})"
+    yield (
+        f"{number}. {series.identity['model']} {series.arm} {series.metric}"
+        f" ({configuration(series)})"
+    )
     for change in series.changes:
         yield from _of_change(series, change)
     if with_points:
@@ -113,8 +113,14 @@ def _of_series(number: int, series: Series, *, with_points: bool) -> Iterator[st
         yield from (f"   {line}" for line in fitted_table(rows, _POINT_HEADERS, None))
 
 
+def configuration(series: Series) -> str:
+    """Return how the case of a series was set."""
+    words = " ".join(filter(None, (series.identity.get(name) for name in _OF_CONFIGURATION)))
+    return f"{words}, caches {series.condition}" if series.condition else words
+
+
 def _of_change(series: Series, change: HistoryChange) -> Iterator[str]:
-    before, after = (_level(series, each) for each in (change.before, change.after))
+    before, after = (level(series, each) for each in (change.before, change.after))
     size = f" ({change.ratio - 1:+.1%})" if change.ratio is not None else ""
     p_value = change.adjusted_p
     chance = f", adjusted p {p_value:.2g}" if p_value is not None else ""
@@ -132,7 +138,7 @@ def _of_change(series: Series, change: HistoryChange) -> Iterator[str]:
 
 
 def _point_row(series: Series, point: HistoryPoint, mark: str) -> list[str]:
-    value = _value(series, point) if point.value is not None else ""
+    value = worth(series, point) if point.value is not None else ""
     cells = (
         point.run_id, point.created_at[:16].replace("T", " "), point.torch or "-", point.status,
         value, str(point.n), " ".join(filter(None, (mark, point.doubt))),
@@ -140,14 +146,16 @@ def _point_row(series: Series, point: HistoryPoint, mark: str) -> list[str]:
     return [printable(each) for each in cells]
 
 
-def _value(series: Series, point: HistoryPoint) -> str:
+def worth(series: Series, point: HistoryPoint) -> str:
+    """Return a run's value with its interval, or how it ended."""
     if point.value is None or point.low is None or point.high is None:
         return point.status
-    low, value, high = (_level(series, each) for each in (point.low, point.value, point.high))
+    low, value, high = (level(series, each) for each in (point.low, point.value, point.high))
     return f"{value} [{low}, {high}]"
 
 
-def _level(series: Series, value: float | str) -> str:
+def level(series: Series, value: float | str) -> str:
+    """Return a level as values of the series' metric are written."""
     if isinstance(value, str) or series.metric == STATUS:
         return str(value)
     return KIND[series.metric].form.format(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,16 @@ import factories
 import pytest
 import stored
 from browser import PROGRAM, Browser
+from simulated_histories import Noise, indexed, series
+from simulated_histories import stored as series_of
 
 from dynamometer.common.command_line.stored.report import compared
+from dynamometer.results.history.changes import history
 from dynamometer.results.reports.page.document import page
+from dynamometer.results.reports.page.history import shown_history
 from dynamometer.results.reports.page.run import RunToShow
 from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.history import STATUS
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
@@ -24,6 +30,8 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (apt i
 
 HOSTILE = "<script>alert(1)</script>"
 SPEEDUPS = {"alexnet": 1.25, "resnet18": 0.8, "dcgan": 1.0, HOSTILE: 2.0}
+STEPS: tuple[tuple[tuple[int, float], ...], ...] = ((), ((30, -0.06),))
+"""Of a model that stays as it is, and of one that becomes slower."""
 MODELS = "[...document.querySelectorAll('table.data:not(.groups):not(.matrix) tbody th')]"
 MODELS += ".map(each => each.textContent)"
 AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
@@ -72,6 +80,22 @@ def address_of_two(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
+def address_of_history(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where a page of forty runs is: of one model that is slower since run 30, and of others."""
+    folder = tmp_path_factory.mktemp("history")
+    steady, worse = ([math.exp(each) for each in series(Noise(), 1, steps, 40)] for steps in STEPS)
+    given = [
+        series_of(HOSTILE, worse),
+        series_of("alexnet", steady[:15], setting={"cpu": "A"}),
+        series_of("alexnet", steady[15:], setting={"cpu": "B"}, first=15),
+        series_of("alexnet", ["pass"] * 10 + ["crash"] + ["pass"] * 29, metric=STATUS),
+    ]
+    found = shown_history(history(indexed(40), given), "2026-02-12T00:00:00+00:00")
+    (folder / "history.html").write_text(page([], history=found))
+    return (folder / "history.html").as_uri()
+
+
+@pytest.fixture(scope="module")
 def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """One browser for all tests; none of them may do what `Seen` is about."""
     assert PROGRAM is not None
@@ -86,6 +110,78 @@ def browser(tab: Browser) -> Iterator[Browser]:
     tab.evaluate("1")  # what happened before has been told by now
     others = [each for each in tab.seen.requests if not each.startswith(("file:", "about:"))]
     assert (others, tab.seen.errors, tab.seen.dialogs) == ([], [], [])
+
+
+def press_chip(browser: Browser, text: str) -> None:
+    """Press the button that begins with a text."""
+    found = "[...document.querySelectorAll('button.chip')].find(each => each.textContent"
+    browser.evaluate(f"{found}.startsWith({text!r})).click()")
+
+
+def test_what_has_become_worse_comes_first(browser: Browser, address_of_history: str) -> None:
+    """Within four weeks; earlier and later are a click away, and in the address."""
+    browser.open(address_of_history)
+    assert browser.evaluate(MODELS) == [HOSTILE]
+    press_chip(browser, "1 week")
+    assert browser.evaluate(MODELS) == []
+    assert "Nothing" in browser.evaluate("document.querySelector('main').textContent")
+    press_chip(browser, "ever")
+    press_chip(browser, "all")
+    assert len(browser.evaluate(MODELS)) == 4
+    hash_ = browser.evaluate("location.hash")
+    assert ("weeks=ever" in hash_, "show=all" in hash_) == (True, True)
+    browser.open(f"{address_of_history}#/history?show=changed&weeks=ever&q=status")
+    assert browser.evaluate(MODELS) == ["alexnet"]
+
+
+def test_a_series_with_its_changes(browser: Browser, address_of_history: str) -> None:
+    """Every run is a mark, with a table; a link leads there, and back to where one was."""
+    browser.open(address_of_history)
+    browser.evaluate("document.querySelector('tbody th a').click()")
+    browser.wait(f"document.querySelector('h1').textContent === {HOSTILE!r}")
+    assert browser.evaluate("document.querySelectorAll('circle.run').length") == 40
+    assert browser.evaluate("document.querySelectorAll('.band').length") == 1
+    assert browser.evaluate("document.querySelectorAll('.level').length") == 2
+    assert browser.evaluate("document.querySelectorAll('details tbody tr').length") == 40
+    text = browser.evaluate("document.querySelector('main').textContent")
+    assert "worse 2026-01-31" in text
+    own = browser.evaluate("location.href")
+    browser.evaluate("history.back()")
+    browser.wait("document.querySelector('h1').textContent === 'History'")
+    browser.open(own)
+    assert browser.evaluate("document.querySelector('h1').textContent") == HOSTILE
+
+
+def test_other_machines_are_drawn_apart(browser: Browser, address_of_history: str) -> None:
+    """On one axis, with a line between them, and said in what they differ."""
+    browser.open(f"{address_of_history}#/past/torchbench%2Falexnet")
+    assert browser.evaluate("document.querySelectorAll('svg.chart').length") == 2
+    assert browser.evaluate("document.querySelectorAll('line.apart').length") == 1
+    text = browser.evaluate("document.querySelector('main').textContent")
+    assert ("cpu A" in text, "cpu B" in text) == (True, True)
+    assert browser.evaluate("document.querySelectorAll('.ending.is-failed').length") == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["#/history?show=all", "#/past/torchbench%2Falexnet"])
+def test_everybody_can_read_a_history(
+    browser: Browser, address_of_history: str, view: str, scheme: str
+) -> None:
+    """Axe finds nothing, and it fits a telephone."""
+    browser.prefer(scheme)
+    browser.open(f"{address_of_history}{view}")
+    assert_accessible(browser)
+    browser.resize(390, 800)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+    browser.resize(1280, 800)
+
+
+def assert_accessible(browser: Browser) -> None:
+    """Ask axe about what is shown."""
+    browser.evaluate(AXE.read_text())
+    browser.evaluate(FINDINGS)
+    browser.wait("window.found !== null")
+    assert browser.evaluate("window.found") == []
 
 
 def show(browser: Browser, address: str, view: str) -> None:
@@ -202,7 +298,4 @@ def test_everybody_can_read_it(
     """Axe finds nothing: names, contrast, order of headings, what a keyboard reaches."""
     browser.prefer(scheme)
     show(browser, address_of_two, view)
-    browser.evaluate(AXE.read_text())
-    browser.evaluate(FINDINGS)
-    browser.wait("window.found !== null")
-    assert browser.evaluate("window.found") == []
+    assert_accessible(browser)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from dynamometer.common.command_line.stored.indexing import INDEX, RUNS, opened, refreshed
+from dynamometer.common.command_line.stored.runs import write_text
 from dynamometer.common.command_line.stored.show import terminal_width
 from dynamometer.common.errors import UnknownNameError, UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, Several, Valued
@@ -44,9 +46,14 @@ REGRESSED = Flag(
     ("--regressed",), group="Selection", help="Only what has become worse, and still is."
 )
 JSON = Flag(("--json",), group="Output", help="Values, for other programs.")
-OPTIONS = (SUITE, ARMS, METRICS, SINCE, REGRESSED, JSON, INDEX, RUNS, MODEL)
+PAGE = Valued[Path | None](
+    ("-o", "--output"), reads=click.Path(dir_okay=False, path_type=Path), default=None,
+    metavar="FILE", group="Output",
+    help="A page of it, to be opened in a browser: charts of every series, with their changes.",
+)  # fmt: skip
+OPTIONS = (SUITE, ARMS, METRICS, SINCE, REGRESSED, JSON, PAGE, INDEX, RUNS, MODEL)
 
-_USUAL_METRICS = ("status", "speedup")
+USUAL_METRICS = ("status", "speedup")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
@@ -56,11 +63,18 @@ def run(asked: Request, _: Invocation) -> int:
     Raises:
         UsageError: there is no such model, or no run.
     """
-    since = _time(asked[SINCE], datetime.now(UTC))
+    now = datetime.now(UTC)
+    since = _time(asked[SINCE], now)
+    if path := asked[PAGE]:
+        _refuse_choices(asked)
     with opened(asked) as index:
         refreshed(index)
-        with_points = asked[JSON] or _is_whole(asked)
-        found = _found(index, _wanted(index, asked), since, with_points=with_points)
+        with_points = asked[JSON] or path is not None or _is_whole(asked)
+        found = explained(index, _wanted(index, asked), since, with_points=with_points)
+    if path:
+        write_text(path, _page(found, now))
+        click.echo(str(path))
+        return 0
     if asked[REGRESSED]:
         from dynamometer.results.history.changes import regressed
 
@@ -74,10 +88,37 @@ def _is_whole(asked: Request) -> bool:
     return asked[MODEL] is not None and not asked[REGRESSED]
 
 
-def _found(
+def _refuse_choices(asked: Request) -> None:
+    """Refuse what the page itself lets one choose.
+
+    Raises:
+        UsageError: it was chosen as well.
+    """
+    chosen = (asked[SINCE] is not None, SINCE), (asked[REGRESSED], REGRESSED), (asked[JSON], JSON)
+    for was_chosen, option in chosen:
+        if was_chosen:
+            msg = f"{option.flag} does not go with {PAGE.flag}: in the page all of it can be chosen"
+            raise UsageError(msg)
+
+
+def _page(found: History, now: datetime) -> str:
+    from dynamometer.results.reports.page.document import page
+    from dynamometer.results.reports.page.history import shown_history
+
+    return page([], history=shown_history(found, now.isoformat()))
+
+
+def explained(
     index: Index, wanted: Mapping[str, Sequence[str]], since: str | None, *, with_points: bool
 ) -> History:
-    """Return the series that are wanted; latencies are looked at where a speedup changed."""
+    """Return the series that are wanted; latencies are looked at where a speedup changed.
+
+    Args:
+        index: of runs.
+        wanted: names by column of the index; what isn't named is all of it.
+        since: changes before that time are left out.
+        with_points: whether all runs of a series are in it.
+    """
     # These import scipy.
     from dynamometer.results.comparison.quantities import SPEEDUP
     from dynamometer.results.history import by_eager
@@ -114,7 +155,7 @@ def _wanted(index: Index, asked: Request) -> dict[str, tuple[str, ...]]:
         "model": (model,) if model else (),
         "suite": (suite,) if suite else (),
         "arm": asked[ARMS],
-        "metric": asked[METRICS] or (() if model else _USUAL_METRICS),
+        "metric": asked[METRICS] or (() if model else USUAL_METRICS),
     }
     typed = {**wanted, "metric": asked[METRICS]}
     for column, names in typed.items():

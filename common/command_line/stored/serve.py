@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import click
 
 from dynamometer.common import registry
+from dynamometer.common.command_line.stored.history import USUAL_METRICS, explained
 from dynamometer.common.command_line.stored.indexing import (
     FOLDERS,
     INDEX,
@@ -29,6 +31,8 @@ from dynamometer.results.store import store
 from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.reports.page.run import RunToShow
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
 
 _THIS_MACHINE = "127.0.0.1"
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
-_MOST_LINES = 5_000
+_HOME = "/"
 HOST = Valued(
     ("--host",), reads=click.STRING, default=_THIS_MACHINE, metavar="ADDRESS", group="Execution",
     help="Where to listen; anything but this machine lets others read all runs.",
@@ -78,7 +82,9 @@ class Pages:
                 asked = parse_qs(parts.query)
                 return self._compare(asked.get("a", [""])[0], asked.get("b", [""])[0])
             case ["history"]:
-                return self._history()
+                return self._history({"metric": USUAL_METRICS})
+            case ["history", model]:
+                return self._history({"model": (model,)})
             case _:
                 return None
 
@@ -102,25 +108,25 @@ class Pages:
         from dynamometer.results.reports.page.document import page
 
         found = self._to_show(run_id)
-        return None if found is None else page([found])
+        return None if found is None else page([found], home=_HOME)
 
     def _compare(self, before: str, after: str) -> str | None:
         from dynamometer.results.reports.page.document import page
 
         runs = [self._to_show(each) for each in (before, after)]
         known = [each for each in runs if each is not None]
-        return page(known, compared(*known)) if len(known) == len(runs) else None
+        return page(known, compared(*known), home=_HOME) if len(known) == len(runs) else None
 
-    def _history(self) -> str:
-        from dynamometer.results.history.changes import history
-        from dynamometer.results.reports import history as text
-        from dynamometer.results.reports.page.listing import text_page
+    def _history(self, wanted: Mapping[str, Sequence[str]]) -> str | None:
+        from dynamometer.results.reports.page.document import page
+        from dynamometer.results.reports.page.history import shown_history
 
         with self.one_at_a_time, opened(self.asked, _folders(self.asked)) as index:
             refreshed(index)
-            found = history(*index.read({"metric": ("status", "speedup")}), None, with_points=False)
-        lines = text.lines(found, None, with_points=False)
-        return text_page("History", lines[:_MOST_LINES])
+            found = explained(index, wanted, None, with_points=True)
+        if "model" in wanted and not found.series:
+            return None
+        return page([], history=shown_history(found, datetime.now(UTC).isoformat()), home=_HOME)
 
     def _to_show(self, run_id: str) -> RunToShow | None:
         """Return a run that the index knows: no address is ever read as a path."""

@@ -18,34 +18,44 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dynamometer.results.reports.page.run import RunToShow
-    from dynamometer.results.reports.page.values import ShownComparison
+    from dynamometer.results.reports.page.values import ShownComparison, ShownHistory
     from dynamometer.results.values.cases import Value
 
 _ASSETS = Path(__file__).parent / "assets"
 _STYLE = ("page.css",)
 _SCRIPTS = (
     "elements.js", "texts.js", "charts.js", "tables.js", "overview.js", "run.js", "model.js",
-    "comparison.js", "start.js",
+    "comparison.js", "history_charts.js", "history.js", "start.js",
 )  # fmt: skip
 """In the order in which they are read: each uses those before it."""
 
 
-def page(runs: Sequence[RunToShow], comparison: ShownComparison | None = None) -> str:
-    """Write runs as an HTML page that needs nothing else.
+def page(
+    runs: Sequence[RunToShow],
+    comparison: ShownComparison | None = None,
+    history: ShownHistory | None = None,
+    *,
+    home: str | None = None,
+) -> str:
+    """Write runs, or a history of runs, as an HTML page that needs nothing else.
 
     Args:
-        runs: to show; at least one.
+        runs: to show.
         comparison: of two of them; `None` where there are not two.
+        history: of models over many runs.
+        home: the address of a list of runs, where there is a server; runs are below it.
     """
     found = [shown(each) for each in runs]
     data = PageData(
         version=dynamometer.__version__,
         runs=tuple(run for run, _ in found),
         comparison=comparison,
+        history=history,
+        home=home,
     )
     style, script = style_text(), _text(_SCRIPTS)
     return template("page.html.j2").render(
-        title=" and ".join(run.title for run in data.runs),
+        title=" and ".join(run.title for run in data.runs) or "History",
         policy=policy_of(style, script),
         style=style,
         script=script,
@@ -56,6 +66,7 @@ def page(runs: Sequence[RunToShow], comparison: ShownComparison | None = None) -
             for index, each in enumerate(details)
         },
         runs=data.runs,
+        home=home,
     )
 
 

@@ -188,6 +188,71 @@ class ShownComparison(Value, frozen=True, kw_only=True):
     """Of which of the usual kinds there is nothing."""
 
 
+class ShownPastRun(Value, frozen=True, kw_only=True):
+    """A run in a history."""
+
+    run_id: str
+    created_at: str
+    """UTC, ISO 8601."""
+    torch: str | None
+
+
+class ShownChange(Value, frozen=True, kw_only=True):
+    """A change of level in a series; runs are numbers of the history's."""
+
+    direction: str
+    at: str
+    """When the run was begun that most likely is the first after it; UTC, ISO 8601."""
+    last_before: int
+    first_after: int
+    before: str
+    after: str
+    levels: tuple[float, float] | None = None
+    """Before and after, on the axis; `None` of a status."""
+    ratio: float | None = None
+    """After over before."""
+    adjusted_p: float | None = None
+    by_eager: bool = False
+    is_regression: bool = False
+    """Whether it made the series worse beyond chance, and still does."""
+    differences: tuple[tuple[str, str | None, str | None], ...] = ()
+    """What of the environment is other: name, before, after."""
+
+
+class ShownSeries(Value, frozen=True, kw_only=True):
+    """A metric of an arm of a case over runs: columns are by run, in the order of time."""
+
+    model: str
+    suite: str
+    mode: str
+    arm: str
+    metric: str
+    configuration: str
+    apart: str
+    """In what it differs from other series of the same; empty where there are none."""
+    last: str
+    """What it was in its last run."""
+    runs: tuple[int, ...]
+    """Numbers of the history's runs."""
+    values: tuple[float | None, ...]
+    lows: tuple[float | None, ...]
+    highs: tuple[float | None, ...]
+    replicates: tuple[int, ...]
+    marks: tuple[tuple[int, str, str | None], ...]
+    """Runs of the series that did not pass or are in doubt: place, status, why in doubt."""
+    changes: tuple[ShownChange, ...]
+
+
+class ShownHistory(Value, frozen=True, kw_only=True):
+    """What became of models over many runs."""
+
+    made_at: str
+    """When the page was made: weeks are counted back from there; UTC, ISO 8601."""
+    runs: tuple[ShownPastRun, ...]
+    """In the order of time."""
+    series: tuple[ShownSeries, ...]
+
+
 class Details(Value, frozen=True, kw_only=True):
     """All that is known of a case besides; read by the browser when it is looked at."""
 
@@ -209,3 +274,6 @@ class PageData(Value, frozen=True, kw_only=True):
     version: str
     runs: tuple[ShownRun, ...]
     comparison: ShownComparison | None = None
+    history: ShownHistory | None = None
+    home: str | None = None
+    """Where the list of runs is; `None` of a page that is a file."""

@@ -23,17 +23,25 @@ function replaceParameters(parameters) {
 }
 
 function firstView() {
+  if (DATA.history) return "history";
   if (DATA.comparison) return "compare";
   return DATA.runs.length > 1 ? "overview" : "run/0";
 }
 
 function views() {
   return [
-    ["overview", "Overview"],
+    ...(DATA.history ? [["history", "History"]] : []),
+    ...(DATA.runs.length ? [["overview", "Overview"]] : []),
     ...DATA.runs.map((run, number) => [`run/${number}`,
       DATA.runs.length > 1 ? `Run ${run.run_id}` : "Run"]),
     ...(DATA.comparison ? [["compare", "Compare"]] : []),
   ];
+}
+
+// The view to which that of one model belongs.
+function viewOf(path) {
+  const [view, first] = path.split("/");
+  return { model: `run/${first}`, past: "history" }[view];
 }
 
 function decoded(text) {
@@ -48,10 +56,12 @@ function drawn(path, parameters) {
   const [view, first, second] = path.split("/");
   const number = Number(first || 0);
   const isKnown = number in DATA.runs;
-  if (view === "overview") return overviewView(DATA);
+  if (view === "overview" && DATA.runs.length) return overviewView(DATA);
   if (view === "run" && isKnown) return runView(DATA, number, parameters);
   if (view === "model" && isKnown) return modelView(DATA, number, decoded(second || ""));
   if (view === "compare" && DATA.comparison) return comparisonView(DATA);
+  if (view === "history" && DATA.history) return historyView(DATA, parameters);
+  if (view === "past" && DATA.history) return pastView(DATA, decoded(first || ""));
   return [heading(1, "No such view"), html("p", {}, "This page has no ", html("code", {}, path))];
 }
 
@@ -61,10 +71,10 @@ function show(isFirst) {
   const parameters = Object.fromEntries(new URLSearchParams(query || ""));
   const main = document.getElementById("main");
   main.replaceChildren(...drawn(path, parameters).flat(Infinity).filter(Boolean), keys());
-  document.getElementById("views").replaceChildren(...views().map(([name, title]) =>
-    html("a", { href: `#/${name}`, "aria-current": path === name
-      || (path.startsWith("model/") && name === `run/${path.split("/")[1]}`) ? "page" : null },
-    title)));
+  document.getElementById("views").replaceChildren(
+    ...(DATA.home ? [html("a", { href: DATA.home }, "Runs")] : []),
+    ...views().map(([name, title]) => html("a", { href: `#/${name}`,
+      "aria-current": path === name || viewOf(path) === name ? "page" : null }, title)));
   const title = main.querySelector("h1");
   document.title = title ? title.textContent : "Dynamometer";
   if (!isFirst && title) title.focus({ preventScroll: true });

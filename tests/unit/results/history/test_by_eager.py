@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from test_changes import runs, series
+from simulated_histories import indexed
+from test_changes import series
 
 from dynamometer.results.history.by_eager import LATENCIES, explained, models
 from dynamometer.results.history.changes import history, regressed
 from dynamometer.results.values.cases import BASELINE
 
-TIMES = {each.run_id: each.created_at for each in runs(18).values()}
+TIMES = {each.run_id: each.created_at for each in indexed(18).values()}
 
 
 @pytest.mark.parametrize(
@@ -26,10 +27,10 @@ TIMES = {each.run_id: each.created_at for each in runs(18).values()}
 )
 def test_a_speedup_that_fell(eager: list[float], own: list[float], *, by_eager: bool) -> None:
     """It is eager's where that moved there, and the compiled code did not become slower."""
-    found = history(runs(18), [series([1.5] * 10 + [1.2] * 8)])
+    found = history(indexed(18), [series([1.5] * 10 + [1.2] * 8)])
     assert models(found) == ["alexnet"]
     of_eager = msgspec.structs.replace(series(eager, LATENCIES[0]), arm=BASELINE)
-    latencies = history(runs(18), [of_eager, series(own, LATENCIES[1])], floor=0.02)
+    latencies = history(indexed(18), [of_eager, series(own, LATENCIES[1])], floor=0.02)
     marked = explained(found, latencies, TIMES)
     assert [each.by_eager for each in marked.series[0].changes] == [by_eager]
     assert bool(regressed(marked).series) is not by_eager
@@ -37,5 +38,7 @@ def test_a_speedup_that_fell(eager: list[float], own: list[float], *, by_eager: 
 
 def test_without_latencies() -> None:
     """Nothing is known of eager, and a status has none."""
-    found = history(runs(18), [series([1.5] * 10 + [1.2] * 8), series(["pass", "crash"], "status")])
-    assert explained(found, history(runs(18), []), TIMES) == found
+    found = history(
+        indexed(18), [series([1.5] * 10 + [1.2] * 8), series(["pass", "crash"], "status")]
+    )
+    assert explained(found, history(indexed(18), []), TIMES) == found

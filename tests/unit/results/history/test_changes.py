@@ -6,60 +6,27 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from simulated_histories import indexed, stored
 
 from dynamometer.results.history.changes import history, regressed
-from dynamometer.results.values.history import (
-    STATUS,
-    Difference,
-    Direction,
-    IndexedRun,
-    Point,
-    StoredSeries,
-)
+from dynamometer.results.values.history import STATUS, Difference, Direction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dynamometer.results.values.history import History
-
-
-def runs(count: int, upgraded_at: int = 10) -> dict[int, IndexedRun]:
-    """Return a run a day; torch is another from one of them on."""
-    return {
-        number: IndexedRun(
-            run_id=f"run-{number}",
-            created_at=f"2026-01-{number + 1:02}T00:00:00+00:00",
-            study="speedup",
-            conditions={"torch": "2.11" if number < upgraded_at else "2.12", "os": "Linux"},
-            setting={},
-        )
-        for number in range(count)
-    }
+    from dynamometer.results.values.history import History, StoredSeries
 
 
 def series(
     values: Sequence[float | str], metric: str = "speedup", doubt: str | None = None
 ) -> StoredSeries:
     """Return a series, one value or status for each day."""
-    return StoredSeries(
-        study="speedup",
-        identity={"suite": "torchbench", "model": "alexnet"},
-        arm="inductor",
-        metric=metric,
-        condition=None,
-        setting={},
-        points=tuple(
-            Point(number, each, None, None, None, None, 1, doubt)
-            if isinstance(each, str)
-            else Point(number, "pass", each, each, each, 0.005, 3, doubt)
-            for number, each in enumerate(values)
-        ),
-    )
+    return stored("alexnet", values, metric, doubt=doubt)
 
 
 def told(*given: StoredSeries, since: str | None = None) -> History:
     """Return what is said of series of as many runs as the longest has."""
-    return history(runs(max(len(each.points) for each in given)), given, since)
+    return history(indexed(max(len(each.points) for each in given)), given, since)
 
 
 def test_a_change_with_what_came_with_it() -> None:
@@ -107,8 +74,7 @@ def test_what_is_in_doubt_is_passed_over() -> None:
     points = [
         each._replace(doubt="disturbed") if each.value == 9.0 else each for each in given.points
     ]
-    given = StoredSeries(**{**{f: getattr(given, f) for f in given.__struct_fields__},
-                            "points": tuple(points)})  # fmt: skip
+    given = msgspec.structs.replace(given, points=tuple(points))
     [change] = told(given).series[0].changes
     assert (change.last_before, change.first_after, change.index) == ("run-9", "run-12", 12)
 

@@ -125,6 +125,26 @@ def test_one_run_is_counted_as_one(runs: Path, capsys: pytest.CaptureFixture[str
     assert "1 run(s) in 2 folder(s); read 1 (0 rows), copies 1," in found
 
 
+def test_a_page(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Instead of text, it is written to a file, whose name is said."""
+    path = tmp_path / "pages" / "history.html"
+    assert said(capsys, "history", "--output-dir", runs, "-o", path) == f"{path}\n"
+    text = path.read_text()
+    assert "<title>History</title>" in text
+    assert '"day-6"' in text
+
+
+@pytest.mark.parametrize("choice", [["--since", "4w"], ["--regressed"], ["--json"]])
+def test_what_the_page_lets_one_choose(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], choice: list[str]
+) -> None:
+    """Is not chosen for it."""
+    path = tmp_path / "history.html"
+    found = said(capsys, "history", "--output-dir", runs, "-o", path, *choice, code=2)
+    assert f"{choice[0]} does not go with --output" in found or "-o" in found
+    assert not path.exists()
+
+
 def test_what_regressed_lately(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of all models, since a time; earlier changes are left out."""
     words = ("history", "--regressed", "--output-dir", runs, "--since")

@@ -77,8 +77,18 @@ def test_pages_are_those_of_the_runs(server: Server) -> None:
         )
         assert "alexnet" in text
         assert "<script>alert" not in text
-    answer, text = ask(server, "/history")
-    assert "alexnet" in text
+    for path in ("/history", "/history/alexnet"):
+        answer, text = ask(server, path)
+        assert answer.status == 200
+        assert '"model":"alexnet"' in text
+        assert "<script>alert" not in text
+
+
+def test_pages_lead_home(server: Server) -> None:
+    """To the list of runs; the list leads to the history."""
+    assert '<a href="/history">' in ask(server, "/")[1]
+    for path in ("/run/run-1", "/compare?a=run-1&b=run-2", "/history"):
+        assert '<a href="/">' in ask(server, path)[1]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +96,7 @@ def test_pages_are_those_of_the_runs(server: Server) -> None:
     [
         "/nothing", "/run/", "/run/no-such", "/run/../../secret", "/run/..%2F..%2Fsecret",
         "/run/run-1/events.jsonl", "//etc/passwd", "/compare", "/compare?a=run-1&b=../secret",
-        "/run//etc/passwd", "secret",
+        "/run//etc/passwd", "secret", "/history/", "/history/no-such", "/history/a/b",
     ],
 )  # fmt: skip
 def test_nothing_else_is_served(server: Server, path: str) -> None:

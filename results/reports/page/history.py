@@ -1,0 +1,115 @@
+"""A history as the page shows it. Pure; no torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamometer.results.history.changes import regressed
+from dynamometer.results.reports.history import apart, configuration, level, worth
+from dynamometer.results.reports.page.values import (
+    ShownChange,
+    ShownHistory,
+    ShownPastRun,
+    ShownSeries,
+)
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from dynamometer.results.values.history import History, HistoryChange, Series
+
+    Numbers = Mapping[str, int]
+
+
+def shown_history(found: History, made_at: str) -> ShownHistory:
+    """Return a history, to be shown.
+
+    Args:
+        found: series with all their runs.
+        made_at: UTC, ISO 8601.
+    """
+    points = {each.run_id: each for series in found.series for each in series.points}
+    runs = sorted(points.values(), key=lambda each: (each.created_at, each.run_id))
+    numbers = {each.run_id: number for number, each in enumerate(runs)}
+    differing = apart(found.series)
+    worse = {_key(each): set(map(_place, each.changes)) for each in regressed(found).series}
+    return ShownHistory(
+        made_at=made_at,
+        runs=tuple(
+            ShownPastRun(run_id=each.run_id, created_at=each.created_at, torch=each.torch)
+            for each in runs
+        ),
+        series=tuple(
+            _series(each, numbers, differing.get(number, ""), worse.get(_key(each), set()))
+            for number, each in enumerate(found.series, start=1)
+        ),
+    )
+
+
+def _series(
+    series: Series, numbers: Numbers, differing: str, worse: Collection[str]
+) -> ShownSeries:
+    points, identity = series.points, series.identity
+    return ShownSeries(
+        model=identity.get("model", ""),
+        suite=identity.get("suite", ""),
+        mode=identity.get("mode", ""),
+        arm=series.arm,
+        metric=series.metric,
+        configuration=configuration(series),
+        apart=differing,
+        last=worth(series, series.last),
+        runs=tuple(numbers[each.run_id] for each in points),
+        values=tuple(_rounded(each.value) for each in points),
+        lows=tuple(_rounded(each.low) for each in points),
+        highs=tuple(_rounded(each.high) for each in points),
+        replicates=tuple(each.n for each in points),
+        marks=tuple(
+            (place, each.status, each.doubt)
+            for place, each in enumerate(points)
+            if each.doubt or each.status != Status.PASS
+        ),
+        changes=tuple(
+            _change(series, each, numbers, is_regression=_place(each) in worse)
+            for each in series.changes
+        ),
+    )
+
+
+def _change(
+    series: Series, change: HistoryChange, numbers: Numbers, *, is_regression: bool
+) -> ShownChange:
+    before, after = change.before, change.after
+    levels = None
+    if not (isinstance(before, str) or isinstance(after, str)):
+        levels = before, after
+    return ShownChange(
+        direction=str(change.direction),
+        at=change.at,
+        last_before=numbers[change.last_before],
+        first_after=numbers[change.first_after],
+        before=level(series, before),
+        after=level(series, after),
+        levels=levels,
+        ratio=change.ratio,
+        adjusted_p=change.adjusted_p,
+        by_eager=change.by_eager,
+        is_regression=is_regression,
+        differences=tuple((each.name, each.before, each.after) for each in change.differences),
+    )
+
+
+def _key(series: Series) -> tuple[object, ...]:
+    """Return what tells a series from all others."""
+    parts = (*sorted(series.identity.items()), *sorted(series.setting.items()))
+    return series.study, series.arm, series.metric, series.condition, *parts
+
+
+def _place(change: HistoryChange) -> str:
+    return f"{change.index} {change.at}"
+
+
+def _rounded(value: float | None) -> float | None:
+    """Return what a chart can show of a value; all digits of a year of runs are megabytes."""
+    return None if value is None else float(f"{value:.6g}")
