@@ -19,7 +19,7 @@ function timeText(time, span) {
 
 function timeDomain(times) {
   const [first, last] = [Math.min(...times), Math.max(...times)];
-  const margin = Math.max((last - first) * 0.02, 30 * MINUTE);
+  const margin = (last - first) * 0.03 || 30 * MINUTE;
   return [first - margin, last + margin];
 }
 
