@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -75,6 +76,15 @@ def side(
     return of_run(f"run-{seed}", manifest, [each for case in cases for each in case], entries)
 
 
+def records(made: Made, seed: int, replicates: int) -> list[Record]:
+    """Make up the records of one case, the first of a run's, with so many replicates."""
+    rng = np.random.default_rng(seed)
+    if 0 in made.failing:
+        return _case(made, 0, CALIBRATED, KNOWN, rng)
+    own = _replicates(made, 0, made.slower.get(0, 1.0), CALIBRATED, KNOWN, rng)
+    return list(itertools.islice(own, replicates))
+
+
 def _name(model: int) -> str:
     return f"model_{model:02}"
 
@@ -86,7 +96,8 @@ def _case(
     if model in made.failing:
         return [factories.record(case, outcome=factories.failure(Status.FAIL_ACCURACY))]
     slower = made.slower.get(model, 1.0) * math.exp(rng.normal(0.0, made.run_sd))
-    records = list(_replicates(made, model, slower, machine, known, rng))
+    own = _replicates(made, model, slower, machine, known, rng)
+    records = list(itertools.islice(own, Protocol().most_replicates))
     n = len(taken(tuple(log_speedups(BASELINE, ARM, records)), known))
     return records[:n]
 
@@ -99,7 +110,7 @@ def _replicates(
     eager_s = _EAGER_S * made.eager.get(model, 1.0) * made.speed
     compiled_s = _EAGER_S / (1 + model % 7 / 10) * slower * made.speed
     arms = tuple(ArmResult(arm=arm, outcome=factories.PASSED, steady=True) for arm in case.arms)
-    for replicate in range(Protocol().most_replicates):
+    for replicate in itertools.count():
         common = rng.normal(0.0, 0.02)
         offset = rng.normal(0.0, machine.between)
         noise = _blocks(machine, rng)

@@ -205,7 +205,7 @@ def test_a_row_with_a_value_too_many_is_refused() -> None:
         ("help_dynamometer_explain.txt", None, ["explain", "--help"]),
         *(
             (f"help_dynamometer_{name}.txt", None, [name, "--help"])
-            for name in ("export", "history", "index", "repro", "rm", "show")
+            for name in ("bisect", "export", "history", "index", "repro", "rm", "show")
         ),
         ("help_dynamometer_compare.txt", None, ["compare", "--help"]),
     ],

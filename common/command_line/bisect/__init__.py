@@ -1,0 +1,1 @@
+"""`dynamometer bisect`: since which commit, or which version, a model is worse."""

@@ -1,0 +1,121 @@
+"""The search itself: which point is measured when, and when it is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from dynamometer.common.command_line.bisect.measuring import MOST_RUNS, NoRunError
+from dynamometer.common.errors import UsageError
+from dynamometer.results.bisection import search
+from dynamometer.results.bisection.deciding import Decision, Nearer, decide, pooled, watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dynamometer.common.command_line.bisect.points import Point, Points
+    from dynamometer.results.bisection.deciding import Watched
+    from dynamometer.results.comparison.sides import Side
+
+
+class Measures(Protocol):
+    """Whoever measures points."""
+
+    def kept(self, point: str) -> list[Side]:
+        """Return the runs of a point that there are already."""
+        ...
+
+    def measure(self, point: str, number: int) -> Side:
+        """Measure a point of which there are so many runs, and return a further one.
+
+        Raises:
+            NoRunError: it can't be measured.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search that goes on.
+
+    Attributes:
+        points: what is searched.
+        measuring: how each is measured.
+        run_sd: how far runs differ beyond what their processes show.
+        say: takes what is to be told meanwhile.
+    """
+
+    points: Points
+    measuring: Measures
+    run_sd: float
+    say: Callable[[str], None]
+
+    def run(self) -> Sequence[Point]:
+        """Measure the ends, then points between, and return which may be the first bad one.
+
+        Raises:
+            UsageError: the ends don't differ, or can't be measured.
+        """
+        found = self.points.found
+        count = len(found)
+        self.say(f"{count} points, of which some {search.steps(count) + 2} are measured")
+        watched = self._watched()
+        self.say(f"watched: {watched.text}")
+        decided: dict[int, Nearer] = {}
+        while (number := search.next_point(count, decided)) is not None:
+            decision = self._decision(watched, found[number], search.wrong_p_of_step(count))
+            decided[number] = decision.nearer
+            self.say(f"{found[number].title}: {decision.nearer}; {decision.text}")
+        last_good, first_bad = search.ends(count, decided)
+        return found[last_good + 1 : first_bad + 1]
+
+    def _watched(self) -> Watched:
+        """Measure both ends until they differ.
+
+        Raises:
+            UsageError: they don't, or one can't be measured.
+        """
+        good, bad = self.points.found[0], self.points.found[-1]
+        for runs in range(1, MOST_RUNS + 1):
+            sides = [self._measured_end(each, runs) for each in (good, bad)]
+            watched = watch(*(pooled(own).values() for own in sides), self.run_sd)
+            if watched is not None:
+                return watched
+        msg = (
+            f"{bad.title} is not worse than {good.title} in anything that the command measures,"
+            " beyond chance and what is of interest: there is nothing to search for"
+        )
+        raise UsageError(msg)
+
+    def _measured_end(self, point: Point, runs: int) -> list[Side]:
+        try:
+            return self._measured(point, runs)
+        except NoRunError as error:
+            msg = f"{point.title} can't be measured: {error}"
+            raise UsageError(msg) from error
+
+    def _decision(self, watched: Watched, point: Point, wrong_p: float) -> Decision:
+        """Measure a point until it is like one end, or nothing more can be done."""
+        decision = Decision(Nearer.UNCLEAR, "")
+        for runs in range(1, MOST_RUNS + 1):
+            try:
+                sides = self._measured(point, runs)
+            except NoRunError as error:
+                return Decision(Nearer.UNTESTABLE, str(error))
+            decision = decide(watched, pooled(sides).values(), wrong_p, self.run_sd)
+            if decision.nearer is not Nearer.UNCLEAR:
+                break
+        return decision
+
+    def _measured(self, point: Point, count: int) -> list[Side]:
+        """Return at least so many runs of a point.
+
+        Raises:
+            NoRunError: it can't be switched to, or measured.
+        """
+        sides = self.measuring.kept(point.name)
+        if len(sides) < count and (why_not := self.points.switch(point)):
+            raise NoRunError(why_not)
+        while len(sides) < count:
+            sides.append(self.measuring.measure(point.name, len(sides)))
+        return sides

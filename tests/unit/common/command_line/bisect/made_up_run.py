@@ -1,0 +1,38 @@
+"""A command that measures: writes a run of what a file of the repository says is true of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import factories
+import msgspec
+import simulated_runs
+
+from dynamometer.results.store import store
+from dynamometer.results.values.cases import Protocol
+
+
+def main(state: Path, options: list[str]) -> int:
+    """Read what is true, and write a run, or fail as is said."""
+    true = json.loads(state.read_text())
+    if true.get("exit"):
+        return int(true["exit"])
+    directory = Path(options[options.index("--output-dir") + 1]) / "made-up"
+    replicates = int(options[options.index("-r") + 1]) if "-r" in options else 3
+    failing = frozenset({0}) if true.get("fails") else frozenset[int]()
+    made = simulated_runs.Made(models=1, slower={0: true.get("slower", 1.0)}, failing=failing)
+    seed = [true["seed"], replicates]
+    records = simulated_runs.records(made, seed, replicates)
+    plan = factories.plan(factories.model_spec("model_00"))
+    protocol = Protocol(replicates=replicates, most_replicates=replicates)
+    manifest = factories.manifest(msgspec.structs.replace(plan, protocol=protocol))
+    store.create(directory, manifest)
+    with store.RunStore(directory) as events:
+        for each in records:
+            events.append(msgspec.structs.replace(each, run_id=manifest.run_id, case=plan.cases[0]))
+    return 0
+
+
+raise SystemExit(main(Path(sys.argv[1]), sys.argv[2:]))
