@@ -109,6 +109,7 @@ def _program() -> click.Group:
         "explain": _explain_command,
         **stored_commands.makers(),
         "compare": _compare_command,
+        "bisect": _bisect_command,
     }
 
     program = LazyGroup(
@@ -185,6 +186,12 @@ def _explain_command() -> click.Command:
     from dynamometer.common.command_line import explain
 
     return command("explain", explain.OPTIONS, explain.run, _EXPLAIN_HELP)
+
+
+def _bisect_command() -> click.Command:
+    from dynamometer.common.command_line.bisect import command as bisect
+
+    return command("bisect", bisect.OPTIONS, bisect.run, bisect.HELP)
 
 
 def _compare_command() -> click.Command:

@@ -59,6 +59,13 @@ STATE = Valued(
 COMMAND = Arguments[str](("COMMAND",), reads=click.STRING)
 OPTIONS = (GOOD, BAD, REPO, AMONG, BUILD, SWITCH, RUN_SD, STATE, COMMAND)
 
+HELP = """Find the first commit, or version, at which a model is worse.
+
+COMMAND, after --, is what measures: a suite's script or `dynamometer run`, best of one model. Both
+ends are measured first, then what lies between, each point with more replicates until it is plainly
+like one end. All decisions together are wrong in 5 % of searches at most. docs/bisect.md has more.
+"""
+
 _STATE_FILE = "search.json"
 
 

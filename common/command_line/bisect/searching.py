@@ -77,8 +77,8 @@ class Search:
         """
         good, bad = self.points.found[0], self.points.found[-1]
         for runs in range(1, MOST_RUNS + 1):
-            sides = [self._measured_end(each, runs) for each in (good, bad)]
-            watched = watch(*(pooled(own).values() for own in sides), self.run_sd)
+            before, after = (pooled(self._measured_end(each, runs)) for each in (good, bad))
+            watched = watch(before.values(), after.values(), self.run_sd)
             if watched is not None:
                 return watched
         msg = (

@@ -1,4 +1,4 @@
-"""Commands on stored runs, and the search that makes such, by name; each made when asked for."""
+"""The commands on stored runs, by name, each made when it is asked for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 def makers() -> Mapping[str, Callable[[], click.Command]]:
     """Return what makes each."""
     return {
-        "bisect": _bisect,
         "export": _export,
         "history": _history,
         "index": _index,
@@ -25,12 +24,6 @@ def makers() -> Mapping[str, Callable[[], click.Command]]:
         "serve": _serve,
         "show": _show,
     }
-
-
-def _bisect() -> click.Command:
-    from dynamometer.common.command_line.bisect import command as bisect
-
-    return command("bisect", bisect.OPTIONS, bisect.run, _BISECT_HELP)
 
 
 def _export() -> click.Command:
@@ -80,13 +73,6 @@ def _show() -> click.Command:
 
     return command("show", show.OPTIONS, show.run, _SHOW_HELP)
 
-
-_BISECT_HELP = """Find the first commit, or version, at which a model is worse.
-
-COMMAND, after --, is what measures: a suite's script or `dynamometer run`, best of one model. Both
-ends are measured first, then what lies between, each point with more replicates until it is plainly
-like one end. All decisions together are wrong in 5 % of searches at most. docs/bisect.md has more.
-"""
 
 _EXPORT_HELP = """Write a stored run in the format of another program.
 
