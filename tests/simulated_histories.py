@@ -136,7 +136,7 @@ def stored(
     setting: Mapping[str, str] | None = None,
     doubt: str | None = None,
 ) -> StoredSeries:
-    """Return a series, one value or status for each day; `None` is a failure."""
+    """Return a series, one value or status for each day; of `None` the index has nothing."""
     return StoredSeries(
         study="speedup",
         identity={"suite": "torchbench", "model": model},
@@ -147,7 +147,8 @@ def stored(
         points=tuple(
             Point(number, "pass", each, each, each, 0.005, 3, doubt)
             if isinstance(each, float)
-            else Point(number, each or "fail", None, None, None, None, 1, doubt)
+            else Point(number, each, None, None, None, None, 1, doubt)
             for number, each in enumerate(values, start=first)
+            if each is not None
         ),
     )

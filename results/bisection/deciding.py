@@ -115,6 +115,11 @@ def watch(good: Iterable[Entry], bad: Iterable[Entry], run_sd: float = 0.0) -> W
     return Watched(best.pair.before, best.pair.after, best.kind)
 
 
+def doubts(entries: Iterable[Entry]) -> list[str]:
+    """Return of which arms nothing is concluded, and why."""
+    return [f"{each.identity['model']} {each.arm}: {each.doubt}" for each in entries if each.doubt]
+
+
 def decide(
     watched: Watched, found: Iterable[Entry], wrong_p: float, run_sd: float = 0.0
 ) -> Decision:

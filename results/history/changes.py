@@ -53,9 +53,8 @@ def history(
         floor: the share below which a change is of no interest; `None` for that of its metric.
         with_points: whether all runs of a series are in it; of a year of runs they take a while.
     """
-    found = [
-        _series(runs, each, floor, with_points=with_points) for each in sorted(stored, key=_order)
-    ]
+    ordered = sorted(stored, key=lambda each: (*_order(each), runs[each.points[0].run].created_at))
+    found = [_series(runs, each, floor, with_points=with_points) for each in ordered]
     changes = _adjusted(found)
     return History(
         runs=len(runs),
@@ -85,29 +84,33 @@ def regressed(found: History) -> History:
     """
     kept = []
     for each in found.series:
-        changes = tuple(
-            change
-            for number, change in enumerate(each.changes)
-            if change.direction is Direction.WORSE
-            and not change.by_eager
-            and (change.adjusted_p is None or change.adjusted_p <= SIGNIFICANT_P)
-            and _stands(each, change, each.changes[number + 1 :])
-        )
+        changes = tuple(change for change in lasting(each) if change.direction is Direction.WORSE)
         if changes:
             kept.append(msgspec.structs.replace(each, changes=changes))
     return msgspec.structs.replace(found, series=tuple(kept))
 
 
+def lasting(series: Series) -> list[HistoryChange]:
+    """Return the changes of a series that are beyond chance, are not eager's, and still stand."""
+    return [
+        change
+        for number, change in enumerate(series.changes)
+        if not change.by_eager
+        and (change.adjusted_p is None or change.adjusted_p <= SIGNIFICANT_P)
+        and _stands(series, change, series.changes[number + 1 :])
+    ]
+
+
 def _stands(series: Series, change: HistoryChange, later: Sequence[HistoryChange]) -> bool:
-    """Return whether what came later has not made it good."""
+    """Return whether what came later has not undone it."""
     if not later:
         return True
     now, before = later[-1].after, change.before
     if isinstance(now, str) or isinstance(before, str):
-        return now != before
+        return (now == Status.PASS) == (change.direction is Direction.BETTER)
     kind = KIND[series.metric]
-    worse = before / now if kind.better is Better.HIGHER else now / before
-    return worse > 1 + kind.floor
+    rose = (change.direction is Direction.BETTER) == (kind.better is Better.HIGHER)
+    return (now / before if rose else before / now) > 1 + kind.floor
 
 
 def _adjusted(found: Sequence[Series]) -> list[list[HistoryChange]]:

@@ -60,7 +60,7 @@ def _row(number: int, series: Series) -> list[str]:
         series.metric,
         str(series.runs),
         _day(last.created_at),
-        worth(series, last),
+        value_text(series, last),
         str(len(series.changes) or ""),
         str(number),
     )
@@ -120,7 +120,7 @@ def configuration(series: Series) -> str:
 
 
 def _of_change(series: Series, change: HistoryChange) -> Iterator[str]:
-    before, after = (level(series, each) for each in (change.before, change.after))
+    before, after = (level_text(series, each) for each in (change.before, change.after))
     size = f" ({change.ratio - 1:+.1%})" if change.ratio is not None else ""
     p_value = change.adjusted_p
     chance = f", adjusted p {p_value:.2g}" if p_value is not None else ""
@@ -138,7 +138,7 @@ def _of_change(series: Series, change: HistoryChange) -> Iterator[str]:
 
 
 def _point_row(series: Series, point: HistoryPoint, mark: str) -> list[str]:
-    value = worth(series, point) if point.value is not None else ""
+    value = value_text(series, point) if point.value is not None else ""
     cells = (
         point.run_id, point.created_at[:16].replace("T", " "), point.torch or "-", point.status,
         value, str(point.n), " ".join(filter(None, (mark, point.doubt))),
@@ -146,15 +146,15 @@ def _point_row(series: Series, point: HistoryPoint, mark: str) -> list[str]:
     return [printable(each) for each in cells]
 
 
-def worth(series: Series, point: HistoryPoint) -> str:
+def value_text(series: Series, point: HistoryPoint) -> str:
     """Return a run's value with its interval, or how it ended."""
     if point.value is None or point.low is None or point.high is None:
         return point.status
-    low, value, high = (level(series, each) for each in (point.low, point.value, point.high))
+    low, value, high = (level_text(series, each) for each in (point.low, point.value, point.high))
     return f"{value} [{low}, {high}]"
 
 
-def level(series: Series, value: float | str) -> str:
+def level_text(series: Series, value: float | str) -> str:
     """Return a level as values of the series' metric are written."""
     if isinstance(value, str) or series.metric == STATUS:
         return str(value)

@@ -86,7 +86,7 @@ def address_of_history(tmp_path_factory: pytest.TempPathFactory) -> str:
     steady, worse = ([math.exp(each) for each in series(Noise(), 1, steps, 40)] for steps in STEPS)
     given = [
         series_of(HOSTILE, worse),
-        series_of("alexnet", steady[:15], setting={"cpu": "A"}),
+        series_of("alexnet", [*steady[:10], None, *steady[11:15]], setting={"cpu": "A"}),
         series_of("alexnet", steady[15:], setting={"cpu": "B"}, first=15),
         series_of("alexnet", ["pass"] * 10 + ["crash"] + ["pass"] * 29, metric=STATUS),
     ]
@@ -134,6 +134,16 @@ def test_what_has_become_worse_comes_first(browser: Browser, address_of_history:
     assert browser.evaluate(MODELS) == ["alexnet"]
 
 
+@pytest.mark.parametrize("words", ["weeks=foo", "weeks=1e9", "show=toString&weeks=ever", "sort=-x"])
+def test_an_address_may_have_been_typed(
+    browser: Browser, address_of_history: str, words: str
+) -> None:
+    """What is none of the choices is the usual one."""
+    browser.open(f"{address_of_history}#/history?{words}")
+    assert browser.evaluate("document.querySelector('h1').textContent") == "History"
+    assert browser.evaluate(MODELS) == [HOSTILE]
+
+
 def test_a_series_with_its_changes(browser: Browser, address_of_history: str) -> None:
     """Every run is a mark, with a table; a link leads there, and back to where one was."""
     browser.open(address_of_history)
@@ -160,10 +170,17 @@ def test_other_machines_are_drawn_apart(browser: Browser, address_of_history: st
     text = browser.evaluate("document.querySelector('main').textContent")
     assert ("cpu A" in text, "cpu B" in text) == (True, True)
     assert browser.evaluate("document.querySelectorAll('.ending.is-failed').length") == 1
+    assert browser.evaluate("document.querySelectorAll('.absent').length") == 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("view", ["#/history?show=all", "#/past/torchbench%2Falexnet"])
+@pytest.mark.parametrize(
+    "view",
+    [
+        "#/history?show=all", "#/past/torchbench%2Falexnet",
+        "#/past/torchbench%2F%3Cscript%3Ealert(1)%3C%2Fscript%3E",
+    ],
+)  # fmt: skip
 def test_everybody_can_read_a_history(
     browser: Browser, address_of_history: str, view: str, scheme: str
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from dynamometer.common.command_line.bisect.measuring import MOST_RUNS, NoRunError
 from dynamometer.common.errors import UsageError
 from dynamometer.results.bisection import search
-from dynamometer.results.bisection.deciding import Decision, Nearer, decide, pooled, watch
+from dynamometer.results.bisection.deciding import Decision, Nearer, decide, doubts, pooled, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,11 +76,15 @@ class Search:
             UsageError: they don't, or one can't be measured.
         """
         good, bad = self.points.found[0], self.points.found[-1]
+        doubted: list[str] = []
         for runs in range(1, MOST_RUNS + 1):
             before, after = (pooled(self._measured_end(each, runs)) for each in (good, bad))
             watched = watch(before.values(), after.values(), self.run_sd)
             if watched is not None:
                 return watched
+            doubted = doubts([*before.values(), *after.values()])
+        if doubted:
+            self.say(f"in doubt, and so left out: {'; '.join(dict.fromkeys(doubted))}")
         msg = (
             f"{bad.title} is not worse than {good.title} in anything that the command measures,"
             " beyond chance and what is of interest: there is nothing to search for"

@@ -70,7 +70,7 @@ def run(asked: Request, _: Invocation) -> int:
     with opened(asked) as index:
         refreshed(index)
         with_points = asked[JSON] or path is not None or _is_whole(asked)
-        found = explained(index, _wanted(index, asked), since, with_points=with_points)
+        found = history_of(index, _wanted(index, asked), since, with_points=with_points)
     if path:
         write_text(path, _page(found, now))
         click.echo(str(path))
@@ -97,7 +97,7 @@ def _refuse_choices(asked: Request) -> None:
     chosen = (asked[SINCE] is not None, SINCE), (asked[REGRESSED], REGRESSED), (asked[JSON], JSON)
     for was_chosen, option in chosen:
         if was_chosen:
-            msg = f"{option.flag} does not go with {PAGE.flag}: in the page all of it can be chosen"
+            msg = f"{option.flag} does not go with {PAGE.flag}: a page has all, and lets one choose"
             raise UsageError(msg)
 
 
@@ -108,7 +108,7 @@ def _page(found: History, now: datetime) -> str:
     return page([], history=shown_history(found, now.isoformat()))
 
 
-def explained(
+def history_of(
     index: Index, wanted: Mapping[str, Sequence[str]], since: str | None, *, with_points: bool
 ) -> History:
     """Return the series that are wanted; latencies are looked at where a speedup changed.

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import click
 
 from dynamometer.common import registry
-from dynamometer.common.command_line.stored.history import USUAL_METRICS, explained
+from dynamometer.common.command_line.stored.history import USUAL_METRICS, history_of
 from dynamometer.common.command_line.stored.indexing import (
     FOLDERS,
     INDEX,
@@ -123,7 +123,8 @@ class Pages:
 
         with self.one_at_a_time, opened(self.asked, _folders(self.asked)) as index:
             refreshed(index)
-            found = explained(index, wanted, None, with_points=True)
+        with opened(self.asked) as index:  # others need not wait while this is worked out
+            found = history_of(index, wanted, None, with_points=True)
         if "model" in wanted and not found.series:
             return None
         return page([], history=shown_history(found, datetime.now(UTC).isoformat()), home=_HOME)

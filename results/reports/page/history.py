@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamometer.results.history.changes import regressed
-from dynamometer.results.reports.history import apart, configuration, level, worth
+from dynamometer.results.history.changes import KIND, lasting
+from dynamometer.results.reports.history import apart, configuration, level_text, value_text
 from dynamometer.results.reports.page.values import (
     ShownChange,
     ShownHistory,
@@ -15,7 +15,7 @@ from dynamometer.results.reports.page.values import (
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from dynamometer.results.values.history import History, HistoryChange, Series
 
@@ -33,7 +33,6 @@ def shown_history(found: History, made_at: str) -> ShownHistory:
     runs = sorted(points.values(), key=lambda each: (each.created_at, each.run_id))
     numbers = {each.run_id: number for number, each in enumerate(runs)}
     differing = apart(found.series)
-    worse = {_key(each): set(map(_place, each.changes)) for each in regressed(found).series}
     return ShownHistory(
         made_at=made_at,
         runs=tuple(
@@ -41,16 +40,16 @@ def shown_history(found: History, made_at: str) -> ShownHistory:
             for each in runs
         ),
         series=tuple(
-            _series(each, numbers, differing.get(number, ""), worse.get(_key(each), set()))
+            _series(each, numbers, differing.get(number, ""))
             for number, each in enumerate(found.series, start=1)
         ),
     )
 
 
-def _series(
-    series: Series, numbers: Numbers, differing: str, worse: Collection[str]
-) -> ShownSeries:
+def _series(series: Series, numbers: Numbers, differing: str) -> ShownSeries:
     points, identity = series.points, series.identity
+    unit = KIND[series.metric].form.rpartition("}")[2].strip() if series.metric in KIND else ""
+    standing = lasting(series)
     return ShownSeries(
         model=identity.get("model", ""),
         suite=identity.get("suite", ""),
@@ -59,7 +58,8 @@ def _series(
         metric=series.metric,
         configuration=configuration(series),
         apart=differing,
-        last=worth(series, series.last),
+        unit=unit,
+        last=value_text(series, series.last),
         runs=tuple(numbers[each.run_id] for each in points),
         values=tuple(_rounded(each.value) for each in points),
         lows=tuple(_rounded(each.low) for each in points),
@@ -71,14 +71,13 @@ def _series(
             if each.doubt or each.status != Status.PASS
         ),
         changes=tuple(
-            _change(series, each, numbers, is_regression=_place(each) in worse)
-            for each in series.changes
+            _change(series, each, numbers, is_lasting=each in standing) for each in series.changes
         ),
     )
 
 
 def _change(
-    series: Series, change: HistoryChange, numbers: Numbers, *, is_regression: bool
+    series: Series, change: HistoryChange, numbers: Numbers, *, is_lasting: bool
 ) -> ShownChange:
     before, after = change.before, change.after
     levels = None
@@ -89,25 +88,15 @@ def _change(
         at=change.at,
         last_before=numbers[change.last_before],
         first_after=numbers[change.first_after],
-        before=level(series, before),
-        after=level(series, after),
+        before=level_text(series, before),
+        after=level_text(series, after),
         levels=levels,
         ratio=change.ratio,
         adjusted_p=change.adjusted_p,
         by_eager=change.by_eager,
-        is_regression=is_regression,
+        is_lasting=is_lasting,
         differences=tuple((each.name, each.before, each.after) for each in change.differences),
     )
-
-
-def _key(series: Series) -> tuple[object, ...]:
-    """Return what tells a series from all others."""
-    parts = (*sorted(series.identity.items()), *sorted(series.setting.items()))
-    return series.study, series.arm, series.metric, series.condition, *parts
-
-
-def _place(change: HistoryChange) -> str:
-    return f"{change.index} {change.at}"
 
 
 def _rounded(value: float | None) -> float | None:

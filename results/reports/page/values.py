@@ -213,8 +213,8 @@ class ShownChange(Value, frozen=True, kw_only=True):
     """After over before."""
     adjusted_p: float | None = None
     by_eager: bool = False
-    is_regression: bool = False
-    """Whether it made the series worse beyond chance, and still does."""
+    is_lasting: bool = False
+    """Whether it is beyond chance, not eager's, and nothing that came later has undone it."""
     differences: tuple[tuple[str, str | None, str | None], ...] = ()
     """What of the environment is other: name, before, after."""
 
@@ -230,8 +230,10 @@ class ShownSeries(Value, frozen=True, kw_only=True):
     configuration: str
     apart: str
     """In what it differs from other series of the same; empty where there are none."""
+    unit: str
+    """Of values; `x` of ratios."""
     last: str
-    """What it was in its last run."""
+    """What it was in the last of these runs."""
     runs: tuple[int, ...]
     """Numbers of the history's runs."""
     values: tuple[float | None, ...]

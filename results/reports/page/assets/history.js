@@ -1,11 +1,11 @@
 // What became of models over many runs: what has become worse, then series by series.
-const UNITS = { speedup: "x", memory_ratio: "x", compile_time: "s", latency: "ms",
-  eager_latency: "ms" };
-const SPANS = [["1", "1 week"], ["4", "4 weeks"], ["12", "12 weeks"], ["ever", "ever"]];
+const SPANS = { 1: "1 week", 4: "4 weeks", 12: "12 weeks", ever: "ever" };
 const KINDS = {
-  worse: ["is worse", "Became worse beyond chance, and still is.", (each) => each.is_regression],
-  better: ["became better", "", (each) => each.direction === "better" && !each.by_eager],
-  changed: ["changed", "", () => true],
+  worse: ["is worse", "It became worse beyond chance, and still is; eager's own changes aside.",
+    (each) => each.is_lasting && each.direction === "worse"],
+  better: ["is better", "It became better beyond chance, and still is; eager's own changes aside.",
+    (each) => each.is_lasting && each.direction === "better"],
+  changed: ["changed", "Whatever changed, also if it was undone.", () => true],
 };
 
 function pastLink(found) {
@@ -38,9 +38,15 @@ function latest(past, found, kind, weeks) {
   return own[own.length - 1] || null;
 }
 
-function differenceTexts(change) {
-  return change.differences.map(([name, before, after]) =>
+function differenceTexts(change, most = Infinity) {
+  const found = change.differences.map(([name, before, after]) =>
     `${name} ${before || "none"} \u2192 ${after || "none"}`);
+  const more = found.length - most;
+  return more > 0 ? [...found.slice(0, most), `and ${more} more`] : found;
+}
+
+function lastDay(past, found) {
+  return past.runs[found.runs[found.runs.length - 1]].created_at.slice(0, 10);
 }
 
 function historyColumns(past) {
@@ -56,12 +62,15 @@ function historyColumns(past) {
       cell: (row) => `${row.found.arm}, ${row.found.mode}` },
     { key: "metric", title: "metric", doc: "What is measured.", className: "text",
       value: (row) => row.found.metric, cell: (row) => row.found.metric.replaceAll("_", " ") },
+    { key: "apart", title: "measured", doc: "In what it differs from other series of the same.",
+      className: "reason wide", value: (row) => row.found.apart, cell: (row) => row.found.apart },
     { key: "runs", title: "runs", doc: "How many measured it.", className: "number wide", numeric: true,
       value: (row) => row.found.runs.length, cell: (row) => String(row.found.runs.length) },
     { key: "line", title: "over time", doc: "A line of all runs; changes are marked.",
       className: "line wide", value: () => null, cell: (row) => sparkline(past, row.found) },
-    { key: "last", title: "last", doc: "In the last run, with its interval.", className: "text wide",
-      value: (row) => row.found.values[row.found.values.length - 1], cell: (row) => row.found.last },
+    { key: "last", title: "last", doc: "In the last run that has it, with its interval.", className: "text wide",
+      value: (row) => row.found.values[row.found.values.length - 1] ?? row.found.last,
+      cell: (row) => [row.found.last, html("div", { class: "note" }, lastDay(past, row.found))] },
     { key: "size", title: "change", doc: "After over before.", className: "text", numeric: true,
       value: (row) => (change(row) && change(row).ratio ? Math.log(change(row).ratio) : null),
       cell: (row) => (change(row) ? html("span", { class: `category ${changeClass(change(row))}` },
@@ -72,15 +81,18 @@ function historyColumns(past) {
       numeric: true, value: (row) => change(row) && change(row).at,
       cell: (row) => (change(row) ? change(row).at.slice(0, 10) : "") },
     { key: "with", title: "with it", doc: "What of the environment changed there.",
-      className: "reason wide", value: (row) => change(row) && differenceTexts(change(row)).join(", "),
+      className: "reason long wide", value: (row) => change(row) && differenceTexts(change(row)).join(", "),
       cell: (row) => (change(row) ? [change(row).by_eager && "eager changed, not the compiled code. ",
-        differenceTexts(change(row)).slice(0, 2).join(", ")].filter(Boolean) : "") },
-  ];
+        differenceTexts(change(row), 2).join(", ")].filter(Boolean) : "") },
+  ].filter((column) => column.key !== "apart" || past.series.some((each) => each.apart));
 }
 
 function historyTable(past, parameters) {
   const worst = past.series.some((each) => latest(past, each, "worse", "4"));
-  const state = { q: "", show: worst ? "worse" : "all", weeks: "4", sort: "", ...parameters };
+  const state = { q: "", show: "", weeks: "", sort: "", ...parameters };
+  // An address may have been typed.
+  if (!Object.hasOwn(KINDS, state.show) && state.show !== "all") state.show = worst ? "worse" : "all";
+  if (!Object.hasOwn(SPANS, state.weeks)) state.weeks = "4";
   const place = html("div");
   const count = html("p", { class: "note count", role: "status" });
   const input = html("input", { type: "search", id: "filter", value: state.q,
@@ -89,17 +101,17 @@ function historyTable(past, parameters) {
       update();
     } });
   const matching = () => past.series.filter((each) => matches([each.model, each.suite, each.mode,
-    each.arm, each.metric, each.configuration].join(" "), state.q));
+    each.arm, each.metric, each.configuration, each.apart].join(" "), state.q));
   const counted = (kind, weeks) =>
     matching().filter((each) => latest(past, each, kind, weeks)).length;
   const chosen = (name, value) => () => { state[name] = value; update(); };
   const chips = [
-    ...Object.entries(KINDS).map(([kind, [title]]) => chip(
+    ...Object.entries(KINDS).map(([kind, [title, doc]]) => chip(
       () => `${title} ${counted(kind, state.weeks)}`, () => state.show === kind,
-      chosen("show", kind), { worse: "is-slower", better: "is-faster" }[kind])),
+      chosen("show", kind), { worse: "is-slower", better: "is-faster" }[kind], doc)),
     chip(() => `all ${matching().length}`, () => state.show === "all", chosen("show", "all")),
   ];
-  const spans = SPANS.map(([weeks, title]) =>
+  const spans = Object.entries(SPANS).map(([weeks, title]) =>
     chip(() => title, () => state.weeks === weeks, chosen("weeks", weeks)));
   function update() {
     replaceParameters(state);
@@ -107,11 +119,11 @@ function historyTable(past, parameters) {
   }
   function draw() {
     const rows = matching().map((found) => ({ found,
-      change: latest(past, found, KINDS[state.show] ? state.show : "changed", state.weeks) }))
+      change: latest(past, found, state.show === "all" ? "changed" : state.show, state.weeks) }))
       .filter((row) => state.show === "all" || row.change);
     const since = sinceText(past, state.weeks).slice(0, 10);
     count.textContent = `${rows.length} of ${past.series.length} series`
-      + `${since ? `; changes since ${since}` : ""}`;
+      + `${since && state.show !== "all" ? `; changes since ${since}` : ""}`;
     place.replaceChildren(rows.length ? sortableTable({ caption: "Series",
       columns: historyColumns(past), rows, order: state.sort || "-when",
       onOrder: (order) => { state.sort = order; replaceParameters(state); } })
@@ -157,13 +169,10 @@ function runName(past, number) {
 
 function runRow(past, found, place) {
   const run = past.runs[found.runs[place]];
-  const mark = found.marks.find(([own]) => own === place);
-  const value = found.values[place];
+  const { status, doubt } = markAt(found, place);
   return [runName(past, found.runs[place]), run.created_at.slice(0, 16).replace("T", " "),
-    run.torch || missing(), mark ? mark[1] : "pass",
-    value === null ? missing() : `${digits(value, 4)} [${digits(found.lows[place], 4)}, `
-      + `${digits(found.highs[place], 4)}]`, String(found.replicates[place]),
-    (mark && mark[2]) || ""];
+    run.torch || missing(), status, valueText(found, place) || missing(),
+    String(found.replicates[place]), doubt || ""];
 }
 
 function runTable(past, group) {
@@ -191,28 +200,43 @@ function pastView(data, name) {
     return found ? html("a", { href: pastLink(found), rel: step > 0 ? "next" : "prev" },
       step > 0 ? `${found.model} \u2192` : `\u2190 ${found.model}`) : html("span");
   };
+  const whole = isOfOneModel() ? `${data.home}history` : address("history", {});
   return [
     html("nav", { class: "beside", "aria-label": "Models" }, beside(-1),
-      html("a", { href: address("history", {}), rel: "up" }, "all models"), beside(1)),
+      html("a", { href: whole, rel: "up" }, "all models"), beside(1)),
     heading(1, model),
-    html("p", { class: "note" }, suite, data.home && [" \u00b7 ", html("a", { href:
+    html("p", { class: "note" }, suite, data.home && !isOfOneModel() && [" \u00b7 ", html("a", { href:
       `${data.home}history/${encodeURIComponent(model)}#/past/${encodeURIComponent(name)}` },
     "all metrics of this model")]),
-    [...groups.values()].map(pastSection.bind(null, past)),
+    [...groups.values()].map((group) => pastSection(past, group,
+      [...groups.values()].some((other) => other !== group && isAlike(other[0], group[0])))),
   ];
 }
 
-function pastSection(past, group) {
-  const [{ arm, mode, metric, configuration }] = group;
+// A server has a page of each model, too.
+function isOfOneModel() {
+  return Boolean(DATA.home) && window.location.pathname.startsWith(`${DATA.home}history/`);
+}
+
+function isAlike(one, other) {
+  return ["metric", "arm", "mode"].every((name) => one[name] === other[name]);
+}
+
+function pastSection(past, group, isAmbiguous) {
+  const [{ arm, mode, metric, configuration, unit }] = group;
   const isStatus = metric === "status";
   const hasValues = group.some((each) => each.values.some((value) => value !== null));
-  return section(`${arm}, ${mode}: ${metric.replaceAll("_", " ")}`,
-    html("p", { class: "note" }, `${configuration}; last ${group[group.length - 1].last}`),
+  const newest = group.reduce((one, other) =>
+    (one.runs[one.runs.length - 1] > other.runs[other.runs.length - 1] ? one : other));
+  return section(
+    `${arm}, ${mode}: ${metric.replaceAll("_", " ")}${isAmbiguous ? `, ${configuration}` : ""}`,
+    html("p", { class: "note" }, !isAmbiguous && `${configuration}; `,
+      `last ${newest.last}, ${lastDay(past, newest)}`),
     isStatus ? html("figure", {}, statusChart(past, group))
-      : hasValues && html("figure", {}, timeChart(past, group, UNITS[metric] || "")),
+      : hasValues && html("figure", {}, timeChart(past, group, unit)),
     group.length > 1 && html("div", {}, html("p", { class: "note" },
       "Measured in other ways or on other machines, so not one series:"),
-    html("ul", {}, group.map((each, index) => html("li", {}, html("span", {
+    html("ul", {}, group.map((each, index) => html("li", {}, !isStatus && html("span", {
       class: `swatch arm-${(index + 1) % 8}`, "aria-hidden": "true" }),
     ` ${plural(each.runs.length, "run")} from `
       + `${past.runs[each.runs[0]].created_at.slice(0, 10)}: ${each.apart}`)))),

@@ -1,10 +1,12 @@
 // Series of runs as SVG, over time. What they show is in a table of runs, too.
 const MINUTE = 60e3;
 const DAY = 1440 * MINUTE;
+const LEAST_MARGIN = MINUTE / 2;
 const TIME_STEPS = [1, 5, 10, 30, 60, 180, 360, 720].map((each) => each * MINUTE)
   .concat([1, 2, 7, 14, 28, 56, 91, 182, 364, 728].map((each) => each * DAY));
 
 function timeTicks(low, high, most) {
+  if (high - low <= 2 * LEAST_MARGIN) return [(low + high) / 2];
   const step = TIME_STEPS.find((each) => (high - low) / each <= most)
     || TIME_STEPS[TIME_STEPS.length - 1];
   const found = [];
@@ -19,7 +21,7 @@ function timeText(time, span) {
 
 function timeDomain(times) {
   const [first, last] = [Math.min(...times), Math.max(...times)];
-  const margin = (last - first) * 0.03 || 30 * MINUTE;
+  const margin = (last - first) * 0.03 || LEAST_MARGIN;
   return [first - margin, last + margin];
 }
 
@@ -27,25 +29,24 @@ function timeOf(past, number) {
   return Date.parse(past.runs[number].created_at);
 }
 
-function isDoubted(found, place) {
-  return found.marks.some(([own, , doubt]) => own === place && doubt);
+// How a run of a series ended, and why it is in doubt; of runs that passed and aren't nothing is kept.
+const marked = new WeakMap();
+function markAt(found, place) {
+  if (!marked.has(found)) {
+    marked.set(found, new Map(found.marks.map(([own, status, doubt]) => [own, { status, doubt }])));
+  }
+  return marked.get(found).get(place) || { status: "pass", doubt: null };
 }
 
 // Places of runs that have a value from which something is concluded.
 function usable(found) {
-  const doubted = new Set(found.marks.filter(([, , doubt]) => doubt).map(([place]) => place));
   return found.values.map((_, place) => place)
-    .filter((place) => found.values[place] !== null && !doubted.has(place));
+    .filter((place) => found.values[place] !== null && !markAt(found, place).doubt);
 }
 
 // A line of a table's height, with a mark where the level changed; or how each run ended.
 function sparkline(past, found) {
-  if (found.metric === "status") {
-    const x = linearScale(...timeDomain(found.runs.map((run) => timeOf(past, run))), 2, 158);
-    const width = Math.max(0.8, Math.min(6, 140 / found.runs.length));
-    return svg("svg", { class: "sparkline", viewBox: "0 0 160 24", "aria-hidden": "true" },
-      endingsOf(past, found, x, 1, width));
-  }
+  if (found.metric === "status") return statusLine(past, found);
   const places = usable(found);
   if (places.length < 2) return "";
   const times = places.map((place) => timeOf(past, found.runs[place]));
@@ -58,6 +59,17 @@ function sparkline(past, found) {
     found.changes.map((change) => svg("line", { class: `change ${changeClass(change)}`,
       x1: x(Date.parse(change.at)), x2: x(Date.parse(change.at)), y1: 0, y2: 24 })),
     svg("path", { d: path }));
+}
+
+function statusLine(past, found) {
+  const x = linearScale(...timeDomain(found.runs.map((run) => timeOf(past, run))), 2, 158);
+  const strokes = { "is-passed": "", "is-skipped": "", "is-failed": "" };
+  found.runs.forEach((run, place) => {
+    const name = endingClass(markAt(found, place).status);
+    strokes[name] += `M${x(timeOf(past, run)).toFixed(1)} ${name === "is-failed" ? "1v22" : "7v10"}`;
+  });
+  return svg("svg", { class: "sparkline", viewBox: "0 0 160 24", "aria-hidden": "true" },
+    Object.entries(strokes).map(([name, d]) => d && svg("path", { class: `stroke ${name}`, d })));
 }
 
 function changeClass(change) {
@@ -89,32 +101,47 @@ function levelsOf(past, found, x, y) {
     x2: x(ends[index + 1]), y1: y(value), y2: y(value) }));
 }
 
+// Values beyond the axis are drawn on its edge.
 function marksOf(past, found, x, y, box, tone) {
-  const interval = found.values.map((value, place) => (value === null ? ""
-    : `M${x(timeOf(past, found.runs[place])).toFixed(1)} ${y(found.lows[place]).toFixed(1)}V`
-      + y(found.highs[place]).toFixed(1))).join("");
+  const inside = (value) => Math.min(box.bottom, Math.max(box.top, y(value)));
+  const places = found.values.map((_, place) => place).filter((place) => found.values[place] !== null);
+  const at = (place) => x(timeOf(past, found.runs[place])).toFixed(1);
   return [
-    svg("path", { class: `intervals ${tone}`, d: interval }),
-    found.values.map((value, place) => {
-      const at = x(timeOf(past, found.runs[place]));
-      const title = svg("title", {}, runText(past, found, place));
-      if (value === null) {
-        return svg("path", { class: "absent", d: `M${at - 4} ${box.bottom - 9}l8 8m0-8l-8 8` }, title);
-      }
-      return svg("circle", { class: `run ${tone} ${isDoubted(found, place) ? "doubted" : ""}`,
-        cx: at.toFixed(1), cy: y(value).toFixed(1), r: found.values.length > 120 ? 2 : 3.5 }, title);
-    }),
+    svg("path", { class: `intervals ${tone}`, d: places.map((place) =>
+      `M${at(place)} ${inside(found.lows[place]).toFixed(1)}`
+      + `V${inside(found.highs[place]).toFixed(1)}`).join("") }),
+    places.map((place) => svg("circle", {
+      class: `run ${tone} ${markAt(found, place).doubt ? "doubted" : ""}`, cx: at(place),
+      cy: inside(found.values[place]).toFixed(1), r: found.values.length > 120 ? 2 : 3.5 },
+    svg("title", {}, runText(past, found, place)))),
   ];
+}
+
+// Runs in which the arm did not pass have no value; the series of how it ended has them.
+function failuresOf(past, found, x, box) {
+  const same = ["suite", "model", "mode", "arm"];
+  const own = past.series.filter((each) => each.metric === "status"
+    && same.every((name) => each[name] === found[name])
+    && found.configuration.startsWith(each.configuration));
+  return own.flatMap((each) => each.marks.filter(([, status]) => endingClass(status) === "is-failed")
+    .map(([place]) => [each, place, timeOf(past, each.runs[place])]))
+    .filter(([, , time]) => time >= x.low && time <= x.high)
+    .map(([each, place, time]) => svg("path", { class: "absent",
+      d: `M${(x(time) - 4).toFixed(1)} ${box.bottom - 9}l8 8m0-8l-8 8` },
+    svg("title", {}, runText(past, each, place))));
+}
+
+function valueText(found, place) {
+  if (found.values[place] === null) return null;
+  const [value, low, high] = [found.values, found.lows, found.highs].map((each) => digits(each[place], 4));
+  return `${value} [${low}, ${high}]`;
 }
 
 function runText(past, found, place) {
   const run = past.runs[found.runs[place]];
-  const mark = found.marks.find(([own]) => own === place);
-  const value = found.values[place];
+  const { status, doubt } = markAt(found, place);
   return [run.run_id, run.created_at.slice(0, 16).replace("T", " "), run.torch && `torch ${run.torch}`,
-    value === null ? null : `${digits(value, 4)} [${digits(found.lows[place], 4)}, `
-      + `${digits(found.highs[place], 4)}]`,
-    mark && mark[1] !== "pass" ? mark[1] : null, mark && mark[2]].filter(Boolean).join(", ");
+    valueText(found, place), status !== "pass" && status, doubt].filter(Boolean).join(", ");
 }
 
 // Series of one metric that were measured in different ways, one after the other on one axis.
@@ -122,8 +149,10 @@ function timeChart(past, group, unit) {
   const box = { left: 64, right: 852, top: 14, bottom: 232 };
   const times = group.flatMap((found) => found.runs.map((run) => timeOf(past, run)));
   const [start, end] = timeDomain(times);
-  const values = group.flatMap((found) => [...found.lows, ...found.highs])
-    .filter((each) => each !== null);
+  const known = group.flatMap((found) => usable(found).flatMap((place) =>
+    [found.lows[place], found.highs[place]]));
+  const values = known.length ? known
+    : group.flatMap((found) => found.values.filter((each) => each !== null));
   const pad = (Math.max(...values) - Math.min(...values)) * 0.06 || Math.max(...values) * 0.05;
   const x = linearScale(start, end, box.left, box.right);
   const y = linearScale(Math.min(...values) - pad, Math.max(...values) + pad, box.bottom, box.top);
@@ -136,25 +165,26 @@ function timeChart(past, group, unit) {
       marksOf(past, found, x, y, box, tone),
     ];
   });
+  const failures = failuresOf(past, group[0], x, box);
   const changes = group.reduce((sum, found) => sum + found.changes.length, 0);
   return svg("svg", { class: "chart", viewBox: "0 0 864 260", role: "img",
     "aria-label": `${plural(times.length, "run")}, ${plural(changes, "change")} of level` },
   frame(x, y, timeTicks(start, end, 7), niceTicks(y.low, y.high, 7), box,
     { one: unit === "x" ? 1 : null, x: (time) => timeText(time, end - start),
       y: (value) => `${value}${unit === "x" ? "x" : ` ${unit}`}` }),
-  drawn);
+  drawn, failures);
 }
 
-const ENDINGS = { pass: "is-passed", skip: "is-skipped" };
+function endingClass(status) {
+  return { pass: "is-passed", skip: "is-skipped" }[status] || "is-failed";
+}
 
 function endingsOf(past, found, x, y, width) {
-  const statuses = new Map(found.marks.map(([place, status]) => [place, status]));
   return found.runs.map((run, place) => {
-    const status = statuses.get(place) || "pass";
-    const [top, height] = status === "pass" ? [y + 6, 10] : [y, 22];
-    return svg("rect", { class: `ending ${ENDINGS[status] || "is-failed"}`,
-      x: (x(timeOf(past, run)) - width / 2).toFixed(1), width: width.toFixed(1), y: top, height },
-    svg("title", {}, runText(past, found, place)));
+    const name = endingClass(markAt(found, place).status);
+    const [top, height] = name === "is-failed" ? [y, 22] : [y + 6, 10];
+    return svg("rect", { class: `ending ${name}`, x: (x(timeOf(past, run)) - width / 2).toFixed(1),
+      width: width.toFixed(1), y: top, height }, svg("title", {}, runText(past, found, place)));
   });
 }
 

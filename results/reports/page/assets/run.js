@@ -79,8 +79,8 @@ function modelColumns(run, number, rows) {
 }
 
 // A button that is pressed or not; `state` says so when it is drawn again.
-function chip(text, isOn, onclick, className = "") {
-  const button = html("button", { type: "button", class: `chip ${className}`, onclick });
+function chip(text, isOn, onclick, className = "", doc = null) {
+  const button = html("button", { type: "button", class: `chip ${className}`, title: doc, onclick });
   const refresh = () => {
     button.textContent = text();
     button.setAttribute("aria-pressed", String(isOn()));

@@ -30,7 +30,7 @@ function firstView() {
 
 function views() {
   return [
-    ...(DATA.history ? [["history", "History"]] : []),
+    ...(DATA.history ? [["history", isOfOneModel() ? "This model" : "History"]] : []),
     ...(DATA.runs.length ? [["overview", "Overview"]] : []),
     ...DATA.runs.map((run, number) => [`run/${number}`,
       DATA.runs.length > 1 ? `Run ${run.run_id}` : "Run"]),
@@ -73,6 +73,8 @@ function show(isFirst) {
   main.replaceChildren(...drawn(path, parameters).flat(Infinity).filter(Boolean), keys());
   document.getElementById("views").replaceChildren(
     ...(DATA.home ? [html("a", { href: DATA.home }, "Runs")] : []),
+    ...(DATA.home && (!DATA.history || isOfOneModel())
+      ? [html("a", { href: `${DATA.home}history` }, "History")] : []),
     ...views().map(([name, title]) => html("a", { href: `#/${name}`,
       "aria-current": path === name || viewOf(path) === name ? "page" : null }, title)));
   const title = main.querySelector("h1");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from simulated_histories import Noise, indexed, series, stored
 
 from dynamometer.results.history.changes import history
@@ -14,16 +15,26 @@ STEP = (20, -0.05)
 
 def test_columns_are_by_run() -> None:
     """Each value stands beside the run that it is of; what did not pass is marked."""
-    values = [1.5, None, 1.2345678, 1.25]
-    found = shown_history(history(indexed(4), [stored("alexnet", values)]), MADE_AT)
+    values = stored("alexnet", [1.5, None, 1.2345678, 1.25])
+    endings = stored("alexnet", ["pass", "fail", "pass", "pass"], metric=STATUS)
+    found = shown_history(history(indexed(4), [values, endings]), MADE_AT)
     assert [each.run_id for each in found.runs] == ["run-0", "run-1", "run-2", "run-3"]
-    (only,) = found.series
-    assert (only.suite, only.model, only.arm, only.metric) == (
-        "torchbench", "alexnet", "inductor", "speedup",
+    ended, timed = found.series
+    assert (timed.suite, timed.model, timed.arm, timed.metric, timed.unit) == (
+        "torchbench", "alexnet", "inductor", "speedup", "x",
     )  # fmt: skip
-    assert only.runs == (0, 1, 2, 3)
-    assert only.values == (1.5, None, 1.23457, 1.25)
-    assert only.marks == ((1, "fail", None),)
+    assert timed.runs == (0, 2, 3)
+    assert timed.values == (1.5, 1.23457, 1.25)
+    assert ended.marks == ((1, "fail", None),)
+
+
+def test_what_is_in_doubt_says_why() -> None:
+    """And is no change of level."""
+    found = shown_history(
+        history(indexed(3), [stored("a", [1.5, 1.0, 1.5], doubt="busy")]), MADE_AT
+    )
+    assert found.series[0].marks == tuple((each, "pass", "busy") for each in range(3))
+    assert found.series[0].changes == ()
 
 
 def test_runs_of_all_series_are_numbered_together() -> None:
@@ -39,7 +50,7 @@ def test_a_regression_is_told_with_what_came_with_it() -> None:
     given = stored("alexnet", [1.5 * 2.718281828459045**each for each in values])
     found = shown_history(history(indexed(40, upgraded_at=20), [given]), MADE_AT)
     (change,) = found.series[0].changes
-    assert (change.direction, change.is_regression) == ("worse", True)
+    assert (change.direction, change.is_lasting) == ("worse", True)
     assert change.last_before < 20 <= change.first_after
     assert change.levels is not None
     before, after = change.levels
@@ -47,20 +58,35 @@ def test_a_regression_is_told_with_what_came_with_it() -> None:
     assert ("torch", "2.11", "2.12") in change.differences
 
 
-def test_what_was_made_good_is_no_regression() -> None:
-    """It is a change all the same."""
+def test_what_was_made_good_does_not_last() -> None:
+    """It is a change all the same; what made it good lasts."""
     given = stored("alexnet", ["pass", "fail", "pass"], metric=STATUS)
     found = shown_history(history(indexed(3), [given]), MADE_AT)
     changes = found.series[0].changes
-    assert [(each.direction, each.is_regression) for each in changes] == [
-        ("worse", False), ("better", False),
+    assert [(each.direction, each.is_lasting) for each in changes] == [
+        ("worse", False), ("better", True),
     ]  # fmt: skip
     assert changes[0].levels is None
 
 
 def test_series_of_different_machines_say_so() -> None:
-    """In what they differ; a series that is the only one of its kind says nothing."""
+    """In what they differ, the older first, in whichever order they were indexed."""
     one = stored("alexnet", [1.0, 1.0], setting={"cpu": "A"})
     other = stored("alexnet", [1.0, 1.0], setting={"cpu": "B"}, first=2)
-    found = shown_history(history(indexed(4), [one, other, stored("dcgan", [1.0])]), MADE_AT)
+    found = shown_history(history(indexed(4), [other, one, stored("dcgan", [1.0])]), MADE_AT)
     assert [each.apart for each in found.series] == ["cpu A", "cpu B", ""]
+
+
+def test_a_change_that_is_eagers() -> None:
+    """Is told as such, and does not last."""
+    found = history(indexed(40), [stored("a", [1.5] * 20 + [1.2] * 20)])
+    (change,) = found.series[0].changes
+    by_eager = msgspec.structs.replace(change, by_eager=True)
+    series_ = msgspec.structs.replace(found.series[0], changes=(by_eager,))
+    shown = shown_history(msgspec.structs.replace(found, series=(series_,)), MADE_AT)
+    assert [(each.by_eager, each.is_lasting) for each in shown.series[0].changes] == [(True, False)]
+
+
+def test_no_run() -> None:
+    """A page of it can be made as well."""
+    assert shown_history(history({}, []), MADE_AT).runs == ()
