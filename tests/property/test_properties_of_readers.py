@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dynamometer.common.command_line.bisect.command import Searched, read_search
+from dynamometer.common.command_line.bisect.points import Point
 from dynamometer.common.command_line.project import read_project
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.planning.batch_size_file import read_batch_sizes
@@ -46,6 +48,7 @@ EXPECTED = b"case,arm,status,captured_ops,graph_breaks\na,inductor,pass,3,0\n"
 THEIRS = b"name,accuracy,graph_breaks\nresnet18,pass,0\n"
 DASHBOARD = b"dev,name,batch_size,speedup\ncpu,resnet18,4,1.5\n"
 PROJECT = b'[tool.dynamometer]\nmodels = "FILE.py"\nbackend = ["inductor"]\n'
+SEARCH = msgspec.json.encode(Searched(command=("measure",), points=(Point("a", "1"),)))
 MODELS = b"def build(batch_size=2): ...\nMODELS = {'a': build}\n"
 
 
@@ -125,6 +128,7 @@ READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
     "test cases": (TEST_CASES, _test_cases),
     "graph": (_good_graph(), _graph),
     "index": (b"", _index),
+    "search": (SEARCH, read_search),
 }
 
 pieces = st.sampled_from(

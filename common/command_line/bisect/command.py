@@ -77,7 +77,7 @@ def run(asked: Request, _: Invocation) -> int:
     """
     folder = asked[STATE]
     points = _points(asked, folder)
-    _keep(folder, _Searched(command=asked[COMMAND], points=tuple(points.found)))
+    _keep(folder, Searched(command=asked[COMMAND], points=tuple(points.found)))
     from dynamometer.common.command_line.bisect.searching import Search  # imports scipy
     from dynamometer.results.bisection.search import WRONG_P
 
@@ -118,14 +118,24 @@ def _points(asked: Request, folder: Path) -> Points:
     return commits(asked[REPO], good, bad, asked[BUILD], log)
 
 
-class _Searched(Value, frozen=True, kw_only=True):
+class Searched(Value, frozen=True, kw_only=True):
     """What a folder holds the runs of."""
 
     command: tuple[str, ...]
     points: tuple[Point, ...]
 
 
-def _keep(folder: Path, searched: _Searched) -> None:
+def read_search(path: Path) -> Searched:
+    """Read what a folder holds the runs of.
+
+    Raises:
+        UsageError: it can't be read, or is no such file.
+    """
+    with store_errors_as_usage():
+        return from_json(file_bytes(path), Searched, str(path))
+
+
+def _keep(folder: Path, searched: Searched) -> None:
     """Note what is searched; go on only with the same.
 
     Raises:
@@ -135,9 +145,7 @@ def _keep(folder: Path, searched: _Searched) -> None:
     if not path.exists():
         write_text(path, msgspec.json.format(msgspec.json.encode(searched), indent=1).decode())
         return
-    with store_errors_as_usage():
-        found = from_json(file_bytes(path), _Searched, str(path))
-    if found != searched:
+    if read_search(path) != searched:
         msg = f"{folder} holds another search: --state DIR begins a new one"
         raise UsageError(msg)
 
