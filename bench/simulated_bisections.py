@@ -29,7 +29,6 @@ from dynamometer.common.command_line.bisect.points import Point
 from dynamometer.common.command_line.bisect.searching import Search
 from dynamometer.common.errors import UsageError
 from dynamometer.results.statistics.significance import wilson
-from dynamometer.results.values.cases import Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 COMMITS = 64
 HEADERS = (
     "slower by", "runs differ by", "allowed for", "right", "several named", "wrong", "ends alike",
-    "replicates", "one process each: right",
+    "replicates", "at most", "one process each: right",
 )  # fmt: skip
 
 PAGE = """# Searches for the first slower commit
@@ -74,32 +73,28 @@ class Made:
     seed: int
     replicates: int = 0
     found: Sequence[Point] = tuple(Point(str(each), str(each)) for each in range(COMMITS + 1))
-    _runs: dict[str, list[Side]] = field(default_factory=dict)
+    _runs: dict[int, list[Side]] = field(default_factory=dict)
 
     def switch(self, point: Point) -> str | None:
         """Do nothing: any of them can be measured."""
         del point
 
-    def restore(self) -> None:
+    def restore(self) -> str | None:
         """Do nothing."""
+        return None
 
-    def kept(self, point: str) -> list[Side]:
+    def kept(self, point: int) -> list[Side]:
         """Return the runs of a commit."""
         return list(self._runs.get(point, ()))
 
-    def measure(self, point: str, number: int) -> Side:
+    def measure(self, point: int, number: int) -> Side:
         """Make a run up; further ones have more replicates."""
-        parts = 1 if number == 0 else FURTHER[number - 1] // Protocol().most_replicates
-        sides = [self._side(int(point), number, part) for part in range(parts)]
-        self._runs.setdefault(point, []).extend(sides)
-        return sides[-1]
-
-    def _side(self, point: int, number: int, part: int) -> Side:
         slower = {0: self.slower} if point >= self.first else {}
         made = simulated_runs.Made(models=1, slower=slower, run_sd=self.run_sd)
-        seed = int(np.random.SeedSequence([self.seed, point, number, part]).generate_state(1)[0])
-        found = simulated_runs.side(made, seed)
+        seed = int(np.random.SeedSequence([self.seed, point, number]).generate_state(1)[0])
+        found = simulated_runs.side(made, seed, FURTHER[number - 1] if number else None)
         self.replicates += sum(len(each.records) for each in found.entries[:1])
+        self._runs.setdefault(point, []).append(found)
         return found
 
 
@@ -107,7 +102,7 @@ def by_one_number(made: Made) -> int:
     """Return what a search finds that looks at one replicate of each commit."""
 
     def value(point: int) -> float:
-        (entry,) = (each for each in made.measure(str(point), 0).entries if each.quantities)
+        (entry,) = (each for each in made.measure(point, 0).entries if each.quantities)
         return entry.quantities["speedup"].replicates[0].value
 
     middle = (value(0) + value(COMMITS)) / 2
@@ -120,7 +115,8 @@ def by_one_number(made: Made) -> int:
 
 def row(slower: float, run_sd: float, allowed: float, searches: int) -> list[str]:
     """Return what becomes of many searches."""
-    right = several = wrong = untold = simple = replicates = 0
+    right = several = wrong = untold = simple = 0
+    replicates = []
     for seed in range(searches):
         first = random.Random(seed).randrange(1, COMMITS + 1)
         made = Made(first, slower, run_sd, seed)
@@ -132,13 +128,13 @@ def row(slower: float, run_sd: float, allowed: float, searches: int) -> list[str
         right += names == [first]
         several += len(names) > 1 and first in names
         wrong += bool(names) and first not in names
-        replicates += made.replicates
+        replicates.append(made.replicates)
         simple += by_one_number(Made(first, slower, run_sd, seed + searches)) == first
     share = wilson(right, searches)
     return [
         f"{slower - 1:.0%}", f"{run_sd:.1%}", f"{allowed:.1%}",
         f"{right} of {searches} [{share.low:.0%}, {share.high:.0%}]", str(several), str(wrong),
-        str(untold),        f"{replicates / searches:.0f}", str(simple),
+        str(untold),        f"{sum(replicates) / searches:.0f}", str(max(replicates)), str(simple),
     ]  # fmt: skip
 
 

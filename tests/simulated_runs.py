@@ -58,13 +58,18 @@ class Made:
 
 
 def side(
-    made: Made, seed: int, *, machine: Machine = CALIBRATED, known: BetweenProcessSd = KNOWN
+    made: Made,
+    seed: int,
+    replicates: int | None = None,
+    *,
+    machine: Machine = CALIBRATED,
+    known: BetweenProcessSd = KNOWN,
 ) -> Side:
-    """Make up a run, in which cases get replicates until they are known well enough."""
+    """Make up a run, in which cases get so many replicates, or until they are known well enough."""
     rng = np.random.default_rng(seed)
     protocol = Protocol()
     cases = [
-        _case(made, model, machine, known, rng)
+        _case(made, model, machine, known, rng, replicates)
         for model in range(made.models)
         if model not in made.missing
     ]
@@ -78,11 +83,7 @@ def side(
 
 def records(made: Made, seed: int, replicates: int) -> list[Record]:
     """Make up the records of one case, the first of a run's, with so many replicates."""
-    rng = np.random.default_rng(seed)
-    if 0 in made.failing:
-        return _case(made, 0, CALIBRATED, KNOWN, rng)
-    own = _replicates(made, 0, made.slower.get(0, 1.0), CALIBRATED, KNOWN, rng)
-    return list(itertools.islice(own, replicates))
+    return _case(made, 0, CALIBRATED, KNOWN, np.random.default_rng(seed), replicates)
 
 
 def _name(model: int) -> str:
@@ -90,14 +91,17 @@ def _name(model: int) -> str:
 
 
 def _case(
-    made: Made, model: int, machine: Machine, known: BetweenProcessSd, rng: np.random.Generator
-) -> list[Record]:
+    made: Made, model: int, machine: Machine, known: BetweenProcessSd, rng: np.random.Generator,
+    replicates: int | None = None,
+) -> list[Record]:  # fmt: skip
     case = factories.case(_name(model))
     if model in made.failing:
         return [factories.record(case, outcome=factories.failure(Status.FAIL_ACCURACY))]
     slower = made.slower.get(model, 1.0) * math.exp(rng.normal(0.0, made.run_sd))
     own = _replicates(made, model, slower, machine, known, rng)
-    records = list(itertools.islice(own, Protocol().most_replicates))
+    records = list(itertools.islice(own, replicates or Protocol().most_replicates))
+    if replicates is not None:
+        return records
     n = len(taken(tuple(log_speedups(BASELINE, ARM, records)), known))
     return records[:n]
 

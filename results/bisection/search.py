@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 WRONG_P = 0.05
-"""Of a whole search: that it names a point that is not the first bad one."""
+"""Of a whole search: that it names a point that is not the first bad one, about."""
+
+MOST_UNCLEAR = 3
+"""Points that stay unclear before a search ends: those beside them would be as well."""
 
 
 def steps(points: int) -> int:
@@ -23,9 +26,14 @@ def steps(points: int) -> int:
     return max(1, math.ceil(math.log2(points - 1)))
 
 
-def wrong_p_of_step(points: int) -> float:
-    """Return how probably a step may be wrong, so that all together may be by `WRONG_P`."""
-    return WRONG_P / steps(points)
+def wrong_p_of_look(points: int, looks: int) -> float:
+    """Return how probably one look at a point may mislead, so that all together do by `WRONG_P`.
+
+    Args:
+        points: of the search.
+        looks: at a point, at most: after each of its runs.
+    """
+    return WRONG_P / (steps(points) * looks)
 
 
 def ends(points: int, decided: Mapping[int, Nearer]) -> tuple[int, int]:
@@ -44,8 +52,10 @@ def ends(points: int, decided: Mapping[int, Nearer]) -> tuple[int, int]:
 def next_point(points: int, decided: Mapping[int, Nearer]) -> int | None:
     """Return the point to be looked at next: in the middle, or beside it where nothing can be told.
 
-    `None` where every point between the ends has been looked at.
+    `None` where every point between the ends has been looked at, or too many can't be told.
     """
+    if sum(each is Nearer.UNCLEAR for each in decided.values()) >= MOST_UNCLEAR:
+        return None
     last_good, first_bad = ends(points, decided)
     left = [each for each in range(last_good + 1, first_bad) if each not in decided]
     middle = (last_good + first_bad) // 2

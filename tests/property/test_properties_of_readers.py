@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynamometer.common.command_line.bisect.command import Searched, read_search
-from dynamometer.common.command_line.bisect.points import Point
 from dynamometer.common.command_line.project import read_project
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.planning.batch_size_file import read_batch_sizes
@@ -48,7 +47,10 @@ EXPECTED = b"case,arm,status,captured_ops,graph_breaks\na,inductor,pass,3,0\n"
 THEIRS = b"name,accuracy,graph_breaks\nresnet18,pass,0\n"
 DASHBOARD = b"dev,name,batch_size,speedup\ncpu,resnet18,4,1.5\n"
 PROJECT = b'[tool.dynamometer]\nmodels = "FILE.py"\nbackend = ["inductor"]\n'
-SEARCH = msgspec.json.encode(Searched(command=("measure",), points=(Point("a", "1"),)))
+SEARCHED = Searched(
+    command=("measure",), points=("a", "b"), repository=None, build=None, switch="to {}", at=""
+)
+SEARCH = msgspec.json.encode(SEARCHED)
 MODELS = b"def build(batch_size=2): ...\nMODELS = {'a': build}\n"
 
 

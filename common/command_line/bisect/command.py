@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +12,7 @@ import click
 import msgspec
 
 from dynamometer.common.command_line.bisect.measuring import Measuring
-from dynamometer.common.command_line.bisect.points import Point, commits, names
+from dynamometer.common.command_line.bisect.points import Commits, commits, names
 from dynamometer.common.command_line.stored.runs import write_text
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Arguments, Valued, Within
@@ -19,6 +22,8 @@ from dynamometer.results.store.reading import file_bytes, from_json
 from dynamometer.results.values.cases import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dynamometer.common.command_line.bisect.points import Points
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
@@ -63,7 +68,7 @@ HELP = """Find the first commit, or version, at which a model is worse.
 
 COMMAND, after --, is what measures: a suite's script or `dynamometer run`, best of one model. Both
 ends are measured first, then what lies between, each point with more replicates until it is plainly
-like one end. All decisions together are wrong in 5 % of searches at most. docs/bisect.md has more.
+like one end, to be wrong in 5 % of searches at most, about. docs/bisect.md has more.
 """
 
 _STATE_FILE = "search.json"
@@ -75,25 +80,47 @@ def run(asked: Request, _: Invocation) -> int:
     Raises:
         UsageError: what was typed can't be, or the ends don't differ.
     """
-    folder = asked[STATE]
+    _check_command(asked[COMMAND])
+    folder = asked[STATE].resolve()
     points = _points(asked, folder)
-    _keep(folder, Searched(command=asked[COMMAND], points=tuple(points.found)))
+    with _kept(folder, _searched(asked, points)) as searched:
+        if isinstance(points, Commits):
+            points = replace(points, at=searched.at)
+        try:
+            _search(points, Measuring(asked[COMMAND], folder), asked[RUN_SD])
+        except KeyboardInterrupt:
+            _say_error(f"what was measured is kept in {folder}: the same command goes on")
+            raise
+        finally:
+            if why_not := points.restore():
+                _say_error(why_not)
+    return 0
+
+
+def _search(points: Points, measuring: Measuring, run_sd: float) -> None:
     from dynamometer.common.command_line.bisect.searching import Search  # imports scipy
     from dynamometer.results.bisection.search import WRONG_P
 
-    measuring = Measuring(asked[COMMAND], folder.resolve())
-    try:
-        suspects = Search(points, measuring, asked[RUN_SD], _say).run()
-    except KeyboardInterrupt:
-        click.echo(f"what was measured is kept in {folder}: the same command goes on", err=True)
-        raise
-    finally:
-        points.restore()
+    suspects = Search(points, measuring, run_sd, _say).run()
     head = "the first bad one" if len(suspects) == 1 else "one of these is the first bad one"
-    _say(f"\n{head} (wrong with p {WRONG_P:g} at most):")
+    _say(f"\n{head} (wrong with p {WRONG_P:g}, about, at most):")
     for each in suspects:
         _say(f"  {each.title}")
-    return 0
+
+
+def _check_command(words: tuple[str, ...]) -> None:
+    """Refuse what the search itself says.
+
+    Raises:
+        UsageError: it was typed.
+    """
+    for flag, why in (
+        ("--output-dir", "--state is where runs are kept"),
+        ("--rigorous", "points that are unclear get more replicates"),
+    ):
+        if any(each == flag or each.startswith(f"{flag}=") for each in words):
+            msg = f"leave {flag} out of the command: {why}"
+            raise UsageError(msg)
 
 
 def _points(asked: Request, folder: Path) -> Points:
@@ -122,7 +149,55 @@ class Searched(Value, frozen=True, kw_only=True):
     """What a folder holds the runs of."""
 
     command: tuple[str, ...]
-    points: tuple[Point, ...]
+    points: tuple[str, ...]
+    """Their names."""
+    repository: str | None
+    build: str | None
+    switch: str | None
+    at: str
+    """What was checked out when the search began; empty of no repository."""
+
+
+def _searched(asked: Request, points: Points) -> Searched:
+    repository = points if isinstance(points, Commits) else None
+    return Searched(
+        command=asked[COMMAND],
+        points=tuple(each.name for each in points.found),
+        repository=str(repository.folder) if repository else None,
+        build=asked[BUILD],
+        switch=asked[SWITCH],
+        at=repository.at if repository else "",
+    )
+
+
+@contextmanager
+def _kept(folder: Path, searched: Searched) -> Iterator[Searched]:
+    """Note what is searched, or go on with the same; nobody else does meanwhile.
+
+    Raises:
+        UsageError: the folder holds another search, or can't be written or read; or another process
+            searches there.
+    """
+    path = folder / _STATE_FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "lock").open("w")
+    except OSError as error:
+        msg = f"{folder} can't be written: {error.strerror}"
+        raise UsageError(msg) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            msg = f"another process searches in {folder}: --state DIR begins another search"
+            raise UsageError(msg) from error
+        if not path.exists():
+            write_text(path, msgspec.json.format(msgspec.json.encode(searched), indent=1).decode())
+        known = read_search(path)
+        if msgspec.structs.replace(known, at=searched.at) != searched:
+            msg = f"{folder} holds another search: --state DIR begins a new one"
+            raise UsageError(msg)
+        yield known
 
 
 def read_search(path: Path) -> Searched:
@@ -135,21 +210,10 @@ def read_search(path: Path) -> Searched:
         return from_json(file_bytes(path), Searched, str(path))
 
 
-def _keep(folder: Path, searched: Searched) -> None:
-    """Note what is searched; go on only with the same.
-
-    Raises:
-        UsageError: the folder holds another search, or can't be written or read.
-    """
-    path = folder / _STATE_FILE
-    if not path.exists():
-        write_text(path, msgspec.json.format(msgspec.json.encode(searched), indent=1).decode())
-        return
-    if read_search(path) != searched:
-        msg = f"{folder} holds another search: --state DIR begins a new one"
-        raise UsageError(msg)
-
-
 def _say(text: str) -> None:
     """Print lines of which parts are other people's, such as subjects of commits."""
     click.echo("\n".join(printable_lines([text])))
+
+
+def _say_error(text: str) -> None:
+    click.echo("\n".join(printable_lines([text])), err=True)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
+from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynamometer.common.command_line.bisect.processes import run_logged
 from dynamometer.common.command_line.stored.runs import side_of
 from dynamometer.common.ending import ExitCode
 from dynamometer.common.errors import UsageError
 from dynamometer.results.store import store
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from dynamometer.results.comparison.sides import Side
+    from dynamometer.results.values.records import Manifest, Record
 
-_STOPPED = (ExitCode.INTERRUPTED, 143, 129)
+_STOPPED = (ExitCode.INTERRUPTED, 143, 129, -2, -15, -1)
 """A command that was told to stop ends so; then so do we."""
 
 FURTHER = (5, 10, 20)
@@ -43,19 +45,18 @@ class Measuring:
     command: tuple[str, ...]
     folder: Path
 
-    def kept(self, point: str) -> list[Side]:
+    def kept(self, point: int) -> list[Side]:
         """Return the runs of a point that there are already, of an earlier call."""
-        return [
-            side
-            for number in range(MOST_RUNS)
-            if (side := self._finished(self._directory(point, number))) is not None
-        ]
+        found: list[Side] = []
+        while (side := self._whole(point, len(found))) is not None:
+            found.append(side)
+        return found
 
-    def measure(self, point: str, number: int) -> Side:
+    def measure(self, point: int, number: int) -> Side:
         """Run the command, and return its run.
 
         Args:
-            point: the name of what is measured.
+            point: the number of what is measured.
             number: how many runs of it there are; further ones have more replicates.
 
         Raises:
@@ -63,48 +64,57 @@ class Measuring:
             UsageError: it can't be started, or made several.
             KeyboardInterrupt: it was stopped.
         """
-        directory = self._directory(point, number)
-        directory.mkdir(parents=True, exist_ok=True)
+        directory = self._attempts(point, number)
+        # One that was cut off may still be at work in its own.
+        attempt = directory / f"attempt-{len(list(directory.glob('attempt-*'))) + 1}"
+        attempt.mkdir(parents=True)
         more = ["-r", str(FURTHER[number - 1])] if number else []
-        words = [*self.command, *more, "--output-dir", str(directory)]
-        log = directory / "log.txt"
+        words = [*self.command, *more, "--output-dir", str(attempt)]
+        log = attempt / "log.txt"
         try:
-            with log.open("wb") as stream:
-                done = subprocess.run(  # noqa: S603  what was typed is what is to be run
-                    words, stdout=stream, stderr=subprocess.STDOUT, check=False
-                )
+            code = run_logged(words, Path.cwd(), log)
         except OSError as error:
             msg = f"{words[0]} can't be run: {error.strerror}"
             raise UsageError(msg) from error
-        if done.returncode in _STOPPED:
+        if code in _STOPPED:
             raise KeyboardInterrupt
-        found = self._finished(directory)
+        found = self._whole(point, number)
         if found is None:
             said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""]
-            msg = f"it left no result: exit code {done.returncode}, {said[-1]} ({log})"
+            msg = f"it left no result: exit code {code}, {said[-1][:200]} ({log})"
             raise NoRunError(msg)
         return found
 
-    def _directory(self, point: str, number: int) -> Path:
-        return self.folder / point.replace("/", "_") / f"run-{number + 1}"
+    def _attempts(self, point: int, number: int) -> Path:
+        return self.folder / f"{point:04}" / f"run-{number + 1}"
 
-    def _finished(self, directory: Path) -> Side | None:
-        """Return the run below a directory that has all its results; `None` where there is none.
+    def _whole(self, point: int, number: int) -> Side | None:
+        """Return the newest run of some attempts that has all its results, if there is one.
 
         Raises:
-            UsageError: there are several.
+            UsageError: an attempt made several.
         """
-        found = []
-        for manifest_path in sorted(directory.glob(f"*/{store.MANIFEST}")):
-            path = manifest_path.parent
-            try:
-                manifest, records = store.read_manifest(path), store.read_records(path)
-            except StoreError:
-                continue  # cut off while it was made: it is measured again
-            side = side_of(path, manifest, records)
-            if records and not side.unfinished:
-                found.append(side)
-        if len(found) > 1:
-            msg = f"{directory} holds several runs: what is bisected makes one"
-            raise UsageError(msg)
-        return found[0] if found else None
+        attempts = self._attempts(point, number).glob("attempt-*")
+        for attempt in sorted(attempts, key=lambda each: int(each.name[8:]), reverse=True):
+            paths = [each.parent for each in sorted(attempt.glob(f"*/{store.MANIFEST}"))]
+            if len(paths) > 1:
+                msg = f"{attempt} holds {len(paths)} runs: what is bisected makes one, of one model"
+                raise UsageError(msg)
+            for path in paths:
+                try:
+                    manifest, records = store.read_manifest(path), store.read_records(path)
+                except StoreError:
+                    continue  # cut off while it was made
+                if _is_whole(manifest, records):
+                    return side_of(path, manifest, records)
+        return None
+
+
+def _is_whole(manifest: Manifest, records: list[Record]) -> bool:
+    """Return whether each case has its replicates, or failed."""
+    passed = Counter(each.case.id for each in records if each.outcome.status is Status.PASS)
+    failed = {each.case.id for each in records if each.outcome.status is not Status.PASS}
+    least = manifest.plan.protocol.replicates
+    return bool(records) and all(
+        each.id in failed or passed[each.id] >= least for each in manifest.plan.cases
+    )

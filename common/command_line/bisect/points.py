@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import dynamometer
+from dynamometer.common.command_line.bisect.processes import asked, run_logged
 from dynamometer.common.errors import UsageError
 from dynamometer.results.values.cases import Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_PROGRAM = Path(dynamometer.__file__)
 
 
 class Point(Value, frozen=True):
@@ -37,8 +39,8 @@ class Points(Protocol):
         """Make a point what is measured next; say why that can't be."""
         ...
 
-    def restore(self) -> None:
-        """Leave things as they were found, as far as that can be."""
+    def restore(self) -> str | None:
+        """Leave things as they were found, as far as that can be; say what can't."""
         ...
 
 
@@ -49,9 +51,9 @@ class Commits:
     Attributes:
         folder: the work tree.
         found: the good commit, and each after it on the way to the bad one.
-        at: the branch or commit that was checked out before.
+        at: the branch, or else the commit, that was checked out before the search began.
         build: run by a shell in the work tree after each switch; `None` for nothing.
-        log: takes what git and the build say.
+        log: takes what the build says.
     """
 
     folder: Path
@@ -62,15 +64,33 @@ class Commits:
 
     def switch(self, point: Point) -> str | None:
         """Check a commit out, and build it."""
-        _git(self.folder, "checkout", "--quiet", "--detach", point.name)
+        try:
+            # The tree was clean: only a build can have changed files of the commit before.
+            _git(self.folder, "reset", "--quiet", "--hard")
+            _git(self.folder, "checkout", "--quiet", "--detach", point.name)
+        except UsageError as error:
+            return str(error)
         if self.build is None:
             return None
-        code = _shell(self.build, self.folder, self.log)
+        code = run_logged(["/bin/sh", "-c", self.build], self.folder, self.log)
         return None if code == 0 else f"it can't be built: exit code {code}, see {self.log}"
 
-    def restore(self) -> None:
-        """Check out what was."""
-        _git(self.folder, "checkout", "--quiet", self.at)
+    def restore(self) -> str | None:
+        """Check out what was. Nothing is built."""
+        is_commit = self.at in {each.name for each in self.found} or len(self.at) == _HASH
+        try:
+            _git(self.folder, "reset", "--quiet", "--hard")
+            if is_commit:
+                _git(self.folder, "checkout", "--quiet", "--detach", self.at)
+            else:
+                _git(self.folder, "switch", "--quiet", self.at)
+        except UsageError as error:
+            return f"{self.at} is not checked out again: {error}"
+        return None
+
+
+_HASH = 40
+"""Characters of a commit's hash."""
 
 
 def commits(folder: Path, good: str, bad: str, build: str | None, log: Path) -> Commits:
@@ -88,7 +108,7 @@ def commits(folder: Path, good: str, bad: str, build: str | None, log: Path) -> 
             has changes that a switch would lose; or it is the repository that runs this.
     """
     top = Path(_git(folder, "rev-parse", "--show-toplevel"))
-    if Path(dynamometer.__file__).resolve().is_relative_to(top.resolve()):
+    if asked(["git", "-C", str(top), "ls-files", "--error-unmatch", str(_PROGRAM)]).returncode == 0:
         msg = f"{top} holds the dynamometer that is running: bisect another clone of it (--repo)"
         raise UsageError(msg)
     if _git(top, "status", "--porcelain", "--untracked-files=no"):
@@ -96,14 +116,41 @@ def commits(folder: Path, good: str, bad: str, build: str | None, log: Path) -> 
         raise UsageError(msg)
     first, last = (_git(top, "rev-parse", "--verify", f"{each}^{{commit}}") for each in (good, bad))
     later = _git(top, "rev-list", "--first-parent", "--reverse", f"{first}..{last}").split()
-    if not later or _git(top, "merge-base", first, last) != first:
-        msg = f"{good} is no ancestor of {bad}: --good is the older one"
+    _check_way(top, (good, first), (bad, last))
+    found = _titled(top, [first, *later])
+    branch = asked(["git", "-C", str(top), "symbolic-ref", "--short", "--quiet", "HEAD"])
+    at = branch.stdout.decode().strip() or _git(top, "rev-parse", "HEAD")
+    return Commits(top, found, at.removeprefix("heads/"), build, log)
+
+
+def _check_way(top: Path, good: tuple[str, str], bad: tuple[str, str]) -> None:
+    """Refuse two revisions of which the first is no ancestor of the other.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if good[1] == bad[1]:
+        msg = f"{good[0]} and {bad[0]} are one commit: there is nothing between them"
         raise UsageError(msg)
-    titles = _git(top, "log", "--no-walk=unsorted", "--format=%h %as %an: %s", first, *later)
-    branch = _git(top, "rev-parse", "--abbrev-ref", "HEAD")
-    at = _git(top, "rev-parse", "HEAD") if branch == "HEAD" else branch
-    found = [Point(*each) for each in zip([first, *later], titles.splitlines(), strict=True)]
-    return Commits(top, found, at, build, log)
+    base = asked(["git", "-C", str(top), "merge-base", good[1], bad[1]]).stdout.decode().strip()
+    if base != good[1]:
+        hint = (
+            f"they part at {base[:12]}, which may be --good"
+            if base and base != bad[1]
+            else "--good is the older one"
+            if base
+            else "they have nothing in common; a shallow clone needs git fetch --unshallow"
+        )
+        msg = f"{good[0]} is no ancestor of {bad[0]}: {hint}"
+        raise UsageError(msg)
+
+
+def _titled(top: Path, hashes: Sequence[str]) -> list[Point]:
+    """Return commits with what people know them by, whatever their subjects hold."""
+    words = ["-c", "log.showSignature=false", "log", "--no-walk=unsorted", "--stdin"]
+    said = _git(top, *words, "--format=%H %h %as %an: %s%x00", given="\n".join(hashes) + "\n")
+    titles = dict(each.strip().split(" ", 1) for each in said.split("\0") if each.strip())
+    return [Point(each, titles.get(each, each)) for each in hashes]
 
 
 @dataclass(frozen=True)
@@ -122,11 +169,13 @@ class Names:
 
     def switch(self, point: Point) -> str | None:
         """Run the command."""
-        code = _shell(self.switching.replace("{}", shlex.quote(point.name)), Path.cwd(), self.log)
+        command = self.switching.replace("{}", shlex.quote(point.name))
+        code = run_logged(["/bin/sh", "-c", command], Path.cwd(), self.log)
         return None if code == 0 else f"it can't be switched to: exit code {code}, see {self.log}"
 
-    def restore(self) -> None:
+    def restore(self) -> str | None:
         """Stay at the last: nothing is known of what was there before."""
+        return None
 
 
 def names(words: str, switching: str | None, log: Path) -> Names:
@@ -150,30 +199,21 @@ def names(words: str, switching: str | None, log: Path) -> Names:
     return Names([Point(each, each) for each in found], switching, log)
 
 
-def _git(folder: Path, *arguments: str) -> str:
+def _git(folder: Path, *arguments: str, given: str | None = None) -> str:
     """Ask git.
 
     Raises:
         UsageError: it says no, or there is none.
     """
-    words = ["git", "-C", str(folder), *arguments]
     try:
-        done = subprocess.run(  # noqa: S603  revisions are the user's own
-            words, capture_output=True, text=True, check=False, errors="replace"
-        )
+        done = asked(["git", "-C", str(folder), *arguments], given)
     except OSError as error:
         msg = f"git can't be run: {error.strerror}"
         raise UsageError(msg) from error
     if done.returncode:
-        said = done.stderr.strip().splitlines() or ["no reason given"]
-        msg = f"git {arguments[0]} in {folder}: {said[-1]}"
+        said = done.stderr.decode(errors="replace").split("\n")
+        reasons = [line.strip() for line in said if line.strip() and line.strip() != "Aborting"]
+        command = next(each for each in arguments if not each.startswith(("-", "log.")))
+        msg = f"git {command} in {folder}: {' '.join(reasons) or 'no reason given'}"
         raise UsageError(msg)
-    return done.stdout.strip()
-
-
-def _shell(command: str, folder: Path, log: Path) -> int:
-    """Run what was typed for a shell, and give its exit code."""
-    with log.open("ab") as stream:
-        words = ["/bin/sh", "-c", command]
-        done = subprocess.run(words, cwd=folder, stdout=stream, stderr=stream, check=False)  # noqa: S603  what was typed is what is to be run
-    return done.returncode
+    return done.stdout.decode(errors="replace").strip()

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Protocol
 from dynamometer.common.command_line.bisect.measuring import MOST_RUNS, NoRunError
 from dynamometer.common.errors import UsageError
 from dynamometer.results.bisection import search
-from dynamometer.results.bisection.deciding import Decision, Nearer, decide, doubts, pooled, watch
+from dynamometer.results.bisection.deciding import (
+    Decision,
+    Nearer,
+    again,
+    decide,
+    doubts,
+    watch,
+    why_apart,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,11 +29,11 @@ if TYPE_CHECKING:
 class Measures(Protocol):
     """Whoever measures points."""
 
-    def kept(self, point: str) -> list[Side]:
+    def kept(self, point: int) -> list[Side]:
         """Return the runs of a point that there are already."""
         ...
 
-    def measure(self, point: str, number: int) -> Side:
+    def measure(self, point: int, number: int) -> Side:
         """Measure a point of which there are so many runs, and return a further one.
 
         Raises:
@@ -63,7 +71,7 @@ class Search:
         self.say(f"watched: {watched.text}")
         decided: dict[int, Nearer] = {}
         while (number := search.next_point(count, decided)) is not None:
-            decision = self._decision(watched, found[number], search.wrong_p_of_step(count))
+            decision = self._decision(watched, number)
             decided[number] = decision.nearer
             self.say(f"{found[number].title}: {decision.nearer}; {decision.text}")
         last_good, first_bad = search.ends(count, decided)
@@ -78,11 +86,14 @@ class Search:
         good, bad = self.points.found[0], self.points.found[-1]
         doubted: list[str] = []
         for runs in range(1, MOST_RUNS + 1):
-            before, after = (pooled(self._measured_end(each, runs)) for each in (good, bad))
-            watched = watch(before.values(), after.values(), self.run_sd)
+            before, after = self._ends(runs)
+            if why_not := why_apart(before[0], after[0]):
+                msg = f"{good.title} and {bad.title} were not measured alike: {why_not}"
+                raise UsageError(msg)
+            watched = watch(before, after, self.run_sd)
             if watched is not None:
                 return watched
-            doubted = doubts([*before.values(), *after.values()])
+            doubted = doubts([*before, *after])
         if doubted:
             self.say(f"in doubt, and so left out: {'; '.join(dict.fromkeys(doubted))}")
         msg = (
@@ -91,35 +102,51 @@ class Search:
         )
         raise UsageError(msg)
 
-    def _measured_end(self, point: Point, runs: int) -> list[Side]:
+    def _ends(self, runs: int) -> tuple[list[Side], list[Side]]:
+        """Return so many runs of both ends.
+
+        Raises:
+            UsageError: one can't be measured.
+        """
+        last = len(self.points.found) - 1
         try:
-            return self._measured(point, runs)
+            return self._measured(0, runs), self._measured(last, runs)
         except NoRunError as error:
-            msg = f"{point.title} can't be measured: {error}"
+            msg = f"an end of the search can't be measured: {error}"
             raise UsageError(msg) from error
 
-    def _decision(self, watched: Watched, point: Point, wrong_p: float) -> Decision:
-        """Measure a point until it is like one end, or nothing more can be done."""
-        decision = Decision(Nearer.UNCLEAR, "")
+    def _decision(self, watched: Watched, number: int) -> Decision:
+        """Measure a point until it is like one end, or nothing more can be done.
+
+        The ends have as many runs as the point: their levels must be known as well as its own.
+        """
+        wrong_p = search.wrong_p_of_look(len(self.points.found), MOST_RUNS)
+        decision = Decision(Nearer.UNTESTABLE, "it can't be measured")
         for runs in range(1, MOST_RUNS + 1):
             try:
-                sides = self._measured(point, runs)
+                sides = self._measured(number, runs)
             except NoRunError as error:
-                return Decision(Nearer.UNTESTABLE, str(error))
-            decision = decide(watched, pooled(sides).values(), wrong_p, self.run_sd)
+                is_first = runs == 1
+                return Decision(Nearer.UNTESTABLE, str(error)) if is_first else decision
+            before, after = self._ends(runs)
+            if why_not := why_apart(before[0], sides[0]):
+                return Decision(Nearer.UNTESTABLE, f"it was not measured alike: {why_not}")
+            levels = again(watched, before, after)
+            decision = decide(levels, sides, wrong_p, self.run_sd)
             if decision.nearer is not Nearer.UNCLEAR:
                 break
         return decision
 
-    def _measured(self, point: Point, count: int) -> list[Side]:
-        """Return at least so many runs of a point.
+    def _measured(self, number: int, count: int) -> list[Side]:
+        """Return so many runs of a point: no more, so that a search that goes on decides alike.
 
         Raises:
             NoRunError: it can't be switched to, or measured.
         """
-        sides = self.measuring.kept(point.name)
+        point = self.points.found[number]
+        sides = self.measuring.kept(number)
         if len(sides) < count and (why_not := self.points.switch(point)):
             raise NoRunError(why_not)
         while len(sides) < count:
-            sides.append(self.measuring.measure(point.name, len(sides)))
-        return sides
+            sides.append(self.measuring.measure(number, len(sides)))
+        return sides[:count]

@@ -23,14 +23,14 @@ def main(state: Path, options: list[str]) -> int:
     replicates = int(options[options.index("-r") + 1]) if "-r" in options else 3
     failing = frozenset({0}) if true.get("fails") else frozenset[int]()
     made = simulated_runs.Made(models=1, slower={0: true.get("slower", 1.0)}, failing=failing)
-    seed = [true["seed"], replicates]
-    records = simulated_runs.records(made, seed, replicates)
+    records = simulated_runs.records(made, 100 * true["seed"] + replicates, replicates)
+    kept = records[: true.get("keeps", replicates)]
     plan = factories.plan(factories.model_spec("model_00"))
     protocol = Protocol(replicates=replicates, most_replicates=replicates)
     manifest = factories.manifest(msgspec.structs.replace(plan, protocol=protocol))
     store.create(directory, manifest)
     with store.RunStore(directory) as events:
-        for each in records:
+        for each in kept:
             events.append(msgspec.structs.replace(each, run_id=manifest.run_id, case=plan.cases[0]))
     return 0
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,16 +31,17 @@ def git(folder: Path, *words: str, given: str | None = None) -> str:
     ).stdout.strip()
 
 
-def repository(folder: Path, truths: Sequence[Mapping[str, object]]) -> Path:
+def repository(folder: Path, truths: Sequence[Mapping[str, object]], subject: str = "step") -> Path:
     """Make a repository with a commit for each of what is true."""
     folder.mkdir()
     git(folder, "init", "--quiet", "--initial-branch=main")
     lines = []
     for number, each in enumerate(truths):
         text = json.dumps({"seed": number, **each})
+        words = f"{subject} {number}"
         lines += [
             "commit refs/heads/main", f"committer A <a@b> {1700000000 + number} +0000",
-            f"data {len(f'step {number}')}", f"step {number}", f"M 644 inline {TRUE}",
+            f"data {len(words.encode())}", words, f"M 644 inline {TRUE}",
             f"data {len(text)}", text, "",
         ]  # fmt: skip
     git(folder, "fast-import", "--quiet", given="\n".join(lines) + "\n")
@@ -86,7 +90,7 @@ def test_the_first_slower_commit(
     assert code == 0
     assert "watched: model_00 inductor: speedup was" in said
     head, _, last = said.strip().rpartition("\n")
-    assert head.endswith("the first bad one (wrong with p 0.05 at most):")
+    assert head.endswith("the first bad one (wrong with p 0.05, about, at most):")
     assert last.endswith(f"step {first}")
     assert git(folder, "rev-parse", "--abbrev-ref", "HEAD") == "main"
 
@@ -121,6 +125,7 @@ def test_commits_that_cant_be_measured_are_passed_over(
     assert "untestable; it left no result: exit code 3" in said
     assert "one of these is the first bad one" in said
     assert [line.split()[-1] for line in said.strip().splitlines()[-3:]] == ["3", "4", "5"]
+    assert bisect(folder, *ends(folder))[1].replace("attempt-2", "attempt-1") == said
 
 
 def test_what_does_not_build(tmp_path: Path, bisect: Callable[..., tuple[int, str]]) -> None:
@@ -153,12 +158,103 @@ def test_ends_that_do_not_differ(tmp_path: Path, bisect: Callable[..., tuple[int
     assert "is not worse than" in said
 
 
+def test_names_that_look_alike(tmp_path: Path, bisect: Callable[..., tuple[int, str]]) -> None:
+    """Each has runs of its own, and none leaves the folder of the search."""
+    folder = tmp_path / "versions"
+    (folder / "a").mkdir(parents=True)
+    for number, name in enumerate(["a_b", "a/b", "z"]):
+        true = {"seed": number, "slower": 1.08 if number >= 1 else 1.0}
+        (folder / name).write_text(json.dumps(true))
+    switch = f"cp {folder}/{{}} {folder}/{TRUE}"
+    _, said = bisect(folder, "--among", "a_b,a/b,z", "--switch", switch)
+    assert said.strip().endswith("  a/b")
+
+
+def test_whatever_a_subject_holds(tmp_path: Path, bisect: Callable[..., tuple[int, str]]) -> None:
+    """Lines of other alphabets, and what a terminal would obey."""
+    folder = repository(tmp_path / "repository", slower_from(2, 4), "a\u2028b\x1b[2J\rc")
+    code, said = bisect(folder, *ends(folder))
+    assert (code, "\x1b" in said) == (0, False)
+    assert said.strip().endswith("c 2")
+
+
+def test_a_build_may_change_files(tmp_path: Path, bisect: Callable[..., tuple[int, str]]) -> None:
+    """Of the repository: these are as they were at the next commit, and at the end."""
+    folder = repository(tmp_path / "repository", slower_from(3, 6))
+    code, said = bisect(folder, *ends(folder), "--build", f"echo ' ' >> {TRUE}")
+    assert (code, said.strip()[-6:]) == (0, "step 3")
+    assert git(folder, "status", "--porcelain") == ""
+    assert git(folder, "symbolic-ref", "--short", "HEAD") == "main"
+
+
+def test_a_file_in_the_way(tmp_path: Path, bisect: Callable[..., tuple[int, str]]) -> None:
+    """Is no commit's, so it stays; what git says of it is told."""
+    folder = repository(tmp_path / "repository", slower_from(3, 6))
+    git(folder, "rm", "--quiet", TRUE)
+    git(folder, "commit", "--quiet", "-m", "gone")
+    (folder / TRUE).write_text("mine")
+    code, said = bisect(folder, "--repo", folder, "--good", "main~6", "--bad", "main~1")
+    assert (code, (folder / TRUE).read_text()) == (2, "mine")
+    assert f"overwritten by checkout: {TRUE}" in said
+
+
+def test_what_was_checked_out_is_so_again(
+    tmp_path: Path, bisect: Callable[..., tuple[int, str]]
+) -> None:
+    """A commit, too; and after a search that was killed and goes on."""
+    folder = repository(tmp_path / "repository", slower_from(3, 6))
+    git(folder, "tag", "main", "main~1")
+    words = ["--repo", folder, "--good", "refs/heads/main~5", "--bad", "refs/heads/main"]
+    bisect(folder, *words)
+    assert git(folder, "symbolic-ref", "HEAD") == "refs/heads/main"
+    git(folder, "checkout", "--quiet", "--detach", "refs/heads/main~2")
+    bisect(folder, *words)  # as after kill -9: the state says where it began
+    assert git(folder, "symbolic-ref", "HEAD") == "refs/heads/main"
+    git(folder, "checkout", "--quiet", "--detach", "refs/heads/main~2")
+    before = git(folder, "rev-parse", "HEAD")
+    bisect(folder, *words, state="other")
+    assert git(folder, "rev-parse", "HEAD") == before
+
+
+def test_a_run_that_was_cut_off_is_made_again(
+    tmp_path: Path, bisect: Callable[..., tuple[int, str]]
+) -> None:
+    """One that lacks replicates is no result."""
+    truths = slower_from(2, 4)
+    truths[1]["keeps"] = 1
+    folder = repository(tmp_path / "repository", truths)
+    _, said = bisect(folder, *ends(folder))
+    assert "step 1: untestable; it left no result" in said
+
+
+def test_stopped_in_a_build(tmp_path: Path) -> None:
+    """It ends, the branch is checked out again, and it is said how to go on."""
+    folder = repository(tmp_path / "repository", slower_from(2, 4))
+    build = f"echo $$ > {tmp_path}/building; sleep 1000; true"
+    words = ["bisect", *ends(folder), "--build", build, "--state", tmp_path / "state", "--", "true"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dynamometer", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    while not (tmp_path / "building").exists() or not (tmp_path / "building").read_text():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate()
+    assert (process.returncode, "the same command goes on" in said) == (143, True)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "building").read_text()), 0)
+    assert git(folder, "symbolic-ref", "--short", "HEAD") == "main"
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         ([], "--good COMMIT --bad COMMIT"),
         (["--good", "main", "--bad", "no-such"], "git rev-parse"),
-        (["--good", "main", "--bad", "main~2"], "is no ancestor"),
+        (["--good", "main", "--bad", "main~2"], "--good is the older one"),
+        (["--good", "main", "--bad", "main"], "are one commit"),
         (["--good", "main~2", "--bad", "main", "--switch", "x {}"], "goes with --among"),
         (["--among", "a", "--switch", "x {}"], "two names or more"),
         (["--among", "a,b"], "--switch COMMAND"),
@@ -195,6 +291,8 @@ def test_another_search_is_not_mixed(
     folder = repository(tmp_path / "repository", slower_from(2, 4))
     bisect(folder, *ends(folder))
     code, said = bisect(folder, "--repo", folder, "--good", "main~2", "--bad", "main")
+    assert (code, "holds another search" in said) == (2, True)
+    code, said = bisect(folder, *ends(folder), "--build", "true")
     assert (code, "holds another search" in said) == (2, True)
     (tmp_path / "state" / "search.json").write_bytes(b"\xff")
     code, said = bisect(folder, *ends(folder))
