@@ -51,7 +51,7 @@ class Commits:
     Attributes:
         folder: the work tree.
         found: the good commit, and each after it on the way to the bad one.
-        at: the branch, or else the commit, that was checked out before the search began.
+        at: the branch's reference, or else the commit, that was checked out when the search began.
         build: run by a shell in the work tree after each switch; `None` for nothing.
         log: takes what the build says.
     """
@@ -77,20 +77,19 @@ class Commits:
 
     def restore(self) -> str | None:
         """Check out what was. Nothing is built."""
-        is_commit = self.at in {each.name for each in self.found} or len(self.at) == _HASH
+        branch = self.at.removeprefix(_BRANCH)
         try:
             _git(self.folder, "reset", "--quiet", "--hard")
-            if is_commit:
+            if branch == self.at:
                 _git(self.folder, "checkout", "--quiet", "--detach", self.at)
             else:
-                _git(self.folder, "switch", "--quiet", self.at)
+                _git(self.folder, "switch", "--quiet", branch)
         except UsageError as error:
             return f"{self.at} is not checked out again: {error}"
         return None
 
 
-_HASH = 40
-"""Characters of a commit's hash."""
+_BRANCH = "refs/heads/"
 
 
 def commits(folder: Path, good: str, bad: str, build: str | None, log: Path) -> Commits:
@@ -118,9 +117,9 @@ def commits(folder: Path, good: str, bad: str, build: str | None, log: Path) -> 
     later = _git(top, "rev-list", "--first-parent", "--reverse", f"{first}..{last}").split()
     _check_way(top, (good, first), (bad, last))
     found = _titled(top, [first, *later])
-    branch = asked(["git", "-C", str(top), "symbolic-ref", "--short", "--quiet", "HEAD"])
+    branch = asked(["git", "-C", str(top), "symbolic-ref", "--quiet", "HEAD"])
     at = branch.stdout.decode().strip() or _git(top, "rev-parse", "HEAD")
-    return Commits(top, found, at.removeprefix("heads/"), build, log)
+    return Commits(top, found, at, build, log)
 
 
 def _check_way(top: Path, good: tuple[str, str], bad: tuple[str, str]) -> None:

@@ -118,7 +118,7 @@ class Search:
     def _decision(self, watched: Watched, number: int) -> Decision:
         """Measure a point until it is like one end, or nothing more can be done.
 
-        The ends have as many runs as the point: their levels must be known as well as its own.
+        The ends have as many runs as the point, or more: their levels must be known as well.
         """
         wrong_p = search.wrong_p_of_look(len(self.points.found), MOST_RUNS)
         decision = Decision(Nearer.UNTESTABLE, "it can't be measured")
@@ -128,7 +128,7 @@ class Search:
             except NoRunError as error:
                 is_first = runs == 1
                 return Decision(Nearer.UNTESTABLE, str(error)) if is_first else decision
-            before, after = self._ends(runs)
+            before, after = self._ends(max(runs, *watched.runs))
             if why_not := why_apart(before[0], sides[0]):
                 return Decision(Nearer.UNTESTABLE, f"it was not measured alike: {why_not}")
             levels = again(watched, before, after)

@@ -80,12 +80,12 @@ def slower_from(first: int, count: int) -> list[dict[str, object]]:
     return [{"slower": 1.05 if number >= first else 1.0} for number in range(count)]
 
 
-@pytest.mark.parametrize("first", [1, 37, 63])
+@pytest.mark.parametrize(("first", "count"), [(1, 4), (37, 64), (3, 4), (1, 2)])
 def test_the_first_slower_commit(
-    tmp_path: Path, bisect: Callable[..., tuple[int, str]], first: int
+    tmp_path: Path, bisect: Callable[..., tuple[int, str]], first: int, count: int
 ) -> None:
-    """Of 64, at either end or between; the branch that was checked out is so again."""
-    folder = repository(tmp_path / "repository", slower_from(first, 64))
+    """At either end or between; the branch that was checked out is so again."""
+    folder = repository(tmp_path / "repository", slower_from(first, count))
     code, said = bisect(folder, *ends(folder))
     assert code == 0
     assert "watched: model_00 inductor: speedup was" in said
