@@ -171,9 +171,9 @@ def decide(
 
 def _worse(kind: Kind, pairs: Sequence[Pair], change_sd: float) -> Iterator[Judged]:
     judged = judge(kind, pairs, change_sd if kind is SPEEDUP else 0.0)
-    drifted, moved = drift(pairs)
-    if kind is SPEEDUP and drifted:
-        judged = explained(judged, moved, drifted)
+    if kind is SPEEDUP:
+        drifted, moved = drift(pairs)
+        judged = explained(judged, moved, drifted) if drifted else judged
     return (each for each in judged if each.verdict is Verdict.SLOWER)
 
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from dynamometer.common.command_line import compare
 from dynamometer.common.command_line.bisect.measuring import Measuring
 from dynamometer.common.command_line.bisect.points import Commits, commits, names
 from dynamometer.common.command_line.stored.runs import write_text
+from dynamometer.common.ending import tell
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import Arguments, Valued, Within
+from dynamometer.common.interfaces.option import Arguments, Valued
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.reports.texts import printable_lines
 from dynamometer.results.store.reading import file_bytes, from_json
@@ -52,10 +54,10 @@ SWITCH = Valued[str | None](
     ("--switch",), reads=click.STRING, default=None, metavar="COMMAND", group="Execution",
     help="What a shell runs to get one of --among, with {} for the name.",
 )  # fmt: skip
-RUN_SD = Valued(
-    ("--run-sd",), reads=Within(0, 1), default=0.0, metavar="SHARE", group="Measurement",
+RUN_SD = msgspec.structs.replace(
+    compare.RUN_SD,
     help="How far runs differ beyond what their processes show, as in `dynamometer compare`.",
-)  # fmt: skip
+)
 STATE = Valued(
     ("--state",), reads=click.Path(file_okay=False, path_type=Path), default=Path("bisect"),
     metavar="DIR", group="Output",
@@ -89,11 +91,11 @@ def run(asked: Request, _: Invocation) -> int:
         try:
             _search(points, Measuring(asked[COMMAND], folder), asked[RUN_SD])
         except KeyboardInterrupt:
-            _say_error(f"what was measured is kept in {folder}: the same command goes on")
+            tell(f"what was measured is kept in {folder}: the same command goes on")
             raise
         finally:
             if why_not := points.restore():
-                _say_error(why_not)
+                tell(why_not)
     return 0
 
 
@@ -213,7 +215,3 @@ def read_search(path: Path) -> Searched:
 def _say(text: str) -> None:
     """Print lines of which parts are other people's, such as subjects of commits."""
     click.echo("\n".join(printable_lines([text])))
-
-
-def _say_error(text: str) -> None:
-    click.echo("\n".join(printable_lines([text])), err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.command_line.bisect.processes import run_logged
 from dynamometer.common.command_line.stored.runs import side_of
-from dynamometer.common.ending import ExitCode
 from dynamometer.common.errors import UsageError
 from dynamometer.results.store import store
 from dynamometer.results.store.errors import StoreError
@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from dynamometer.results.comparison.sides import Side
     from dynamometer.results.values.records import Manifest, Record
 
-_STOPPED = (ExitCode.INTERRUPTED, 143, 129, -2, -15, -1)
-"""A command that was told to stop ends so; then so do we."""
+_STOPPED = tuple(
+    code
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for code in (128 + number, -number)
+)
+"""A command that was told to stop ends so, by itself or by the signal; then so do we."""
 
 FURTHER = (5, 10, 20)
 """Replicates of each further run of a point that is unclear."""

@@ -25,16 +25,14 @@ function changeText(change) {
     + `${size}${chance}`;
 }
 
-function sinceText(past, weeks) {
-  if (weeks === "ever") return "";
-  return new Date(Date.parse(past.made_at) - Number(weeks) * 7 * DAY).toISOString();
+function sinceTime(past, weeks) {
+  return weeks === "ever" ? -Infinity : Date.parse(past.made_at) - Number(weeks) * 7 * DAY;
 }
 
 // The last change of some kind within some weeks; none of a series that has none.
 function latest(past, found, kind, weeks) {
-  const since = sinceText(past, weeks);
-  const own = found.changes.filter((each) => KINDS[kind][2](each)
-    && Date.parse(each.at) >= (since ? Date.parse(since) : -Infinity));
+  const since = sinceTime(past, weeks);
+  const own = found.changes.filter((each) => KINDS[kind][2](each) && Date.parse(each.at) >= since);
   return own[own.length - 1] || null;
 }
 
@@ -100,16 +98,14 @@ function historyTable(past, parameters) {
       state.q = input.value;
       update();
     } });
-  const matching = () => past.series.filter((each) => matches([each.model, each.suite, each.mode,
-    each.arm, each.metric, each.configuration, each.apart].join(" "), state.q));
-  const counted = (kind, weeks) =>
-    matching().filter((each) => latest(past, each, kind, weeks)).length;
+  let matching = [];
+  const counted = (kind) => matching.filter((each) => latest(past, each, kind, state.weeks)).length;
   const chosen = (name, value) => () => { state[name] = value; update(); };
   const chips = [
     ...Object.entries(KINDS).map(([kind, [title, doc]]) => chip(
-      () => `${title} ${counted(kind, state.weeks)}`, () => state.show === kind,
+      () => `${title} ${counted(kind)}`, () => state.show === kind,
       chosen("show", kind), { worse: "is-slower", better: "is-faster" }[kind], doc)),
-    chip(() => `all ${matching().length}`, () => state.show === "all", chosen("show", "all")),
+    chip(() => `all ${matching.length}`, () => state.show === "all", chosen("show", "all")),
   ];
   const spans = Object.entries(SPANS).map(([weeks, title]) =>
     chip(() => title, () => state.weeks === weeks, chosen("weeks", weeks)));
@@ -118,12 +114,15 @@ function historyTable(past, parameters) {
     draw();
   }
   function draw() {
-    const rows = matching().map((found) => ({ found,
+    matching = past.series.filter((each) => matches([each.model, each.suite, each.mode, each.arm,
+      each.metric, each.configuration, each.apart].join(" "), state.q));
+    const rows = matching.map((found) => ({ found,
       change: latest(past, found, state.show === "all" ? "changed" : state.show, state.weeks) }))
       .filter((row) => state.show === "all" || row.change);
-    const since = sinceText(past, state.weeks).slice(0, 10);
+    const since = state.show !== "all" && state.weeks !== "ever"
+      && new Date(sinceTime(past, state.weeks)).toISOString().slice(0, 10);
     count.textContent = `${rows.length} of ${past.series.length} series`
-      + `${since && state.show !== "all" ? `; changes since ${since}` : ""}`;
+      + `${since ? `; changes since ${since}` : ""}`;
     place.replaceChildren(rows.length ? sortableTable({ caption: "Series",
       columns: historyColumns(past), rows, order: state.sort || "-when",
       onOrder: (order) => { state.sort = order; replaceParameters(state); } })
