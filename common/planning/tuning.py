@@ -37,6 +37,7 @@ _NEVER_CHOSEN = frozenset({NO_BACKEND, "aot_eager", "export", TORCHSCRIPT})
 """What is never faster than eager, and what torch has deprecated."""
 
 _FREEZING = "inductor:freezing"
+_CUDA_GRAPHS = "inductor:reduce-overhead"
 
 _ROUNDS = (1, 3)
 _TARGET = 0.02
@@ -94,8 +95,11 @@ def candidates_of(tuning: Tuning, device: str, mode: Mode, *, of_models: bool) -
     names = [name for name in usable(device, mode).names if name not in left_out]
     known = {name: _declared(name) for name in names}
     found = [name for name, each in known.items() if of_models or _takes_graphs(each)]
-    if "inductor" in found and mode is Mode.INFERENCE:
-        found.insert(found.index("inductor") + 1, _FREEZING)
+    if "inductor" in found:
+        freezing = (_FREEZING,) if mode is Mode.INFERENCE else ()
+        graphs = (_CUDA_GRAPHS,) if device == "cuda" else ()
+        after = found.index("inductor") + 1
+        found[after:after] = (*freezing, *graphs)
     return tuple(found)
 
 
