@@ -248,6 +248,15 @@ def open_device(kind: str) -> Device:
             return Accelerator(kind)
 
 
+def is_lost_by_fork(kind: str) -> bool:
+    """Return whether this process was forked of one that had used devices of a type.
+
+    Source: torch.cuda, which refuses to be initialized then, and other modules of its making.
+    """
+    asked = getattr(torch.get_device_module(kind), "_is_in_bad_fork", None)
+    return asked is not None and bool(asked())
+
+
 def _status_bytes(field: str) -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field + ":"):

@@ -15,6 +15,7 @@ from dynamometer.common import registry
 from dynamometer.common.errors import DynamometerError, UsageError
 from dynamometer.common.interfaces.option import Argument, Valued, usual
 from dynamometer.common.interfaces.run_options import run_options
+from dynamometer.common.interfaces.workload_options import DEVICE
 from dynamometer.common.interfaces.workload_options import SCALE as SCALE_OF_RUN
 from dynamometer.common.interfaces.workload_options import TARGET as TARGET_OF_RUN
 from dynamometer.common.interfaces.workload_options import TRAINING as TRAINING_OF_RUN
@@ -45,7 +46,7 @@ OUTPUT = Valued[Path | None](
     ("-o", "--output"), reads=click.Path(dir_okay=False, path_type=Path), default=None,
     metavar="FILE", group="Output", help="Instead of standard output.",
 )  # fmt: skip
-OPTIONS = (SCALE, TRAINING, FORMAT, OUTPUT, TARGET)
+OPTIONS = (DEVICE, SCALE, TRAINING, FORMAT, OUTPUT, TARGET)
 
 
 def run(asked: Request, _: Invocation) -> int:
@@ -56,9 +57,8 @@ def run(asked: Request, _: Invocation) -> int:
         DynamometerError: the target can't be built or called.
     """
     with redirect_stdout(sys.stderr):  # what the target prints is no part of the explanation
-        explained = explain_target(
-            asked[TARGET], asked[SCALE], Mode.TRAINING if asked[TRAINING] else Mode.INFERENCE
-        )
+        mode = Mode.TRAINING if asked[TRAINING] else Mode.INFERENCE
+        explained = explain_target(asked[TARGET], asked[SCALE], mode, asked[DEVICE])
     found = _written(explained, asked[FORMAT])
     output = asked[OUTPUT]
     if output is None:
@@ -73,7 +73,7 @@ def run(asked: Request, _: Invocation) -> int:
 
 
 def explain_target(
-    target: str, scale: Scale = Scale.TINY, mode: Mode = Mode.INFERENCE
+    target: str, scale: Scale = Scale.TINY, mode: Mode = Mode.INFERENCE, device: str = "cpu"
 ) -> Explanation:
     """Build what a target names, and have Dynamo compile it.
 
@@ -83,16 +83,21 @@ def explain_target(
         scale: of a suite's model.
         mode: in training the loss belongs to what is compiled, and each call is followed by a
             backward pass.
+        device: the type of the device that it runs on.
 
     Raises:
         UsageError: there is none of that name.
+        UnfitEnvironmentError: there is no such device.
         DynamometerError: it can't be built or called; says what it raised.
     """
     from dynamometer.common.interfaces.workload import Workload
+    from dynamometer.common.machine.environment import require_device
     from dynamometer.common.planning.plan import build_cases
 
+    require_device(device)
     suite, spec = _find(target)
-    (case,) = build_cases((spec,), Workload(arms=(NO_BACKEND,), scale=scale, mode=mode))
+    asked = Workload(arms=(NO_BACKEND,), scale=scale, mode=mode, device=device)
+    (case,) = build_cases((spec,), asked)
     # These import torch.
     from dynamometer.common.checking.steps import configure
     from dynamometer.dynamo import state

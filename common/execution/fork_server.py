@@ -96,6 +96,24 @@ def prepare(preload: Preload) -> None:
     gc.freeze()
 
 
+def _works_in_forks(device: str) -> bool:
+    """Return whether forks of this process can use a device, which one fork finds out.
+
+    They can't once the driver was asked anything here, as some packages do when imported.
+    """
+    if device == "cpu" or "torch" not in sys.modules:
+        return True
+    pid = os.fork()
+    if not pid:
+        works = False
+        with suppress(Exception):
+            from dynamometer.dynamo.device import is_lost_by_fork
+
+            works = not is_lost_by_fork(device)
+        os._exit(0 if works else 1)
+    return os.waitpid(pid, 0)[1] == 0
+
+
 def _import_worker(experiment: Experiment) -> None:
     """Import what does its work: the module `worker` beside each of its classes, if any."""
     for kind in type(experiment).__mro__:
@@ -113,8 +131,9 @@ def _serve(control: socket.socket) -> None:
             if key.fileobj is control:
                 match _receive(control):
                     case Preload() as preload, _:
-                        prepare(preload)
-                        _send(control, Ready())
+                        if preload.is_ahead:
+                            prepare(preload)
+                        _send(control, Ready(device_works=_works_in_forks(preload.device)))
                     case Fork() as request, descriptors:
                         pid = _fork(request, descriptors, control)
                         worker_ = os.pidfd_open(pid)

@@ -6,6 +6,8 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dynamometer.common import registry
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.execution.confinement.containment import without_secrets
@@ -26,6 +28,9 @@ _WAITING_ASLEEP = {"KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "PASSIVE"}
 5.2, 21.2.7, and libiomp's own variable."""
 _NO_SHARED_HEADERS = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 """Inductor keeps these in a folder that all its processes write to, and foreign code may not."""
+_CAREFUL = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+"""Lets torch count CUDA devices without their runtime, which doesn't survive a fork: importing
+Inductor counts them. Source: torch.cuda.is_available."""
 _Key = tuple[Allocator, bool]
 """The library that is preloaded, and whether foreign code is run."""
 _MOST_FAILED = 2
@@ -38,7 +43,7 @@ class ForkServers:
     Foreign code has servers of its own, which are started without what it must not see.
 
     They may serve several plans, one after the other: what each needs is imported into those that
-    run.
+    run. Where that keeps a device from their forks, nothing is, and each worker imports for itself.
 
     Attributes:
         starting_s: seconds that starting took since it was last asked.
@@ -55,6 +60,7 @@ class ForkServers:
         self._wanted: tuple[RunPlan, Preload] | None = None
         self._is_closed = False
         self._failed_in_a_row = 0
+        self._imports_ahead = True
         self.starting_s = 0.0
 
     def beside(self) -> ForkServers:
@@ -103,7 +109,11 @@ class ForkServers:
             return self.ready(plan, allocator)
         self._failed_in_a_row = 0
         self.starting_s += time.monotonic() - started
-        return server
+        if server.device_works:
+            return server
+        self._imports_ahead, self._wanted = False, None
+        self._end(key)
+        return self.ready(plan, allocator)
 
     def _launched(self, key: _Key, plan: RunPlan) -> ForkServer:
         allocator, is_foreign = key
@@ -112,6 +122,7 @@ class ForkServers:
             environment = {**_WAITING_ASLEEP, **environment}
         if is_foreign:
             environment = {**without_secrets(environment), **_NO_SHARED_HEADERS}
+        environment = {**_CAREFUL, **environment}
         server = self._servers[key] = ForkServer(self._log, environment, is_foreign=is_foreign)
         server.launch()
         return server
@@ -119,7 +130,8 @@ class ForkServers:
     def _wanted_by(self, plan: RunPlan) -> Preload:
         """Return what workers of a plan need, which is looked through but once."""
         if self._wanted is None or self._wanted[0] is not plan:
-            self._wanted = plan, _preload_of(plan)
+            wanted = _preload_of(plan)
+            self._wanted = plan, msgspec.structs.replace(wanted, is_ahead=self._imports_ahead)
         return self._wanted[1]
 
     def take_starting_s(self) -> float:

@@ -221,6 +221,8 @@ class ForkServer:
     """Whether it has, or is as good as dead."""
     preloaded: Preload | None = None
     """What it was last asked to import, once that is done."""
+    device_works: bool = True
+    """Whether its forks can use the device of that."""
     _keeper: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
     _alive: int = -1
@@ -259,10 +261,12 @@ class ForkServer:
             self._control.settimeout(_IMPORTING_S)
             with suppress(BrokenPipeError, TimeoutError):  # then there is no answer, either
                 self._control.send(msgspec.json.encode(preload))
-        if not isinstance(self._receive()[0], Ready):
+        answer, _ = self._receive()
+        if not isinstance(answer, Ready):
             msg = f"the fork server did not start; {self.log} ends with:\n{tail(self.log)}"
             raise DynamometerError(msg)
         self.preloaded = preload
+        self.device_works = answer.device_works
         if self._control is not None:
             self._control.settimeout(_ANSWER_S)
 

@@ -8,6 +8,7 @@ import os
 import resource
 import secrets
 import signal
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,6 +30,10 @@ _PRIVATE_DESCRIPTORS = (200, 900)
 """Where the result channel is moved to, out of the way of a model that counts descriptors."""
 _SPARE = 16
 """Descriptors at the end of what is allowed, in case the number that is drawn is taken."""
+_IMPORTED_HERE = (
+    "what the case needs was imported in its own process: imported ahead it would keep the device "
+    "from workers; first compilations take longer so"
+)
 
 
 def run(job: Job, result_descriptor: int, token: str) -> None:
@@ -56,6 +61,7 @@ def run(job: Job, result_descriptor: int, token: str) -> None:
 
 
 def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
+    imports_note = None if "torch" in sys.modules else _IMPORTED_HERE
     from dynamometer.dynamo import state
     from dynamometer.dynamo.capture.compilations import keeping_all
     from dynamometer.dynamo.device import open_device
@@ -74,7 +80,7 @@ def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
     running = state.running(job.case.mode, job.threads, dynamic=is_dynamic, arms=len(job.arms))
     with keeping_all(), running:
         findings = experiment.measure(context)
-    notes = [note for note in (policy_note, note_on_runtimes(), *gone()) if note]
+    notes = [note for note in (imports_note, policy_note, note_on_runtimes(), *gone()) if note]
     return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))
 
 

@@ -116,6 +116,8 @@ class Preload(Value, tag="preload", frozen=True, kw_only=True):
     arms: tuple[str, ...]
     """All arms there will be; what the registered ones need is imported."""
     device: str
+    is_ahead: bool = True
+    """Whether to import at all; else each worker imports what it needs."""
 
 
 class Fork(Value, tag="fork", frozen=True, kw_only=True):
@@ -127,6 +129,9 @@ class Fork(Value, tag="fork", frozen=True, kw_only=True):
 
 class Ready(Value, tag="ready", frozen=True, kw_only=True):
     """The fork server has imported what it was last asked to."""
+
+    device_works: bool = True
+    """Whether workers that are forked of it can use the device."""
 
 
 class Started(Value, tag="started", frozen=True, kw_only=True):

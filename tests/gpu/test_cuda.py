@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,12 +19,18 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.gpu
 
 
-def run_script(directory: Path, *words: str) -> list[dict[str, object]]:
+def run_script(directory: Path, *words: str) -> list[Any]:
     """Run the TorchBench script on CUDA and give its records."""
-    command = [sys.executable, str(ROOT / "torchbench.py"), "-d", "cuda", "-r", "1"]
-    command += ["--output-dir", str(directory), *words]
-    subprocess.run(command, check=True, timeout=600)
-    events = next(directory.iterdir()) / "events.jsonl"
+    return run_command(directory, sys.executable, str(ROOT / "torchbench.py"), *words)
+
+
+def run_command(directory: Path, *command: str) -> list[Any]:
+    """Run a command on CUDA, one replicate, and give the records of its run."""
+    options = ("-d", "cuda", "-r", "1", "--output-dir", str(directory))
+    done = subprocess.run((*command, *options), capture_output=True, text=True, check=False,
+                          timeout=600)  # fmt: skip
+    assert done.returncode in {0, 1}, done.stdout + done.stderr
+    (events,) = directory.glob("*/events.jsonl")
     return [json.loads(line) for line in events.read_text().splitlines()]
 
 
@@ -65,22 +71,51 @@ def test_peak_is_the_allocators() -> None:
     assert device.used_bytes() == before_bytes
 
 
-@pytest.mark.parametrize("backend", ["eager", "inductor"])
-def test_case_passes(backend: str, tmp_path: Path) -> None:
-    """A small model is measured on the device whole: latency, compile time, memory, its name."""
-    words = ("--only", "resnet18", "--scale", "tiny", "--backend", backend)
-    (record,) = run_script(tmp_path, *words)
-    assert record["outcome"] == {"status": "pass", "stage": None, "reason": None, "detail": None}
-    metrics = {each["metric"] for each in record["measurements"]}
-    assert metrics >= {"latency", "compile_time", "calls_memory"}
+def test_backends_pass(tmp_path: Path) -> None:
+    """A small model is measured on the device with several backends, which all pass."""
+    arms = ("aot_eager", "cudagraphs", "inductor", "inductor:reduce-overhead")
+    named = [word for arm in arms for word in ("--backend", arm)]
+    (record,) = run_script(tmp_path, "--only", "resnet18", "--scale", "tiny", *named)
+    assert reasons(record) == {"baseline": None, **dict.fromkeys(arms)}
+    found = {(each["arm"], each["metric"]) for each in record["measurements"]}
+    metrics = ("latency", "compile_time", "calls_memory")
+    assert found >= {(arm, metric) for arm in arms for metric in metrics}
     assert record["device_name"]
 
 
-def test_out_of_memory_is_an_outcome(tmp_path: Path) -> None:
-    """A batch that can't fit ends as `oom`, and the program in order."""
-    words = ("--only", "resnet18", "--backend", "eager", "--batch-size", "4000000")
+def test_training_passes(tmp_path: Path) -> None:
+    """What CUDA graphs replay of a backward pass and an optimizer is right as well."""
+    arms = ("inductor", "inductor:reduce-overhead", "cudagraphs")
+    named = [word for arm in arms for word in ("--backend", arm)]
+    words = ("--only", "mobilenet_v2", "--scale", "tiny", "--training", "--accuracy", *named)
     (record,) = run_script(tmp_path, *words)
-    assert dict(record["outcome"])["status"] == "oom"
+    assert reasons(record) == {"baseline": None, **dict.fromkeys(arms)}
+
+
+def reasons(record: Any) -> dict[str, object]:
+    """Return why each arm didn't pass; `None` of one that did."""
+    return {each["arm"]: each["outcome"]["reason"] for each in record["arms"]}
+
+
+TOO_LARGE = """
+import torch
+
+class TooLarge(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.empty(2**48, dtype=torch.uint8, device=x.device)[:1]
+
+def too_large():
+    return TooLarge(), (torch.ones(1),)
+"""
+
+
+def test_out_of_memory_is_an_outcome(tmp_path: Path) -> None:
+    """More than any device has ends as `oom`, and the program in order."""
+    model = tmp_path / "model.py"
+    model.write_text(TOO_LARGE)
+    command = (sys.executable, "-m", "dynamometer", "run", f"{model}::too_large")
+    (record,) = run_command(tmp_path / "runs", *command, "--backend", "eager")
+    assert record["outcome"]["status"] == "oom"
 
 
 @pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
