@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from dynamometer.dynamo.private import GoneError, private
-from dynamometer.results.values.cases import Mode
+from dynamometer.results.values.cases import MatmulPrecision, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,13 +90,19 @@ def context_managers() -> Iterator[None]:
 
 @contextmanager
 def running(
-    mode: Mode, threads: int | None, *, dynamic: bool = False, arms: int = 1
+    mode: Mode,
+    threads: int | None,
+    *,
+    precision: MatmulPrecision = MatmulPrecision.HIGHEST,
+    dynamic: bool = False,
+    arms: int = 1,
 ) -> Iterator[None]:
     """Run with gradients or without, on a number of intra-op threads if one is given.
 
     Args:
         mode: training needs gradients.
         threads: intra-op threads; `None` leaves torch's own choice.
+        precision: of float32 matrix products, in whatever computes them.
         dynamic: take no size of an input for fixed, not even at first sight, which is what
             `torch.compile(dynamic=True)` does.
         arms: how many copies of one model are compiled.
@@ -115,6 +121,7 @@ def running(
     try:
         with (
             torch.set_grad_enabled(mode is Mode.TRAINING),
+            _multiplying(precision),
             _setting(_INDUCTOR, "fallback_random", value=True),
             _setting(_DYNAMO, "assume_static_by_default", value=not dynamic),
             _limit_for(arms),
@@ -123,6 +130,20 @@ def running(
     finally:
         if threads is not None:
             torch.set_num_threads(before)
+
+
+@contextmanager
+def _multiplying(precision: MatmulPrecision) -> Iterator[None]:
+    """Multiply float32 matrices so; by itself torch does what is usual, and is left alone."""
+    if precision is MatmulPrecision.HIGHEST:
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def has_limit_per_arm() -> bool:

@@ -77,7 +77,10 @@ def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
     )
     policy_note = allocator.apply(job.allocator)
     is_dynamic = job.case.has_dynamic_dims(DynamicDims.ALL)
-    running = state.running(job.case.mode, job.threads, dynamic=is_dynamic, arms=len(job.arms))
+    running = state.running(
+        job.case.mode, job.threads, precision=job.case.matmul_precision, dynamic=is_dynamic,
+        arms=len(job.arms),
+    )  # fmt: skip
     with keeping_all(), running:
         findings = experiment.measure(context)
     notes = [note for note in (imports_note, policy_note, note_on_runtimes(), *gone()) if note]

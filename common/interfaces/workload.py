@@ -10,6 +10,7 @@ from dynamometer.results.values.cases import (
     NO_OVERRIDES,
     Dtype,
     DynamicDims,
+    MatmulPrecision,
     Mode,
     Overrides,
     Scale,
@@ -26,6 +27,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     device: str = "cpu"
     mode: Mode = Mode.INFERENCE
     dtype: Dtype = Dtype.FLOAT32
+    matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST
     channels_last: bool = False
     compiled_optimizer: bool = False
     nopython: bool = False

@@ -25,6 +25,7 @@ from dynamometer.results.values.cases import (
     TORCHSCRIPT,
     Dtype,
     DynamicDims,
+    MatmulPrecision,
     Mode,
     Scale,
 )
@@ -158,6 +159,13 @@ TRAINING = Switch(
     ("--training", "--inference"), default=False, group="Workload",
     help="Whole training steps, or forward passes.  [default: --inference]",
     again=lambda _, case: case.mode is Mode.TRAINING, is_always_said=True,
+)  # fmt: skip
+MATMUL_PRECISION = Valued(
+    ("--matmul-precision",), reads=Member(MatmulPrecision), default=MatmulPrecision.HIGHEST,
+    group="Workload",
+    help="How float32 matrices are multiplied, in eager and compiled: as they are, or faster, on "
+    "GPUs in TF32.",
+    again=lambda _, case: case.matmul_precision,
 )  # fmt: skip
 CHANNELS_LAST = Flag(
     ("--channels-last",), group="Workload", help="Weights and images with channels innermost.",

@@ -41,6 +41,7 @@ def _cases(spec: ModelSpec, workload: Workload) -> Iterator[Case]:
         device=workload.device,
         mode=workload.mode,
         dtype=workload.dtype,
+        matmul_precision=workload.matmul_precision,
         channels_last=workload.channels_last,
         compiled_optimizer=workload.compiled_optimizer,
         nopython=workload.nopython,

@@ -156,9 +156,11 @@ def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str]) -> RunPlan:
     if plan.cases[0].mode is Mode.TRAINING and not plan.tuning.candidates:
         # Forward and backward graphs are computed as in inference, but have no weights to freeze.
         arms = tuple(each for each in arms if each != _FREEZING)
+    precision = plan.cases[0].matmul_precision
+    workload = Workload(arms=arms, device=device, matmul_precision=precision)
     return _derived(
         plan,
-        build_cases(specs, Workload(arms=arms, device=device)),
+        build_cases(specs, workload),
         study="tuning",
         protocol=_protocol(plan, plan.tuning.budget_s),
         suite=_CORPUS,

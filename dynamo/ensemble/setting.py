@@ -9,6 +9,7 @@ import torch
 
 from dynamometer.dynamo.device import open_device
 from dynamometer.dynamo.processor import processor_name
+from dynamometer.results.values.cases import MatmulPrecision
 from dynamometer.results.values.decisions import Setting
 
 _RUNTIMES = (
@@ -34,4 +35,5 @@ def setting_of(device: str) -> Setting:
         threads=torch.get_num_threads(),
         processor=processor_name(),
         versions=versions,
+        matmul_precision=MatmulPrecision(torch.get_float32_matmul_precision()),
     )

@@ -87,7 +87,8 @@ class Entry:
 def identity_of(case: Case) -> dict[str, str]:
     """Return what a case is known by."""
     flags = ("channels_last", "compiled_optimizer", "nopython")
-    settings = [flag for flag in flags if getattr(case, flag)] + [*case.overrides.argv]
+    is_set = [flag for flag in flags if getattr(case, flag)]
+    settings = [*case.matmul_setting, *is_set, *case.overrides.argv]
     batch_size = "own" if case.batch_size is None else str(case.batch_size)
     values = (
         case.suite, case.label, case.mode, case.device, case.dtype, case.shapes, case.scale,

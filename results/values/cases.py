@@ -205,6 +205,14 @@ class ModelSpec(Value, frozen=True, kw_only=True):
                 return self.tiny
 
 
+class MatmulPrecision(StrEnum):
+    """How float32 matrices are multiplied (`torch.set_float32_matmul_precision`)."""
+
+    HIGHEST = "highest"
+    HIGH = "high"
+    MEDIUM = "medium"
+
+
 class Case(Value, frozen=True, kw_only=True):
     """One model under one configuration, with the arms that are compared on it."""
 
@@ -215,6 +223,7 @@ class Case(Value, frozen=True, kw_only=True):
     mode: Mode = Mode.INFERENCE
     device: str = "cpu"
     dtype: Dtype = Dtype.FLOAT32
+    matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST
     channels_last: bool = False
     compiled_optimizer: bool = False
     """Whether in training the optimizer's step is compiled too."""
@@ -248,6 +257,12 @@ class Case(Value, frozen=True, kw_only=True):
         )
 
     @property
+    def matmul_setting(self) -> tuple[str, ...]:
+        """Say how matrices are multiplied; nothing where that is as torch does by itself."""
+        is_usual = self.matmul_precision is MatmulPrecision.HIGHEST
+        return () if is_usual else (f"matmul_{self.matmul_precision}",)
+
+    @property
     def id(self) -> str:
         """Stable text that is equal exactly when two cases are."""
         arms = "+".join(_escaped(arm) for arm in self.arms)
@@ -268,6 +283,7 @@ class Case(Value, frozen=True, kw_only=True):
             self.mode,
             _escaped(self.device),
             self.dtype,
+            *self.matmul_setting,
             *["channels_last"] * self.channels_last,
             *["compiled_optimizer"] * self.compiled_optimizer,
             *["nopython"] * self.nopython,

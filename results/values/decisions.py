@@ -6,7 +6,7 @@ import hashlib
 
 import msgspec
 
-from dynamometer.results.values.cases import NO_BACKEND, Value
+from dynamometer.results.values.cases import NO_BACKEND, MatmulPrecision, Value
 from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.graphs import RecordedGraph
 from dynamometer.results.values.records import Outcome, Ratio
@@ -14,7 +14,7 @@ from dynamometer.results.values.records import Outcome, Ratio
 DECISION_FORMAT = 1
 
 
-class Setting(Value, frozen=True, kw_only=True):
+class Setting(Value, frozen=True, kw_only=True, omit_defaults=True):
     """What a decision holds for; under any other it has to be made anew."""
 
     device: str
@@ -24,6 +24,7 @@ class Setting(Value, frozen=True, kw_only=True):
     processor: str
     versions: dict[str, str]
     """Of torch and of the runtimes that are installed."""
+    matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST
 
     @property
     def key(self) -> str:

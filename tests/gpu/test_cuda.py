@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -27,9 +28,12 @@ def run_script(directory: Path, *words: str) -> list[Any]:
 def run_command(directory: Path, *command: str) -> list[Any]:
     """Run a command on CUDA, one replicate, and give the records of its run."""
     options = ("-d", "cuda", "-r", "1", "--output-dir", str(directory))
+    paths = [str(ROOT / "tests/integration"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     done = subprocess.run((*command, *options), capture_output=True, text=True, check=False,
-                          timeout=600)  # fmt: skip
+                          env=environment, timeout=600)  # fmt: skip
     assert done.returncode in {0, 1}, done.stdout + done.stderr
+    # The runs before it, which come to decisions, are below that of the command.
     (events,) = directory.glob("*/events.jsonl")
     return [json.loads(line) for line in events.read_text().splitlines()]
 
@@ -95,6 +99,33 @@ def test_training_passes(tmp_path: Path) -> None:
 def reasons(record: Any) -> dict[str, object]:
     """Return why each arm didn't pass; `None` of one that did."""
     return {each["arm"]: each["outcome"]["reason"] for each in record["arms"]}
+
+
+def test_wrong_results_are_found(tmp_path: Path) -> None:
+    """Results are looked at when kernels have ended, and compared on the device."""
+    wrong = ("perturbs_one_element", "returns_nan", "rounds_to_bfloat16", "mutates_an_input")
+    arms = [f"wrong_backends:{name}" for name in (*wrong, "honest")]
+    named = [word for arm in arms for word in ("--backend", arm)]
+    words = ("--only", "lennard_jones", "--scale", "tiny", "--accuracy", *named)
+    (record,) = run_script(tmp_path, *words)
+    found = {each["arm"]: each["outcome"]["status"] for each in record["arms"]}
+    fails = dict.fromkeys(arms[:-1], "fail_accuracy")
+    assert found == {"baseline": "pass", **fails, arms[-1]: "pass"}
+
+
+def test_the_ensemble_decides_once(tmp_path: Path) -> None:
+    """What is measured to be the fastest is used, and is not measured again."""
+    words = ("--only", "lennard_jones", "--scale", "tiny", "--backend", "ensemble")
+    words = (*words, "--candidate", "inductor", "--candidate", "inductor:reduce-overhead")
+    words = (*words, "--decisions", str(tmp_path / "decisions.sqlite"))
+    chosen = []
+    for directory in (tmp_path / "first", tmp_path / "second"):
+        (record,) = run_script(directory, *words)
+        assert reasons(record) == {"baseline": None, "ensemble": None}
+        (of_ensemble,) = (each for each in record["arms"] if each["arm"] == "ensemble")
+        chosen.append(of_ensemble["choices"])
+    assert all(each["is_decided"] for each in chosen[0])
+    assert chosen[0] == chosen[1]
 
 
 TOO_LARGE = """
