@@ -68,8 +68,8 @@ coverage: $(TEST_READY)
 # torch, timm and transformers there, and PYTHONPATH what else the core needs.
 test-gpu:
 	$(PYTHON) -m pytest -m gpu tests/gpu
-	$(PYTHON) torchbench.py -d cuda --backend inductor --only resnet18 --only resnet50 \
-	    --only timm_vision_transformer --only hf_Bert --only dcgan
+	$(PYTHON) torchbench.py -d cuda -r 1 --backend inductor --backend inductor:reduce-overhead \
+	    --only resnet18 --only resnet50 --only timm_vision_transformer --only hf_Bert --only dcgan
 
 clean:
 	rm -rf .venv .venv-torch-* build dist *.egg-info

@@ -22,8 +22,9 @@ from dynamometer.common.machine.allocator import find_library
 from dynamometer.dynamo.processor import processor_name
 from dynamometer.results.statistics.summary import CaseSummary, summarize_cases
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import BASELINE, Allocator
+from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.metrics import MINOR_FAULTS
+from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -31,7 +31,8 @@ from dynamometer.common.planning.selection import Selection, select
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import internals
 from dynamometer.dynamo.processor import processor_name
-from dynamometer.results.values.cases import Allocator, Mode, Scale
+from dynamometer.results.values.cases import Mode, Scale
+from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -23,13 +23,8 @@ from dynamometer.common.interfaces.run_options import (
 from dynamometer.common.interfaces.workload_options import ONLY as ONLY_OF_RUN
 from dynamometer.common.interfaces.workload_options import SCALE as SCALE_OF_RUN
 from dynamometer.common.studies.calibration.study import ISOLATED, STUDY
-from dynamometer.results.values.cases import (
-    DEFAULT_REPLICATES,
-    Protocol,
-    RunPlan,
-    Scale,
-    StartMethod,
-)
+from dynamometer.results.values.cases import DEFAULT_REPLICATES, Protocol, RunPlan, Scale
+from dynamometer.results.values.workers import StartMethod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,7 +14,7 @@ from dynamometer.common.execution.confinement.containment import without_secrets
 from dynamometer.common.execution.process import ForkServer
 from dynamometer.common.interfaces.messages import Preload
 from dynamometer.common.machine.allocator import environment_of
-from dynamometer.results.values.cases import Allocator, StartMethod
+from dynamometer.results.values.workers import Allocator, StartMethod
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -33,6 +33,7 @@ from dynamometer.common.interfaces.messages import (
     Report,
     Started,
 )
+from dynamometer.common.machine.processes import descendants, own_bytes, resident_bytes
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Findings, Job, Message
@@ -174,39 +175,6 @@ class Worker:
             return  # it was never born; group 0 is our own
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
-
-
-def resident_bytes(pid: int) -> int:
-    """Read the resident set size of a process; 0 if it has gone."""
-    with suppress(OSError, IndexError):
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-    return 0
-
-
-def own_bytes(pid: int) -> int:
-    """Read how much memory a process takes, its part of what it shares; 0 if it has gone."""
-    with suppress(OSError, StopIteration):
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
-    return 0
-
-
-def descendants(pid: int, most: int) -> list[int]:
-    """Return the processes below one, as far as proc(5) tells, until there are more than `most`.
-
-    Children come before theirs.
-    """
-    found: list[int] = []
-    unseen = [pid] if pid else []
-    while unseen and len(found) <= most:
-        with suppress(OSError):
-            for thread in Path(f"/proc/{unseen.pop(0)}/task").iterdir():
-                with suppress(OSError):
-                    own = [*map(int, (thread / "children").read_text().split())]
-                    unseen += own
-                    found += own
-    return found
 
 
 @dataclass

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamometer.results.values.cases import Allocator, Case, ModelSpec, Protocol, Value
+from dynamometer.results.values.cases import Case, ModelSpec, Protocol, Value
 from dynamometer.results.values.choices import Tuning
 from dynamometer.results.values.records import (
     NOTHING,
@@ -21,6 +21,7 @@ from dynamometer.results.values.records import (
     Outcome,
     Stage,
 )
+from dynamometer.results.values.workers import Allocator
 
 
 class Job(Value, frozen=True, kw_only=True):

@@ -44,14 +44,8 @@ from dynamometer.common.interfaces.workload_options import (
     TOTAL_PARTITIONS,
     TRAINING,
 )
-from dynamometer.results.values.cases import (
-    DEFAULT_REPLICATES,
-    RIGOROUS_REPLICATES,
-    Allocator,
-    Caches,
-    Protocol,
-    StartMethod,
-)
+from dynamometer.results.values.cases import DEFAULT_REPLICATES, RIGOROUS_REPLICATES, Protocol
+from dynamometer.results.values.workers import Allocator, Caches, StartMethod
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

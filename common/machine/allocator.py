@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamometer.common.errors import UnfitEnvironmentError
-from dynamometer.results.values.cases import Allocator
+from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -60,9 +60,9 @@ from dynamometer.results.values.cases import (
     Overrides,
     Protocol,
     RunPlan,
-    StartMethod,
 )
 from dynamometer.results.values.records import Status
+from dynamometer.results.values.workers import StartMethod
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

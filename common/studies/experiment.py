@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Job, Message
     from dynamometer.common.interfaces.suite import LoadedModel, Suite
     from dynamometer.dynamo.device import Device
-    from dynamometer.results.values.cases import Allocator, Case, RunPlan
+    from dynamometer.results.values.cases import Case, RunPlan
     from dynamometer.results.values.records import Stage
+    from dynamometer.results.values.workers import Allocator
 
 
 @dataclass

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from dynamometer.results.values.choices import Tuning  # noqa: TC001  msgspec reads annotations
+from dynamometer.results.values.workers import Allocator, Caches, StartMethod
 
 NO_BACKEND = "eager"
 """The arm in which Dynamo captures and runs graphs as they are."""
@@ -305,38 +306,6 @@ _ESCAPES = str.maketrans({sign: f"%{ord(sign):02X}" for sign in "%/+="})
 def _escaped(text: str) -> str:
     """Write a part of an id so that it can't be taken for several."""
     return text.translate(_ESCAPES)
-
-
-class Allocator(StrEnum):
-    """What `malloc` of the worker does with freed memory (docs/measuring.md, step 1)."""
-
-    KEEP = "keep"
-    STOCK = "stock"
-    TCMALLOC = "tcmalloc"
-    JEMALLOC = "jemalloc"
-
-    @property
-    def is_preloaded(self) -> bool:
-        """Whether it is a library that takes the place of glibc's when a process starts."""
-        return self in {Allocator.TCMALLOC, Allocator.JEMALLOC}
-
-
-class StartMethod(StrEnum):
-    """How a worker process comes to be: forked from a fork server, or started fresh."""
-
-    FORK = "fork"
-    SPAWN = "spawn"
-
-
-class Caches(StrEnum):
-    """What is in the compiler's graph caches when an arm is compiled."""
-
-    FIRST_COLD = "first_cold"
-    """Nothing in a case's first replicate; what that one left in the others."""
-    COLD = "cold"
-    """Nothing, in every replicate."""
-    WARM = "warm"
-    """What an earlier process left that is not measured."""
 
 
 DEFAULT_REPLICATES, RIGOROUS_REPLICATES = (3, 5), (5, 10)

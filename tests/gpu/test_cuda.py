@@ -84,6 +84,8 @@ def test_backends_pass(tmp_path: Path) -> None:
     found = {(each["arm"], each["metric"]) for each in record["measurements"]}
     metrics = ("latency", "compile_time", "calls_memory")
     assert found >= {(arm, metric) for arm in arms for metric in metrics}
+    called = [each for each in record["measurements"] if each["metric"] == "calls_memory"]
+    assert all(min(each["samples"]) > 0 for each in called)  # also what graphs keep
     assert record["device_name"]
 
 

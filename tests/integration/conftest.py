@@ -19,8 +19,9 @@ from dynamometer.common.machine.environment import read_environment
 from dynamometer.common.planning.plan import build_cases
 from dynamometer.common.planning.selection import Selection, select
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import Mode, Protocol, RunPlan, StartMethod
+from dynamometer.results.values.cases import Mode, Protocol, RunPlan
 from dynamometer.results.values.records import Manifest, Record
+from dynamometer.results.values.workers import StartMethod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,8 +10,8 @@ from conftest import hostile_manifest, run_manifest, with_protocol
 
 from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.common.machine.allocator import find_library
-from dynamometer.results.values.cases import Allocator
 from dynamometer.results.values.records import Status
+from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -47,3 +47,17 @@ def test_one_that_died_with_nothing_to_do_is_replaced(tmp_path: Path) -> None:
         assert executor.execute(manifest.plan.cases[0], 0).outcome.status is Status.PASS
     finally:
         executor.close()
+
+
+@pytest.mark.usefixtures("own_fork_servers")
+def test_workers_import_for_themselves_where_nothing_may_be_imported_ahead(tmp_path: Path) -> None:
+    """They measure as others do, and the record says what differs."""
+    manifest = hostile_manifest(["allocates"])
+    executor = LocalExecutor(manifest, tmp_path)
+    executor._servers._imports_ahead = False
+    try:
+        record = executor.execute(manifest.plan.cases[0], 0)
+    finally:
+        executor.close()
+    assert record.outcome.status is Status.PASS
+    assert any("imported in its own process" in note for note in record.notes)

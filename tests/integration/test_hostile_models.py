@@ -12,8 +12,8 @@ from conftest import hostile_manifest, run_manifest
 from leaping_clock import leaping
 
 from dynamometer.results.store import logs
-from dynamometer.results.values.cases import StartMethod
 from dynamometer.results.values.records import Record, Stage, Status
+from dynamometer.results.values.workers import StartMethod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,9 +13,10 @@ from dynamometer.common.studies.calibration.evaluation import naive_tests
 from dynamometer.dynamo import state
 from dynamometer.results.statistics.replicates import log_speedups, of_pair
 from dynamometer.results.statistics.summary import summarize_case
-from dynamometer.results.values.cases import BASELINE, Caches
+from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.metrics import LATENCY_ISOLATED
 from dynamometer.results.values.records import Status, StopReason
+from dynamometer.results.values.workers import Caches
 
 if TYPE_CHECKING:
     from pathlib import Path

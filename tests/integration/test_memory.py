@@ -10,7 +10,7 @@ from conftest import hostile_manifest, run_manifest
 
 from dynamometer.common.studies.speedup.memory import Memory
 from dynamometer.results.statistics.summary import summarize_case
-from dynamometer.results.values.cases import Allocator
+from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
     from dynamometer.results.statistics.memory import ArmMemory

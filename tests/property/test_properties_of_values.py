@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from dynamometer.common.interfaces import messages
 from dynamometer.results.values.cases import (
-    Allocator,
-    Caches,
     Case,
     Dtype,
     DynamicDims,
+    MatmulPrecision,
     Mode,
     ModelSpec,
     Overrides,
@@ -21,7 +20,6 @@ from dynamometer.results.values.cases import (
     RunPlan,
     Scale,
     Skip,
-    StartMethod,
     Value,
 )
 from dynamometer.results.values.choices import Choice, Subject, Tuning
@@ -56,6 +54,7 @@ from dynamometer.results.values.records import (
     packed,
 )
 from dynamometer.results.values.sizes import SizeSweep, Specialization
+from dynamometer.results.values.workers import Allocator, Caches, StartMethod
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -95,6 +94,7 @@ cases = st.builds(
     arms=st.lists(names, min_size=1, max_size=3).map(tuple),
     mode=st.sampled_from(Mode), device=st.sampled_from(["cpu", "cuda"]),
     dtype=st.sampled_from(Dtype), channels_last=st.booleans(),
+    matmul_precision=st.sampled_from(MatmulPrecision),
     compiled_optimizer=st.booleans(), dynamic=st.booleans(), nopython=st.booleans(),
     dynamic_dims=st.sampled_from(DynamicDims), overrides=overrides,
     scale=st.sampled_from(Scale), batch_size=st.none() | st.integers(1, 4096),
@@ -295,7 +295,7 @@ preparations = st.builds(
     study=texts, experiments=st.lists(texts, max_size=2).map(tuple),
     suite=texts, suite_options=st.dictionaries(texts, texts, max_size=2),
     specs=st.lists(specs, max_size=2).map(tuple), arms=st.lists(texts, max_size=2).map(tuple),
-    device=texts,
+    device=texts, is_ahead=st.booleans(),
 )  # fmt: skip
 
 interims = st.builds(messages.Interim, findings=findings)
@@ -344,7 +344,7 @@ STRATEGIES: dict[type[Value], st.SearchStrategy[Value]] = {
     messages.Preload: preparations,
     messages.Interim: interims,
     messages.Progress: progresses,
-    messages.Ready: st.builds(messages.Ready),
+    messages.Ready: st.builds(messages.Ready, device_works=st.booleans()),
     messages.Report: reports,
     messages.Started: st.builds(messages.Started),
 }

@@ -29,8 +29,9 @@ from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.interfaces.messages import Findings, Job
 from dynamometer.common.interfaces.outcome import worst
 from dynamometer.common.studies.study import skip_reason
-from dynamometer.results.values.cases import BASELINE, Caches
+from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, Record, Stage, Status
+from dynamometer.results.values.workers import Caches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

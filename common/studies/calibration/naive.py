@@ -13,8 +13,8 @@ from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.calibration.arms import PAIRS
 from dynamometer.common.studies.calibration.evaluation import NAIVE_LATENCY, naive_metric
 from dynamometer.common.studies.experiment import WorkerSpec, only_missing
-from dynamometer.results.values.cases import Allocator
 from dynamometer.results.values.records import PASSED, Measurement, Stage
+from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from dynamometer.common.machine.disturber import BUSY_S, IDLE_S
 from dynamometer.common.studies.calibration import evaluation as calibration
 from dynamometer.common.studies.calibration.arms import PAIRS
 from dynamometer.results.statistics.between_processes import learnt, scatters
-from dynamometer.results.values.cases import Protocol, StartMethod
+from dynamometer.results.values.cases import Protocol
 from dynamometer.results.values.records import (
     ASSUMED_SD,
     BetweenProcessSd,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.studies.calibration.evaluation import NaiveTest, Series
     from dynamometer.results.values.records import Estimate
+    from dynamometer.results.values.workers import StartMethod
 
 
 @dataclass(frozen=True)

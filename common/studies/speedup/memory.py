@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.experiment import WorkerSpec, only_missing
-from dynamometer.results.values.cases import Allocator
 from dynamometer.results.values.metrics import CALLS_MEMORY, LOADED_MEMORY, RESIDUE_MEMORY
 from dynamometer.results.values.records import PASSED, Stage
+from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
+from dynamometer.common.execution import fork_server
 from dynamometer.dynamo import device as devices
 from dynamometer.dynamo.device import Cuda, open_device
 
@@ -156,3 +158,33 @@ def test_without_the_library_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -
     """It is an extra."""
     monkeypatch.setattr(devices, "find_spec", lambda name: None)
     assert not Cuda().is_disturbed()
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_fork_knows_whether_it_can_use_the_device(
+    fake: Callable[..., Fake], *, is_lost: bool
+) -> None:
+    """The module says so in a fork alone."""
+    server = os.getpid()
+    fake(_is_in_bad_fork=lambda: is_lost and os.getpid() != server)
+    assert fork_server._works_in_forks("fake") is not is_lost
+
+
+def test_a_device_that_does_not_say_is_taken_to_work(fake: Callable[..., Fake]) -> None:
+    """As is the CPU, which nobody is asked about."""
+    fake()
+    assert fork_server._works_in_forks("fake")
+    assert fork_server._works_in_forks("cpu")
+
+
+def test_the_peak_counts_what_graphs_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay allocates nothing, and what it writes to is nobody else's."""
+    segments = [
+        {"segment_pool_id": (0, 0), "total_size": 900, "allocated_size": 100},
+        {"segment_pool_id": (0, 1), "total_size": 500, "allocated_size": 20},
+        {"total_size": 70, "allocated_size": 0},
+    ]
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: segments)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 120)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 400)
+    assert (Cuda().used_bytes(), Cuda().peak_bytes()) == (120, 880)

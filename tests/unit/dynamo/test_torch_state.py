@@ -12,7 +12,7 @@ import torch
 from torch._inductor import config as inductor_config
 
 from dynamometer.dynamo import state
-from dynamometer.results.values.cases import Mode
+from dynamometer.results.values.cases import MatmulPrecision, Mode
 
 ROOT = Path(__file__).resolve().parents[3]
 OWNER = ROOT / "dynamo" / "state.py"
@@ -128,6 +128,14 @@ def test_running_restores_what_it_found(mode: Mode) -> None:
     assert torch.get_num_threads() == before
     assert torch.is_grad_enabled()
     assert inductor_config.fallback_random == eager_numbers
+
+
+@pytest.mark.parametrize("precision", MatmulPrecision)
+def test_matrices_are_multiplied_as_asked(precision: MatmulPrecision) -> None:
+    """And afterwards as before."""
+    with state.running(Mode.INFERENCE, None, precision=precision):
+        assert torch.get_float32_matmul_precision() == precision
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_without_a_number_threads_are_left_alone() -> None:

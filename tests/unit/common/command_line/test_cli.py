@@ -18,15 +18,14 @@ from dynamometer.common.machine.environment import read_environment
 from dynamometer.results.store import store
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import (
-    Allocator,
-    Caches,
     Dtype,
     DynamicDims,
+    MatmulPrecision,
     Mode,
     Protocol,
     Scale,
-    StartMethod,
 )
+from dynamometer.results.values.workers import Allocator, Caches, StartMethod
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,9 +109,13 @@ def test_every_option_reaches_the_plan(program: Program) -> None:
 
 def test_every_mode_reaches_the_plan(program: Program) -> None:
     """What is run, and how exactly, is part of each case; correctness alone is one experiment."""
-    words = "--only resnet18 --training --bfloat16 --channels-last --accuracy --scale tiny"
+    words = (
+        "--only resnet18 --training --bfloat16 --channels-last --accuracy --scale tiny "
+        "--matmul-precision high"
+    )
     plan = program.script(*words.split()).plan
     (case,) = plan.cases
+    assert case.matmul_precision is MatmulPrecision.HIGH
     assert (case.mode, case.dtype, case.channels_last) == (Mode.TRAINING, Dtype.BFLOAT16, True)
     assert case.batch_size is not None
     assert case.batch_size >= 2

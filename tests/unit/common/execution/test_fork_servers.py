@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import factories
 import msgspec
@@ -15,7 +15,7 @@ from dynamometer.common.errors import DynamometerError
 from dynamometer.common.execution import fork_servers
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.process import ForkServer
-from dynamometer.results.values.cases import Allocator
+from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,7 @@ class FakeServer:
     was_killed: bool
     preloaded: Preload | None = None
     closed: int = 0
+    device_works: ClassVar[Any] = True
 
     def launch(self) -> None:
         """Start nothing."""
@@ -139,3 +140,36 @@ def test_what_kills_a_keeper_counts_as_well(tmp_path: Path) -> None:
     server._keeper.kill()
     server.close()
     assert server.was_killed
+
+
+def test_where_importing_costs_the_device_nothing_is_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some packages ask the driver when they are imported, and no fork can ask it then."""
+    launched = scripted(monkeypatch, [True, True, True])
+    servers, plan = ForkServers(Path("log")), factories.plan()
+    monkeypatch.setattr(FakeServer, "device_works", property(lambda fake: not ahead(fake)))
+    first = servers.ready(plan, Allocator.KEEP)
+    assert first is launched.servers[1]
+    assert [ahead(each) for each in launched.servers] == [True, False]
+    assert [each.closed for each in launched.servers] == [1, 0]
+    assert servers.ready(plan, Allocator.KEEP) is first
+
+
+def ahead(server: ForkServer | FakeServer) -> bool:
+    """Return whether a server has imported for its workers."""
+    assert server.preloaded is not None
+    return server.preloaded.is_ahead
+
+
+def test_cuda_devices_are_counted_without_their_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the user has said otherwise."""
+    name = "PYTORCH_NVML_BASED_CUDA_CHECK"
+    for said, expected in ((None, "1"), ("0", "0")):
+        if said is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, said)
+        launched = scripted(monkeypatch, [True])
+        ForkServers(Path("log")).ready(factories.plan(), Allocator.KEEP)
+        assert launched.servers[0].environment[name] == expected

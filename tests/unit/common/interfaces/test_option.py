@@ -14,7 +14,8 @@ from dynamometer.common.interfaces.option import (
 )
 from dynamometer.common.interfaces.run_options import CACHES, CALLS, SEED, run_options
 from dynamometer.common.interfaces.workload_options import BACKENDS, DTYPE, TRAINING
-from dynamometer.results.values.cases import Caches, Dtype
+from dynamometer.results.values.cases import Dtype
+from dynamometer.results.values.workers import Caches
 
 PLAN = factories.plan()
 (CASE,) = PLAN.cases

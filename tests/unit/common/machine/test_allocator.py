@@ -7,7 +7,7 @@ import pytest
 
 from dynamometer.common.machine import allocator
 from dynamometer.common.machine.allocator import without_policy
-from dynamometer.results.values.cases import Allocator
+from dynamometer.results.values.workers import Allocator
 
 INHERITED = {
     "PATH": "/bin",

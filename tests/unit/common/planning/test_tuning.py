@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from dynamometer.common.command_line.decisions import preparing
-from dynamometer.common.planning.tuning import models_plan
+from dynamometer.common.planning import tuning as tuning_module
+from dynamometer.common.planning.arms import Usable
+from dynamometer.common.planning.tuning import candidates_of, models_plan
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.values.cases import BASELINE, Mode
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE, Subject, Tuning
@@ -53,3 +55,15 @@ def test_a_graph_that_no_file_holds_decides_nothing_on_its_model(tmp_path: Path)
     assert preparing.is_decided_by_graph(model, decisions)
     two = msgspec.structs.replace(model, graphs=(graph, graph))
     assert not preparing.is_decided_by_graph(two, decisions)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_graphs_of_a_gpu_may_be_cuda_graphs(monkeypatch: pytest.MonkeyPatch, mode: Mode) -> None:
+    """They are beside Inductor on that device alone."""
+    names = Usable(names=("inductor", "aot_eager"), reasons={})
+    monkeypatch.setattr(tuning_module, "usable", lambda device, mode: names)
+    tuning = Tuning(decisions="decisions.sqlite")
+    freezing = ("inductor:freezing",) if mode is Mode.INFERENCE else ()
+    for device, graphs in (("cpu", ()), ("cuda", ("inductor:reduce-overhead",))):
+        found = candidates_of(tuning, device, mode, of_models=False)
+        assert found == ("inductor", *freezing, *graphs)

@@ -20,7 +20,7 @@ from dynamometer.common.studies.calibration.page import Calibration, write_page
 from dynamometer.results.statistics import replicates, summary
 from dynamometer.results.statistics.between_processes import scatters
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import BASELINE, Protocol, StartMethod
+from dynamometer.results.values.cases import BASELINE, Protocol
 from dynamometer.results.values.metrics import LATENCY, LATENCY_ISOLATED, SYSTEM_TIME
 from dynamometer.results.values.records import (
     ASSUMED_SD,
@@ -29,6 +29,7 @@ from dynamometer.results.values.records import (
     Ratio,
     Record,
 )
+from dynamometer.results.values.workers import StartMethod
 
 if TYPE_CHECKING:
     from pathlib import Path

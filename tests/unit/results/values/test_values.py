@@ -67,6 +67,7 @@ def test_case_id_of_a_known_case() -> None:
         {"device": "cuda"},
         {"dtype": "float16"},
         {"channels_last": True},
+        {"matmul_precision": "high"},
         {"compiled_optimizer": True},
         {"nopython": True},
         {"dynamic": True},
@@ -86,7 +87,7 @@ def test_case_ids_are_tried_in_every_field() -> None:
     assert set(Case.__struct_fields__) == {
         "suite", "model", "arms", "mode", "device", "dtype", "channels_last",
         "compiled_optimizer", "dynamic", "nopython", "scale", "batch_size", "dynamic_dims",
-        "overrides",
+        "overrides", "matmul_precision",
     }  # fmt: skip
 
 
