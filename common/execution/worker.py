@@ -30,6 +30,8 @@ _PRIVATE_DESCRIPTORS = (200, 900)
 """Where the result channel is moved to, out of the way of a model that counts descriptors."""
 _SPARE = 16
 """Descriptors at the end of what is allowed, in case the number that is drawn is taken."""
+_BACKENDS = "dynamometer.dynamo.backends.backends"
+"""What a fork server imports ahead, whatever its workers will do."""
 _IMPORTED_HERE = (
     "what the case needs was imported in its own process: imported ahead it would keep the device "
     "from workers; first compilations take longer so"
@@ -41,6 +43,7 @@ def run(job: Job, result_descriptor: int, token: str) -> None:
 
     Standard output and error already go to the case's log.
     """
+    is_warm = _BACKENDS in sys.modules
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = job.cache_dir
     _limit(job)
     _explain_exit()
@@ -57,11 +60,12 @@ def run(job: Job, result_descriptor: int, token: str) -> None:
     findings = attempt(stages, lambda: _measure(job, stages, channel))
     if isinstance(findings, Outcome):
         findings = Findings(outcome=findings)
+    if not is_warm:
+        findings = msgspec.structs.replace(findings, notes=(*findings.notes, _IMPORTED_HERE))
     channel.send(Report(findings=findings, seconds=dict(stages.seconds)))
 
 
 def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
-    imports_note = None if "torch" in sys.modules else _IMPORTED_HERE
     from dynamometer.dynamo import state
     from dynamometer.dynamo.capture.compilations import keeping_all
     from dynamometer.dynamo.device import open_device
@@ -83,7 +87,7 @@ def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
     )  # fmt: skip
     with keeping_all(), running:
         findings = experiment.measure(context)
-    notes = [note for note in (imports_note, policy_note, note_on_runtimes(), *gone()) if note]
+    notes = [note for note in (policy_note, note_on_runtimes(), *gone()) if note]
     return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))
 
 
