@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from dynamometer.results.values.records import BetweenProcessSd
 
@@ -79,6 +79,8 @@ def _likeliest(series: list[Scatter]) -> tuple[float, float]:
 
     def surprise(logs: Array) -> tuple[float, Array]:
         return _surprise(float(logs[0]), float(logs[1]), variance / scale, within / scale, df)
+
+    from scipy import optimize  # takes as long as everything else that stored runs are read with
 
     found = optimize.minimize(
         surprise,

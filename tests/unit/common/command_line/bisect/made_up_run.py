@@ -1,10 +1,17 @@
-"""A command that measures: writes a run of what a file of the repository says is true of it."""
+"""Measures for `bisect`: writes a run of what a file of the repository says is true of it.
+
+The command that is typed only asks for it (`ask_for_run.py`), as importing what this needs takes
+longer than all else.
+"""
 
 from __future__ import annotations
 
 import json
-import sys
+from contextlib import contextmanager
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
+from threading import Thread
+from typing import TYPE_CHECKING
 
 import factories
 import msgspec
@@ -13,8 +20,11 @@ import simulated_runs
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import Protocol
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-def main(state: Path, options: list[str]) -> int:
+
+def measure(state: Path, options: list[str]) -> int:
     """Read what is true, and write a run, or fail as is said."""
     true = json.loads(state.read_text())
     if true.get("exit"):
@@ -35,4 +45,23 @@ def main(state: Path, options: list[str]) -> int:
     return 0
 
 
-raise SystemExit(main(Path(sys.argv[1]), sys.argv[2:]))
+class _Asked(StreamRequestHandler):
+    """Somebody asks for a run: a line with the words of the command, answered by its exit code."""
+
+    def handle(self) -> None:
+        """Measure, and say how that ended."""
+        state, *options = json.loads(self.rfile.readline())
+        self.wfile.write(str(measure(Path(state), options)).encode())
+
+
+@contextmanager
+def measuring_at(address: Path) -> Iterator[None]:
+    """Measure for whoever asks at a socket."""
+    with ThreadingUnixStreamServer(str(address), _Asked) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()

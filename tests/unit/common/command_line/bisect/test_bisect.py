@@ -9,14 +9,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
+from made_up_run import measuring_at
 
 from dynamometer.common.command_line import cli
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[4]
@@ -51,13 +53,12 @@ def repository(folder: Path, truths: Sequence[Mapping[str, object]], subject: st
 
 @pytest.fixture
 def bisect(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[int, str]]:
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., tuple[int, str]]]:
     """Run the command over a repository, and return its exit code and what it says."""
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests'}:{ROOT}")
 
     def call(folder: Path, *words: object, state: str = "state") -> tuple[int, str]:
-        measure = [sys.executable, HERE / "made_up_run.py", folder / TRUE]
+        measure = [sys.executable, "-ISs", HERE / "ask_for_run.py", address, folder / TRUE]
         capsys.readouterr()
         state_words = ["--state", tmp_path / state]
         code = cli.main(
@@ -66,7 +67,10 @@ def bisect(
         said = capsys.readouterr()
         return code, said.out + said.err
 
-    return call
+    with TemporaryDirectory() as short:  # the name of a socket has 107 bytes at most
+        address = Path(short, "socket")
+        with measuring_at(address):
+            yield call
 
 
 def ends(folder: Path) -> list[object]:
