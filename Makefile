@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 IN_PARALLEL := --ignore tests/integration --numprocesses auto --dist worksteal
 # Tests with worker processes wait half of the time. Those of a file may share a run; files that
 # take long come first (tests/integration/conftest.py).
-WITH_WORKERS := tests/integration --numprocesses 3 --dist loadfile --no-loadscope-reorder
+WITH_WORKERS := tests/integration --numprocesses 4 --dist loadfile --no-loadscope-reorder
 CODE := $(wildcard *.py) common dynamo models results dynamometer bench examples tests
 
 .PHONY: setup demo test test-fast test-gpu check-timing coverage lint clean

@@ -78,7 +78,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Measure one model with three arms in two replicates; give its directory and output."""
     runs = tmp_path_factory.mktemp("runs")
     arms = ["--backend", "eager", "--backend", "inductor", "--speedup-ts"]
-    words = [*only("soft_actor_critic"), *arms, "-r", "2", "-n", "20", "--output-dir", str(runs)]
+    words = [*only("lennard_jones"), *arms, "-r", "2", "-n", "20", "--output-dir", str(runs)]
     # From another folder: the script must not depend on where it is run.
     done = finish([*SCRIPT, *words], cwd=runs)
     assert done.returncode == 0, done.stderr
@@ -135,7 +135,7 @@ def test_csv_has_the_dashboards_columns(finished_run: tuple[Path, str]) -> None:
         (row,) = list(reader)
         theirs = [each.name for each in PERFORMANCE.theirs().columns]
         assert (reader.fieldnames or [])[: len(theirs)] == theirs
-    assert (row["dev"], row["name"], row["unique_graphs"]) == ("cpu", "soft_actor_critic", "1")
+    assert (row["dev"], row["name"], row["unique_graphs"]) == ("cpu", "lennard_jones", "1")
     assert float(row["speedup_low"]) < float(row["speedup"]) < float(row["speedup_high"])
     assert all(float(row[name]) > 0 for name in ("abs_latency", "compilation_latency"))
     assert all(float(row[name]) > 0 for name in ("eager_peak_mem", "dynamo_peak_mem"))
@@ -144,7 +144,7 @@ def test_csv_has_the_dashboards_columns(finished_run: tuple[Path, str]) -> None:
 def test_output_names_the_files(finished_run: tuple[Path, str]) -> None:
     """The table, the split of the time and the paths of the results are on standard output."""
     directory, output = finished_run
-    assert "cpu  soft_actor_critic " in output
+    assert "cpu  lennard_jones " in output
     assert "GEOMEAN SPEEDUP [" in output or "DISTURBED" in output  # by whatever else goes on
     assert "% harness)" in output
     assert str(directory / "events.jsonl") in output
@@ -260,6 +260,6 @@ def is_running(pid: int) -> bool:
 def test_manifest_says_what_was_planned(finished_run: tuple[Path, str]) -> None:
     """The manifest holds the plan and the environment, readable without this project."""
     manifest = json.loads((finished_run[0] / store.MANIFEST).read_text())
-    assert manifest["plan"]["cases"][0]["model"] == "soft_actor_critic"
+    assert manifest["plan"]["cases"][0]["model"] == "lennard_jones"
     assert manifest["environment"]["packages"]["torch"]
     assert manifest["command"].endswith("--output-dir " + str(finished_run[0].parent))

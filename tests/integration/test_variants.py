@@ -16,16 +16,26 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="there is no C++ compiler")
 
 
-def test_variants_of_a_backend_are_arms_of_one_case(tmp_path: Path) -> None:
-    """Each compiles in its own way, is checked, and is called by its whole name."""
+def test_variants_of_a_backend_are_arms_of_one_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each compiles in its own way, is checked, and is called by its whole name.
+
+    A worker ends without exit handlers, and leaves none of AOTInductor's libraries behind.
+    """
     pytest.importorskip("onnxruntime")
-    arms = ["inductor", "inductor:freezing", "inductor:config.cpp.simdlen=1", "onnx:no-spin"]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    whole = ["aot_inductor", "onnx:no-spin"]
+    arms = ["inductor", "inductor:freezing", "inductor:config.cpp.simdlen=1", *whole]
     manifest = hostile_manifest(["behaves"], arms, experiments=("accuracy",))
     record = run_manifest(manifest, tmp_path / "run")["behaves"]
     assert [result.arm for result in record.arms] == ["baseline", *arms]
     assert {result.outcome.status for result in record.arms} == {Status.PASS}
     graphs = {result.arm: result.capture and result.capture.graphs for result in record.arms}
-    assert graphs == {**dict.fromkeys(arms[:3], 1), "baseline": None, "onnx:no-spin": None}
+    assert graphs == {**dict.fromkeys(arms[:3], 1), **dict.fromkeys(["baseline", *whole])}
+    assert not list(tmp_path.rglob("*aot*"))
 
 
 def test_a_setting_of_a_wrong_type_is_the_arms_failure(tmp_path: Path) -> None:
@@ -37,16 +47,3 @@ def test_a_setting_of_a_wrong_type_is_the_arms_failure(tmp_path: Path) -> None:
     assert outcomes[arms[0]].status is Status.FAIL
     assert "max_autotune" in (outcomes[arms[0]].reason or "")
     assert outcomes["eager"].status is Status.PASS
-
-
-def test_libraries_of_aot_inductor_are_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A worker ends without exit handlers, and leaves nothing where nobody removes it."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    manifest = hostile_manifest(["behaves"], ["aot_inductor"], experiments=("accuracy",))
-    record = run_manifest(manifest, tmp_path / "run")["behaves"]
-    assert record.outcome.status is Status.PASS
-    assert not list(tmp_path.rglob("*aot*"))
