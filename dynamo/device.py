@@ -164,10 +164,11 @@ class Cuda:
 
 
 def _idle_in_graphs_bytes() -> int:
-    """Count what graphs keep beyond live tensors: they have memory pools of their own."""
+    """Count what graphs keep beyond live tensors, in whole segments of their own pools."""
     segments: list[dict[str, Any]]
     segments = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call]  # not annotated
-    own = (each for each in segments if any(each.get("segment_pool_id", ())))
+    here = (each for each in segments if each["device"] == torch.cuda.current_device())
+    own = (each for each in here if any(each.get("segment_pool_id", ())))
     return sum(each["total_size"] - each["allocated_size"] for each in own)
 
 
@@ -260,13 +261,16 @@ def open_device(kind: str) -> Device:
             return Accelerator(kind)
 
 
-def is_lost_by_fork(kind: str) -> bool:
-    """Return whether this process was forked of one that had used devices of a type.
+def holds_tensors(kind: str) -> bool:
+    """Return whether this process can use a device, by putting a tensor there.
 
-    Source: torch.cuda, which refuses to be initialized then, and other modules of its making.
+    It can't where it was forked from one that had used the device, whether by torch or not.
     """
-    asked = getattr(torch.get_device_module(kind), "_is_in_bad_fork", None)
-    return asked is not None and bool(asked())
+    try:
+        torch.empty(1, device=kind)
+    except Exception:  # noqa: BLE001  whatever a driver says
+        return False
+    return True
 
 
 def _status_bytes(field: str) -> int:

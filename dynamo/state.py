@@ -134,16 +134,29 @@ def running(
 
 @contextmanager
 def _multiplying(precision: MatmulPrecision) -> Iterator[None]:
-    """Multiply float32 matrices so; by itself torch does what is usual, and is left alone."""
-    if precision is MatmulPrecision.HIGHEST:
-        yield
-        return
-    before = torch.get_float32_matmul_precision()
+    """Multiply float32 matrices so, whatever variables or packages have set."""
+    before = _matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        torch.set_float32_matmul_precision(before or MatmulPrecision.HIGHEST)
+
+
+def _matmul_precision() -> str | None:
+    """Ask torch; `None` where it differs between devices, which torch has no word for."""
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:
+        return None
+
+
+def note_on_precision(asked: MatmulPrecision) -> str | None:
+    """Say for the record that something, such as the model, multiplies otherwise than asked."""
+    now = _matmul_precision()
+    if now == asked:
+        return None
+    return f"precision of float32 matrix products: {asked} was asked, and {now or 'other'} was set"
 
 
 def has_limit_per_arm() -> bool:

@@ -97,21 +97,22 @@ def prepare(preload: Preload) -> None:
 
 
 def _works_in_forks(device: str) -> bool:
-    """Return whether forks of this process can use a device, which one fork finds out.
+    """Return whether forks of this process can use a device, which one fork tries.
 
-    They can't once the driver was asked anything here, as some packages do when imported.
+    They can't once the device was used here, as some packages do when they are imported.
     """
     if device == "cpu" or "torch" not in sys.modules:
         return True
     pid = os.fork()
-    if not pid:
-        works = False
-        with suppress(Exception):
-            from dynamometer.dynamo.device import is_lost_by_fork
+    if pid:
+        return os.waitpid(pid, 0)[1] == 0
+    status = 1
+    try:
+        from dynamometer.dynamo.device import holds_tensors
 
-            works = not is_lost_by_fork(device)
-        os._exit(0 if works else 1)
-    return os.waitpid(pid, 0)[1] == 0
+        status = 0 if holds_tensors(device) else 1
+    finally:
+        os._exit(status)
 
 
 def _import_worker(experiment: Experiment) -> None:
@@ -124,18 +125,21 @@ def _import_worker(experiment: Experiment) -> None:
 
 def _serve(control: socket.socket) -> None:
     limits = _limits()
+    preload: Preload | None = None
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     while True:
         for key, _ in selector.select():
             if key.fileobj is control:
                 match _receive(control):
-                    case Preload() as preload, _:
+                    case Preload() as asked, _:
+                        preload = asked
                         if preload.is_ahead:
                             prepare(preload)
                         _send(control, Ready(device_works=_works_in_forks(preload.device)))
                     case Fork() as request, descriptors:
-                        pid = _fork(request, descriptors, control)
+                        late = None if preload is None or preload.is_ahead else preload
+                        pid = _fork(request, descriptors, control, late)
                         worker_ = os.pidfd_open(pid)
                         selector.register(worker_, selectors.EVENT_READ, pid)
                         _send(control, Started(), worker_)
@@ -188,7 +192,10 @@ def _kill_orphans() -> None:
             os.waitpid(pid, 0)
 
 
-def _fork(request: Fork, descriptors: list[int], control: socket.socket) -> int:
+def _fork(
+    request: Fork, descriptors: list[int], control: socket.socket, late: Preload | None
+) -> int:
+    """Start a worker, which imports by itself what was not to be imported here."""
     results, log = descriptors
     server = os.getpid()
     sys.stdout.flush()
@@ -205,6 +212,8 @@ def _fork(request: Fork, descriptors: list[int], control: socket.socket) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         control.close()
         _redirect(log)
+        if late is not None:
+            prepare(late)
         worker.run(request.job, results, request.token)
         sys.stdout.flush()
         sys.stderr.flush()

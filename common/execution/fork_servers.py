@@ -28,9 +28,10 @@ _WAITING_ASLEEP = {"KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "PASSIVE"}
 5.2, 21.2.7, and libiomp's own variable."""
 _NO_SHARED_HEADERS = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 """Inductor keeps these in a folder that all its processes write to, and foreign code may not."""
-_CAREFUL = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-"""Lets torch count CUDA devices without their runtime, which doesn't survive a fork: importing
+_COUNTS_BY_NVML = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+"""Lets torch count CUDA devices without CUDA's runtime, which doesn't survive a fork: importing
 Inductor counts them. Source: torch.cuda.is_available."""
+_START = "look at sitecustomize, usercustomize and .pth files"
 _Key = tuple[Allocator, bool]
 """The library that is preloaded, and whether foreign code is run."""
 _MOST_FAILED = 2
@@ -43,7 +44,7 @@ class ForkServers:
     Foreign code has servers of its own, which are started without what it must not see.
 
     They may serve several plans, one after the other: what each needs is imported into those that
-    run. Where that keeps a device from their forks, nothing is, and each worker imports for itself.
+    run. Where that keeps the device from their forks, each worker imports for itself.
 
     Attributes:
         starting_s: seconds that starting took since it was last asked.
@@ -60,7 +61,7 @@ class ForkServers:
         self._wanted: tuple[RunPlan, Preload] | None = None
         self._is_closed = False
         self._failed_in_a_row = 0
-        self._imports_ahead = True
+        self._harmful: list[Preload] = []
         self.starting_s = 0.0
 
     def beside(self) -> ForkServers:
@@ -111,8 +112,12 @@ class ForkServers:
         self.starting_s += time.monotonic() - started
         if server.device_works:
             return server
-        self._imports_ahead, self._wanted = False, None
         self._end(key)
+        if not wanted.is_ahead:
+            msg = f"no fork can use {wanted.device}: Python uses it as it starts, so {_START}"
+            raise DynamometerError(msg)
+        self._harmful.append(wanted)
+        self._wanted = None
         return self.ready(plan, allocator)
 
     def _launched(self, key: _Key, plan: RunPlan) -> ForkServer:
@@ -122,7 +127,7 @@ class ForkServers:
             environment = {**_WAITING_ASLEEP, **environment}
         if is_foreign:
             environment = {**without_secrets(environment), **_NO_SHARED_HEADERS}
-        environment = {**_CAREFUL, **environment}
+        environment = {**_COUNTS_BY_NVML, **environment}
         server = self._servers[key] = ForkServer(self._log, environment, is_foreign=is_foreign)
         server.launch()
         return server
@@ -131,7 +136,8 @@ class ForkServers:
         """Return what workers of a plan need, which is looked through but once."""
         if self._wanted is None or self._wanted[0] is not plan:
             wanted = _preload_of(plan)
-            self._wanted = plan, msgspec.structs.replace(wanted, is_ahead=self._imports_ahead)
+            is_ahead = wanted not in self._harmful
+            self._wanted = plan, msgspec.structs.replace(wanted, is_ahead=is_ahead)
         return self._wanted[1]
 
     def take_starting_s(self) -> float:

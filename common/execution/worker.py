@@ -8,7 +8,6 @@ import os
 import resource
 import secrets
 import signal
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,12 +29,6 @@ _PRIVATE_DESCRIPTORS = (200, 900)
 """Where the result channel is moved to, out of the way of a model that counts descriptors."""
 _SPARE = 16
 """Descriptors at the end of what is allowed, in case the number that is drawn is taken."""
-_BACKENDS = "dynamometer.dynamo.backends.backends"
-"""What a fork server imports ahead, whatever its workers will do."""
-_IMPORTED_HERE = (
-    "what the case needs was imported in its own process: imported ahead it would keep the device "
-    "from workers; first compilations take longer so"
-)
 
 
 def run(job: Job, result_descriptor: int, token: str) -> None:
@@ -43,7 +36,6 @@ def run(job: Job, result_descriptor: int, token: str) -> None:
 
     Standard output and error already go to the case's log.
     """
-    is_warm = _BACKENDS in sys.modules
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = job.cache_dir
     _limit(job)
     _explain_exit()
@@ -60,8 +52,6 @@ def run(job: Job, result_descriptor: int, token: str) -> None:
     findings = attempt(stages, lambda: _measure(job, stages, channel))
     if isinstance(findings, Outcome):
         findings = Findings(outcome=findings)
-    if not is_warm:
-        findings = msgspec.structs.replace(findings, notes=(*findings.notes, _IMPORTED_HERE))
     channel.send(Report(findings=findings, seconds=dict(stages.seconds)))
 
 
@@ -87,7 +77,9 @@ def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
     )  # fmt: skip
     with keeping_all(), running:
         findings = experiment.measure(context)
-    notes = [note for note in (policy_note, note_on_runtimes(), *gone()) if note]
+        precision_note = state.note_on_precision(job.case.matmul_precision)
+    found = (policy_note, precision_note, note_on_runtimes(), *gone())
+    notes = [note for note in found if note]
     return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))
 
 

@@ -118,7 +118,7 @@ class Preload(Value, tag="preload", frozen=True, kw_only=True):
     """All arms there will be; what the registered ones need is imported."""
     device: str
     is_ahead: bool = True
-    """Whether to import at all; else each worker imports what it needs."""
+    """Whether to import it at once; else each worker does, before anything is timed."""
 
 
 class Fork(Value, tag="fork", frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ class Fork(Value, tag="fork", frozen=True, kw_only=True):
 
 
 class Ready(Value, tag="ready", frozen=True, kw_only=True):
-    """The fork server has imported what it was last asked to."""
+    """The fork server has imported what it was to import ahead."""
 
     device_works: bool = True
     """Whether workers that are forked of it can use the device."""

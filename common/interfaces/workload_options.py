@@ -163,8 +163,8 @@ TRAINING = Switch(
 MATMUL_PRECISION = Valued(
     ("--matmul-precision",), reads=Member(MatmulPrecision), default=MatmulPrecision.HIGHEST,
     group="Workload",
-    help="How float32 matrices are multiplied, in eager and compiled: as they are, or faster, on "
-    "GPUs in TF32.",
+    help="Of float32 matrix products, in eager and in arms: highest is float32, high TF32 where "
+    "the device has it, medium bfloat16.",
     again=lambda _, case: case.matmul_precision,
 )  # fmt: skip
 CHANNELS_LAST = Flag(

@@ -341,7 +341,7 @@ def _available_backend(name: str, job: Job) -> Backend:
         path, case = job.tuning.decisions if job.tuning else None, job.case
         # What is decided for a model as a whole is for inputs of one size.
         backend = replace(backend, delegates=backend.delegates and not case.dynamic)
-        backend = backend.reading(path, case.device, load_backend, full_graph=case.nopython)
+        backend = backend.reading(path, case, load_backend)
     reason = backend.available(job.case.device)
     if reason is None and isinstance(backend, Declared):
         reason = backend.refusal(job.case.mode)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from dynamometer.dynamo.backends.backends import Backend
     from dynamometer.dynamo.ensemble.lookup import Lookup
+    from dynamometer.results.values.cases import Case
     from dynamometer.results.values.choices import Choice
 
 
@@ -46,21 +47,20 @@ class Ensemble(Declared):
         """What was chosen so far."""
         return self.lookup.choices if self.lookup else ()
 
-    def reading(
-        self, path: str | None, device: str, load: Callable[[str], Backend], *, full_graph: bool
-    ) -> Ensemble:
+    def reading(self, path: str | None, case: Case, load: Callable[[str], Backend]) -> Ensemble:
         """Return it with decisions to look up.
 
         Args:
             path: of their file; `None` for none, so that every graph stays eager.
-            device: type of the device.
+            case: says on which device, how precisely, and whether Dynamo must capture all in one
+                graph.
             load: gives the backend of an arm.
-            full_graph: whether Dynamo must capture all in one graph, or raise.
         """
         from dynamometer.dynamo.ensemble.lookup import Lookup
 
-        lookup = Lookup(Path(path) if path else None, device, load)
-        return replace(self, lookup=lookup, full_graph=full_graph)
+        file = Path(path) if path else None
+        lookup = Lookup(file, case.device, load, case.matmul_precision)
+        return replace(self, lookup=lookup, full_graph=case.nopython)
 
     def compile(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]

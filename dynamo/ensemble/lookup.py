@@ -16,7 +16,7 @@ from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.recorder import by_parts
 from dynamometer.results.store.decisions import Decisions
-from dynamometer.results.values.cases import NO_BACKEND
+from dynamometer.results.values.cases import NO_BACKEND, MatmulPrecision
 from dynamometer.results.values.choices import Choice, Subject
 
 if TYPE_CHECKING:
@@ -34,11 +34,18 @@ class Lookup:
         load: gives the backend of an arm.
     """
 
-    def __init__(self, path: Path | None, device: str, load: Callable[[str], Backend]) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        device: str,
+        load: Callable[[str], Backend],
+        precision: MatmulPrecision = MatmulPrecision.HIGHEST,
+    ) -> None:
         """Read nothing yet."""
         self.load = load
         self._path = path
         self._device = device
+        self._precision = precision
         self._choices: dict[tuple[Subject, str], Choice] = {}
 
     @property
@@ -106,7 +113,7 @@ class Lookup:
 
     @cached_property
     def _setting(self) -> Setting:
-        return setting_of(self._device)
+        return setting_of(self._device, self._precision)
 
     def _find(self, subject: Subject, key: str) -> Decision | None:
         if self._path is None:

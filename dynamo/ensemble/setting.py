@@ -23,8 +23,13 @@ _RUNTIMES = (
 )
 
 
-def setting_of(device: str) -> Setting:
-    """Return the setting of this process on a device type."""
+def setting_of(device: str, precision: MatmulPrecision = MatmulPrecision.HIGHEST) -> Setting:
+    """Return the setting of this process.
+
+    Args:
+        device: type of the device.
+        precision: of float32 matrix products, as a run asked for it: a model may set another.
+    """
     versions = {"torch": str(torch.__version__)}
     for name in _RUNTIMES:
         with suppress(PackageNotFoundError):
@@ -35,5 +40,5 @@ def setting_of(device: str) -> Setting:
         threads=torch.get_num_threads(),
         processor=processor_name(),
         versions=versions,
-        matmul_precision=MatmulPrecision(torch.get_float32_matmul_precision()),
+        matmul_precision=precision,
     )

@@ -19,6 +19,7 @@ _THREADS = "the number of threads changes every speedup"
 _WHY_NOT = {
     "study": "they asked different questions",
     "scale": "models of different scales are different models",
+    "matmul precision": "matrices were multiplied in different ways",
     "device": _HARDWARE,
     "device name": _HARDWARE,
     "cpu": _HARDWARE,

@@ -96,6 +96,7 @@ def _of_plan(plan: RunPlan) -> dict[str, str]:
         "study": plan.study,
         "scale": _all(each.scale for each in plan.cases),
         "dtype": _all(each.dtype for each in plan.cases),
+        "matmul precision": _all(each.matmul_precision for each in plan.cases),
         "device": _all(each.device for each in plan.cases),
         "threads": "torch's choice" if plan.threads is None else str(plan.threads),
         "executor": plan.executor,

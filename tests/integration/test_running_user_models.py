@@ -22,12 +22,13 @@ import torch
 from neighbour import WIDTH
 
 def works():
+    print("matrices:", torch.get_float32_matmul_precision())
     return torch.nn.Linear(WIDTH, 2), torch.randn(4, WIDTH)
 
 def broken():
     return [1, 2][3]
 """
-FAULT_LINE = 9
+FAULT_LINE = 10
 
 
 def run(target: Path | str, *words: str, runs: Path) -> dict[str, Record]:
@@ -43,6 +44,7 @@ def test_a_file_and_its_project(tmp_path: Path) -> None:
     (tmp_path / "neighbour.py").write_text("WIDTH = 3\n")
     (tmp_path / "mine.py").write_text(FILE)
     table = '[tool.dynamometer]\nmodels = "mine.py"\nbackend = ["eager", "aot_eager"]\n'
+    table += 'matmul-precision = "high"\n'
     (tmp_path / "pyproject.toml").write_text(table)
     # As a program, which is in the project's folder.
     done = subprocess.run(
@@ -58,6 +60,7 @@ def test_a_file_and_its_project(tmp_path: Path) -> None:
     records = {record.case.model: record for record in store.read_records(directory)}
     assert records["works"].outcome.status is Status.PASS
     assert records["works"].case.arms == ("baseline", "eager", "aot_eager")
+    assert "matrices: high" in (directory / str(records["works"].log)).read_text()
     assert records["broken"].outcome.status is Status.FAIL
     reason = f"IndexError: list index out of range (mine.py:{FAULT_LINE})"
     assert records["broken"].outcome.reason == reason

@@ -13,6 +13,7 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, Valued
 from dynamometer.common.interfaces.run_options import DECISIONS_FILE
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.values.cases import MatmulPrecision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,8 +156,15 @@ def _print_json(decisions: Sequence[Decision]) -> None:
 def _line(each: Decision) -> str:
     return (
         f"{each.subject:5} {each.key[:16]:16} {each.arm:24} {_ratio(each):28}"
-        f" {each.setting.threads} threads on {each.setting.device_name}  {each.label}"
+        f" {each.setting.threads} threads on {each.setting.device_name}{_precision(each)}"
+        f"  {each.label}"
     )
+
+
+def _precision(each: Decision) -> str:
+    """Say how matrices are multiplied, where that is not as usual."""
+    precision = each.setting.matmul_precision
+    return "" if precision is MatmulPrecision.HIGHEST else f", matrix products {precision}"
 
 
 def _explained(each: Decision) -> list[str]:
@@ -168,7 +176,7 @@ def _explained(each: Decision) -> list[str]:
         f"  {each.arm}  {_ratio(each)}{eager}",
         (
             f"  on {setting.device_name} ({setting.device}), {setting.threads} threads of"
-            f" {setting.processor}; {versions}"
+            f" {setting.processor}{_precision(each)}; {versions}"
         ),
         f"  decided {each.decided_at} by run {each.run}, which took {each.tuning_s:.1f} s",
         *(

@@ -22,7 +22,7 @@ def record(context: Context, loaded: LoadedModel) -> Recorded:
     case, tuning = context.job.case, context.job.tuning
     assert tuning is not None
     key = model_key(loaded.module, loaded.args, loaded.kwargs)
-    setting = setting_of(case.device)
+    setting = setting_of(case.device, case.matmul_precision)
     known = Decisions(Path(tuning.decisions)).find(Subject.MODEL, key, setting)
     if not case.dynamic and known and tuning.counts(known.decided_at):
         return Recorded(key=key, setting=setting, is_decided=True)

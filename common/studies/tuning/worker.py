@@ -54,7 +54,7 @@ class _Keeping(Context):
         about = Tuned(
             subject=Subject.GRAPH if found.graph_key else Subject.MODEL,
             key=found.graph_key or model_key(found.module, found.args, found.kwargs),
-            setting=setting_of(self.job.case.device),
+            setting=setting_of(self.job.case.device, self.job.case.matmul_precision),
             calls=len(found.calls),
         )
         _refuse_decided(self.job, about)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -160,30 +159,21 @@ def test_without_the_library_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -
     assert not Cuda().is_disturbed()
 
 
-@pytest.mark.parametrize("is_lost", [False, True])
-def test_a_fork_knows_whether_it_can_use_the_device(
-    fake: Callable[..., Fake], *, is_lost: bool
-) -> None:
-    """The module says so in a fork alone."""
-    server = os.getpid()
-    fake(_is_in_bad_fork=lambda: is_lost and os.getpid() != server)
-    assert fork_server._works_in_forks("fake") is not is_lost
-
-
-def test_a_device_that_does_not_say_is_taken_to_work(fake: Callable[..., Fake]) -> None:
-    """As is the CPU, which nobody is asked about."""
-    fake()
-    assert fork_server._works_in_forks("fake")
-    assert fork_server._works_in_forks("cpu")
+@pytest.mark.parametrize(("kind", "works"), [("cpu", True), ("meta", True), ("nothing", False)])
+def test_a_fork_tries_the_device(kind: str, *, works: bool) -> None:
+    """By putting a tensor there."""
+    assert fork_server._works_in_forks(kind) is works
 
 
 def test_the_peak_counts_what_graphs_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     """A replay allocates nothing, and what it writes to is nobody else's."""
     segments = [
-        {"segment_pool_id": (0, 0), "total_size": 900, "allocated_size": 100},
-        {"segment_pool_id": (0, 1), "total_size": 500, "allocated_size": 20},
-        {"total_size": 70, "allocated_size": 0},
+        {"device": 0, "segment_pool_id": (0, 0), "total_size": 900, "allocated_size": 100},
+        {"device": 0, "segment_pool_id": (0, 1), "total_size": 500, "allocated_size": 20},
+        {"device": 1, "segment_pool_id": (0, 2), "total_size": 300, "allocated_size": 0},
+        {"device": 0, "total_size": 70, "allocated_size": 0},
     ]
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: segments)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 120)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 400)

@@ -132,9 +132,23 @@ def test_running_restores_what_it_found(mode: Mode) -> None:
 
 @pytest.mark.parametrize("precision", MatmulPrecision)
 def test_matrices_are_multiplied_as_asked(precision: MatmulPrecision) -> None:
-    """And afterwards as before."""
-    with state.running(Mode.INFERENCE, None, precision=precision):
-        assert torch.get_float32_matmul_precision() == precision
+    """Whatever was set before, as it is again afterwards."""
+    for before in ("high", "highest"):
+        torch.set_float32_matmul_precision(before)
+        with state.running(Mode.INFERENCE, None, precision=precision):
+            assert torch.get_float32_matmul_precision() == precision
+            assert state.note_on_precision(precision) is None
+        assert torch.get_float32_matmul_precision() == before
+
+
+def test_other_precision_than_was_asked_is_noted() -> None:
+    """Also one that torch has no word for, as it holds for some devices."""
+    with state.running(Mode.INFERENCE, None, precision=MatmulPrecision.HIGH):
+        torch.set_float32_matmul_precision("medium")
+        assert "medium was set" in (state.note_on_precision(MatmulPrecision.HIGH) or "")
+    with state.running(Mode.INFERENCE, None):
+        torch.backends.cuda.matmul.fp32_precision = "tf32"
+        assert "other was set" in (state.note_on_precision(MatmulPrecision.HIGHEST) or "")
     assert torch.get_float32_matmul_precision() == "highest"
 
 

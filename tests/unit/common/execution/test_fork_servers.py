@@ -18,9 +18,10 @@ from dynamometer.common.execution.process import ForkServer
 from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from dynamometer.common.interfaces.messages import Preload
+    from dynamometer.results.values.cases import RunPlan
 
 
 @dataclass
@@ -145,15 +146,38 @@ def test_what_kills_a_keeper_counts_as_well(tmp_path: Path) -> None:
 def test_where_importing_costs_the_device_nothing_is_imported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Some packages ask the driver when they are imported, and no fork can ask it then."""
-    launched = scripted(monkeypatch, [True, True, True])
+    """Some packages use it when they are imported, and no fork can then; other plans may."""
+    launched = scripted(monkeypatch, [True] * 5)
     servers, plan = ForkServers(Path("log")), factories.plan()
-    monkeypatch.setattr(FakeServer, "device_works", property(lambda fake: not ahead(fake)))
+    other = factories.plan(factories.model_spec("other", build="elsewhere:other"))
+    monkeypatch.setattr(FakeServer, "device_works", property(works_for(plan)))
     first = servers.ready(plan, Allocator.KEEP)
     assert first is launched.servers[1]
     assert [ahead(each) for each in launched.servers] == [True, False]
     assert [each.closed for each in launched.servers] == [1, 0]
     assert servers.ready(plan, Allocator.KEEP) is first
+    assert ahead(servers.ready(other, Allocator.KEEP))
+    assert not ahead(servers.ready(plan, Allocator.KEEP))
+    assert len(launched.servers) == 2
+
+
+def works_for(harmful: RunPlan) -> Callable[[FakeServer], bool]:
+    """Return whether a fake server's forks can use the device: not if it imports for this plan."""
+
+    def works(fake: FakeServer) -> bool:
+        assert fake.preloaded is not None
+        return not ahead(fake) or fake.preloaded.specs != harmful.models
+
+    return works
+
+
+def test_where_no_fork_can_use_the_device_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python itself uses it, so that importing nothing is no help."""
+    launched = scripted(monkeypatch, [True, True])
+    monkeypatch.setattr(FakeServer, "device_works", False)
+    with pytest.raises(DynamometerError, match="sitecustomize"):
+        ForkServers(Path("log")).ready(factories.plan(), Allocator.KEEP)
+    assert [each.closed for each in launched.servers] == [1, 1]
 
 
 def ahead(server: ForkServer | FakeServer) -> bool:

@@ -11,12 +11,13 @@ import pytest
 from dynamometer.common.command_line.decisions import preparing
 from dynamometer.common.planning import tuning as tuning_module
 from dynamometer.common.planning.arms import Usable
-from dynamometer.common.planning.tuning import candidates_of, models_plan
+from dynamometer.common.planning.tuning import candidates_of, graphs_plan, models_plan
+from dynamometer.results.store.corpus import DESCRIPTION, Corpus, write_archive
 from dynamometer.results.store.decisions import Decisions
-from dynamometer.results.values.cases import BASELINE, Mode
+from dynamometer.results.values.cases import BASELINE, MatmulPrecision, Mode
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE, Subject, Tuning
 from dynamometer.results.values.decisions import Recorded
-from dynamometer.results.values.graphs import Part, RecordedGraph
+from dynamometer.results.values.graphs import Origin, Part, RecordedGraph, RecordedModel, SavedGraph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,3 +68,17 @@ def test_graphs_of_a_gpu_may_be_cuda_graphs(monkeypatch: pytest.MonkeyPatch, mod
     for device, graphs in (("cpu", ()), ("cuda", ("inductor:reduce-overhead",))):
         found = candidates_of(tuning, device, mode, of_models=False)
         assert found == ("inductor", *freezing, *graphs)
+
+
+def test_graphs_are_tuned_as_precisely_as_the_model_is_run(tmp_path: Path) -> None:
+    """Or their decisions would hold for another setting than they are looked up for."""
+    graphs = Corpus.made(tmp_path)
+    key, origin = "1" * 64, Origin(suite="mine", model="net")
+    saved = SavedGraph(key=key, origin=origin, ops={"torch.add": 2}, inputs=(), torch="2.13")
+    write_archive(graphs.path(key), {DESCRIPTION: msgspec.json.encode(saved)})
+    graph = RecordedGraph(key=key, part=Part.INFERENCE, op_count=2, calls=1)
+    graphs.add(RecordedModel(origin=origin, graphs=(graph,)))
+    case = factories.case(arms=(BASELINE, ENSEMBLE), matmul_precision=MatmulPrecision.HIGH)
+    tuning = Tuning(decisions="decisions.sqlite", candidates=CANDIDATES)
+    plan = graphs_plan(factories.plan(cases=(case,), tuning=tuning), tmp_path, [key])
+    assert [each.matmul_precision for each in plan.cases] == [MatmulPrecision.HIGH]

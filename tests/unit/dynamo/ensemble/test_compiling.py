@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+import factories
 import pytest
 import torch
 from torch import nn
@@ -165,7 +166,8 @@ def test_a_backend_for_the_whole_model_keeps_to_one_graph(tmp_path: Path) -> Non
                  decided_at="2026-01-01", run="made-up")
     )  # fmt: skip
     loose, strict = (
-        ensemble.reading(str(path), "cpu", load_backend, full_graph=each) for each in (False, True)
+        ensemble.reading(str(path), factories.case(nopython=each), load_backend)
+        for each in (False, True)
     )
     torch.testing.assert_close(loose.compile(module, (x,), {})(x), module(x))
     assert [each.arm for each in loose.choices] == ["aot_eager"]

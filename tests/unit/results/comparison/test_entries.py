@@ -9,7 +9,7 @@ import pytest
 from dynamometer.results.comparison.entries import IDENTITY, identity_of, of_arms, of_outcome
 from dynamometer.results.comparison.noise import learnt
 from dynamometer.results.comparison.quantities import COMPILE_TIME, SPEEDUP
-from dynamometer.results.values.cases import BASELINE, Overrides
+from dynamometer.results.values.cases import BASELINE, MatmulPrecision, Overrides
 from dynamometer.results.values.records import ArmResult, BetweenProcessSd, Status
 
 
@@ -62,6 +62,8 @@ def test_the_identity_of_a_case() -> None:
     assert tuple(identity) == IDENTITY
     assert identity["settings"] == "nopython --disable-frame m:f"
     assert identity["model"] == "alexnet +overrides"
+    precise = factories.case(matmul_precision=MatmulPrecision.HIGH, nopython=True)
+    assert identity_of(precise)["settings"] == "matmul_high nopython"
     assert identity_of(factories.case(batch_size=None))["batch_size"] == "own"
 
 

@@ -48,6 +48,7 @@ def test_what_is_put_is_found(decisions: Decisions) -> None:
     "changed",
     [
         {"threads": 4},
+        {"matmul_precision": "high"},
         {"device_name": "another"},
         {"processor": "another"},
         {"versions": {"torch": "2.15.0"}},
