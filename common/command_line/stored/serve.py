@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import click
 
 from dynamometer.common import registry
-from dynamometer.common.command_line.stored.history import USUAL_METRICS, history_of
+from dynamometer.common.command_line.stored.history import USUAL_METRICS
 from dynamometer.common.command_line.stored.indexing import (
     FOLDERS,
     INDEX,
@@ -118,6 +118,7 @@ class Pages:
         return page(known, compared(*known), home=_HOME) if len(known) == len(runs) else None
 
     def _history(self, wanted: Mapping[str, Sequence[str]]) -> str | None:
+        from dynamometer.results.history.of_index import history_of
         from dynamometer.results.reports.page.document import page
         from dynamometer.results.reports.page.history import shown_history
 
