@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.studies.experiment import Experiment
     from dynamometer.results.comparison.entries import Entry
-    from dynamometer.results.reports.page.values import Part
-    from dynamometer.results.reports.sinks import Sink
+    from dynamometer.results.reports.sinks import OnPage, Sink
     from dynamometer.results.store.expected import Expectations
     from dynamometer.results.values.cases import Case, RunPlan
     from dynamometer.results.values.cases import Protocol as Measuring
@@ -254,11 +253,11 @@ class StudyOfCases:
         del cases
         return []
 
-    def page_part(self: Study, cases: Sequence[Sequence[Record]]) -> Part:
+    def on_page(self: Study, cases: Sequence[Sequence[Record]]) -> OnPage:
         """Show how cases ended, and its tables."""
-        from dynamometer.results.reports.page.parts import part_of_any
+        from dynamometer.results.reports.page.parts import beside_lines, part_of_any
 
-        return part_of_any(self, cases)
+        return beside_lines(self, cases, part_of_any(self, cases))
 
 
 class StudyOfFixedReplicates(StudyOfCases):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
-    from dynamometer.results.reports.page.values import Part
+    from dynamometer.results.reports.sinks import OnPage
     from dynamometer.results.statistics.summary import CaseSummary
     from dynamometer.results.store.expected import Expectations
     from dynamometer.results.values.cases import Protocol
@@ -48,8 +48,10 @@ class StudyOfArms(StudyOfCases):
     def closing_lines(self, cases: Sequence[Sequence[Record]]) -> list[str]:
         """Render pass rates, means, compile times, memory, verdicts, and what to know of them."""
         from dynamometer.results.reports.arms import lines
+        from dynamometer.results.statistics.between_processes import shared
 
-        return lines.closing_lines([self._summary(records) for records in cases])
+        found = [self._summary(records) for records in cases]
+        return lines.closing_lines(found, shared(found))
 
     def rows(self, records: Sequence[Record], *, compatible: bool) -> list[Rows]:
         """Return a row for each arm."""
@@ -63,11 +65,23 @@ class StudyOfArms(StudyOfCases):
 
         return rows.closing_rows([self._summary(records) for records in cases])
 
-    def page_part(self, cases: Sequence[Sequence[Record]]) -> Part:
-        """Show speedups with their verdicts, and what each suite comes to."""
-        from dynamometer.results.reports.page.arms import part_of_arms
+    def on_page(self, cases: Sequence[Sequence[Record]]) -> OnPage:
+        """Show speedups with their verdicts, and what each suite comes to.
 
-        return part_of_arms([self._summary(records) for records in cases])
+        Samples are summarized once for all of it.
+        """
+        from dynamometer.results.reports.arms import lines
+        from dynamometer.results.reports.page.arms import part_of_arms
+        from dynamometer.results.reports.sinks import OnPage
+        from dynamometer.results.statistics.between_processes import shared
+
+        found = [self._summary(records) for records in cases]
+        known = shared(found)
+        return OnPage(
+            part=part_of_arms(known),
+            lines=[[lines.case_line(each)] for each in found],
+            closing_lines=lines.closing_lines(found, known) if found else [],
+        )
 
     def observed(self, cases: Sequence[Sequence[Record]]) -> Expectations:
         """Return what each arm came to."""

@@ -1,4 +1,5 @@
 """What became of each model over many runs: from a run to rows of the index, from rows to changes.
 
-Pure functions; what is compared of a run, and what must be equal for it, `comparison` says.
+Pure functions, but for `of_index`, which reads the index; what is compared of a run, and what must
+be equal for it, `comparison` says.
 """

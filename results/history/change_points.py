@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import statistics
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Values = NDArray[np.float64]
-    Intervals = tuple[int, NDArray[np.int64]]
+    Indices = NDArray[np.int64]
 
 FEWEST_RUNS = 2
 """On each side of a change: one run alone that differs is what `compare` is for."""
@@ -85,15 +86,16 @@ def change_points(values: Sequence[float], least_sd: float, floor: float) -> lis
         return []
     given = _without_spikes(np.asarray(values, dtype=np.float64), least_sd)
     sums = np.concatenate(([0.0], np.cumsum(given - given.mean())))
-    searched = _intervals(len(given))
-    places = sum(len(starts) * (length - 2 * FEWEST_RUNS + 1) for length, starts in searched)
+    searched = _searched(len(given))
+    places = len(searched.splits)
     # Values that are all but equal would differ beyond chance by how they are rounded.
     sd = max(least_sd, _rough_sd(given), floor / 100)
     splits = _refined(sums, _narrowest(sums, searched, sd))
     while splits:
         sd, df = _sd(given, splits, least_sd)
         rests = [_without(sums, splits, number) for number in range(len(splits))]
-        costs = [_explained(sums, splits) - _explained(sums, rest) for rest in rests]
+        explained = _explained(sums, splits)
+        costs = [explained - _explained(sums, rest) for rest in rests]
         p_values = [min(1.0, places * _p_value(each, sd, df)) for each in costs]
         levels = _levels(given, splits)
         steps = [abs(after - before) for before, after in pairwise(levels)]
@@ -137,43 +139,59 @@ def _rough_sd(values: Values) -> float:
 
     From the median of differences of neighbours, in which a change of level shows but once.
     """
-    return float(np.median(np.abs(np.diff(values)))) / (_MEDIAN_OF_NORMAL * math.sqrt(2))
+    differences: list[float] = np.abs(np.diff(values)).tolist()
+    return statistics.median(differences) / (_MEDIAN_OF_NORMAL * math.sqrt(2))
 
 
 _MEDIAN_OF_NORMAL = 0.6745
 
 
-@functools.cache
-def _intervals(n: int) -> tuple[Intervals, ...]:
-    """Return lengths and, of each, where intervals of that length start."""
-    return tuple(_intervals_by_length(n))
+class _Searched(NamedTuple):
+    """Every place that is searched, those of an interval one after another.
+
+    Attributes:
+        starts: of the interval of each place.
+        splits: the places.
+        ends: of the interval of each place.
+        firsts: where in these the places of each interval begin, and where the last one's end.
+    """
+
+    starts: Indices
+    splits: Indices
+    ends: Indices
+    firsts: Indices
 
 
-def _intervals_by_length(n: int) -> Iterator[Intervals]:
+@functools.lru_cache(maxsize=32)  # each of a year of runs holds 190 kB
+def _searched(n: int) -> _Searched:
+    """Return what is searched of so many values, from the longest interval to the shortest."""
+    start, end = np.array(list(_intervals(n))).T
+    counts = end - start - 2 * FEWEST_RUNS + 1
+    firsts = np.concatenate(([0], np.cumsum(counts)))
+    within = np.arange(firsts[-1]) - np.repeat(firsts[:-1], counts)
+    starts = np.repeat(start, counts)
+    return _Searched(starts, starts + FEWEST_RUNS + within, np.repeat(end, counts), firsts)
+
+
+def _intervals(n: int) -> Iterator[tuple[int, int]]:
+    """Yield where each interval starts and ends."""
     length = float(n)
     while True:
         whole = max(math.ceil(length), 2 * FEWEST_RUNS)
         count = 2 * math.ceil(n / whole) - 1
-        yield whole, np.unique(np.linspace(0, n - whole, count).astype(np.int64))
+        for start in np.unique(np.linspace(0, n - whole, count).astype(np.int64)).tolist():
+            yield start, start + whole
         if whole == 2 * FEWEST_RUNS:
             return
         length /= math.sqrt(2)
 
 
-def _narrowest(sums: Values, searched: Sequence[Intervals], sd: float) -> list[int]:
+def _narrowest(sums: Values, searched: _Searched, sd: float) -> list[int]:
     """Return where the narrowest intervals part that differ beyond chance, in order."""
-    threshold = _CANDIDATE_T * sd
-    found: list[_Candidate] = []
-    for length, starts in searched:
-        inner = np.arange(FEWEST_RUNS, length - FEWEST_RUNS + 1)
-        steps = _steps(sums, starts[:, None], starts[:, None] + inner, starts[:, None] + length)
-        t = np.abs(steps) * np.sqrt(inner * (length - inner) / length)
-        best, most = t.argmax(axis=1), t.max(axis=1)
-        found += [
-            _Candidate(start, start + length, start + int(inner[best[row]]), float(most[row]))
-            for row, start in enumerate(starts.tolist())
-            if most[row] > threshold
-        ]
+    t = _t(sums, searched.starts, searched.splits, searched.ends)
+    most = np.maximum.reduceat(t, searched.firsts[:-1])
+    beyond = np.flatnonzero(most > _CANDIDATE_T * sd).tolist()
+    found = [_best(searched, t, number) for number in beyond]
     found.sort(key=lambda each: (each.end - each.start, -each.t))
     splits: list[int] = []
     for each in found:
@@ -182,18 +200,31 @@ def _narrowest(sums: Values, searched: Sequence[Intervals], sd: float) -> list[i
     return sorted(splits)
 
 
+def _best(searched: _Searched, t: Values, number: int) -> _Candidate:
+    """Return the best place of an interval."""
+    first, last = searched.firsts[number : number + 2].tolist()
+    place = first + int(t[first:last].argmax())
+    return _Candidate(
+        start=int(searched.starts[place]),
+        end=int(searched.ends[place]),
+        split=int(searched.splits[place]),
+        t=float(t[place]),
+    )
+
+
 _CANDIDATE_T = 3.5
 """What is found so is tested again; that it is not noise alone is shown there."""
 
 
-def _steps(
-    sums: Values, start: NDArray[np.int64], split: NDArray[np.int64], end: NDArray[np.int64]
-) -> Values:
-    """Return the mean after splits, less that before."""
+def _t(sums: Values, start: Indices | int, split: Indices, end: Indices | int) -> Values:
+    """Return how far values on both sides of splits differ.
+
+    As a multiple of the standard deviation, once divided by it.
+    """
     after = (sums[end] - sums[split]) / (end - split)
     before = (sums[split] - sums[start]) / (split - start)
-    difference: Values = after - before
-    return difference
+    t: Values = np.abs(after - before) * np.sqrt((split - start) * (end - split) / (end - start))
+    return t
 
 
 def _refined(sums: Values, splits: Sequence[int]) -> list[int]:
@@ -221,15 +252,10 @@ def _move(sums: Values, splits: list[int], number: int) -> None:
     splits[number] = int(inner[t.argmax()])
 
 
-def _profile(sums: Values, start: int, end: int) -> tuple[NDArray[np.int64], Values]:
-    """Return every place at which some runs can be parted, and how far they differ there.
-
-    As a multiple of the standard deviation, once divided by it.
-    """
+def _profile(sums: Values, start: int, end: int) -> tuple[Indices, Values]:
+    """Return every place at which some runs can be parted, and how far they differ there."""
     inner = np.arange(start + FEWEST_RUNS, end - FEWEST_RUNS + 1)
-    steps = _steps(sums, np.full_like(inner, start), inner, np.full_like(inner, end))
-    t: Values = np.abs(steps) * np.sqrt((inner - start) * (end - inner) / (end - start))
-    return inner, t
+    return inner, _t(sums, start, inner, end)
 
 
 def _explained(sums: Values, splits: Sequence[int]) -> float:

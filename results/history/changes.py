@@ -147,7 +147,7 @@ def _series(runs: Runs, stored: StoredSeries, floor: float | None, *, with_point
         setting=stored.setting,
         runs=len(stored.points),
         last=_point(runs[stored.points[-1].run], stored.points[-1]),
-        points=tuple(_point(runs[each.run], each) for each in stored.points if with_points),
+        points=tuple(_point(runs[each.run], each) for each in stored.points) if with_points else (),
         changes=tuple(changes),
     )
 
@@ -169,25 +169,18 @@ def _point(run: IndexedRun, point: Point) -> HistoryPoint:
 def _of_values(runs: Runs, stored: StoredSeries, floor: float) -> list[HistoryChange]:
     """Find changes of level in what was measured; what is in doubt is passed over."""
     kind = KIND[stored.metric]
-    usable = [
-        (place, each, each.value, each.error)
-        for place, each in enumerate(stored.points)
-        if each.value is not None and each.error is not None and not each.doubt
-    ]
-    if not usable:
+    places, values, errors = [], [], []
+    for place, point in enumerate(stored.points):
+        if point.value is not None and point.error is not None and not point.doubt:
+            places.append(place)
+            values.append(math.log(point.value))
+            errors.append(point.error)
+    if not values:
         return []
-    found = change_points(
-        [math.log(value) for _, _, value, _ in usable],
-        statistics.median(error for *_, error in usable),
-        math.log1p(floor),
-    )
-    points = [each for _, each, _, _ in usable]
-    places = [place for place, *_ in usable]
-    ends = [0, *(each.index for each in found), len(usable)]
-    errors = [
-        _error_of_level([error for *_, error in usable[start:end]])
-        for start, end in itertools.pairwise(ends)
-    ]
+    found = change_points(values, statistics.median(errors), math.log1p(floor))
+    points = [stored.points[place] for place in places]
+    ends = [0, *(each.index for each in found), len(values)]
+    of_levels = [_error_of_level(errors[start:end]) for start, end in itertools.pairwise(ends)]
     return [
         _between(
             runs,
@@ -202,7 +195,7 @@ def _of_values(runs: Runs, stored: StoredSeries, floor: float) -> list[HistoryCh
                 p_value=each.p_value,
             ),
         )
-        for each, error in zip(found, itertools.pairwise(errors), strict=True)
+        for each, error in zip(found, itertools.pairwise(of_levels), strict=True)
         # Few imprecise runs may seem to be a level of their own.
         if abs(each.after - each.before) > _BEYOND_ERRORS * math.hypot(*error)
     ]
@@ -240,7 +233,7 @@ def _of_status(runs: Runs, stored: StoredSeries) -> list[HistoryChange]:
             ),
         )
         for (_, was), (place, now) in itertools.pairwise(ended)
-        if (was.status == Status.PASS) != (now.status == Status.PASS)
+        if was.status != now.status and Status.PASS in {was.status, now.status}
     ]
 
 

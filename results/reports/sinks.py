@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
 
 import msgspec
 
@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.reports.page.values import Part
     from dynamometer.results.values.records import Record
+
+
+class OnPage(NamedTuple):
+    """What the page of a run holds that its study makes.
+
+    Attributes:
+        part: what it shows of the cases.
+        lines: what it prints of each case.
+        closing_lines: what it prints of all of them.
+    """
+
+    part: Part
+    lines: Sequence[Sequence[str]]
+    closing_lines: Sequence[str]
 
 
 class Reporter(Protocol):
@@ -46,8 +60,8 @@ class Reporter(Protocol):
         """
         ...
 
-    def page_part(self, cases: Sequence[Sequence[Record]]) -> Part:
-        """Return what the page of a run shows of its cases."""
+    def on_page(self, cases: Sequence[Sequence[Record]]) -> OnPage:
+        """Return what the page of a run holds of its cases."""
         ...
 
 

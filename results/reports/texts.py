@@ -53,6 +53,8 @@ def in_source(text: str) -> str:
 
 def printable(text: str) -> str:
     """Return text of one line without what a terminal would obey rather than show."""
+    if text.isprintable():
+        return text
     return "".join(each if each.isprintable() else " " for each in text)
 
 

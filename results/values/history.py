@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
 
 from dynamometer.results.values.cases import Value
 
@@ -51,7 +50,7 @@ class Row(Value, frozen=True, kw_only=True):
     """Why nothing is concluded from it; `None` if it may be."""
 
 
-class Point(NamedTuple):
+class Point(Value, frozen=True, gc=False):  # there are many, and none holds a container
     """One run in a series; `run` is the number that the index gave it."""
 
     run: int

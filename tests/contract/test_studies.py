@@ -98,7 +98,9 @@ def test_a_failure_is_told_and_ends_its_case(study: Study, name: str) -> None:
             )
             known = tuple(column.name for column in table.columns)
             assert set(each.columns) <= set(known) if compatible else each.columns == known
-    part = study.page_part([records])
+    part, lines, closing_lines = study.on_page([records])
+    assert lines == [study.lines(records)]
+    assert closing_lines == study.closing_lines([records])
     assert [each.case for each in part.looks] == [0]
     assert "killed after 3 s" in part.looks[0].text
     assert sum(each.counted for each in part.groups) >= 1

@@ -17,8 +17,6 @@ from dynamometer.common.errors import UnknownNameError, UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, Several, Valued
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.store.index.index import Index
@@ -69,8 +67,11 @@ def run(asked: Request, _: Invocation) -> int:
         _refuse_choices(asked)
     with opened(asked) as index:
         refreshed(index)
+        wanted = _wanted(index, asked)
+        from dynamometer.results.history.of_index import history_of  # imports scipy
+
         with_points = asked[JSON] or path is not None or _is_whole(asked)
-        found = history_of(index, _wanted(index, asked), since, with_points=with_points)
+        found = history_of(index, wanted, since, with_points=with_points)
     if path:
         write_text(path, _page(found, now))
         click.echo(str(path))
@@ -106,34 +107,6 @@ def _page(found: History, now: datetime) -> str:
     from dynamometer.results.reports.page.history import shown_history
 
     return page([], history=shown_history(found, now.isoformat()))
-
-
-def history_of(
-    index: Index, wanted: Mapping[str, Sequence[str]], since: str | None, *, with_points: bool
-) -> History:
-    """Return the series that are wanted; latencies are looked at where a speedup changed.
-
-    Args:
-        index: of runs.
-        wanted: names by column of the index; what isn't named is all of it.
-        since: changes before that time are left out.
-        with_points: whether all runs of a series are in it.
-    """
-    # These import scipy.
-    from dynamometer.results.comparison.quantities import SPEEDUP
-    from dynamometer.results.history import by_eager
-    from dynamometer.results.history.changes import history
-
-    runs, stored = index.read(wanted)
-    found = history(runs, stored, since, with_points=with_points)
-    models = by_eager.models(found)
-    if not models:
-        return found
-    later, latencies_of = index.read({"model": models, "metric": by_eager.LATENCIES})
-    # Another process may have changed the index between the two.
-    times = {each.run_id: each.created_at for each in (*runs.values(), *later.values())}
-    latencies = history(later, latencies_of, floor=SPEEDUP.floor, with_points=False)
-    return by_eager.explained(found, latencies, times)
 
 
 def _written(found: History, asked: Request) -> str:

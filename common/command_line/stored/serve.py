@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import click
 
 from dynamometer.common import registry
-from dynamometer.common.command_line.stored.history import USUAL_METRICS, history_of
+from dynamometer.common.command_line.stored.history import USUAL_METRICS
 from dynamometer.common.command_line.stored.indexing import (
     FOLDERS,
     INDEX,
@@ -24,6 +24,7 @@ from dynamometer.common.command_line.stored.indexing import (
     opened,
     refreshed,
 )
+from dynamometer.common.command_line.stored.kept import KeptPages
 from dynamometer.common.command_line.stored.report import compared
 from dynamometer.common.errors import DynamometerError, UsageError
 from dynamometer.common.interfaces.option import Valued
@@ -54,15 +55,17 @@ OPTIONS = (HOST, PORT, INDEX, RUNS, FOLDERS)
 
 @dataclass(frozen=True)
 class Pages:
-    """What is served: each page is made of what is stored when it is asked for.
+    """What is served: each page shows what is stored when it is asked for.
 
     Attributes:
         asked: which index and which folders.
         one_at_a_time: the index is brought up to date by one request at a time.
+        histories: those that were made of the index as it is.
     """
 
     asked: Request
     one_at_a_time: Lock
+    histories: KeptPages = field(default_factory=KeptPages)
 
     def of(self, address: str) -> str | None:
         """Return the page of an address; `None` where there is none.
@@ -82,9 +85,9 @@ class Pages:
                 asked = parse_qs(parts.query)
                 return self._compare(asked.get("a", [""])[0], asked.get("b", [""])[0])
             case ["history"]:
-                return self._history({"metric": USUAL_METRICS})
+                return self._history(parts.path, {"metric": USUAL_METRICS})
             case ["history", model]:
-                return self._history({"model": (model,)})
+                return self._history(parts.path, {"model": (model,)})
             case _:
                 return None
 
@@ -117,13 +120,19 @@ class Pages:
         known = [each for each in runs if each is not None]
         return page(known, compared(*known), home=_HOME) if len(known) == len(runs) else None
 
-    def _history(self, wanted: Mapping[str, Sequence[str]]) -> str | None:
+    def _history(self, name: str, wanted: Mapping[str, Sequence[str]]) -> str | None:
+        with self.one_at_a_time, opened(self.asked, _folders(self.asked)) as index:
+            refreshed(index)
+            # Its points are what was read of these, and a page counts weeks from its day.
+            state = index.directories(), datetime.now(UTC).date()
+        return self.histories.page(name, state, partial(self._made_history, wanted))
+
+    def _made_history(self, wanted: Mapping[str, Sequence[str]]) -> str | None:
+        from dynamometer.results.history.of_index import history_of
         from dynamometer.results.reports.page.document import page
         from dynamometer.results.reports.page.history import shown_history
 
-        with self.one_at_a_time, opened(self.asked, _folders(self.asked)) as index:
-            refreshed(index)
-        with opened(self.asked) as index:  # others need not wait while this is worked out
+        with opened(self.asked) as index:
             found = history_of(index, wanted, None, with_points=True)
         if "model" in wanted and not found.series:
             return None

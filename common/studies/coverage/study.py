@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
-    from dynamometer.results.reports.page.values import Part
+    from dynamometer.results.reports.sinks import OnPage
     from dynamometer.results.values.records import Record
 
 _UNDERSTOOD = {*OVERRIDE_OPTIONS, BATCH_SIZE, BATCH_SIZE_FILE, DYNAMIC, DYNAMIC_BATCH}
@@ -79,12 +79,13 @@ class Coverage(StudyOfFixedReplicates):
 
         return rows.rows(summary.summarize(records), compatible=compatible)
 
-    def page_part(self, cases: Sequence[Sequence[Record]]) -> Part:
+    def on_page(self, cases: Sequence[Sequence[Record]]) -> OnPage:
         """Show its tables, what costs most of what is not captured first."""
         from dynamometer.common.studies.not_captured import NOT_CAPTURED
-        from dynamometer.results.reports.page.parts import part_of_any
+        from dynamometer.results.reports.page.parts import beside_lines, part_of_any
 
-        return part_of_any(self, cases, {NOT_CAPTURED.kind: "-not_captured_s"})
+        part = part_of_any(self, cases, {NOT_CAPTURED.kind: "-not_captured_s"})
+        return beside_lines(self, cases, part)
 
     def compared(self, records: Sequence[Record]) -> list[Entry]:
         """Compare how many operators are in graphs, and how many graph breaks there are."""

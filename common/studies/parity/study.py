@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from dynamometer.common.studies.parity.summary import ParitySummary
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
-    from dynamometer.results.reports.page.values import Part
-    from dynamometer.results.reports.sinks import Sink
+    from dynamometer.results.reports.sinks import OnPage, Sink
     from dynamometer.results.values.cases import Protocol
     from dynamometer.results.values.records import Record, StopReason
 
@@ -109,14 +108,15 @@ class ParityOfModels(StudyOfArms):
         del cases
         return []
 
-    def page_part(self, cases: Sequence[Sequence[Record]]) -> Part:
+    def on_page(self, cases: Sequence[Sequence[Record]]) -> OnPage:
         """Show how cases ended, what all come to, and its tables."""
         from dynamometer.common.studies.parity import page
-        from dynamometer.results.reports.page.parts import part_of_any
+        from dynamometer.results.reports.page.parts import beside_lines, part_of_any
 
         part = part_of_any(self, cases)
         found = [each for records in cases for each in self._arms_of(records)]
-        return msgspec.structs.replace(part, tables=(*page.tables(found), *part.tables))
+        part = msgspec.structs.replace(part, tables=(*page.tables(found), *part.tables))
+        return beside_lines(self, cases, part)
 
     def compared(self, records: Sequence[Record]) -> list[Entry]:
         """Compare how each arm ended in either mode."""

@@ -11,7 +11,7 @@ from tabulate import tabulate
 from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.arms import ensemble, overhead
 from dynamometer.results.reports.texts import name_columns, pass_rate, speedup_text
-from dynamometer.results.statistics.between_processes import is_provisional, shared
+from dynamometer.results.statistics.between_processes import is_provisional
 from dynamometer.results.statistics.significance import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.statistics.summary import CaseSummary, summarize_suite
 from dynamometer.results.statistics.verdicts import judge
@@ -62,11 +62,15 @@ _MEANINGS = {
 }
 
 
-def closing_lines(cases: Sequence[CaseSummary]) -> list[str]:
-    """Render what a run's cases come to, and what overrides changed of it."""
-    known, cases = cases, shared(cases)
-    usual = overrides_report.usual(cases)
-    return [*suite_lines(usual), *_between_sd_lines(known, cases), *overrides_report.lines(cases)]
+def closing_lines(ended: Sequence[CaseSummary], known: Sequence[CaseSummary]) -> list[str]:
+    """Render what a run's cases come to, and what overrides changed of it.
+
+    Args:
+        ended: as they were known when they ended.
+        known: as they are among each other (`between_processes.shared`).
+    """
+    usual = overrides_report.usual(known)
+    return [*suite_lines(usual), *_between_sd_lines(ended, known), *overrides_report.lines(known)]
 
 
 def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:

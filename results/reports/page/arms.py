@@ -18,7 +18,6 @@ from dynamometer.results.reports.page.parts import (
     table_of,
 )
 from dynamometer.results.reports.page.values import Bounds, Group, Look, Part, ShownArm
-from dynamometer.results.statistics.between_processes import shared
 from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.statistics.summary import summarize_suite
 from dynamometer.results.statistics.verdicts import judge
@@ -32,9 +31,12 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Estimate
 
 
-def part_of_arms(cases: Sequence[CaseSummary]) -> Part:
-    """Return speedups with verdicts, what each suite comes to, and what needs a look."""
-    known = shared(cases)
+def part_of_arms(known: Sequence[CaseSummary]) -> Part:
+    """Return speedups with verdicts, what each suite comes to, and what needs a look.
+
+    Args:
+        known: the cases of a run, as they are among each other (`between_processes.shared`).
+    """
     usual = overrides_report.usual(known)
     counted = {each.case.id for each in usual}
     groups = list(_groups(usual))
@@ -57,7 +59,7 @@ def part_of_arms(cases: Sequence[CaseSummary]) -> Part:
         groups=tuple(groups),
         looks=(*failures(arms), *_slower(arms), *_doubtful(known)),
         tables=(table_of(PAIRS, between),) if between else (),
-        is_timed=any(case.is_timed for case in cases),
+        is_timed=any(case.is_timed for case in known),
     )
 
 

@@ -15,6 +15,7 @@ from dynamometer.results.reports.page.values import (
     ShownColumn,
     ShownTable,
 )
+from dynamometer.results.reports.sinks import OnPage
 from dynamometer.results.values.cases import NO_OVERRIDES
 from dynamometer.results.values.records import Outcome, Status
 
@@ -30,6 +31,15 @@ T = TypeVar("T")
 NO_ORDERS: Mapping[str, str] = MappingProxyType({})
 DYNAMIC = "Dynamic"
 """As PyTorch's weekly table calls the cases whose sizes vary."""
+
+
+def beside_lines(reporter: Reporter, cases: Sequence[Sequence[Record]], part: Part) -> OnPage:
+    """Return what a study shows of cases beside what it prints of them."""
+    return OnPage(
+        part=part,
+        lines=[reporter.lines(records) for records in cases],
+        closing_lines=reporter.closing_lines(cases) if cases else [],
+    )
 
 
 def part_of_any(

@@ -58,10 +58,10 @@ def shown(found: RunToShow) -> tuple[ShownRun, list[Details]]:
     manifest, cases = found.manifest, found.cases
     seen = {records[0].case.id for records in cases}
     absent = [each for each in manifest.plan.cases if each.id not in seen]
-    part = found.reporter.page_part(cases)
+    part, lines, closing_lines = found.reporter.on_page(cases)
     details = [
-        details_of(records, printable_lines(found.reporter.lines(records)), found.directory)
-        for records in cases
+        details_of(records, printable_lines(told), found.directory)
+        for records, told in zip(cases, lines, strict=True)
     ]
     run = ShownRun(
         run_id=manifest.run_id,
@@ -81,7 +81,7 @@ def shown(found: RunToShow) -> tuple[ShownRun, list[Details]]:
             *(_case(each, NOT_RUN, 0) for each in absent),
         ),
         part=_with_absent(part, len(cases), absent),
-        lines=tuple(printable_lines(found.reporter.closing_lines(cases) if cases else ())),
+        lines=tuple(printable_lines(closing_lines)),
     )
     return run, details
 

@@ -6,8 +6,6 @@ in it or not, and whoever reads meanwhile sees it or doesn't. One process writes
 
 from __future__ import annotations
 
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -159,26 +157,28 @@ class Index:
         values = [value for name in names for value in wanted[name]]
         with self._file.snapshot():
             runs = self._file.read("SELECT id, value FROM runs ORDER BY created_at, run_id")
+            places = {number: place for place, (number, _) in enumerate(runs)}
             heads = self._file.read(
                 "SELECT id, study, identity, arm, metric, condition, setting FROM series"  # noqa: S608  names from below
-                f" WHERE {where or 1}",
+                f" WHERE {where or 1} ORDER BY id",
                 values,
             )
-            points = self._file.read(
-                "SELECT series, run, status, value, low, high, error, n, doubt FROM points"  # noqa: S608  names from below
-                f" WHERE series IN (SELECT id FROM series WHERE {where or 1}) ORDER BY series, run",
-                values,
-            )
-        places = {number: place for place, (number, _) in enumerate(runs)}
-        are_in_order = list(places) == sorted(places)  # runs were added as they were made
-        heads_by_number = {number: head for number, *head in heads}
-        found = []
-        for number, rows in groupby(points, key=itemgetter(0)):
-            own = [Point._make(row[1:]) for row in rows]
-            if not are_in_order:
-                own.sort(key=lambda point: places[point.run])
-            found.append(_series(heads_by_number[number], own))
+            series = [_series(head, self._points(number, places)) for number, *head in heads]
+        found = [each for each in series if each.points]
         return {number: msgspec.json.decode(text, type=IndexedRun) for number, text in runs}, found
+
+    def _points(self, series: int, places: Mapping[int, int]) -> list[Point]:
+        """Return the points of a series, in the order of time.
+
+        Args:
+            series: its number.
+            places: of each run in the order of time.
+        """
+        rows = self._file.read(
+            "SELECT run, status, value, low, high, error, n, doubt FROM points WHERE series = ?",
+            (series,),
+        )
+        return sorted((Point(*row) for row in rows), key=lambda point: places[point.run])
 
 
 def _put_directory(file: Connection, directory: Known) -> None:

@@ -122,7 +122,7 @@ def test_a_reason_says_what_would_be_one_graph_without_it() -> None:
 
 def test_the_page_shows_what_all_come_to() -> None:
     """What the terminal prints, as tables, before the row of each test."""
-    part = STUDY.page_part([[each] for each in RECORDS])
+    part = STUDY.on_page([[each] for each in RECORDS]).part
     tables = {each.title: each for each in part.tables}
     assert [*tables] == [
         "what works with eager", "why graphs end with eager", "what fails with eager", "parity",
@@ -135,7 +135,7 @@ def test_the_page_shows_what_all_come_to() -> None:
     assert (projects, tests, smallest) == (1, 1, "three.A")
     for table in part.tables:
         assert all(len(row) == len(table.columns) for row in table.rows)
-    assert STUDY.page_part([[RECORDS[-1]]]).tables[0].title == "parity"
+    assert STUDY.on_page([[RECORDS[-1]]]).part.tables[0].title == "parity"
 
 
 def test_a_line_says_both_modes() -> None:

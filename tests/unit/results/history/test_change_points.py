@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from simulated_histories import FLOOR, STEPS, Noise, found, is_true, series, told
 
-from dynamometer.results.history.change_points import change_points
+from dynamometer.results.history.change_points import (
+    FEWEST_RUNS,
+    _intervals,
+    _narrowest,
+    _searched,
+    change_points,
+)
 
 
 def test_a_step_without_noise() -> None:
@@ -55,6 +62,30 @@ def test_it_is_deterministic_and_has_no_scale_of_its_own() -> None:
     assert found(values, noise) == found(values, noise)
     places = [each.index for each in found(values, noise)]
     assert [each.index for each in found([5 - value for value in values], noise)] == places
+
+
+@pytest.mark.parametrize("count", [4, 5, 6, 17, 80])
+def test_every_interval_is_searched(count: int) -> None:
+    """At all places that leave enough runs on both sides, from the longest to the shortest."""
+    searched = _searched(count)
+    places = list(zip(*map(np.ndarray.tolist, searched[:3]), strict=True))
+    assert places == [
+        (start, split, end)
+        for start, end in _intervals(count)
+        for split in range(start + FEWEST_RUNS, end - FEWEST_RUNS + 1)
+    ]
+    assert places[0] == (0, FEWEST_RUNS, count)
+    assert searched.firsts.tolist()[-1] == len(places)
+    firsts = [places[each] for each in searched.firsts[:-1]]
+    assert [(start, end) for start, _, end in firsts] == list(_intervals(count))
+
+
+def test_the_narrowest_interval_says_where() -> None:
+    """Two steps so near to each other that a longer interval would place them elsewhere."""
+    values = np.array([0.0] * 20 + [1.0] * 4 + [0.0] * 20)
+    sums = np.concatenate(([0.0], np.cumsum(values - values.mean())))
+    assert _narrowest(sums, _searched(len(values)), 0.1) == [20, 24]
+    assert _narrowest(sums, _searched(len(values)), 10.0) == []
 
 
 def test_planted_steps_are_found() -> None:

@@ -72,7 +72,8 @@ def test_what_is_in_doubt_is_passed_over() -> None:
     assert not told(series([1.5] * 10 + [1.2] * 5, doubt="disturbed")).series[0].changes
     given = series([1.5] * 10 + [9.0] * 2 + [1.2] * 4)
     points = [
-        each._replace(doubt="disturbed") if each.value == 9.0 else each for each in given.points
+        msgspec.structs.replace(each, doubt="disturbed") if each.value == 9.0 else each
+        for each in given.points
     ]
     given = msgspec.structs.replace(given, points=tuple(points))
     [change] = told(given).series[0].changes
@@ -135,7 +136,8 @@ def test_imprecise_runs_are_no_level() -> None:
     """Two quick runs whose intervals hold the level before them say nothing."""
     exact = series([1.5] * 10 + [1.4] * 2)
     quick = tuple(
-        point._replace(error=0.08) if point.run >= 10 else point for point in exact.points
+        msgspec.structs.replace(point, error=0.08) if point.run >= 10 else point
+        for point in exact.points
     )
     [found] = told(msgspec.structs.replace(exact, points=quick)).series
     assert found.changes == ()

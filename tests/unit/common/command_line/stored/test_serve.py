@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import shutil
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import factories
 import msgspec
@@ -14,14 +15,29 @@ from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.stored.indexing import FOLDERS, INDEX, RUNS
 from dynamometer.common.command_line.stored.serve import OPTIONS, Pages, Server
 from dynamometer.common.interfaces.option import usual
+from dynamometer.results.history import of_index
+from dynamometer.results.history.of_index import history_of
 from dynamometer.results.store import store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from dynamometer.results.store.index.index import Index
+    from dynamometer.results.values.history import History
 
 
 NAMES = ("run-1", "run-2", "<script>alert(1)<")
+
+
+def make_run(directory: Path, name: str, day: int) -> None:
+    """Make a run of alexnet."""
+    plan = factories.plan(factories.model_spec("alexnet"))
+    created = f"2026-01-{day:02}T00:00:00+00:00"
+    store.create(directory, factories.manifest(plan, run_id=name, created_at=created))
+    with store.RunStore(directory) as events:
+        record = factories.measured_record(plan.cases[0])
+        events.append(msgspec.structs.replace(record, run_id=name))
 
 
 @pytest.fixture
@@ -29,14 +45,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     """A server of three runs, at a port that is free."""
     runs = tmp_path / "runs"
     for number, name in enumerate(NAMES):
-        plan = factories.plan(factories.model_spec("alexnet"))
-        created = f"2026-01-0{number + 1}T00:00:00+00:00"
-        manifest = factories.manifest(plan, run_id=name, created_at=created)
-        directory = runs / f"run-{number}"
-        store.create(directory, manifest)
-        with store.RunStore(directory) as events:
-            record = factories.measured_record(plan.cases[0])
-            events.append(msgspec.structs.replace(record, run_id=name))
+        make_run(runs / f"run-{number}", name, number + 1)
     (tmp_path / "secret").write_text("not for everybody")
     asked = usual(OPTIONS).but(RUNS, runs).but(INDEX, tmp_path / "index").but(FOLDERS, ())
     with Server("127.0.0.1", 0, Pages(asked, threading.Lock())) as found:
@@ -82,6 +91,33 @@ def test_pages_are_those_of_the_runs(server: Server) -> None:
         assert answer.status == 200
         assert '"model":"alexnet"' in text
         assert "<script>alert" not in text
+
+
+def test_a_history_is_made_once(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the runs are as they were: with another it is made again, as another model's is."""
+    made: list[Mapping[str, Sequence[str]]] = []
+
+    def noted(
+        index: Index, wanted: Mapping[str, Sequence[str]], *rest: Any, **more: Any
+    ) -> History:
+        made.append(wanted)
+        return history_of(index, wanted, *rest, **more)
+
+    monkeypatch.setattr(of_index, "history_of", noted)
+    _, text = ask(server, "/history")
+    assert ask(server, "/history")[1] == text
+    assert len(made) == 1
+    ask(server, "/history/alexnet")
+    assert ask(server, "/history/no-such")[0].status == 404
+    assert ask(server, "/history")[1] == text
+    assert [each.get("model") for each in made] == [None, ("alexnet",), ("no-such",)]
+    make_run(tmp_path / "runs" / "another", "run-9", 9)
+    assert '"run-9"' in ask(server, "/history")[1]
+    shutil.rmtree(tmp_path / "runs" / "another")
+    assert '"run-9"' not in ask(server, "/history")[1]
+    assert len(made) == 5
 
 
 def test_pages_lead_home(server: Server) -> None:

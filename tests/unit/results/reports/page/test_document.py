@@ -22,6 +22,8 @@ from dynamometer.results.reports.page.document import page
 from dynamometer.results.reports.page.parts import table_of
 from dynamometer.results.reports.page.run import RunToShow
 from dynamometer.results.reports.page.values import PageData, ShownComparison
+from dynamometer.results.statistics import summary
+from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.values.cases import BASELINE, Overrides
 from dynamometer.results.values.records import Absence, Status
 
@@ -39,6 +41,20 @@ def run_of(*cases: Sequence[Record], missing: Sequence[Case] = ()) -> RunToShow:
     """Return a run to be shown that has no directory."""
     found = stored.run_of(cases, *missing)
     return RunToShow(found.manifest, found.cases, found.reporter, Path("/no/where"))
+
+
+def test_samples_are_summarized_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the table, the lines of each case and those of all: of each case once, as it ended."""
+    ended: list[Case] = []
+
+    def noted(records: Sequence[Record], **more: bool) -> summary.CaseSummary:
+        ended.append(records[0].case)
+        return summarize_case(records, **more)
+
+    monkeypatch.setattr(summary, "summarize_case", noted)
+    cases = [factories.case(name) for name in ("alexnet", "vgg16")]
+    page([run_of(*([factories.measured_record(each)] for each in cases))])
+    assert ended == cases
 
 
 def replicates(model: str = "alexnet") -> list[Record]:

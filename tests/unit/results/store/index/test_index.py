@@ -98,6 +98,16 @@ def test_points_come_in_the_order_of_time(index: Index) -> None:
     assert series.identity == {"suite": "torchbench", "model": "alexnet"}
 
 
+def test_a_series_needs_a_run(index: Index) -> None:
+    """Of one whose runs are gone nothing is said."""
+    index.add(known("a"), run("a"), [row()])
+    index.add(known("b"), run("b", 2), [row("vgg16")])
+    index.forget(["/runs/a"])
+    runs, [series] = index.read({})
+    assert [each.run_id for each in runs.values()] == ["b"]
+    assert series.identity["model"] == "vgg16"
+
+
 def test_what_must_be_equal_parts_series(index: Index) -> None:
     """Another processor, metric, arm or state of the caches is another series."""
     other = {"cpu": "Another CPU"}
