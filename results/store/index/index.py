@@ -148,6 +148,11 @@ class Index:
         [[found]] = self._file.read("SELECT count(*) FROM runs")
         return int(found)
 
+    def places(self) -> dict[str, Path]:
+        """Return the directory of each run that has one, by the run's id."""
+        found = self._file.read("SELECT run_id, path FROM runs WHERE path != ''")
+        return {run_id: Path(path) for run_id, path in found}
+
     def put_unreadable(self, directory: Known) -> None:
         """Note a directory that can't be read.
 
