@@ -57,7 +57,7 @@ def runs(draw: st.DrawFn) -> Part:
         setting=draw(words),
     )
     found = draw(st.lists(rows(), min_size=1, max_size=4, unique_by=_key))
-    return Part(run, draw(st.integers(0, 2**63 - 1)), found)
+    return Part(run, draw(st.integers(0, 2**63 - 1)), len(found), found)
 
 
 def _key(row: Row) -> bytes:

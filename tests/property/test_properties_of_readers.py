@@ -108,6 +108,7 @@ PART = Part(
         conditions={"torch": "2.13"}, setting={"cpu": "Made-up CPU"},
     ),
     9,
+    2,
     [
         Row(identity={"model": "a"}, arm="inductor", metric="status", status="pass", n=3),
         Row(

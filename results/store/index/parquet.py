@@ -137,9 +137,9 @@ def read(path: Path, metrics: Collection[str]) -> Iterator[Part]:
     pa, reader = arrow(), RowReader(str(path), metrics)
     for rows in _batches(pa, path):
         found = [reader.row(each) for each in rows]
-        for (_, size), own in groupby(found, key=lambda each: (id(each[0]), each[1])):
-            listed = [*own]
-            yield Part(listed[0][0], size, [row for *_, row in listed])
+        for _, own in groupby(found, key=lambda each: id(each[0])):
+            of_run = [*own]
+            yield Part(*of_run[0][0], [row for _, row in of_run])
 
 
 def _batches(pa: Any, path: Path) -> Iterator[list[tuple[object, ...]]]:

@@ -64,10 +64,14 @@ COLUMNS = (
     Column("n", INTEGER),
     Column("doubt", may_lack=True),
     Column("records_bytes", INTEGER),
+    Column("rows_of_run", INTEGER),
     Column("run_conditions"),
     Column("run_setting"),
 )
 READ = tuple(each for each in COLUMNS if each.is_read)
+_OF_RUN = (
+    "run_id", "created_at", "study", "records_bytes", "rows_of_run", "run_conditions", "run_setting"
+)  # fmt: skip
 _OF_ROW = ("arm", "metric", "condition", "status", "value", "low", "high", "error", "n", "doubt")
 
 
@@ -86,6 +90,7 @@ def told(part: Part) -> Iterator[list[object]]:
         "study": run.study,
         **{name: _known(known.get(source)) for name, source in _SAID_AGAIN.items()},
         "records_bytes": part.size,
+        "rows_of_run": part.all_rows,
         "run_conditions": msgspec.json.encode(run.conditions, order="sorted").decode(),
         "run_setting": msgspec.json.encode(run.setting, order="sorted").decode(),
     }
@@ -108,6 +113,14 @@ def _time(text: str) -> datetime | None:
     return None
 
 
+class RunOfRow(NamedTuple):
+    """What a row says of its run: the run, bytes of its records, and how many rows it has."""
+
+    run: IndexedRun
+    size: int
+    all_rows: int
+
+
 class RowReader:
     """Makes rows of the index of rows of a file, which anybody may have written."""
 
@@ -116,11 +129,11 @@ class RowReader:
         self._source = source
         self._metrics = metrics
         self._said: tuple[object, ...] = ()
-        self._run: tuple[IndexedRun, int] | None = None
+        self._run: RunOfRow | None = None
         self._number = 0
 
-    def row(self, values: Sequence[object]) -> tuple[IndexedRun, int, Row]:
-        """Return the next row, with its run and how many bytes the records of that are.
+    def row(self, values: Sequence[object]) -> tuple[RunOfRow, Row]:
+        """Return the next row, with its run; rows of one run that follow each other share it.
 
         Args:
             values: one for each column that is read, of its type; or `None`.
@@ -139,23 +152,22 @@ class RowReader:
                 },
                 Row,
             )
-            run, size = self._run_of(given)
-            _check(row, size, self._metrics)
+            run = self._run_of(given)
+            _check(row, self._metrics)
         except (ValueError, *BAD_JSON) as error:
             msg = f"{self._source} is damaged, or no file of runs: row {self._number}: {error}"
             raise StoreError(msg) from error
-        return run, size, row
+        return run, row
 
-    def _run_of(self, given: Mapping[str, object]) -> tuple[IndexedRun, int]:
+    def _run_of(self, given: Mapping[str, object]) -> RunOfRow:
         """Return what a row says of its run.
 
         Raises:
             ValueError: it is none.
         """
-        names = ("run_id", "created_at", "study", "records_bytes", "run_conditions", "run_setting")
-        said = tuple(given[each] for each in names)
+        said = tuple(given[each] for each in _OF_RUN)
         if self._run is None or said != self._said:
-            run_id, created_at, study, size, *texts = said
+            run_id, created_at, study, size, all_rows, *texts = said
             conditions, setting = (
                 msgspec.json.decode(str(each), type=dict[str, str]) for each in texts
             )
@@ -168,7 +180,11 @@ class RowReader:
             if not run.run_id or _time(run.created_at) is None:
                 msg = f"the run {run.run_id!r} was made at {run.created_at!r}, which can't be"
                 raise ValueError(msg)
-            self._said, self._run = said, (run, msgspec.convert(size, int))
+            amounts = msgspec.convert((size, all_rows), tuple[int, int])
+            if min(amounts) < 0:
+                msg = "a count is negative"
+                raise ValueError(msg)
+            self._said, self._run = said, RunOfRow(run, *amounts)
         return self._run
 
 
@@ -184,7 +200,7 @@ def _check_is_whole(given: Mapping[str, object]) -> None:
         raise ValueError(msg)
 
 
-def _check(row: Row, size: int, metrics: Collection[str]) -> None:
+def _check(row: Row, metrics: Collection[str]) -> None:
     """Refuse what no run comes to, and what no history can be made of.
 
     Raises:
@@ -195,7 +211,7 @@ def _check(row: Row, size: int, metrics: Collection[str]) -> None:
         msg = f"nothing is known of the metric {row.metric!r}"
     elif row.status not in _STATUSES:
         msg = f"nothing ends {row.status!r}"
-    elif row.n < 0 or size < 0:
+    elif row.n < 0:
         msg = "a count is negative"
     elif row.metric == STATUS and interval != (None,) * 4:
         msg = "a status has no value"

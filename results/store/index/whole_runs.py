@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -24,11 +25,13 @@ class Part(NamedTuple):
     Attributes:
         run: which.
         size: bytes of the records that all of its rows were made of.
-        rows: some of it.
+        all_rows: how many these are; other parts have the rest.
+        rows: some of them.
     """
 
     run: IndexedRun
     size: int
+    all_rows: int
     rows: Sequence[Row]
 
 
@@ -60,7 +63,7 @@ def parts(file: IndexFile) -> Iterator[Part]:
             [(text, size)] = file.read("SELECT value, size FROM runs WHERE id = ?", (number,))
             rows = [_row(*each) for each in file.read(_ROWS_OF_RUN, (number,))]
             if rows:
-                yield Part(msgspec.json.decode(text, type=IndexedRun), size, rows)
+                yield Part(msgspec.json.decode(text, type=IndexedRun), size, len(rows), rows)
 
 
 _ROWS_OF_RUN = """
@@ -104,15 +107,30 @@ def _closable(found: Iterable[Part]) -> Generator[Part]:
     yield from found
 
 
+@dataclass
+class _Begun:
+    """A run of which a part has come.
+
+    Attributes:
+        said: what each part says of it.
+        all_rows: how many it has.
+        number: of the run that is being added; `None` where that in the index stays.
+        rows: how many have come.
+    """
+
+    said: bytes
+    all_rows: int
+    number: int | None
+    rows: int = 0
+
+
 class _Union:
     """Runs that are being added, which are in the index already but for some of their rows."""
 
     def __init__(self, connection: Connection, source: str) -> None:
         self._connection = connection
         self._source = source
-        self._begun: dict[str, tuple[bytes, int | None]] = {}
-        """By its id what is said of a run, and its number; `None` where that in the index stays."""
-        self._rows: dict[int, int] = {}
+        self._runs: dict[str, _Begun] = {}
 
     def add(self, part: Part) -> None:
         """Add a part of a run.
@@ -121,16 +139,16 @@ class _Union:
             StoreError: another part says other things of the run.
         """
         run_id = part.run.run_id
-        said = msgspec.json.encode((part.run, part.size), order="sorted")
-        if run_id not in self._begun:
-            self._begun[run_id] = said, self._begin(part)
-        before, number = self._begun[run_id]
-        if said != before:
+        said = msgspec.json.encode((part.run, part.size, part.all_rows), order="sorted")
+        found = self._runs.get(run_id)
+        if found is None:
+            found = self._runs[run_id] = _Begun(said, part.all_rows, self._begin(part))
+        if said != found.said:
             msg = f"{self._source} is damaged: rows of the run {run_id} contradict each other"
             raise StoreError(msg)
-        if number is not None:
-            put_rows(self._connection, number, part.run, part.rows)
-            self._rows[number] += len(part.rows)
+        found.rows += len(part.rows)
+        if found.number is not None:
+            put_rows(self._connection, found.number, part.run, part.rows)
 
     def _begin(self, part: Part) -> int | None:
         run_id = part.run.run_id
@@ -140,26 +158,30 @@ class _Union:
         if there and there[0] >= part.size:
             self._connection.execute("UPDATE runs SET is_kept = 1 WHERE run_id = ?", (run_id,))
             return None
-        number = put_run(self._connection, part.run, Place("", part.size, is_kept=True))
-        self._rows[number] = 0
-        return number
+        return put_run(self._connection, part.run, Place("", part.size, is_kept=True))
 
     def whole(self) -> Added:
         """Return what came of it.
 
         Raises:
-            StoreError: a row was there twice.
+            StoreError: a row is missing, or there twice.
         """
-        for run_id, (_, number) in self._begun.items():
-            if number is None:
-                continue
-            [[held]] = self._connection.execute(
-                "SELECT count(*) FROM points WHERE run = ?", (number,)
-            )
-            if held != self._rows[number]:
-                twice = self._rows[number] - held
+        for run_id, each in self._runs.items():
+            if each.rows < each.all_rows:
                 msg = (
-                    f"{self._source} is damaged: {twice} row(s) of the run {run_id} are there twice"
+                    f"{self._source} has {each.rows} of the {each.all_rows} rows of the run"
+                    f" {run_id}: only whole runs can be added"
                 )
                 raise StoreError(msg)
-        return Added(len(self._rows), sum(self._rows.values()), len(self._begun) - len(self._rows))
+            if each.rows > each.all_rows or not self._is_in(each):
+                msg = f"{self._source} is damaged: some row of the run {run_id} is there twice"
+                raise StoreError(msg)
+        added = [each.rows for each in self._runs.values() if each.number is not None]
+        return Added(len(added), sum(added), len(self._runs) - len(added))
+
+    def _is_in(self, run: _Begun) -> bool:
+        """Return whether all that came is in the index, where it is added: each row is another."""
+        [[held]] = self._connection.execute(
+            "SELECT count(*) FROM points WHERE run = ?", (run.number,)
+        )
+        return run.number is None or held == run.all_rows

@@ -28,6 +28,7 @@ METRICS = ("status", "speedup")
 PART = Part(
     run("a", 2),
     9,
+    3,
     [row(), row("vgg16", condition="cold", doubt="busy"), row(metric="status", value=None,
      error=None)],
 )  # fmt: skip
@@ -84,7 +85,7 @@ def test_no_rows(tmp_path: Path) -> None:
 
 def _many(runs: int) -> Iterator[Part]:
     for number in range(runs):
-        yield Part(run(f"run {number:04}"), 9, [row(f"model {each}") for each in range(500)])
+        yield Part(run(f"run {number:04}"), 9, 500, [row(f"model {each}") for each in range(500)])
 
 
 def test_memory_is_that_of_a_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,6 +137,7 @@ def changed(path: Path, **columns: pa.Array | None) -> Path:
         ({"model": pa.array([None] * 3, pa.string())}, "row 1: it has no model"),
         ({"n": pa.array([2**63, 1, 1], pa.uint64())}, "some.parquet can't be read.*9223372036854"),
         ({"n": pa.array([3, 3, -1])}, "row 3: a count is negative"),
+        ({"rows_of_run": pa.array([3, 3, -1])}, "row 3: a count is negative"),
         ({"metric": pa.array(["speedup", "speed", "status"])}, "row 2: nothing is .* 'speed'"),
         ({"status": pa.array(["pass", "pass", "passed"])}, "row 3: nothing ends 'passed'"),
         ({"value": pa.array([1.5, float("nan"), None])}, "row 2: value, low, high and error are"),
@@ -211,7 +213,7 @@ def test_what_fails_leaves_what_was_there(path: Path, tmp_path: Path) -> None:
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(StoreError, match="no column for colour"):
-        parquet.write(path, [Part(PART.run, 1, [row(identity={"model": "a", "colour": "red"})])])
+        parquet.write(path, [Part(PART.run, 1, 1, [row(identity={"model": "a", "colour": "red"})])])
 
 
 def test_where_it_can_not_be_written(path: Path, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ __all__ = ["index"]
 def handed(name: str, *values: float, size: int = 5) -> Part:
     """Describe a run as a file brings it; a run of `make` has as many bytes as its text."""
     rows = [row(f"model_{number}", each) for number, each in enumerate(values)]
-    return Part(run(name), size, rows)
+    return Part(run(name), size, len(rows), rows)
 
 
 def test_what_goes_out_comes_in(index: Index, tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_what_goes_out_comes_in(index: Index, tmp_path: Path) -> None:
     assert [(each.run.run_id, each.size, len(each.rows)) for each in found] == [
         ("a", 7, 1), ("b", 1, 2),
     ]  # fmt: skip
-    assert found[0] == Part(run("a", 1), 7, [row(value=1.0, doubt="busy")])
+    assert found[0] == Part(run("a", 1), 7, 1, [row(value=1.0, doubt="busy")])
     with IndexFile(tmp_path / "other.sqlite") as file:
         assert add(file, "a file", found) == (2, 3, 0)
         assert list(parts(file)) == found
@@ -112,9 +112,7 @@ def test_a_directory_that_lost_records(index: Index, tmp_path: Path) -> None:
 def test_rows_in_any_order(index: Index) -> None:
     """A program may have sorted them otherwise; those of a run count together."""
     one, other = handed("a", 1.0, 2.0), handed("b", 3.0, 4.0)
-    mixed = [
-        Part(each.run, each.size, [each.rows[place]]) for place in (1, 0) for each in (one, other)
-    ]
+    mixed = [each._replace(rows=[each.rows[place]]) for place in (1, 0) for each in (one, other)]
     assert add(index.file, "a file", mixed) == (2, 4, 0)
     assert held(index) == {"a": [1.0, 2.0], "b": [3.0, 4.0]}
 
@@ -122,12 +120,25 @@ def test_rows_in_any_order(index: Index) -> None:
 def _contradicting() -> Iterator[Part]:
     yield handed("a", 1.0)
     changed = msgspec.structs.replace(run("a"), conditions={"torch": "other"})
-    yield Part(changed, 5, [row("vgg16")])
+    yield Part(changed, 5, 1, [row("vgg16")])
 
 
 def _twice() -> Iterator[Part]:
-    yield handed("a", 1.0)
-    yield handed("a", 2.0)
+    yield handed("a", 1.0)._replace(all_rows=2)
+    yield handed("a", 2.0)._replace(all_rows=2)
+
+
+def _too_many() -> Iterator[Part]:
+    yield handed("a", 1.0, 2.0)._replace(all_rows=1)
+
+
+def _filtered() -> Iterator[Part]:
+    yield handed("a", 1.0, 2.0)
+    yield handed("c", 1.0, 2.0)._replace(all_rows=3)
+
+
+def _filtered_and_there() -> Iterator[Part]:
+    yield handed("b", 1.0, size=1)._replace(all_rows=2)
 
 
 def _cut_off() -> Iterator[Part]:
@@ -140,7 +151,10 @@ def _cut_off() -> Iterator[Part]:
     ("found", "says"),
     [
         (_contradicting, "a file is damaged: rows of the run a contradict each other"),
-        (_twice, r"a file is damaged: 1 row\(s\) of the run a are there twice"),
+        (_twice, "a file is damaged: some row of the run a is there twice"),
+        (_too_many, "a file is damaged: some row of the run a is there twice"),
+        (_filtered, "a file has 2 of the 3 rows of the run c: only whole runs can be added"),
+        (_filtered_and_there, "a file has 1 of the 2 rows of the run b"),
         (_cut_off, "it is cut off"),
     ],
 )
@@ -148,7 +162,7 @@ def test_all_or_nothing(index: Index, found: Callable[[], Iterator[Part]], says:
     """What was there is as it was."""
     index.add(known("b", 1), run("b"), [row()])
     with pytest.raises(StoreError, match=says):
-        add(index.file, "a file", chain([handed("b", 7.0)], found()))
+        add(index.file, "a file", chain([handed("d", 7.0)], found()))
     assert held(index) == {"b": [1.5]}
     assert add(index.file, "a file", [handed("c", 1.0)]) == (1, 1, 0)
 
