@@ -80,9 +80,11 @@ class RunsByCommit:
         """
         commit = _revision(name)
         if commit is None and not commits.is_hash(name):
+            _, _, complaint = _git("rev-parse", "--git-dir")
+            why = f" ({complaint.splitlines()[0]})" if complaint else ""
             msg = (
                 f"there is no {name}, nor a run of that name in {self.asked[RUNS]} (--output-dir),"
-                " and git knows no such tag, branch or commit here"
+                f" and git knows no such tag, branch or commit here{why}"
             )
             raise UsageError(printable(msg))
         return _newest(name, commit or _only(name, self.known), self.known)

@@ -237,7 +237,8 @@ def test_without_a_repository(
         for word in ("main", "abc", "ABCD0", "-x"):
             where = ("--output-dir", repository.runs, "--", word, "abcd1")
             found = said(capsys, "compare", *where, code=2)
-            assert "git knows no such tag, branch or commit here" in found
+            assert "git knows no such tag, branch or commit here (" in found
+            assert ("not a git repository" in found) == (step == "no repository")
 
 
 def test_runs_elsewhere(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
