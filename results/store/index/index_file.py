@@ -192,7 +192,7 @@ class IndexFile:
                 raise StoreError(msg) from error
             msg = f"{self.path} can't be used as an index: {error}; choose another with --index"
             if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
-                msg += ", or remove it: it is made of the runs; lost are folders and files it was given"
+                msg += ", or remove it: it is made of the runs, but what it was given is lost"
             raise StoreError(msg) from error
 
 
