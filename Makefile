@@ -29,7 +29,7 @@ $(READY): setup.cfg pyproject.toml constraints.txt
 	touch $(READY)
 
 $(TEST_READY): $(READY)
-	$(PIP) --editable '.[models,onnx,openvino,test]'
+	$(PIP) --editable '.[models,onnx,openvino,parquet,test]'
 	touch $(TEST_READY)
 
 demo: $(READY)

@@ -231,7 +231,8 @@ function and its inputs. A list of inputs is as many calls, which shows recompil
 _COMPARE_HELP = """Say what changed between two runs.
 
 A and B are run directories, or names of runs below --output-dir; CSV files of PyTorch's harness,
-or directories of them. With two arms (--arm) of one run, B is left out.
+or directories of them; or tags, branches or commits, of which the newest finished run is taken.
+With two arms (--arm) of one run, B is left out.
 """
 
 _TARGETS = """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from dynamometer.common.command_line.stored import indexing
 from dynamometer.common.command_line.stored.runs import side_of
 from dynamometer.common.ending import ExitCode
 from dynamometer.common.errors import UsageError
@@ -17,6 +18,7 @@ from dynamometer.common.interfaces.run_options import OUTPUT_DIR
 
 if TYPE_CHECKING:
     from dynamometer.common.command_line.options import Invocation
+    from dynamometer.common.command_line.stored.commits import RunsByCommit
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.comparison.gates import Condition
     from dynamometer.results.comparison.sides import Side
@@ -48,7 +50,11 @@ FORM = OneOf(
     helps=("For a pull request, instead of plain text.", "Values, instead of plain text."),
 )  # fmt: skip
 RUNS = msgspec.structs.replace(OUTPUT_DIR, help="Where a run is looked for by its name.")
-OPTIONS = (ARMS, FORCE, RUN_SD, FAIL_ON, FORM, RUNS, BEFORE, AFTER)
+INDEX = msgspec.structs.replace(
+    indexing.INDEX,
+    help="Where a run is looked for by its commit.  [default: index.sqlite below --output-dir]",
+)
+OPTIONS = (ARMS, FORCE, RUN_SD, FAIL_ON, FORM, INDEX, RUNS, BEFORE, AFTER)
 
 
 def run(asked: Request, _: Invocation) -> int:
@@ -87,6 +93,7 @@ def _sides(asked: Request) -> tuple[Side, Side]:
     Raises:
         UsageError: one is not there, or lacks an arm.
     """
+    from dynamometer.common.command_line.stored.commits import RunsByCommit
     from dynamometer.common.planning.refusals import store_errors_as_usage
     from dynamometer.results.comparison.sides import of_arm
 
@@ -97,9 +104,10 @@ def _sides(asked: Request) -> tuple[Side, Side]:
     if asked[AFTER] is None and len(arms) != 2:  # noqa: PLR2004  likewise
         msg = "with one run give two arms of it: --arm NAME --arm NAME; or give a second run"
         raise UsageError(msg)
+    runs = RunsByCommit(asked.but(indexing.RUNS, asked[RUNS]).but(indexing.INDEX, asked[INDEX]))
     with store_errors_as_usage():
-        before = _opened(asked[BEFORE], asked[RUNS])
-        after = before if asked[AFTER] is None else _opened(str(asked[AFTER]), asked[RUNS])
+        before = _opened(asked[BEFORE], runs)
+        after = before if asked[AFTER] is None else _opened(str(asked[AFTER]), runs)
     if not arms:
         return before, after
     try:
@@ -108,20 +116,18 @@ def _sides(asked: Request) -> tuple[Side, Side]:
         raise UsageError(str(error)) from error
 
 
-def _opened(name: str, runs: Path) -> Side:
-    """Read a run directory, or CSV files.
+def _opened(name: str, runs: RunsByCommit) -> Side:
+    """Read a run directory, CSV files, or the run that was made on a commit.
 
     Raises:
-        UsageError: there is neither.
+        UsageError: there is none of these.
         StoreError: it is damaged, or no such file.
     """
     from dynamometer.results.comparison.dashboard_files import read_files
     from dynamometer.results.store import store
 
-    path = next((each for each in (Path(name), runs / name) if each.exists()), None)
-    if path is None:
-        msg = f"there is no {name}, nor a run of that name in {runs} (--output-dir)"
-        raise UsageError(msg)
+    places = Path(name), runs.asked[indexing.RUNS] / name
+    path = next((each for each in places if each.exists()), None) or runs.directory(name)
     if not (path / store.MANIFEST).exists():
         return read_files(path)
     manifest = store.read_manifest(path)

@@ -28,7 +28,7 @@ from dynamometer.results.statistics.replicates import (
 from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.store.expected import Expectation, observed
 from dynamometer.results.values import metrics
-from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.cases import BASELINE, IDENTITY
 from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, Status
 
 if TYPE_CHECKING:
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Outcome, Record
-
-IDENTITY = (
-    "suite", "model", "mode", "device", "dtype", "shapes", "scale", "settings", "batch_size",
-)  # fmt: skip
-"""What a case is known by, apart from its arms. A CSV file may not say all of it."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dynamometer.results.comparison.entries import IDENTITY
 from dynamometer.results.comparison.noise import learnt
+from dynamometer.results.values.cases import IDENTITY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

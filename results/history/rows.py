@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamometer.results.comparison.conditions import MUST_BE_EQUAL
-from dynamometer.results.comparison.entries import IDENTITY
 from dynamometer.results.comparison.quantities import EAGER_LATENCY, KINDS
 from dynamometer.results.comparison.sides import SUITE_OPTION
 from dynamometer.results.statistics.significance import ratio
-from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.cases import BASELINE, IDENTITY
 from dynamometer.results.values.history import STATUS, IndexedRun, Row
 
 if TYPE_CHECKING:

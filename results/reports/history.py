@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from dynamometer.results.comparison.entries import IDENTITY
 from dynamometer.results.history.changes import KIND
 from dynamometer.results.reports.texts import fitted_line, fitted_table, printable
+from dynamometer.results.values.cases import IDENTITY
 from dynamometer.results.values.history import STATUS
 
 if TYPE_CHECKING:

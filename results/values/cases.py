@@ -25,6 +25,11 @@ TORCHSCRIPT = "ts"
 BASELINE = "baseline"
 """Name of the arm that runs the module as it is; every other arm is compared with it."""
 
+IDENTITY = (
+    "suite", "model", "mode", "device", "dtype", "shapes", "scale", "settings", "batch_size",
+)  # fmt: skip
+"""What a case is known by, apart from its arms. A CSV file may not say all of it."""
+
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A frozen value; equality and JSON go by its fields."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import tempfile
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import factories
@@ -25,14 +27,16 @@ from dynamometer.results.store import expected, overview, store, their_expected
 from dynamometer.results.store.corpus import DESCRIPTION, read_description
 from dynamometer.results.store.decisions import exported, imported
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.index import parquet
 from dynamometer.results.store.index.index import Index
 from dynamometer.results.store.index.index_file import IndexFile
+from dynamometer.results.store.index.whole_runs import Part, add
 from dynamometer.results.store.reading import file_text
 from dynamometer.results.values.graphs import Origin, SavedGraph
+from dynamometer.results.values.history import IndexedRun, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 OURS = (DynamometerError, StoreError)
 
@@ -97,6 +101,42 @@ def _index(path: Path) -> None:
         Index(file).read({})
 
 
+METRICS = ("status", "speedup")
+PART = Part(
+    IndexedRun(
+        run_id="a", created_at="2026-01-01T00:00:00+00:00", study="speedup",
+        conditions={"torch": "2.13"}, setting={"cpu": "Made-up CPU"},
+    ),
+    9,
+    2,
+    [
+        Row(identity={"model": "a"}, arm="inductor", metric="status", status="pass", n=3),
+        Row(
+            identity={"model": "a", "suite": "s"}, arm="inductor", metric="speedup", status="pass",
+            n=3, value=1.5, low=1.4, high=1.6, error=0.01, doubt="busy", condition="cold",
+        ),
+    ],
+)  # fmt: skip
+
+
+def _good_parquet() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "some.parquet")
+        parquet.write(path, [PART])
+        return path.read_bytes()
+
+
+def _parquet(path: Path) -> None:
+    with IndexFile(path.with_name("index.sqlite")) as file:
+        index = Index(file)
+        try:
+            add(file, str(path), parquet.read(path, METRICS))
+        except StoreError:
+            assert index.read({}) == ({}, [])  # nothing half
+            raise
+        index.read({})
+
+
 def _graph(path: Path) -> None:
     read_description(path)
 
@@ -130,6 +170,7 @@ READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
     "test cases": (TEST_CASES, _test_cases),
     "graph": (_good_graph(), _graph),
     "index": (b"", _index),
+    "parquet": (_good_parquet(), _parquet),
     "search": (SEARCH, read_search),
 }
 

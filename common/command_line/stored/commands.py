@@ -89,7 +89,8 @@ regressed lately: dynamometer history --since 4w --regressed. docs/history.md sa
 _INDEX_HELP = """Keep an index of runs, for `history`.
 
 DIR is a folder of run directories, or one of them, which is remembered: later only what is new or
-has changed is read. Run directories stay the truth; the index can be removed at any time.
+has changed is read. Run directories stay the truth; the index can be removed at any time, which
+loses only what it was given: folders, and runs from Parquet files.
 """
 
 _REPORT_HELP = """Write stored runs as one page, to be read in a browser.

@@ -11,7 +11,7 @@ import msgspec
 
 from dynamometer.common.command_line.stored.runs import side_of
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import Arguments, Flag, Valued
+from dynamometer.common.interfaces.option import Arguments, Flag, Several, Valued
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.reports.texts import printable
@@ -36,32 +36,100 @@ REBUILD = Flag(("--rebuild",), group="Execution", help="Read all runs again.")
 FOLDERS = Arguments[Path](
     ("DIR",), reads=click.Path(exists=True, file_okay=False, path_type=Path), is_required=False
 )  # fmt: skip
-OPTIONS = (REBUILD, INDEX, RUNS, FOLDERS)
+PARQUET = Valued[Path | None](
+    ("--parquet",), reads=click.Path(dir_okay=False, path_type=Path), default=None, metavar="FILE",
+    group="Output", help="Write all rows of the index, for pandas, DuckDB, Polars, other indexes.",
+)  # fmt: skip
+FROM_PARQUET = Several[Path](
+    ("--from-parquet",), reads=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE", group="Selection",
+    help="Add the runs of such a file, which are kept without a directory; may be repeated.",
+)  # fmt: skip
+OPTIONS = (FROM_PARQUET, REBUILD, PARQUET, INDEX, RUNS, FOLDERS)
 
 
 def run(asked: Request, _: Invocation) -> int:
-    """Bring the index up to date, and say what that came to.
+    """Bring the index up to date, add and write files, and say what that came to.
 
     Raises:
-        UsageError: the index can't be used.
+        UsageError: the index can't be used, or a file can't be read or written.
     """
-    folders = asked[FOLDERS]
-    with opened(asked, folders) as index:
+    _check_files(asked)
+    folders, files = asked[FOLDERS], asked[FROM_PARQUET]
+    with opened(asked, folders, may_be_new=bool(files)) as index:
         if asked[REBUILD]:
             index.clear()
         found = refreshed(index)
-        total = len({each.run_id for each in index.directories().values()} - {None})
+        for path in files:
+            _add(index, path)
         click.echo(
-            f"{index.path}: {total} run(s) in {len(index.folders())} folder(s); read {found.read}"
-            f" ({found.rows} rows), copies {found.copies}, gone {found.gone},"
+            f"{index.path}: {index.runs()} run(s) in {len(index.folders())} folder(s);"
+            f" read {found.read} ({found.rows} rows), copies {found.copies}, gone {found.gone},"
             f" unreadable {len(found.unreadable)}"
         )
+        if target := asked[PARQUET]:
+            _write(index, target)
     return 0
 
 
+def _check_files(asked: Request) -> None:
+    """Refuse files before anything is done, which may take long.
+
+    Raises:
+        UsageError: what reads and writes them isn't installed, or one would replace the index.
+    """
+    if not (asked[PARQUET] or asked[FROM_PARQUET]):
+        return
+    from dynamometer.results.store.index import parquet
+    from dynamometer.results.store.index.index import INDEX_FILE
+
+    with store_errors_as_usage():
+        parquet.arrow()
+    index, path = asked[INDEX] or asked[RUNS] / INDEX_FILE, asked[PARQUET]
+    if path and path.resolve() == index.resolve():
+        msg = f"{PARQUET.flag} {path} is the index itself: name another file"
+        raise UsageError(msg)
+
+
+def _add(index: Index, path: Path) -> None:
+    """Add the runs of a file.
+
+    Raises:
+        StoreError: it can't be read, or the index can't be written; then nothing of it is added.
+    """
+    from dynamometer.results.history.changes import KIND  # imports scipy
+    from dynamometer.results.store.index import parquet, whole_runs
+    from dynamometer.results.values.history import STATUS
+
+    found = parquet.read(path, {STATUS, *KIND})
+    added = whole_runs.add(index.file, str(path), found)
+    click.echo(
+        f"{path}: {added.runs} run(s) added ({added.rows} rows), {added.stayed} stayed as they were"
+    )
+
+
+def _write(index: Index, path: Path) -> None:
+    """Write all rows as a file.
+
+    Raises:
+        StoreError: the index can't be read, or the file can't be written.
+    """
+    from dynamometer.results.store.index import parquet, whole_runs
+
+    runs, rows = parquet.write(path, whole_runs.parts(index.file))
+    click.echo(f"{path}: {runs} run(s), {rows} rows")
+
+
 @contextmanager
-def opened(asked: Request, folders: Sequence[Path] = ()) -> Iterator[Index]:
+def opened(
+    asked: Request, folders: Sequence[Path] = (), *, may_be_new: bool = False
+) -> Iterator[Index]:
     """Open the index, which knows of the folder of runs and of those that are named.
+
+    Args:
+        asked: where runs and the index are.
+        folders: further ones.
+        may_be_new: whether it is made even where no folder of runs is there.
 
     Raises:
         UsageError: it can't be used.
@@ -72,7 +140,7 @@ def opened(asked: Request, folders: Sequence[Path] = ()) -> Iterator[Index]:
 
     home = asked[RUNS]
     with store_errors_as_usage():
-        if not (asked[INDEX] or home.is_dir() or folders):
+        if not (asked[INDEX] or home.is_dir() or folders or may_be_new):
             msg = f"there is no {home}: name where runs are, dynamometer index DIR..."
             raise UsageError(msg)
         with IndexFile(asked[INDEX] or home / INDEX_FILE) as file:

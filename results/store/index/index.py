@@ -39,6 +39,20 @@ class Known(NamedTuple):
     run_id: str | None
 
 
+class Place(NamedTuple):
+    """Where a run is from.
+
+    Attributes:
+        path: of the directory that its rows were made of; empty where a file brought them.
+        size: bytes of the records they were made of.
+        is_kept: whether a file brought the run, so that it stays without a directory.
+    """
+
+    path: str
+    size: int
+    is_kept: bool
+
+
 class Index:
     """The index in a file."""
 
@@ -47,19 +61,25 @@ class Index:
         self._file = file
 
     @property
+    def file(self) -> IndexFile:
+        """The file it is in."""
+        return self._file
+
+    @property
     def path(self) -> Path:
         """Where it is."""
         return self._file.path
 
     def clear(self) -> None:
-        """Forget all but the folders, so that all is read again.
+        """Forget all but the folders and what is kept, so that all directories are read again.
 
         Raises:
             StoreError: the file can't be written.
         """
         with self._file.writing() as file:
-            for table in ("points", "series", "runs", "directories"):
-                file.execute(f"DELETE FROM {table}")  # noqa: S608  names from above
+            file.execute("DELETE FROM directories")
+            _drop_orphans(file)
+            file.execute("DELETE FROM series WHERE id NOT IN (SELECT series FROM points)")
 
     def add_folders(self, folders: Iterable[Path]) -> None:
         """Remember folders of runs.
@@ -111,13 +131,25 @@ class Index:
             )
             if best[0] != directory.path:
                 return False
-            file.execute("DELETE FROM runs WHERE run_id = ?", (run.run_id,))
-            number = file.execute(
-                "INSERT INTO runs (run_id, path, created_at, value) VALUES (?, ?, ?, ?)",
-                (run.run_id, directory.path, run.created_at, _text(run)),
-            ).lastrowid
-            _put_rows(file, number, run, rows)
+            kept = file.execute(
+                "SELECT size FROM runs WHERE run_id = ? AND is_kept", (run.run_id,)
+            ).fetchone()
+            if kept and kept[0] > directory.size:
+                file.execute("UPDATE runs SET path = '' WHERE run_id = ?", (run.run_id,))
+                return False
+            place = Place(directory.path, directory.size, is_kept=kept is not None)
+            put_rows(file, put_run(file, run, place), run, rows)
         return True
+
+    def runs(self) -> int:
+        """Return how many runs it holds."""
+        [[found]] = self._file.read("SELECT count(*) FROM runs")
+        return int(found)
+
+    def places(self) -> dict[str, Path]:
+        """Return the directory of each run that has one, by the run's id."""
+        found = self._file.read("SELECT run_id, path FROM runs WHERE path != ''")
+        return {run_id: Path(path) for run_id, path in found}
 
     def put_unreadable(self, directory: Known) -> None:
         """Note a directory that can't be read.
@@ -186,14 +218,30 @@ def _put_directory(file: Connection, directory: Known) -> None:
 
 
 def _drop_orphans(file: Connection) -> None:
-    """Remove runs that are not where they were read; what copies there are is to be read."""
+    """Remove runs that are not where they were read; what copies there are is to be read.
+
+    Those that a file brought stay, as they were read.
+    """
     file.execute(
-        f"UPDATE directories SET stamp = '' WHERE run_id IN (SELECT run_id {_ORPHANS})"  # noqa: S608  from below
+        f"UPDATE directories SET stamp = '' WHERE run_id IN (SELECT run_id FROM runs {_ORPHANED})"  # noqa: S608  from below
     )
-    file.execute(f"DELETE {_ORPHANS}")
+    file.execute(f"UPDATE runs SET path = '' {_ORPHANED} AND is_kept")  # noqa: S608  from below
+    file.execute(f"DELETE FROM runs {_ORPHANED}")  # noqa: S608  from below
 
 
-def _put_rows(file: Connection, number: int | None, run: IndexedRun, rows: Sequence[Row]) -> None:
+def put_run(file: Connection, run: IndexedRun, place: Place) -> int:
+    """Put in a run without its rows, in place of what there is of it, and return its number."""
+    file.execute("DELETE FROM runs WHERE run_id = ?", (run.run_id,))
+    number = file.execute(
+        "INSERT INTO runs (run_id, path, created_at, value, size, is_kept)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (run.run_id, place.path, run.created_at, _text(run), place.size, place.is_kept),
+    ).lastrowid
+    return number or 0  # it is there once something was put in
+
+
+def put_rows(file: Connection, number: int, run: IndexedRun, rows: Sequence[Row]) -> None:
+    """Put in rows of a run that is there, by its number."""
     setting = _text(run.setting)
     keys = [
         (
@@ -219,8 +267,8 @@ def _put_rows(file: Connection, number: int | None, run: IndexedRun, rows: Seque
     )  # fmt: skip
 
 
-_ORPHANS = (
-    "FROM runs WHERE NOT EXISTS"
+_ORPHANED = (
+    "WHERE path != '' AND NOT EXISTS"
     " (SELECT 1 FROM directories d WHERE d.path = runs.path AND d.run_id = runs.run_id)"
 )
 _SELECTED = frozenset({"arm", "metric", "model", "suite"})

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-_FORMAT = 1
+_FORMAT = 2
 _APPLICATION = 0x44594E4F
 """By which SQLite's files tell whose they are."""
 
@@ -27,7 +27,9 @@ CREATE TABLE runs (
     run_id TEXT NOT NULL UNIQUE,
     path TEXT NOT NULL,
     created_at TEXT NOT NULL,
-    value TEXT NOT NULL
+    value TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    is_kept INTEGER NOT NULL
 );
 CREATE TABLE directories (
     path TEXT PRIMARY KEY,
@@ -63,6 +65,13 @@ CREATE TABLE points (
 ) WITHOUT ROWID;
 CREATE INDEX points_by_run ON points (run);
 """
+
+_TO_FORMAT_2 = """
+ALTER TABLE runs ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN is_kept INTEGER NOT NULL DEFAULT 0;
+UPDATE runs SET size = coalesce((SELECT size FROM directories d WHERE d.path = runs.path), 0);
+"""
+"""Format 2 knows runs that have no directory: they are kept, and of each how much it holds."""
 
 
 class IndexFile:
@@ -160,11 +169,14 @@ class IndexFile:
                 self._make_tables()
 
     def _make_tables(self) -> None:
-        """Make tables in an empty file, unless another process just has."""
+        """Make tables in an empty file, or those of an earlier format anew.
+
+        Unless another process just has.
+        """
         [[form]] = self._file.execute("PRAGMA user_version")
         if form == _FORMAT:
             return
-        for statement in filter(str.strip, _TABLES.split(";")):
+        for statement in filter(str.strip, (_TO_FORMAT_2 if form else _TABLES).split(";")):
             self._file.execute(statement)
         self._file.execute(f"PRAGMA application_id = {_APPLICATION}")
         self._file.execute(f"PRAGMA user_version = {_FORMAT}")
@@ -180,7 +192,7 @@ class IndexFile:
                 raise StoreError(msg) from error
             msg = f"{self.path} can't be used as an index: {error}; choose another with --index"
             if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
-                msg += ", or remove it: it is made of the runs, but which folders it knew is lost"
+                msg += ", or remove it: it is made of the runs, but what it was given is lost"
             raise StoreError(msg) from error
 
 

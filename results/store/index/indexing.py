@@ -30,7 +30,7 @@ class Indexed:
     Attributes:
         read: directories that were new or had changed.
         rows: of these.
-        copies: of them those of runs of which another directory holds more.
+        copies: of them those of runs of which another directory, or a file, holds more.
         gone: directories that are there no more.
         unreadable: what could not be read, each with the reason.
     """

@@ -30,7 +30,7 @@ def test_it_never_imports_torch(tmp_path: Path, form: str | None) -> None:
     ended = start(ROOT, *words)
     assert ended.code == 0, ended.err
     assert "resnet18" in ended.out
-    assert not ended.imported & {"torch", "torchvision", "timm", "transformers", "rich"}
+    assert not ended.imported & {"torch", "torchvision", "timm", "transformers", "rich", "pyarrow"}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -54,7 +54,10 @@ def test_exit_codes(words: list[str], code: int) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["nowhere", AFTER], ["there is no nowhere, nor a run of that name in runs"]),
+        (
+            ["nowhere", AFTER],
+            ["there is no nowhere, nor a run of that name in runs", "no such tag"],
+        ),
         ([str(STORED), AFTER], ["holds neither manifest.json", "nor a CSV file"]),
         ([BEFORE, str(ROOT / "README.md")], ["is no CSV file of PyTorch's harness"]),
         ([BEFORE], ["with one run give two arms", "--arm NAME --arm NAME"]),

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[4]
 SCRIPT = str(ROOT / "torchbench.py")
 STORED = str(ROOT / "tests" / "golden" / "format_2")
 STORED_COMMANDS = ("export", "report", "repro", "rm", "show")
-HEAVY = {"torch", "scipy", "rich", "numpy", "torchvision", "timm", "transformers"}
+HEAVY = {"torch", "scipy", "rich", "numpy", "torchvision", "timm", "transformers", "pyarrow"}
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def test_a_history_is_told_without_torch(tmp_path: Path) -> None:
         ended = start(ROOT, *words)
         assert ended.code == 0, ended.err
         assert "lennard_jones" in ended.out
-        assert not ended.imported & {"torch", "rich"}
+        assert not ended.imported & {"torch", "rich", "pyarrow"}
 
 
 @pytest.mark.parametrize(

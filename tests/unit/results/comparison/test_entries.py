@@ -6,10 +6,10 @@ import factories
 import msgspec
 import pytest
 
-from dynamometer.results.comparison.entries import IDENTITY, identity_of, of_arms, of_outcome
+from dynamometer.results.comparison.entries import identity_of, of_arms, of_outcome
 from dynamometer.results.comparison.noise import learnt
 from dynamometer.results.comparison.quantities import COMPILE_TIME, SPEEDUP
-from dynamometer.results.values.cases import BASELINE, MatmulPrecision, Overrides
+from dynamometer.results.values.cases import BASELINE, IDENTITY, MatmulPrecision, Overrides
 from dynamometer.results.values.records import ArmResult, BetweenProcessSd, Status
 
 

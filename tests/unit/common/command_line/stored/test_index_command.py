@@ -1,0 +1,117 @@
+"""`dynamometer index` with Parquet files: what it reads, writes, says and refuses."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+from test_history_command import DAYS, make_runs, said, values
+
+from dynamometer.common.command_line.stored.indexing import FOLDERS, INDEX, RUNS
+from dynamometer.common.command_line.stored.serve import OPTIONS, Pages
+from dynamometer.common.interfaces.option import usual
+
+ROWS = 6 * DAYS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Nine days."""
+    make_runs(tmp_path / "runs", [1.5] * DAYS)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def handed(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Write these as a file."""
+    path = tmp_path / "handed on" / "all.parquet"
+    found = said(capsys, "index", "--output-dir", runs, "--parquet", path)
+    assert f"{path}: {DAYS} run(s), {ROWS} rows\n" in found
+    return path
+
+
+def test_histories_are_handed_on(
+    runs: Path, handed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To a machine without any of the runs, where they stay and are told alike."""
+    there = tmp_path / "there"
+    found = said(capsys, "index", "--output-dir", there, "--from-parquet", handed)
+    assert f"{handed}: {DAYS} run(s) added ({ROWS} rows), 0 stayed as they were" in found
+    assert f"{DAYS} run(s) in 1 folder(s)" in found
+    before = values(capsys, "history", "--output-dir", runs)
+    assert values(capsys, "history", "--output-dir", there) == before
+    for words in ([], ["--rebuild"], ["--from-parquet", handed]):
+        found = said(capsys, "index", "--output-dir", there, *words)
+        assert f"{DAYS} run(s) in 1 folder(s)" in found
+    assert f"0 run(s) added (0 rows), {DAYS} stayed as they were" in found
+    assert values(capsys, "history", "--output-dir", there) == before
+
+
+def test_files_and_directories_together(
+    runs: Path, handed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is in both is one; what is written again has all of it."""
+    shutil.copytree(runs / "day-3", tmp_path / "there" / "day-3")
+    again = tmp_path / "again.parquet"
+    found = said(
+        capsys, "index", "--output-dir", tmp_path / "there", "--from-parquet", handed,
+        "--parquet", again,
+    )  # fmt: skip
+    assert f"{DAYS - 1} run(s) added" in found
+    assert "1 stayed as they were" in found
+    assert pq.read_table(again).equals(pq.read_table(handed))
+
+
+def test_runs_without_a_directory_have_no_page(
+    runs: Path, handed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are in the list and in the history."""
+    there = tmp_path / "there"
+    said(capsys, "index", "--output-dir", there, "--from-parquet", handed)
+    shutil.copytree(runs / "day-3", there / "day-3")
+    asked = usual(OPTIONS).but(RUNS, there).but(INDEX, None).but(FOLDERS, ())
+    pages = Pages(asked, Lock())
+    text = pages.of("/") or ""
+    assert '<a href="/run/day-3">' in text
+    assert "day-4" in text
+    assert '<a href="/run/day-4">' not in text
+    assert 'value="day-4"' not in text
+    assert pages.of("/run/day-4") is None
+    assert "day-4" in (pages.of("/history/alexnet") or "")
+
+
+@pytest.mark.parametrize("option", ["--parquet", "--from-parquet"])
+def test_without_pyarrow(
+    runs: Path, handed: Path, option: str, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """It is said before anything is read what to install."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    shutil.rmtree(runs / "day-3")
+    found = said(capsys, "index", "--output-dir", runs, option, handed, code=2)
+    assert "pip install 'dynamometer[parquet]'" in found
+    assert "gone 1" in said(capsys, "index", "--output-dir", runs)
+
+
+def test_what_is_refused(
+    runs: Path, handed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that is none, and one that is the index."""
+    text = tmp_path / "text.parquet"
+    text.write_text("no Parquet")
+    index = runs / "index.sqlite"
+    before = index.read_bytes()
+    found = said(capsys, "index", "--output-dir", runs, "--from-parquet", text, code=2)
+    assert f"{text} can't be read, or is no Parquet file" in found
+    found = said(capsys, "index", "--output-dir", runs, "--parquet", index, code=2)
+    assert "is the index itself: name another file" in found
+    assert index.read_bytes() == before
+    found = said(capsys, "index", "--output-dir", runs, "--from-parquet", runs / "none", code=2)
+    assert "does not exist" in found
