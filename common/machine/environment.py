@@ -63,7 +63,8 @@ def read_environment() -> Environment:
         os=f"{platform.system()} {platform.release()}",
         python=platform.python_version(),
         packages=_packages(),
-        git=_git_commit(),
+        git=_git_commit(Path(__file__).resolve().parents[2]),
+        measured_git=_git_commit(_repository(Path.cwd())),
         governor=_GOVERNOR.read_text().strip() if _GOVERNOR.exists() else None,
         load_1min=os.getloadavg()[0],
         variables={name: os.environ[name] for name in _VARIABLES if name in os.environ},
@@ -74,11 +75,15 @@ def read_environment() -> Environment:
 
 
 def differences(before: Environment, now: Environment) -> list[str]:
-    """Say, field by field, what has changed between two environments; the load is no change."""
+    """Say, field by field, what has changed between two environments.
+
+    The load is no change. Nor is the commit of what is measured: its files are looked at
+    themselves.
+    """
     found = []
     for name in Environment.__struct_fields__:
         old, new = getattr(before, name), getattr(now, name)
-        if name in {"id", "load_1min"} or old == new:
+        if name in {"id", "load_1min", "measured_git"} or old == new:
             continue
         if isinstance(old, dict):
             found += [
@@ -163,10 +168,14 @@ def _packages() -> dict[str, str]:
     return {"dynamometer": dynamometer.__version__, **installed}
 
 
-def _git_commit() -> str | None:
-    """Return the commit of the checkout this code runs from; `None` for an installed package."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
+def _repository(folder: Path) -> Path | None:
+    """Return the root of the repository that a folder is in; `None` where it is in none."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
+def _git_commit(root: Path | None) -> str | None:
+    """Return the commit of a checkout; `None` where there is none, as of an installed package."""
+    if root is None or not (root / ".git").exists():
         return None
     try:
         commit = _git(root, "rev-parse", "--short=12", "HEAD")

@@ -123,6 +123,7 @@ def _of_machine(manifest: Manifest, records: Sequence[Record]) -> dict[str, str]
         "os": machine.os,
         "python": machine.python,
         "governor": machine.governor or "not known",
+        "commit": machine.measured_git or "not known",
         "commit of dynamometer": machine.git or "not known",
         **machine.packages,
         **{f"${name}": value for name, value in machine.variables.items()},

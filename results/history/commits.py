@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.history import IndexedRun
 
-COMMIT = "commit of dynamometer"
-"""The condition of a run that holds the commit of the checkout it was made with, shortened."""
+_COMMITS = ("commit", "commit of dynamometer")
+"""Conditions of a run that hold a commit, shortened: of the repository it was begun in, or, of
+runs that knew none, of the checkout it was made with."""
 
 _DIRTY = "-dirty"
 _HASH = re.compile(r"[0-9a-f]{4,64}")
@@ -28,14 +29,20 @@ def commit_of(run: IndexedRun) -> str | None:
 
     `None` where it isn't known, or where the checkout had changes: that was no commit.
     """
-    found = run.conditions.get(COMMIT, "")
+    found = _said(run)
     return found if is_hash(found) else None
 
 
 def changed_commit_of(run: IndexedRun) -> str | None:
     """Return the commit that a run was made on with changes; `None` of any other run."""
-    found = run.conditions.get(COMMIT, "")
+    found = _said(run)
     return found.removesuffix(_DIRTY) if found.endswith(_DIRTY) else None
+
+
+def _said(run: IndexedRun) -> str:
+    """Return what a run knows of its commit, which may be that there is none."""
+    said = (run.conditions.get(each, "") for each in _COMMITS)
+    return next((each for each in said if is_hash(each.removesuffix(_DIRTY))), "")
 
 
 def is_of(known: str | None, commit: str) -> bool:

@@ -181,6 +181,8 @@ class Environment(Value, frozen=True, kw_only=True):
     """Versions of what influences results: torch, model packages, this project."""
     git: str | None
     """Commit of the project's checkout, with `-dirty` where it has changes."""
+    measured_git: str | None = None
+    """The same of the repository that the run was begun in, which is that of what is measured."""
     governor: str | None
     load_1min: float
     variables: dict[str, str]

@@ -157,6 +157,7 @@ protocols = st.builds(
 environments = st.builds(
     Environment,
     id=texts, machine=texts, cpu=texts, cpus=counts, memory_bytes=counts, os=texts, python=texts,
+    measured_git=st.none() | texts,
     packages=st.dictionaries(texts, texts, max_size=2), git=st.none() | texts,
     governor=st.none() | texts, load_1min=finite,
     variables=st.dictionaries(texts, texts, max_size=2),

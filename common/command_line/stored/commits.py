@@ -165,8 +165,8 @@ def _nothing_of(name: str, commit: str, known: Known, refused: Sequence[str]) ->
     last = [f"{found} (run of {day})" for found, day in [*others.items()][: -_MOST_NAMED - 1 : -1]]
     if parents:
         text += (
-            "; no commit with runs leads to it in this repository, as what runs know is the commit"
-            " of the dynamometer they were made with"
+            "; no commit with runs leads to it in this repository: a run knows that of the folder"
+            " it was begun in, or that of its dynamometer"
         )
     return f"{text}; the latest with runs: {', '.join(last)}"
 

@@ -124,7 +124,7 @@ class Pages:
         with self.one_at_a_time, opened(self.asked, _folders(self.asked)) as index:
             refreshed(index)
             # Its points are what was read of these, and a page counts weeks from its day.
-            state = index.directories(), datetime.now(UTC).date()
+            state = index.directories(), index.extent(), datetime.now(UTC).date()
         return self.histories.page(name, state, partial(self._made_history, wanted))
 
     def _made_history(self, wanted: Mapping[str, Sequence[str]]) -> str | None:

@@ -158,6 +158,7 @@ def _facts(manifest: Manifest, cases: Sequence[Sequence[Record]]) -> list[tuple[
         ("torch", machine.packages.get("torch", "not known")),
         ("packages", _packages(machine)),
         ("Python, system", f"{machine.python}; {machine.os}"),
+        ("commit", machine.measured_git or "not known"),
         ("commit of dynamometer", machine.git or "not known"),
         ("governor, load", f"{machine.governor or 'not known'}, {machine.load_1min:.1f}"),
         ("threads", threads),

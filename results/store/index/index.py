@@ -146,6 +146,11 @@ class Index:
         [[found]] = self._file.read("SELECT count(*) FROM runs")
         return int(found)
 
+    def extent(self) -> tuple[int, ...]:
+        """Return what differs once a run is put in, whether a directory or a file brought it."""
+        [found] = self._file.read("SELECT count(*), total(size), max(id) FROM runs")
+        return tuple(found)
+
     def places(self) -> dict[str, Path]:
         """Return the directory of each run that has one, by the run's id."""
         found = self._file.read("SELECT run_id, path FROM runs WHERE path != ''")

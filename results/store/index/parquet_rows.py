@@ -41,8 +41,9 @@ class Column(NamedTuple):
 
 
 _SAID_AGAIN = {
-    "commit": "commit of dynamometer", "machine": "machine", "cpu": "cpu", "threads": "threads",
-    "device_name": "device name", "torch": "torch", "python": "python",
+    "commit": "commit", "dynamometer_commit": "commit of dynamometer", "machine": "machine",
+    "cpu": "cpu", "threads": "threads", "device_name": "device name", "torch": "torch",
+    "python": "python",
 }  # fmt: skip
 """Columns for what is asked for often, and what `run_conditions` or `run_setting` call it."""
 

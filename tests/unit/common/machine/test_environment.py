@@ -71,6 +71,24 @@ def test_an_installed_package_has_no_commit(
     assert read_environment().git is None
 
 
+def test_the_commit_of_what_is_measured_is_that_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or of one above it; a run is resumed on another commit, as its files are looked at."""
+    monkeypatch.chdir(tmp_path)
+    before = read_environment()
+    assert before.measured_git is None
+    words = ["git", "-c", "user.name=A", "-c", "user.email=a@b"]
+    for each in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "-m", "x"]):
+        subprocess.run([*words, *each], check=True)
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    now = read_environment()
+    assert now.measured_git is not None
+    assert len(now.measured_git) == 12
+    assert environment.differences(before, now) == []
+
+
 def test_a_cpu_is_always_there() -> None:
     """The host needs no driver."""
     require_device("cpu")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from dynamometer.results.history.commits import (
@@ -40,6 +41,18 @@ def test_the_commit_of_a_run(known: str | None, clean: str | None, changed: str 
     """A checkout with changes is on none."""
     assert commit_of(run(known)) == clean
     assert changed_commit_of(run(known)) == changed
+
+
+def test_the_commit_of_what_was_measured_comes_first() -> None:
+    """Where there is none, it is that of the checkout that measured."""
+    both = msgspec.structs.replace(
+        run(None), conditions={"commit": "aaaa1111", "commit of dynamometer": "bbbb2222"}
+    )
+    assert commit_of(both) == "aaaa1111"
+    alone = {"commit": "not known", "commit of dynamometer": "bbbb2222"}
+    assert commit_of(msgspec.structs.replace(both, conditions=alone)) == "bbbb2222"
+    changed = {"commit": "aaaa1111-dirty", "commit of dynamometer": "bbbb2222"}
+    assert commit_of(msgspec.structs.replace(both, conditions=changed)) is None
 
 
 def test_hashes() -> None:

@@ -173,7 +173,7 @@ def test_runs_of_another_repository(
     assert "nor was any on another commit" in _of_none(repository, capsys)
     repository.make("other", "123456789abc", 3)
     found = _of_none(repository, capsys)
-    assert "the commit of the dynamometer they were made with" in found
+    assert "that of its dynamometer" in found
     assert "the latest with runs: 123456789abc (run of 2026-01-03)" in found
 
 

@@ -241,5 +241,6 @@ def test_without_pyarrow(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_that_is_read_is_written() -> None:
     """What is not is derived from it."""
     assert {each.name for each in COLUMNS} - {each.name for each in READ} == {
-        "time", "commit", "machine", "cpu", "threads", "device_name", "torch", "python",
+        "time", "commit", "dynamometer_commit", "machine", "cpu", "threads", "device_name",
+        "torch", "python",
     }  # fmt: skip
