@@ -28,7 +28,7 @@ GOOD = "timed, and named"
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = (
     *("--only", "lennard_jones", "--scale", "tiny", "-r", "1", "-n", "5"),
-    *("--backend", "aot_eager", "--backend", "inductor", "--speedup-ts"),
+    *("--backend", "inductor", "--speedup-ts"),
 )
 
 # Python imports a module of this name when it starts.

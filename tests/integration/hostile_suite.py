@@ -219,11 +219,9 @@ def garble_descriptors() -> None:
 
 def leave_processes_behind(*, number: int = 1, in_a_session_of_its_own: bool = False) -> None:
     """Start processes that outlive this one and are deaf to SIGTERM, and say which."""
-    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    deaf = ["sh", "-c", "trap '' TERM; exec sleep 600"]
     for _ in range(number):
-        child = subprocess.Popen(
-            [sys.executable, "-c", deaf], start_new_session=in_a_session_of_its_own
-        )
+        child = subprocess.Popen(deaf, start_new_session=in_a_session_of_its_own)
         print(f"left behind: {child.pid}", flush=True)
 
 

@@ -157,6 +157,6 @@ def test_spawned_workers_do_as_forked_ones(tmp_path: Path) -> None:
 def _is_ours(pid: int) -> bool:
     """Return whether a process still runs the sleeper that was left behind."""
     try:
-        return b"time.sleep(600)" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"sleep\0600" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
