@@ -34,14 +34,16 @@ def main(suite: str | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    except KeyboardInterrupt:  # once more, after that was said
+        return 128 + signal.SIGINT
     except MemoryError:  # of an import: 1, which Python would give, means that results have changed
         sys.stderr.write("error: no memory is left, or no more is allowed (ulimit -v)\n")
         return 3
     finally:
-        gc.freeze()
-        gc.enable()
         # All is said and closed: one more Ctrl-C must not change the exit code.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        gc.freeze()
+        gc.enable()
 
 
 if __name__ == "__main__":

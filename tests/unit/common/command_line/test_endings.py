@@ -205,6 +205,29 @@ def test_a_signal_ends_a_run_in_order(
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+LATE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from dynamometer import __main__
+from dynamometer.common.command_line import cli
+
+def interrupted(suite):
+    signal.raise_signal(signal.SIGINT)
+
+cli.main = interrupted
+code = __main__.main()
+signal.raise_signal(signal.SIGINT)  # as Python ends
+sys.exit(code)
+"""
+
+
+def test_an_interrupt_when_all_is_said_is_no_other_end() -> None:
+    """Whether it comes on the way out, or later."""
+    words = [sys.executable, "-c", LATE]
+    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
+    assert done.returncode == 130
+
+
 def test_each_signal_interrupts() -> None:
     """Python may have swallowed what the first one raised; its number is the exit code's."""
     with ending.StopSignals() as signals:
