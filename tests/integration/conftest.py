@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 SUITE = "hostile_suite:SUITE"
 LONG = (
+    "test_what_outlives_a_run.py",
+    "test_hostile_models.py",
     "test_run.py",
     "test_ensemble.py",
     "test_without_private_names.py",
