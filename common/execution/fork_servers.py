@@ -31,7 +31,6 @@ _NO_SHARED_HEADERS = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 _COUNTS_BY_NVML = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 """Lets torch count CUDA devices without CUDA's runtime, which doesn't survive a fork: importing
 Inductor counts them. Source: torch.cuda.is_available."""
-_START = "look at sitecustomize, usercustomize and .pth files"
 _Key = tuple[Allocator, bool]
 """The library that is preloaded, and whether foreign code is run."""
 _MOST_FAILED = 2
@@ -114,7 +113,10 @@ class ForkServers:
             return server
         self._end(key)
         if not wanted.is_ahead:
-            msg = f"no fork can use {wanted.device}: Python uses it as it starts, so {_START}"
+            msg = (
+                f"no worker can use {wanted.device}, as Python uses it whenever it starts: look at"
+                " sitecustomize, usercustomize and .pth files"
+            )
             raise DynamometerError(msg)
         self._harmful.append(wanted)
         self._wanted = None

@@ -54,6 +54,8 @@ _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 def read_environment() -> Environment:
     """Describe this machine and what is installed."""
+    own, measured = Path(__file__).resolve().parents[2], _repository(Path.cwd())
+    commits = {root: _git_commit(root) for root in {own, measured}}  # often one repository
     unidentified = Environment(
         id="",
         machine=platform.node(),
@@ -63,8 +65,8 @@ def read_environment() -> Environment:
         os=f"{platform.system()} {platform.release()}",
         python=platform.python_version(),
         packages=_packages(),
-        git=_git_commit(Path(__file__).resolve().parents[2]),
-        measured_git=_git_commit(_repository(Path.cwd())),
+        git=commits[own],
+        measured_git=commits[measured],
         governor=_GOVERNOR.read_text().strip() if _GOVERNOR.exists() else None,
         load_1min=os.getloadavg()[0],
         variables={name: os.environ[name] for name in _VARIABLES if name in os.environ},

@@ -221,7 +221,7 @@ def _git(*words: str, given: str = "") -> tuple[int, str, str]:
     """Ask git in the current directory: its exit code, what it says, and what it complains of."""
     try:
         done = subprocess.run(  # noqa: S603  a name that was typed, which is no option
-            ["git", *words], input=given.encode(), capture_output=True, check=False,  # noqa: S607
+            ["git", *words], input=given.encode(), capture_output=True, check=False,  # noqa: S607  git, wherever its user has it
             timeout=_GIT_TAKES_S, env={**os.environ, "LC_ALL": "C"},
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
