@@ -16,17 +16,20 @@ import msgspec
 import dynamometer
 from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.dynamo.processor import processor_name
+from dynamometer.dynamo.runtime_packages import RUNTIME_PACKAGES
 from dynamometer.results.values.records import Environment
 
 _PACKAGES = (
     "diffusers",
     "numpy",
+    "onnx",
+    "onnxscript",
     "timm",
     "torch",
     "torch_geometric",
     "torchvision",
     "transformers",
-    "triton",
+    *RUNTIME_PACKAGES,
 )
 _VARIABLES = (
     "CUDA_VISIBLE_DEVICES",

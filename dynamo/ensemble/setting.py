@@ -9,18 +9,9 @@ import torch
 
 from dynamometer.dynamo.device import open_device
 from dynamometer.dynamo.processor import processor_name
+from dynamometer.dynamo.runtime_packages import RUNTIME_PACKAGES
 from dynamometer.results.values.cases import MatmulPrecision
 from dynamometer.results.values.decisions import Setting
-
-_RUNTIMES = (
-    "apache-tvm",
-    "onnxruntime",
-    "onnxruntime-gpu",
-    "openvino",
-    "tensorrt",
-    "torch_tensorrt",
-    "triton",
-)
 
 
 def setting_of(device: str, precision: MatmulPrecision = MatmulPrecision.HIGHEST) -> Setting:
@@ -31,7 +22,7 @@ def setting_of(device: str, precision: MatmulPrecision = MatmulPrecision.HIGHEST
         precision: of float32 matrix products, as a run asked for it: a model may set another.
     """
     versions = {"torch": str(torch.__version__)}
-    for name in _RUNTIMES:
+    for name in RUNTIME_PACKAGES:
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
     return Setting(

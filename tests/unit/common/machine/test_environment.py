@@ -121,6 +121,16 @@ def test_a_missing_gpu_is_named() -> None:
         assert words in done.stdout
 
 
+def test_versions_of_what_computes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runtime's update changes figures, and `compare` and `history` have to name it."""
+    runtime = "openvino"
+    real = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda name: "2031.7" if name == runtime else real(name)
+    )
+    assert read_environment().packages[runtime] == "2031.7"
+
+
 def test_a_package_without_a_version_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that an uninstalled package left behind has metadata, but nothing in it."""
     real = importlib.metadata.version
