@@ -47,7 +47,7 @@ VARIANTS = {
 SLOW = {"inductor:freezing,max-autotune"}
 """Those that are left out unless asked for: minutes a model."""
 
-_LONGEST_REASON = 110
+_LONGEST_REASON = 160
 
 
 def main() -> int:
@@ -173,10 +173,10 @@ def _failures(outcomes: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> list[s
 
 
 def _reason(outcome: Outcome) -> str:
-    """Return the first line of why, without what differs from model to model."""
-    text = (outcome.reason or "no reason was given").strip().splitlines()[0]
+    """Return why, without what differs from model to model; of a long text its end."""
+    text = " ".join((outcome.reason or "no reason was given").split())
     text = re.sub(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?", "N", text).replace("|", "\\|")
-    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."
+    return text if len(text) <= _LONGEST_REASON else f"...{text[-_LONGEST_REASON:]}"
 
 
 def _list(found: Sequence[Entry]) -> list[str]:

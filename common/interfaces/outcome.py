@@ -25,8 +25,17 @@ _NOT_THE_MODELS = re.compile(
 _TRACED_PLACE = re.compile(r'^ *File "([^"]+)", line (\d+), in ', re.MULTILINE)
 """Of a line that Dynamo traced and didn't run, in the message of its exception."""
 
-_HINT = re.compile(r"^ *Hint: (.+)$", re.MULTILINE)
-_DEEPER_REASON = re.compile(r"^ *Explanation: .* Reason: (.+)$", re.MULTILINE)
+_HINTS = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"^ *Hint: (.+)$",
+        r"^ *Explanation: .* Reason: (.+)$",
+        r"^-- (No conversion rule found for operations: .+)$",  # OpenVINO
+        r"\AThe following operation failed in the TorchScript interpreter\.[\s\S]*^(\w+: .+)$",
+    )
+)
+"""Where texts say what a reader needs, if not at their beginning; the first found counts."""
+
 _DETAIL_CHARACTERS = 8_000
 _REASON_CHARACTERS = 2_000
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "bad_alloc")
@@ -69,7 +78,7 @@ def classify(error: BaseException, stage: Stage) -> Outcome:
     kind = type(error).__name__
     detail = _encodable("".join(traceback.format_exception(error)))[-_DETAIL_CHARACTERS:]
     text = shortened(_first_line(error), _REASON_CHARACTERS)
-    reason = (f"{kind}: {text}" if text else kind) + _place(error) + _hint(error)
+    reason = _with_hint((f"{kind}: {text}" if text else kind) + _place(error), error)
     match error:
         case SkippedError():
             return Outcome(status=Status.SKIP, stage=stage, reason=text)
@@ -96,10 +105,13 @@ def _place(error: BaseException) -> str:
     return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
 
 
-def _hint(error: BaseException) -> str:
-    """Return the first thing Dynamo advises to do about it, if it does, or its deeper reason."""
-    found = _HINT.search(_text(error)) or _DEEPER_REASON.search(_text(error))
-    return f". {shortened(found[1], _REASON_CHARACTERS)}" if found else ""
+def _with_hint(reason: str, error: BaseException) -> str:
+    """Add the first thing Dynamo advises to do about it, if it does, or the deeper reason."""
+    text = _text(error)
+    found = next((match for each in _HINTS if (match := each.search(text))), None)
+    if found is None:
+        return reason
+    return f"{reason.removesuffix('.')}. {shortened(found[1], _REASON_CHARACTERS)}"
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -126,9 +138,11 @@ def _text(error: BaseException) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return how an exception's text begins; with the next line where that only announces it."""
+    """Return how an exception's text begins; with the next lines where those only announce it."""
     first, *others = _text(error).splitlines() or [""]
-    return f"{first} {others[0]}" if first.endswith(":") and others else first
+    while first.endswith(":") and others:
+        first = f"{first} {others.pop(0)}"
+    return first
 
 
 def _encodable(text: str) -> str:

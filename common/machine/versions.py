@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-TRIED: Mapping[str, tuple[str, ...]] = {"torch": ("2.11", "2.13", "2.15"), "Python": ("3.11",)}
+TRIED: Mapping[str, tuple[str, ...]] = {
+    "torch": ("2.11", "2.13", "2.15"),
+    "Python": ("3.11", "3.12"),
+}
 """Oldest first; of each release its first version."""
 
 _REMEDY = "make test, or mind docs/compatibility.md: records say what this torch doesn't tell"

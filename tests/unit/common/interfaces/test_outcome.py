@@ -207,3 +207,23 @@ def test_every_status_has_its_gravity() -> None:
 def test_a_deeper_reason_stands_in_for_a_hint(text: str, told: str) -> None:
     """As torch 2.15 names it of an RNN; where there is a hint, that is told."""
     assert classify(RuntimeError(text), Stage.COMPILE).reason == f"RuntimeError: No. {told}"
+
+
+def test_a_reason_at_the_end_of_a_text_is_told() -> None:
+    """OpenVINO and TorchScript begin with what is the same of every failure."""
+    unconverted = (
+        "Check 'false' failed at report.cpp:151:\nFrontEnd API failed:\nIt wasn't converted.\n"
+        "Summary:\n-- No conversion rule found for operations: aten.scatter_reduce.two\n"
+    )
+    assert classify(RuntimeError(unconverted), Stage.COMPILE).reason == (
+        "RuntimeError: Check 'false' failed at report.cpp:151: FrontEnd API failed: "
+        "It wasn't converted. No conversion rule found for operations: aten.scatter_reduce.two"
+    )
+    interpreted = (
+        "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript "
+        "(most recent call last):\nmodule.py(17): _call_impl\nRuntimeError: no such size\n"
+    )
+    assert classify(RuntimeError(interpreted), Stage.COMPILE).reason == (
+        "RuntimeError: The following operation failed in the TorchScript interpreter. "
+        "RuntimeError: no such size"
+    )

@@ -77,7 +77,8 @@ def test_a_machine_that_tells_nothing_is_not_blamed(tmp_path: Path) -> None:
     """Without the files there is nothing to say of governor, turbo, pages or quota."""
     found = examine(tmp_path)
     assert not found.keys() & {"governor", "turbo", "huge pages", "clock", "quota"}
-    assert {each.level for each in found.values()} == {Level.FINE}
+    of_machine = [found[subject] for subject in found.keys() - {"Python", "torch"}]
+    assert {each.level for each in of_machine} == {Level.FINE}
 
 
 def test_several_openmp_runtimes_are_noted(tmp_path: Path) -> None:
