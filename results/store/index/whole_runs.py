@@ -49,10 +49,11 @@ class Added(NamedTuple):
     stayed: int
 
 
-def parts(file: IndexFile) -> Iterator[Part]:
+def parts(file: IndexFile) -> Generator[Part]:
     """Return each run that has rows, by time, with all its rows in an order of their own.
 
-    All are as they were when the first was taken; one run at a time is in memory.
+    All are as they were when the first was taken; one run at a time is in memory. Whoever may not
+    take all of them closes what is returned, before the file.
 
     Raises:
         StoreError: the index can't be read.
