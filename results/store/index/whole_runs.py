@@ -13,7 +13,7 @@ from dynamometer.results.store.index.index import Place, put_rows, put_run
 from dynamometer.results.values.history import IndexedRun, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Sequence
     from sqlite3 import Connection
 
     from dynamometer.results.store.index.index_file import IndexFile
