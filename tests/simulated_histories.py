@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from dynamometer.results.history.change_points import change_points
-from dynamometer.results.values.history import IndexedRun, Point, StoredSeries
+from dynamometer.results.values.history import Columns, IndexedRun, Point, StoredSeries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -137,18 +138,34 @@ def stored(
     doubt: str | None = None,
 ) -> StoredSeries:
     """Return a series, one value or status for each day; of `None` the index has nothing."""
-    return StoredSeries(
-        study="speedup",
-        identity={"suite": "torchbench", "model": model},
-        arm="inductor",
-        metric=metric,
-        condition=None,
-        setting=dict(setting or {}),
-        points=tuple(
+    return of_points(
+        StoredSeries(
+            study="speedup",
+            identity={"suite": "torchbench", "model": model},
+            arm="inductor",
+            metric=metric,
+            condition=None,
+            setting=dict(setting or {}),
+            columns=Columns(runs=()),
+            last=_NO_POINT,
+            points=(),
+        ),
+        [
             Point(number, "pass", each, each, each, 0.005, 3, doubt)
             if isinstance(each, float)
             else Point(number, each, None, None, None, None, 1, doubt)
             for number, each in enumerate(values, start=first)
             if each is not None
-        ),
+        ],
+    )
+
+
+_NO_POINT = Point(-1, "", None, None, None, None, 0, None)
+
+
+def of_points(series: StoredSeries, points: Sequence[Point]) -> StoredSeries:
+    """Return a series with other points."""
+    columns = Columns.of(series.metric, points)
+    return msgspec.structs.replace(
+        series, columns=columns, last=points[-1] if points else _NO_POINT, points=tuple(points)
     )

@@ -21,7 +21,7 @@ from dynamometer.results.values.records import ArmResult, BetweenProcessSd, Stat
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dynamometer.results.values.records import Record
+    from dynamometer.results.values.records import Manifest, Record
 
 CALIBRATED = Machine(between=0.006, within=0.0087, correlation=0.5)
 """As wide as the noise of the calibration: 1.05 % from process to process, of which 70 % of the
@@ -66,19 +66,30 @@ def side(
     known: BetweenProcessSd = KNOWN,
 ) -> Side:
     """Make up a run, in which cases get so many replicates, or until they are known well enough."""
+    manifest, cases = run(made, seed, replicates, machine=machine, known=known)
+    entries = [entry for records in cases for entry in of_arms(records)]
+    own = [each for case in cases for each in case]
+    return of_run(manifest.run_id, manifest, own, entries)
+
+
+def run(
+    made: Made,
+    seed: int,
+    replicates: int | None = None,
+    *,
+    machine: Machine = CALIBRATED,
+    known: BetweenProcessSd = KNOWN,
+) -> tuple[Manifest, list[list[Record]]]:
+    """Make up what is stored of a run: its manifest, and the records of each case."""
     rng = np.random.default_rng(seed)
-    protocol = Protocol()
     cases = [
         _case(made, model, machine, known, rng, replicates)
         for model in range(made.models)
         if model not in made.missing
     ]
     plan = factories.plan(*(factories.model_spec(_name(each)) for each in range(made.models)))
-    manifest = factories.manifest(
-        msgspec.structs.replace(plan, protocol=protocol), run_id=f"run-{seed}"
-    )
-    entries = [entry for records in cases for entry in of_arms(records)]
-    return of_run(f"run-{seed}", manifest, [each for case in cases for each in case], entries)
+    plan = msgspec.structs.replace(plan, protocol=Protocol())
+    return factories.manifest(plan, run_id=f"run-{seed}"), cases
 
 
 def records(made: Made, seed: int, replicates: int) -> list[Record]:
@@ -117,7 +128,7 @@ def _replicates(
     for replicate in itertools.count():
         common = rng.normal(0.0, 0.02)
         offset = rng.normal(0.0, machine.between)
-        noise = _blocks(machine, rng)
+        noise = block_noise(machine, rng)
         measurements = [
             _latencies(BASELINE, eager_s * np.exp(common + noise)),
             _latencies(ARM, compiled_s * math.exp(common + offset) * np.ones(machine.blocks)),
@@ -131,7 +142,7 @@ def _replicates(
         )
 
 
-def _blocks(
+def block_noise(
     machine: Machine, rng: np.random.Generator
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Draw the noise of successive blocks, as `simulated.measured` does."""

@@ -145,14 +145,6 @@ class Study(Reporter, Protocol):
         """Return what the cases of a run came to, to be compared with what is expected."""
         ...
 
-    def compared(self, records: Sequence[Record]) -> list[Entry]:
-        """Return what of a case is compared between runs, for each of its arms.
-
-        Args:
-            records: of the case, one for each replicate it had; at least one.
-        """
-        ...
-
 
 class StudyOfCases:
     """What most studies share: cases that take turns, each in as many replicates as asked for.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import functools
 import math
-import statistics
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import special
+
+from dynamometer.results.history.student_t import two_sided_p
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,7 +87,7 @@ def change_points(values: Sequence[float], least_sd: float, floor: float) -> lis
     given = _without_spikes(np.asarray(values, dtype=np.float64), least_sd)
     sums = np.concatenate(([0.0], np.cumsum(given - given.mean())))
     searched = _searched(len(given))
-    places = len(searched.splits)
+    places = len(searched.starts)
     # Values that are all but equal would differ beyond chance by how they are rounded.
     sd = max(least_sd, _rough_sd(given), floor / 100)
     splits = _refined(sums, _narrowest(sums, searched, sd))
@@ -139,38 +139,66 @@ def _rough_sd(values: Values) -> float:
 
     From the median of differences of neighbours, in which a change of level shows but once.
     """
-    differences: list[float] = np.abs(np.diff(values)).tolist()
-    return statistics.median(differences) / (_MEDIAN_OF_NORMAL * math.sqrt(2))
+    differences = np.sort(np.abs(np.diff(values)))
+    count = len(differences)
+    median = float(differences[(count - 1) // 2] + differences[count // 2]) / 2
+    return median / (_MEDIAN_OF_NORMAL * math.sqrt(2))
 
 
 _MEDIAN_OF_NORMAL = 0.6745
+
+
+class _Places(NamedTuple):
+    """Places at which runs can be parted, each in an interval.
+
+    Attributes:
+        starts: of the intervals.
+        splits: the places.
+        ends: of the intervals.
+        before: how many runs of the interval are before the place.
+        after: how many are after it.
+        weights: of the difference between both, over the standard deviation of a single value.
+    """
+
+    starts: Indices | int
+    splits: Indices
+    ends: Indices | int
+    before: Values
+    after: Values
+    weights: Values
+
+
+def _places(starts: Indices | int, splits: Indices, ends: Indices | int) -> _Places:
+    before, after = (splits - starts).astype(np.float64), (ends - splits).astype(np.float64)
+    weights = np.sqrt(before * after / (before + after))
+    return _Places(starts, splits, ends, before, after, weights)
 
 
 class _Searched(NamedTuple):
     """Every place that is searched, those of an interval one after another.
 
     Attributes:
+        places: all of them.
         starts: of the interval of each place.
-        splits: the places.
         ends: of the interval of each place.
         firsts: where in these the places of each interval begin, and where the last one's end.
     """
 
+    places: _Places
     starts: Indices
-    splits: Indices
     ends: Indices
     firsts: Indices
 
 
-@functools.lru_cache(maxsize=32)  # each of a year of runs holds 190 kB
+@functools.lru_cache(maxsize=32)  # each of a year of runs holds 280 kB
 def _searched(n: int) -> _Searched:
     """Return what is searched of so many values, from the longest interval to the shortest."""
     start, end = np.array(list(_intervals(n))).T
     counts = end - start - 2 * FEWEST_RUNS + 1
     firsts = np.concatenate(([0], np.cumsum(counts)))
     within = np.arange(firsts[-1]) - np.repeat(firsts[:-1], counts)
-    starts = np.repeat(start, counts)
-    return _Searched(starts, starts + FEWEST_RUNS + within, np.repeat(end, counts), firsts)
+    starts, ends = np.repeat(start, counts), np.repeat(end, counts)
+    return _Searched(_places(starts, starts + FEWEST_RUNS + within, ends), starts, ends, firsts)
 
 
 def _intervals(n: int) -> Iterator[tuple[int, int]]:
@@ -188,7 +216,7 @@ def _intervals(n: int) -> Iterator[tuple[int, int]]:
 
 def _narrowest(sums: Values, searched: _Searched, sd: float) -> list[int]:
     """Return where the narrowest intervals part that differ beyond chance, in order."""
-    t = _t(sums, searched.starts, searched.splits, searched.ends)
+    t = _t(sums, searched.places)
     most = np.maximum.reduceat(t, searched.firsts[:-1])
     beyond = np.flatnonzero(most > _CANDIDATE_T * sd).tolist()
     found = [_best(searched, t, number) for number in beyond]
@@ -207,7 +235,7 @@ def _best(searched: _Searched, t: Values, number: int) -> _Candidate:
     return _Candidate(
         start=int(searched.starts[place]),
         end=int(searched.ends[place]),
-        split=int(searched.splits[place]),
+        split=int(searched.places.splits[place]),
         t=float(t[place]),
     )
 
@@ -216,14 +244,15 @@ _CANDIDATE_T = 3.5
 """What is found so is tested again; that it is not noise alone is shown there."""
 
 
-def _t(sums: Values, start: Indices | int, split: Indices, end: Indices | int) -> Values:
-    """Return how far values on both sides of splits differ.
+def _t(sums: Values, places: _Places) -> Values:
+    """Return how far values on both sides of places differ.
 
     As a multiple of the standard deviation, once divided by it.
     """
-    after = (sums[end] - sums[split]) / (end - split)
-    before = (sums[split] - sums[start]) / (split - start)
-    t: Values = np.abs(after - before) * np.sqrt((split - start) * (end - split) / (end - start))
+    here = sums[places.splits]
+    after = (sums[places.ends] - here) / places.after
+    before = (here - sums[places.starts]) / places.before
+    t: Values = np.abs(after - before) * places.weights
     return t
 
 
@@ -255,7 +284,7 @@ def _move(sums: Values, splits: list[int], number: int) -> None:
 def _profile(sums: Values, start: int, end: int) -> tuple[Indices, Values]:
     """Return every place at which some runs can be parted, and how far they differ there."""
     inner = np.arange(start + FEWEST_RUNS, end - FEWEST_RUNS + 1)
-    return inner, _t(sums, start, inner, end)
+    return inner, _t(sums, _places(start, inner, end))
 
 
 def _explained(sums: Values, splits: Sequence[int]) -> float:
@@ -265,12 +294,17 @@ def _explained(sums: Values, splits: Sequence[int]) -> float:
 
 
 def _levels(values: Values, splits: Sequence[int]) -> list[float]:
-    return [float(part.mean()) for part in np.split(values, splits)]
+    return [float(part.mean()) for part in _parts(values, splits)]
+
+
+def _parts(values: Values, splits: Sequence[int]) -> list[Values]:
+    """Return the values between splits, as `np.split` does, which takes far longer."""
+    return [values[start:end] for start, end in pairwise((0, *splits, len(values)))]
 
 
 def _sd(values: Values, splits: Sequence[int], least_sd: float) -> tuple[float, float]:
     """Return the standard deviation about the levels, and its degrees of freedom."""
-    parts = np.split(values, splits)
+    parts = _parts(values, splits)
     squares = math.fsum(float(((each - each.mean()) ** 2).sum()) for each in parts)
     df = max(len(values) - len(parts), 1)
     return max(math.sqrt(squares / df), least_sd), df
@@ -280,7 +314,7 @@ def _p_value(cost: float, sd: float, df: float) -> float:
     """Return that of no change at a place, given the squares that are unexplained without it."""
     if cost <= 0:
         return 1.0
-    return 2 * float(special.stdtr(df, -math.sqrt(cost) / sd)) if sd else 0.0
+    return two_sided_p(math.sqrt(cost) / sd, df) if sd else 0.0
 
 
 def _ranges(sums: Values, splits: Sequence[int], sd: float) -> list[tuple[int, int]]:

@@ -41,8 +41,6 @@ def history(
     stored: Sequence[StoredSeries],
     since: str | None = None,
     floor: float | None = None,
-    *,
-    with_points: bool = True,
 ) -> History:
     """Return series with their changes.
 
@@ -51,10 +49,11 @@ def history(
         stored: the series.
         since: changes before that time, UTC in ISO 8601, are left out.
         floor: the share below which a change is of no interest; `None` for that of its metric.
-        with_points: whether all runs of a series are in it; of a year of runs they take a while.
     """
-    ordered = sorted(stored, key=lambda each: (*_order(each), runs[each.points[0].run].created_at))
-    found = [_series(runs, each, floor, with_points=with_points) for each in ordered]
+    ordered = sorted(
+        stored, key=lambda each: (*_order(each), runs[each.columns.runs[0]].created_at)
+    )
+    found = [_series(runs, each, floor) for each in ordered]
     changes = _adjusted(found)
     return History(
         runs=len(runs),
@@ -133,7 +132,7 @@ def _adjusted(found: Sequence[Series]) -> list[list[HistoryChange]]:
     return result
 
 
-def _series(runs: Runs, stored: StoredSeries, floor: float | None, *, with_points: bool) -> Series:
+def _series(runs: Runs, stored: StoredSeries, floor: float | None) -> Series:
     if stored.metric == STATUS:
         changes = _of_status(runs, stored)
     else:
@@ -145,9 +144,9 @@ def _series(runs: Runs, stored: StoredSeries, floor: float | None, *, with_point
         metric=stored.metric,
         condition=stored.condition,
         setting=stored.setting,
-        runs=len(stored.points),
-        last=_point(runs[stored.points[-1].run], stored.points[-1]),
-        points=tuple(_point(runs[each.run], each) for each in stored.points) if with_points else (),
+        runs=len(stored.columns.runs),
+        last=_point(runs[stored.last.run], stored.last),
+        points=tuple(_point(runs[each.run], each) for each in stored.points),
         changes=tuple(changes),
     )
 
@@ -168,26 +167,23 @@ def _point(run: IndexedRun, point: Point) -> HistoryPoint:
 
 def _of_values(runs: Runs, stored: StoredSeries, floor: float) -> list[HistoryChange]:
     """Find changes of level in what was measured; what is in doubt is passed over."""
-    kind = KIND[stored.metric]
-    places, values, errors = [], [], []
-    for place, point in enumerate(stored.points):
-        if point.value is not None and point.error is not None and not point.doubt:
-            places.append(place)
-            values.append(math.log(point.value))
-            errors.append(point.error)
-    if not values:
+    kind, columns = KIND[stored.metric], stored.columns
+    places = [place for place, each in enumerate(columns.values) if each is not None]
+    if not places:
         return []
+    values = [math.log(each) for each in columns.values if each is not None]
+    errors = [each for each in columns.errors if each is not None]
     found = change_points(values, statistics.median(errors), math.log1p(floor))
-    points = [stored.points[place] for place in places]
+    numbers = [columns.runs[place] for place in places]
     ends = [0, *(each.index for each in found), len(values)]
     of_levels = [_error_of_level(errors[start:end]) for start, end in itertools.pairwise(ends)]
     return [
         _between(
             runs,
-            (points[each.earliest - 1], points[each.latest]),
+            (numbers[each.earliest - 1], numbers[each.latest]),
             HistoryChange(
                 direction=_direction(kind, each.after - each.before),
-                at=runs[points[each.index].run].created_at,
+                at=runs[numbers[each.index]].created_at,
                 index=places[each.index],
                 before=math.exp(each.before),
                 after=math.exp(each.after),
@@ -217,29 +213,34 @@ def _direction(kind: Kind, change: float) -> Direction:
 
 def _of_status(runs: Runs, stored: StoredSeries) -> list[HistoryChange]:
     """Return where an arm began or ceased to pass; where it was skipped nothing is known."""
-    ended = [
-        (place, each) for place, each in enumerate(stored.points) if each.status != Status.SKIP
-    ]
+    numbers, statuses = stored.columns.runs, stored.columns.statuses
+    if len(set(statuses)) == 1:  # as most are
+        return []
+    ended = [place for place, each in enumerate(statuses) if each != _SKIPPED]
     return [
         _between(
             runs,
-            (was, now),
+            (numbers[before], numbers[place]),
             HistoryChange(
-                direction=Direction.BETTER if now.status == Status.PASS else Direction.WORSE,
-                at=runs[now.run].created_at,
+                direction=Direction.BETTER if now == Status.PASS else Direction.WORSE,
+                at=runs[numbers[place]].created_at,
                 index=place,
-                before=was.status,
-                after=now.status,
+                before=was,
+                after=now,
             ),
         )
-        for (_, was), (place, now) in itertools.pairwise(ended)
-        if was.status != now.status and Status.PASS in {was.status, now.status}
+        for before, place in itertools.pairwise(ended)
+        if (was := statuses[before]) != (now := statuses[place]) and Status.PASS in {was, now}
     ]
 
 
-def _between(runs: Runs, points: tuple[Point, Point], change: HistoryChange) -> HistoryChange:
+_SKIPPED = str(Status.SKIP)
+"""Looked up once: it is compared with every run of a year."""
+
+
+def _between(runs: Runs, numbers: tuple[int, int], change: HistoryChange) -> HistoryChange:
     """Return a change with the runs that it surely lies between."""
-    before, after = (runs[each.run] for each in points)
+    before, after = (runs[each] for each in numbers)
     return msgspec.structs.replace(
         change,
         last_before=before.run_id,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.reports.page.values import Part
     from dynamometer.results.values.records import Record
@@ -62,6 +63,14 @@ class Reporter(Protocol):
 
     def on_page(self, cases: Sequence[Sequence[Record]]) -> OnPage:
         """Return what the page of a run holds of its cases."""
+        ...
+
+    def compared(self, records: Sequence[Record]) -> list[Entry]:
+        """Return what of a case is compared between runs, for each of its arms.
+
+        Args:
+            records: of the case, one for each replicate it had; at least one.
+        """
         ...
 
 

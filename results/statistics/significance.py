@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from scipy import special
 
 from dynamometer.results.values.records import Estimate, Ratio
 
@@ -196,6 +195,8 @@ _LEAST_TARGET_LOG = 1e-6
 
 def ratio(mean: Mean) -> Ratio:
     """Give a ratio its interval and p-value, from the mean of its logarithm."""
+    from scipy import special  # takes longer than what needs neither takes altogether
+
     half_width = half_width_log(mean.error, mean.df)
     # Without any scatter whatever is not 1 is so for certain.
     t = abs(mean.value) / mean.error if mean.error else math.inf if mean.value else 0.0
@@ -210,6 +211,8 @@ def ratio(mean: Mean) -> Ratio:
 
 def half_width_log(standard_error: float, df: float, confidence: float = CONFIDENCE) -> float:
     """Return half the width of a t interval."""
+    from scipy import special
+
     return float(special.stdtrit(df, 0.5 + confidence / 2)) * standard_error
 
 
@@ -245,6 +248,8 @@ def wilson(hits: int, trials: int) -> Estimate:
     if trials < 1:
         msg = "a share needs at least one trial"
         raise ValueError(msg)
+    from scipy import special
+
     z = float(special.ndtri(0.5 + CONFIDENCE / 2))
     share = hits / trials
     scale = 1 + z**2 / trials

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from dynamometer.results.values.cases import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 HISTORY_SCHEMA = 1
 
@@ -63,6 +67,32 @@ class Point(Value, frozen=True, gc=False):  # there are many, and none holds a c
     doubt: str | None
 
 
+class Columns(Value, frozen=True, kw_only=True):
+    """What changes of a series are found by: a value for each run, in the order of time."""
+
+    runs: tuple[int, ...]
+    """The numbers that the index gave them."""
+    statuses: tuple[str, ...] = ()
+    """Of the status alone: its values."""
+    values: tuple[float | None, ...] = ()
+    """Of any other metric; `None` where nothing is concluded from it."""
+    errors: tuple[float | None, ...] = ()
+    """Of the values' logarithms."""
+
+    @classmethod
+    def of(cls, metric: str, points: Sequence[Point]) -> Columns:
+        """Return those of a metric's points."""
+        runs = tuple(each.run for each in points)
+        if metric == STATUS:
+            return cls(runs=runs, statuses=tuple(each.status for each in points))
+        counted = [None if each.doubt or each.error is None else each for each in points]
+        return cls(
+            runs=runs,
+            values=tuple(None if each is None else each.value for each in counted),
+            errors=tuple(None if each is None else each.error for each in counted),
+        )
+
+
 class StoredSeries(Value, frozen=True, kw_only=True):
     """One metric of one arm of one case, over all runs that measured it in the same way."""
 
@@ -72,8 +102,10 @@ class StoredSeries(Value, frozen=True, kw_only=True):
     metric: str
     condition: str | None
     setting: dict[str, str]
+    columns: Columns
+    last: Point
     points: tuple[Point, ...]
-    """In the order of their runs' time."""
+    """In the order of their runs' time: the last ones, as many as were asked for."""
 
 
 class Direction(StrEnum):
@@ -145,7 +177,7 @@ class Series(Value, frozen=True, kw_only=True):
     """How many runs it has."""
     last: HistoryPoint
     points: tuple[HistoryPoint, ...]
-    """All of them, or none where they weren't asked for."""
+    """The last of these, as many as were asked for."""
     changes: tuple[HistoryChange, ...]
 
 

@@ -28,6 +28,12 @@ os.execvp(sys.argv[3], sys.argv[3:])
 """
 """Chromium reads from descriptor 3 and writes to 4, whatever they were here."""
 
+MODELS = (
+    "[...document.querySelectorAll('table.data:not(.groups):not(.matrix) tbody th')]"
+    ".map(each => each.textContent)"
+)
+"""What the first column of a table of models shows, from top to bottom."""
+
 
 @dataclass
 class Seen:
@@ -161,3 +167,9 @@ class Browser:
             self.seen.errors.append(str(found["entry"]))
         elif method == "Page.javascriptDialogOpening":
             self.seen.dialogs.append(found["message"])
+
+
+def press_chip(browser: Browser, text: str) -> None:
+    """Press the button that begins with a text."""
+    found = "[...document.querySelectorAll('button.chip')].find(each => each.textContent"
+    browser.evaluate(f"{found}.startsWith({text!r})).click()")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from browser import PROGRAM, Browser
 
 from dynamometer.common.execution import runner
 from dynamometer.common.execution.executors import local
@@ -60,6 +61,23 @@ def importable_suite() -> Iterator[None]:
         patch.setenv("PYTHONPATH", str(HERE))
         patch.syspath_prepend(str(HERE))
         yield
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all tests; none of them may do what `Seen` is about."""
+    assert PROGRAM is not None
+    with Browser(tmp_path_factory.mktemp("profile"), PROGRAM) as found:
+        yield found
+
+
+@pytest.fixture
+def browser(tab: Browser) -> Iterator[Browser]:
+    """The browser, which has seen no request, no error and no dialog when a test has ended."""
+    yield tab
+    tab.evaluate("1")  # what happened before has been told by now
+    others = [each for each in tab.seen.requests if not each.startswith(("file:", "about:"))]
+    assert (others, tab.seen.errors, tab.seen.dialogs) == ([], [], [])
 
 
 class KeptForkServers(ForkServers):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import axe_core_python
 import factories
 import pytest
 import stored
-from browser import PROGRAM, Browser
+from browser import MODELS, PROGRAM, press_chip
+from earlier_runs import FAILS, FELL, ROSE, STEADY, earlier
 from simulated_histories import Noise, indexed, series
 from simulated_histories import stored as series_of
 
@@ -24,16 +27,17 @@ from dynamometer.results.values.history import STATUS
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from browser import Browser
+
+    from dynamometer.results.values.history import History
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (apt install chromium)")
 
+MADE_AT = "2026-02-12T00:00:00+00:00"
 HOSTILE = "<script>alert(1)</script>"
 SPEEDUPS = {"alexnet": 1.25, "resnet18": 0.8, "dcgan": 1.0, HOSTILE: 2.0}
 STEPS: tuple[tuple[tuple[int, float], ...], ...] = ((), ((30, -0.06),))
 """Of a model that stays as it is, and of one that becomes slower."""
-MODELS = "[...document.querySelectorAll('table.data:not(.groups):not(.matrix) tbody th')]"
-MODELS += ".map(each => each.textContent)"
 AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
 FINDINGS = """
 window.found = null;
@@ -79,10 +83,8 @@ def address_of_two(tmp_path_factory: pytest.TempPathFactory) -> str:
     return (folder / "two.html").as_uri()
 
 
-@pytest.fixture(scope="module")
-def address_of_history(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where a page of forty runs is: of one model that is slower since run 30, and of others."""
-    folder = tmp_path_factory.mktemp("history")
+def found_history() -> History:
+    """Return that of forty runs: of one model that is slower since run 30, and of others."""
     steady, worse = ([math.exp(each) for each in series(Noise(), 1, steps, 40)] for steps in STEPS)
     given = [
         series_of(HOSTILE, worse),
@@ -90,32 +92,27 @@ def address_of_history(tmp_path_factory: pytest.TempPathFactory) -> str:
         series_of("alexnet", steady[15:], setting={"cpu": "B"}, first=15),
         series_of("alexnet", ["pass"] * 10 + ["crash"] + ["pass"] * 29, metric=STATUS),
     ]
-    found = shown_history(history(indexed(40), given), "2026-02-12T00:00:00+00:00")
-    (folder / "history.html").write_text(page([], history=found))
-    return (folder / "history.html").as_uri()
+    return history(indexed(40), given)
 
 
 @pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all tests; none of them may do what `Seen` is about."""
-    assert PROGRAM is not None
-    with Browser(tmp_path_factory.mktemp("profile"), PROGRAM) as found:
-        yield found
+def address_among_earlier(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where a page of a run is whose models earlier runs had: one fell, one rose, one fails."""
+    folder = tmp_path_factory.mktemp("earlier")
+    values = {HOSTILE: FELL, "dcgan": ROSE, "alexnet": STEADY, "big": FAILS}
+    among = earlier({factories.case(model): each for model, each in values.items()})
+    run = replace(run_to_show(folder), earlier=among)
+    (folder / "run.html").write_text(page([run]))
+    return (folder / "run.html").as_uri()
 
 
-@pytest.fixture
-def browser(tab: Browser) -> Iterator[Browser]:
-    """The browser, which has seen no request, no error and no dialog when a test has ended."""
-    yield tab
-    tab.evaluate("1")  # what happened before has been told by now
-    others = [each for each in tab.seen.requests if not each.startswith(("file:", "about:"))]
-    assert (others, tab.seen.errors, tab.seen.dialogs) == ([], [], [])
-
-
-def press_chip(browser: Browser, text: str) -> None:
-    """Press the button that begins with a text."""
-    found = "[...document.querySelectorAll('button.chip')].find(each => each.textContent"
-    browser.evaluate(f"{found}.startsWith({text!r})).click()")
+@pytest.fixture(scope="module")
+def address_of_history(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where a page of these is."""
+    folder = tmp_path_factory.mktemp("history")
+    shown = shown_history(found_history(), MADE_AT)
+    (folder / "history.html").write_text(page([], history=shown))
+    return (folder / "history.html").as_uri()
 
 
 def test_what_has_become_worse_comes_first(browser: Browser, address_of_history: str) -> None:
@@ -160,6 +157,57 @@ def test_a_series_with_its_changes(browser: Browser, address_of_history: str) ->
     browser.wait("document.querySelector('h1').textContent === 'History'")
     browser.open(own)
     assert browser.evaluate("document.querySelector('h1').textContent") == HOSTILE
+
+
+def test_what_a_file_brought_is_no_link(browser: Browser, tmp_path: Path) -> None:
+    """A server has a page of each of the other runs; a history that is a file links to none."""
+    runs = "[...document.querySelectorAll('details tbody th')]"
+    links = "[...document.querySelectorAll('main a[href*=\"/run/\"]')].map(each => each.text)"
+    there = {f"run-{each}" for each in range(40)} - {"run-12"}
+    shown = shown_history(found_history(), MADE_AT, there)
+    for home, linked in (("/", 39), (None, 0)):
+        path = tmp_path / "history.html"
+        path.write_text(page([], history=shown, home=home))
+        browser.open(f"{path.as_uri()}#/past/torchbench%2F{quote(HOSTILE, safe='')}")
+        found = browser.evaluate(f"{runs}.map(each => each.textContent)")
+        assert len(found) == 40
+        assert ("run-12 (from a file: no page)" in found) == bool(home)
+        assert len(set(browser.evaluate(links))) == linked
+
+
+def test_a_run_among_earlier_ones(browser: Browser, address_among_earlier: str) -> None:
+    """What became worse and still is comes first; each model has its line, and its runs."""
+    browser.open(address_among_earlier)
+    items = "[...document.querySelectorAll('ul.looks > li')].map(each => each.textContent)"
+    fails, fell, rose = browser.evaluate(items)
+    assert "big inductor: pass \u2192 fail since 2026-01-18" in fails
+    assert f"{HOSTILE} inductor: 1.500x \u2192 1.350x (\u221210.0 %) since 2026-01-13" in fell
+    assert "torch 2.11 \u2192 2.12" in fell
+    assert "dcgan inductor: 1.500x \u2192 1.650x" in rose
+    assert browser.evaluate("document.querySelectorAll('.sparkline .spread').length") == 3
+    browser.open(f"{address_among_earlier}#/run/0?sort=earlier")
+    assert browser.evaluate(MODELS) == ["big", HOSTILE, "dcgan", "alexnet", "resnet18", "late"]
+    browser.evaluate("document.querySelector('tbody th a[href*=script]').click()")
+    browser.wait(f"document.querySelector('h1').textContent === {HOSTILE!r}")
+    assert browser.evaluate("document.querySelectorAll('circle.run').length") == 20
+    assert browser.evaluate("document.querySelectorAll('.band').length") == 1
+    browser.open(f"{address_among_earlier}#/overview")
+    text = browser.evaluate("document.querySelector('ul.looks').textContent")
+    assert "worse than in earlier runs (2)" in text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["#/overview", "#/run/0", "model"])
+def test_everybody_can_read_of_earlier_runs(
+    browser: Browser, address_among_earlier: str, view: str, scheme: str
+) -> None:
+    """Axe finds nothing, and it fits a telephone."""
+    browser.prefer(scheme)
+    show(browser, address_among_earlier, view)
+    assert_accessible(browser)
+    browser.resize(390, 800)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+    browser.resize(1280, 800)
 
 
 def test_other_machines_are_drawn_apart(browser: Browser, address_of_history: str) -> None:

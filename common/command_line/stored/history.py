@@ -68,7 +68,7 @@ def run(asked: Request, _: Invocation) -> int:
     with opened(asked) as index:
         refreshed(index)
         wanted = _wanted(index, asked)
-        from dynamometer.results.history.of_index import history_of  # imports scipy
+        from dynamometer.results.history.of_index import history_of  # imports numpy
 
         with_points = asked[JSON] or path is not None or _is_whole(asked)
         found = history_of(index, wanted, since, with_points=with_points)
@@ -132,7 +132,7 @@ def _wanted(index: Index, asked: Request) -> dict[str, tuple[str, ...]]:
     }
     typed = {**wanted, "metric": asked[METRICS]}
     for column, names in typed.items():
-        known = index.names(column)
+        known = index.names(column) if names else []
         if names and not known:
             msg = f"{index.path} holds no run of anything: dynamometer index DIR... adds runs"
             raise UsageError(msg)

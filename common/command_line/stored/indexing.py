@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ FOLDERS = Arguments[Path](
     ("DIR",), reads=click.Path(exists=True, file_okay=False, path_type=Path), is_required=False
 )  # fmt: skip
 PARQUET = Valued[Path | None](
-    ("--parquet",), reads=click.Path(dir_okay=False, path_type=Path), default=None, metavar="FILE",
+    ("--parquet",), reads=click.Path(path_type=Path), default=None, metavar="FILE",
     group="Output", help="Write all rows of the index, for pandas, DuckDB, Polars, other indexes.",
 )  # fmt: skip
 FROM_PARQUET = Several[Path](
@@ -76,7 +76,8 @@ def _check_files(asked: Request) -> None:
     """Refuse files before anything is done, which may take long.
 
     Raises:
-        UsageError: what reads and writes them isn't installed, or one would replace the index.
+        UsageError: what reads and writes them isn't installed, one would replace the index, or one
+            can't be written.
     """
     if not (asked[PARQUET] or asked[FROM_PARQUET]):
         return
@@ -89,6 +90,9 @@ def _check_files(asked: Request) -> None:
     if path and path.resolve() == index.resolve():
         msg = f"{PARQUET.flag} {path} is the index itself: name another file"
         raise UsageError(msg)
+    if path:
+        with store_errors_as_usage():
+            parquet.check_place(path)
 
 
 def _add(index: Index, path: Path) -> None:
@@ -97,7 +101,7 @@ def _add(index: Index, path: Path) -> None:
     Raises:
         StoreError: it can't be read, or the index can't be written; then nothing of it is added.
     """
-    from dynamometer.results.history.changes import KIND  # imports scipy
+    from dynamometer.results.history.changes import KIND  # imports numpy
     from dynamometer.results.store.index import parquet, whole_runs
     from dynamometer.results.values.history import STATUS
 
@@ -116,7 +120,8 @@ def _write(index: Index, path: Path) -> None:
     """
     from dynamometer.results.store.index import parquet, whole_runs
 
-    runs, rows = parquet.write(path, whole_runs.parts(index.file))
+    with closing(whole_runs.parts(index.file)) as found:
+        runs, rows = parquet.write(path, found)
     click.echo(f"{path}: {runs} run(s), {rows} rows")
 
 

@@ -6,17 +6,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from dynamometer.common import registry
+from dynamometer.common.command_line.stored.indexing import INDEX, read_run
 from dynamometer.common.command_line.stored.runs import write_text
-from dynamometer.common.interfaces.option import Arguments, Valued
+from dynamometer.common.interfaces.option import Arguments, Flag, Valued
 from dynamometer.common.planning.refusals import store_errors_as_usage
+from dynamometer.results.reports.texts import printable
 from dynamometer.results.store import store
+from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.comparison.sides import Side
+    from dynamometer.results.reports.page.earlier import Earlier
     from dynamometer.results.reports.page.run import RunToShow
     from dynamometer.results.reports.page.values import ShownComparison
     from dynamometer.results.values.records import Manifest, Record
@@ -26,7 +33,12 @@ OUTPUT = Valued(
     ("-o", "--output"), reads=click.Path(dir_okay=False, path_type=Path),
     default=Path("report.html"), metavar="FILE", group="Output", help="The page.",
 )  # fmt: skip
-OPTIONS = (OUTPUT, RUNS)
+INDEX_OF_RUNS = msgspec.structs.replace(
+    INDEX, reads=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The index that has earlier runs.  [default: index.sqlite beside each run]",
+)  # fmt: skip
+NO_HISTORY = Flag(("--no-history",), group="Output", help="Leave out what earlier runs were.")
+OPTIONS = (OUTPUT, NO_HISTORY, INDEX_OF_RUNS, RUNS)
 
 
 def run(asked: Request, _: Invocation) -> int:
@@ -41,9 +53,12 @@ def run(asked: Request, _: Invocation) -> int:
     from dynamometer.results.reports.page.run import run_to_show
 
     runs = [
-        run_to_show(manifest, records, registry.study(manifest.plan.study), directory)
+        run_to_show(
+            manifest, records, registry.study(manifest.plan.study), directory,
+            _earlier(directory, records, asked),
+        )
         for directory, manifest, records in stored
-    ]
+    ]  # fmt: skip
     found = compared(*runs) if len(runs) == 2 else None  # noqa: PLR2004  before and after
     write_text(asked[OUTPUT], page(runs, found))
     click.echo(str(asked[OUTPUT]))
@@ -58,6 +73,25 @@ def _read(directory: Path) -> tuple[Manifest, list[Record]]:
     """
     with store_errors_as_usage():
         return store.read_manifest(directory), store.read_records(directory)
+
+
+def _earlier(directory: Path, records: Sequence[Record], asked: Request) -> Earlier | None:
+    """Return a run among those of the index, which has it from then on.
+
+    What goes wrong there is said, and costs the page nothing else.
+    """
+    from dynamometer.results.history.of_run import among_earlier, index_beside
+    from dynamometer.results.reports.page.earlier import Earlier
+
+    index = asked[INDEX_OF_RUNS] or index_beside(directory)
+    if asked[NO_HISTORY] or index is None or not records:
+        return None
+    try:
+        found = among_earlier(index, directory, read_run)
+    except StoreError as error:
+        click.echo(printable(f"no earlier runs on the page: {error}"), err=True)
+        return None
+    return Earlier(found) if found else None
 
 
 def compared(before: RunToShow, after: RunToShow) -> ShownComparison:

@@ -134,20 +134,28 @@ class Pages:
 
         with opened(self.asked) as index:
             found = history_of(index, wanted, None, with_points=True)
+            places = _directories(index)
         if "model" in wanted and not found.series:
             return None
-        return page([], history=shown_history(found, datetime.now(UTC).isoformat()), home=_HOME)
+        shown = shown_history(found, datetime.now(UTC).isoformat(), places)
+        return page([], history=shown, home=_HOME)
 
     def _to_show(self, run_id: str) -> RunToShow | None:
         """Return a run that the index knows: no address is ever read as a path."""
+        from dynamometer.results.history.of_index import history_until
+        from dynamometer.results.reports.page.earlier import Earlier
         from dynamometer.results.reports.page.run import run_to_show
 
         with self.one_at_a_time, opened(self.asked, _folders(self.asked)) as index:
-            place = _directories(index).get(run_id)
-        if place is None:
-            return None
-        manifest, records = store.read_manifest(Path(place)), store.read_records(Path(place))
-        return run_to_show(manifest, records, registry.study(manifest.plan.study), Path(place))
+            places = _directories(index)
+            if run_id not in places:
+                return None
+            found = history_until(index, run_id)
+        place = Path(places[run_id])
+        manifest, records = store.read_manifest(place), store.read_records(place)
+        study = registry.study(manifest.plan.study)
+        earlier = Earlier(found, places) if found else None
+        return run_to_show(manifest, records, study, place, earlier)
 
 
 def _folders(asked: Request) -> tuple[Path, ...]:

@@ -11,6 +11,7 @@ import jinja2
 import msgspec
 
 import dynamometer
+from dynamometer.results.reports.page.earlier import shown_earlier
 from dynamometer.results.reports.page.run import shown
 from dynamometer.results.reports.page.values import PageData
 
@@ -25,9 +26,9 @@ _ASSETS = Path(__file__).parent / "assets"
 _STYLE = ("page.css",)
 _SCRIPTS = (
     "elements.js", "texts.js", "charts.js", "tables.js", "overview.js", "run.js", "model.js",
-    "comparison.js", "history_charts.js", "history.js", "start.js",
+    "comparison.js", "history_charts.js", "history.js", "earlier.js", "start.js",
 )  # fmt: skip
-"""In the order in which they are read: each uses those before it."""
+"""In the order in which they are read; the last begins."""
 
 
 def page(
@@ -64,10 +65,20 @@ def page(
             f"details-{number}-{index}": _as_json(each)
             for number, (_, details) in enumerate(found)
             for index, each in enumerate(details)
-        },
+        }
+        | _earlier(runs),
         runs=data.runs,
         home=home,
     )
+
+
+def _earlier(runs: Sequence[RunToShow]) -> dict[str, str]:
+    """Return what is known of earlier runs, beside each run of which it is."""
+    found = [
+        each.earlier and shown_earlier(each.earlier, each.cases, each.manifest.created_at)
+        for each in runs
+    ]
+    return {f"earlier-{number}": _as_json(each) for number, each in enumerate(found) if each}
 
 
 def write_page(path: Path, text: str) -> None:

@@ -15,19 +15,22 @@ from dynamometer.results.reports.page.values import (
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from dynamometer.results.values.history import History, HistoryChange, Series
 
     Numbers = Mapping[str, int]
 
 
-def shown_history(found: History, made_at: str) -> ShownHistory:
+def shown_history(
+    found: History, made_at: str, with_page: Collection[str] | None = None
+) -> ShownHistory:
     """Return a history, to be shown.
 
     Args:
         found: series with all their runs.
         made_at: UTC, ISO 8601.
+        with_page: the runs that a server has a page of; `None` where there is none to be linked to.
     """
     points = {each.run_id: each for series in found.series for each in series.points}
     runs = sorted(points.values(), key=lambda each: (each.created_at, each.run_id))
@@ -43,6 +46,9 @@ def shown_history(found: History, made_at: str) -> ShownHistory:
             _series(each, numbers, differing.get(number, ""))
             for number, each in enumerate(found.series, start=1)
         ),
+        without_page=()
+        if with_page is None
+        else tuple(number for run, number in numbers.items() if run not in with_page),
     )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from dynamometer.results.reports.page.earlier import Earlier
     from dynamometer.results.reports.page.values import Details, Part
     from dynamometer.results.reports.sinks import Reporter
     from dynamometer.results.values.cases import Case, RunPlan
@@ -38,19 +39,25 @@ class RunToShow:
         cases: the records of each case that has any.
         reporter: the study that the run asked.
         directory: the run's, which holds the logs.
+        earlier: the run among earlier ones, where an index has some.
     """
 
     manifest: Manifest
     cases: Sequence[Sequence[Record]]
     reporter: Reporter
     directory: Path
+    earlier: Earlier | None = None
 
 
 def run_to_show(
-    manifest: Manifest, records: Iterable[Record], reporter: Reporter, directory: Path
+    manifest: Manifest,
+    records: Iterable[Record],
+    reporter: Reporter,
+    directory: Path,
+    earlier: Earlier | None = None,
 ) -> RunToShow:
     """Return a stored run, to be shown."""
-    return RunToShow(manifest, by_case(records), reporter, directory)
+    return RunToShow(manifest, by_case(records), reporter, directory, earlier)
 
 
 def shown(found: RunToShow) -> tuple[ShownRun, list[Details]]:

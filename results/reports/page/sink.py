@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from dynamometer.results.reports.texts import printable
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.store import read_manifest, read_records
 
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from dynamometer.results.reports.page.earlier import Earlier
     from dynamometer.results.reports.sinks import Destination, Reporter
-    from dynamometer.results.values.records import Record
+    from dynamometer.results.values.history import IndexedRun, Row
+    from dynamometer.results.values.records import Manifest, Record
 
 FILE = "report.html"
 _PAUSE = 50
@@ -68,7 +71,7 @@ class ReportFile:
         if self._written > _MANY:
             print(f"writing {FILE}", file=self._destination.stream, flush=True)
         try:
-            self._write()
+            self._write(is_last=True)
         except KeyboardInterrupt:  # results are stored, and the run has ended
             self._failure = "interrupted"
         if self._failure is not None:
@@ -92,11 +95,11 @@ class ReportFile:
     def _path(self) -> Path:
         return self._destination.directory / FILE
 
-    def _write(self) -> None:
+    def _write(self, *, is_last: bool = False) -> None:
         self._failure, self._is_current = None, False
         started = self._clock()
         try:
-            self._make()
+            self._make(is_last=is_last)
         except Exception as error:  # noqa: BLE001  results are stored: the page must not end a run
             self._failure = f"{type(error).__name__}: {error}"
             self._written = len(self._ended)
@@ -105,17 +108,51 @@ class ReportFile:
         ended = self._clock()
         self._next_at = ended + _PAUSE * (ended - started)
 
-    def _make(self) -> None:
+    def _make(self, *, is_last: bool) -> None:
         """Put a whole page in the place of the one before."""
         # jinja2 takes a while to import
         from dynamometer.results.reports.page.document import page, write_page
         from dynamometer.results.reports.page.run import RunToShow
 
         directory = self._destination.directory
-        cases = {**self._stored(), **self._ended}
-        run = RunToShow(read_manifest(directory), list(cases.values()), self._reporter, directory)
+        manifest, stored = read_manifest(directory), self._stored()
+        cases = {**stored, **self._ended}
+        earlier = self._earlier(manifest, [*stored.values()]) if is_last else None
+        run = RunToShow(manifest, list(cases.values()), self._reporter, directory, earlier)
         self._written = len(cases)
         write_page(self._path, page([run]))
+
+    def _earlier(self, manifest: Manifest, cases: Sequence[Sequence[Record]]) -> Earlier | None:
+        """Return the run among those of the index beside it, which has the run from then on.
+
+        What goes wrong there costs the page nothing else.
+        """
+        from dynamometer.results.history.of_run import among_earlier, index_beside
+        from dynamometer.results.reports.page.earlier import Earlier
+
+        directory = self._destination.directory
+        index = index_beside(directory)
+        if index is None or not cases:
+            return None
+        try:
+            found = among_earlier(index, directory, lambda _: self._rows(manifest, cases))
+        except Exception as error:  # noqa: BLE001  as with the page itself
+            text = printable(f"no earlier runs on {FILE}: {str(error) or type(error).__name__}")
+            print(text, file=self._destination.stream, flush=True)
+            return None
+        return Earlier(found) if found else None
+
+    def _rows(
+        self, manifest: Manifest, cases: Sequence[Sequence[Record]]
+    ) -> tuple[IndexedRun, list[Row]]:
+        """Return what an index holds of the run."""
+        from dynamometer.results.comparison.sides import of_run
+        from dynamometer.results.history.rows import indexed_run, rows
+
+        entries = [entry for own in cases for entry in self._reporter.compared(own)]
+        records = [record for own in cases for record in own]
+        side = of_run(str(self._destination.directory), manifest, records, entries)
+        return indexed_run(manifest, side), rows(side)
 
     def _stored(self) -> dict[str, Sequence[Record]]:
         """Return what is stored, also of cases that have not ended, or ended before a resume."""

@@ -253,6 +253,16 @@ class ShownHistory(Value, frozen=True, kw_only=True):
     runs: tuple[ShownPastRun, ...]
     """In the order of time."""
     series: tuple[ShownSeries, ...]
+    without_page: tuple[int, ...] = ()
+    """Runs of which a file brought the rows alone: a server has no page of them."""
+
+
+class ShownEarlier(Value, frozen=True, kw_only=True):
+    """What became of a run's models in earlier runs and in it, where an index has some."""
+
+    history: ShownHistory
+    cases: tuple[int, ...]
+    """Of each series which of the run's cases it is of."""
 
 
 class Details(Value, frozen=True, kw_only=True):

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from dynamometer.results.values.history import IndexedRun, Point, StoredSeries
+from dynamometer.results.store.index import series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from sqlite3 import Connection
 
     from dynamometer.results.store.index.index_file import IndexFile
-    from dynamometer.results.values.history import Row
+    from dynamometer.results.values.history import IndexedRun, Row, StoredSeries
 
 INDEX_FILE = "index.sqlite"
 
@@ -172,7 +172,7 @@ class Index:
         Args:
             column: model, suite, arm or metric.
         """
-        if column not in _SELECTED:
+        if column not in series.SELECTED:
             msg = f"there is no {column} in an index"
             raise ValueError(msg)
         found = self._file.read(
@@ -182,40 +182,18 @@ class Index:
         return [name for (name,) in found]
 
     def read(
-        self, wanted: Mapping[str, Sequence[str]]
+        self, wanted: Mapping[str, Sequence[str]], asked: series.Asked = series.ALL
     ) -> tuple[dict[int, IndexedRun], list[StoredSeries]]:
-        """Return all runs by their numbers, in the order of time, and series with their points.
+        """Return all runs by their numbers, in the order of time, and series.
 
         Args:
             wanted: which of model, suite, arm and metric; what is not named may be any.
-        """
-        names = sorted(_SELECTED.intersection(wanted))
-        where = " AND ".join(f"{name} IN ({', '.join('?' * len(wanted[name]))})" for name in names)
-        values = [value for name in names for value in wanted[name]]
-        with self._file.snapshot():
-            runs = self._file.read("SELECT id, value FROM runs ORDER BY created_at, run_id")
-            places = {number: place for place, (number, _) in enumerate(runs)}
-            heads = self._file.read(
-                "SELECT id, study, identity, arm, metric, condition, setting FROM series"  # noqa: S608  names from below
-                f" WHERE {where or 1} ORDER BY id",
-                values,
-            )
-            series = [_series(head, self._points(number, places)) for number, *head in heads]
-        found = [each for each in series if each.points]
-        return {number: msgspec.json.decode(text, type=IndexedRun) for number, text in runs}, found
+            asked: what of these series.
 
-    def _points(self, series: int, places: Mapping[int, int]) -> list[Point]:
-        """Return the points of a series, in the order of time.
-
-        Args:
-            series: its number.
-            places: of each run in the order of time.
+        Raises:
+            StoreError: the file can't be read.
         """
-        rows = self._file.read(
-            "SELECT run, status, value, low, high, error, n, doubt FROM points WHERE series = ?",
-            (series,),
-        )
-        return sorted((Point(*row) for row in rows), key=lambda point: places[point.run])
+        return series.read(self._file, wanted, asked)
 
 
 def _put_directory(file: Connection, directory: Known) -> None:
@@ -276,21 +254,6 @@ _ORPHANED = (
     "WHERE path != '' AND NOT EXISTS"
     " (SELECT 1 FROM directories d WHERE d.path = runs.path AND d.run_id = runs.run_id)"
 )
-_SELECTED = frozenset({"arm", "metric", "model", "suite"})
-"""Columns by which series are selected."""
-
-
-def _series(head: Sequence[str], points: Sequence[Point]) -> StoredSeries:
-    study, identity, arm, metric, condition, setting = head
-    return StoredSeries(
-        study=study,
-        identity=msgspec.json.decode(identity, type=dict[str, str]),
-        arm=arm,
-        metric=metric,
-        condition=condition or None,
-        setting=msgspec.json.decode(setting, type=dict[str, str]),
-        points=tuple(points),
-    )
 
 
 def _text(value: object) -> str:

@@ -17,8 +17,8 @@ _FORMAT = 2
 _APPLICATION = 0x44594E4F
 """By which SQLite's files tell whose they are."""
 
-_WAIT_S = 60.0
-"""For another process that is writing."""
+WAIT_S = 60.0
+"""For another process that is writing, where nobody waits for something else."""
 
 _TABLES = """
 CREATE TABLE folders (path TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -77,8 +77,12 @@ UPDATE runs SET size = coalesce((SELECT size FROM directories d WHERE d.path = r
 class IndexFile:
     """An open file; what is done with it happens in `writing` or `snapshot`, or is one `read`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, wait_s: float = WAIT_S) -> None:
         """Open it, or make it where there is none.
+
+        Args:
+            path: where it is.
+            wait_s: for another process that is writing.
 
         Raises:
             StoreError: it can't be opened, or is no index.
@@ -90,7 +94,7 @@ class IndexFile:
             msg = f"{path} can't be made: {error.strerror}; choose another with --index"
             raise StoreError(msg) from error
         with self._named():
-            self._file = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)
+            self._file = sqlite3.connect(path, timeout=wait_s, isolation_level=None)
         try:
             self._set_up()
         except StoreError:

@@ -88,6 +88,27 @@ def refresh(index: Index, read: Reader) -> Indexed:
     )
 
 
+def put(index: Index, directory: Path, read: Reader) -> str:
+    """Put one run into an index, unless it is there as it is now, and return its id.
+
+    Args:
+        index: which is written to.
+        directory: of the run.
+        read: what makes rows of it.
+
+    Raises:
+        StoreError: the run can't be read, or the index can't be written.
+    """
+    path = str(directory.absolute())
+    stamp, size = _stamp(directory)
+    known = index.directories().get(path)
+    if known and known.run_id is not None and known.stamp == stamp:
+        return known.run_id
+    run, rows = read(directory)
+    index.add(Known(path, stamp, size, run.run_id), run, rows)
+    return run.run_id
+
+
 def _outdated(found: Mapping[str, Path], known: Mapping[str, Known]) -> list[str]:
     """Return the directories that are not as they were when they were read."""
     return [

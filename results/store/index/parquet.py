@@ -6,8 +6,9 @@ file once for each group of rows. pyarrow is imported when a file is written or 
 
 from __future__ import annotations
 
+import errno
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -69,48 +70,94 @@ def schema() -> Any:
     return pa.schema(fields, {_KEY: b"%d" % _FORMAT})
 
 
+def check_place(path: Path) -> None:
+    """Refuse a place where no file can be written, before anything is done that takes long.
+
+    Raises:
+        StoreError: it is none; says why.
+    """
+    with _named(path):
+        begun = _begun(_target(path))
+        begun.touch()
+        begun.unlink()
+
+
 def write(path: Path, found: Iterable[Part]) -> tuple[int, int]:
     """Write runs as a file, in place of what is there, and return how many and their rows.
 
     Raises:
         StoreError: it can't be written; then what was there is as it was.
     """
-    pa, target = arrow(), path.resolve()
+    pa = arrow()
+    with _named(path):
+        target = _target(path)
+        begun = _begun(target)
+        try:
+            with begun.open("wb") as file:
+                counts = _write(pa, file, found)
+                file.flush()
+                os.fsync(file.fileno())
+            begun.replace(target)
+        finally:
+            with suppress(OSError):
+                begun.unlink()
+    return counts
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Say of a file that can't be written why, and what to do.
+
+    Raises:
+        StoreError: in place of an `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        advice = "make room there, or name another file" if is_full else "name another file"
+        msg = f"{path} can't be written: {error.strerror or error}; {advice} with --parquet"
+        raise StoreError(msg) from error
+
+
+def _target(path: Path) -> Path:
+    """Return the file that is meant, which a link may lead to, in a folder that is there.
+
+    Raises:
+        OSError: it can't be one.
+    """
+    try:
+        target = path.resolve()
+    except RuntimeError as error:  # of a link that leads to itself
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
     if target.exists() and not target.is_file():
-        msg = f"{path} can't be written: it is there, and is no file"
-        raise StoreError(msg)
-    begun = target.with_name(f".{target.name}.{os.getpid()}")
+        raise OSError(errno.EINVAL, "it is there, and is no file", str(path))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with begun.open("wb") as file:
-            counts = _write(pa, file, found)
-            file.flush()
-            os.fsync(file.fileno())
-        begun.replace(target)
-    except OSError as error:
-        msg = f"{path} can't be written: {error.strerror or error}"
-        raise StoreError(msg) from error
-    finally:
-        with suppress(OSError):
-            begun.unlink()
-    return counts
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from error
+    return target
+
+
+def _begun(target: Path) -> Path:
+    """Return where a file is written until it is whole."""
+    return target.with_name(f".{target.name}.{os.getpid()}")
 
 
 def _write(pa: Any, file: BinaryIO, found: Iterable[Part]) -> tuple[int, int]:
     shape, runs, rows = schema(), 0, 0
     group: list[list[object]] = []
-    with pa.parquet.ParquetWriter(
-        file, shape, compression="zstd", write_page_checksum=True
-    ) as writer:
+    writer = pa.parquet.ParquetWriter(file, shape, compression="zstd", write_page_checksum=True)
 
-        def write_group() -> None:
-            columns = zip(*group, strict=True) if group else ([] for _ in shape)
-            arrays = [
-                pa.array(values, each.type) for values, each in zip(columns, shape, strict=True)
-            ]
-            writer.write_batch(pa.record_batch(arrays, schema=shape))
-            group.clear()
+    def write_group() -> None:
+        columns = zip(*group, strict=True) if group else ([] for _ in shape)
+        arrays = [pa.array(values, each.type) for values, each in zip(columns, shape, strict=True)]
+        writer.write_batch(pa.record_batch(arrays, schema=shape))
+        group.clear()
 
+    try:
         for part in found:
             runs += 1
             for row in told(part):
@@ -120,6 +167,10 @@ def _write(pa: Any, file: BinaryIO, found: Iterable[Part]) -> tuple[int, int]:
                     write_group()
         if group or not rows:
             write_group()
+        writer.close()
+    finally:
+        # Else it would go on as it is dropped, and complain there of what is told already.
+        writer.is_open = False
     return runs, rows
 
 

@@ -13,7 +13,7 @@ from dynamometer.results.store.index.index import Place, put_rows, put_run
 from dynamometer.results.values.history import IndexedRun, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Sequence
     from sqlite3 import Connection
 
     from dynamometer.results.store.index.index_file import IndexFile
@@ -49,10 +49,11 @@ class Added(NamedTuple):
     stayed: int
 
 
-def parts(file: IndexFile) -> Iterator[Part]:
+def parts(file: IndexFile) -> Generator[Part]:
     """Return each run that has rows, by time, with all its rows in an order of their own.
 
-    All are as they were when the first was taken; one run at a time is in memory.
+    All are as they were when the first was taken; one run at a time is in memory. Whoever may not
+    take all of them closes what is returned, before the file.
 
     Raises:
         StoreError: the index can't be read.

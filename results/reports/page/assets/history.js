@@ -161,9 +161,14 @@ function changeList(past, found) {
       || "no difference of the environment is known")));
 }
 
+// Of a run that a file brought there are its rows alone.
 function runName(past, number) {
   const id = past.runs[number].run_id;
-  return DATA.home ? html("a", { href: `${DATA.home}run/${encodeURIComponent(id)}` }, id) : id;
+  if (!DATA.home) return id;
+  if (past.without_page.includes(number)) {
+    return [id, html("span", { class: "note" }, " (from a file: no page)")];
+  }
+  return html("a", { href: `${DATA.home}run/${encodeURIComponent(id)}` }, id);
 }
 
 function runRow(past, found, place) {
@@ -221,14 +226,14 @@ function isAlike(one, other) {
   return ["metric", "arm", "mode"].every((name) => one[name] === other[name]);
 }
 
-function pastSection(past, group, isAmbiguous) {
+function pastSection(past, group, isAmbiguous, title = null) {
   const [{ arm, mode, metric, configuration, unit }] = group;
   const isStatus = metric === "status";
   const hasValues = group.some((each) => each.values.some((value) => value !== null));
   const newest = group.reduce((one, other) =>
     (one.runs[one.runs.length - 1] > other.runs[other.runs.length - 1] ? one : other));
   return section(
-    `${arm}, ${mode}: ${metric.replaceAll("_", " ")}${isAmbiguous ? `, ${configuration}` : ""}`,
+    title || `${arm}, ${mode}: ${metric.replaceAll("_", " ")}${isAmbiguous ? `, ${configuration}` : ""}`,
     html("p", { class: "note" }, !isAmbiguous && `${configuration}; `,
       `last ${newest.last}, ${lastDay(past, newest)}`),
     isStatus ? html("figure", {}, statusChart(past, group))

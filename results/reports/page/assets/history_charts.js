@@ -44,21 +44,33 @@ function usable(found) {
     .filter((place) => found.values[place] !== null && !markAt(found, place).doubt);
 }
 
+const LEAST_SPREAD = 1.05;
 // A line of a table's height, with a mark where the level changed; or how each run ended.
-function sparkline(past, found) {
+function sparkline(past, found, hasIntervals = false) {
   if (found.metric === "status") return statusLine(past, found);
   const places = usable(found);
   if (places.length < 2) return "";
   const times = places.map((place) => timeOf(past, found.runs[place]));
   const values = places.map((place) => found.values[place]);
   const x = linearScale(times[0], times[times.length - 1], 2, 158);
-  const y = linearScale(Math.min(...values), Math.max(...values), 21, 3);
-  const path = values.map((value, index) =>
-    `${index ? "L" : "M"}${x(times[index]).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+  const [lows, highs] = hasIntervals
+    ? [found.lows, found.highs].map((each) => places.map((place) => each[place])) : [values, values];
+  const ends = [Math.min(...lows), Math.max(...highs)];
+  // Beside other models what is but noise must not look like steps.
+  const middle = Math.sqrt(ends[0] * ends[1]);
+  const y = hasIntervals
+    ? linearScale(Math.min(ends[0], middle / LEAST_SPREAD), Math.max(ends[1], middle * LEAST_SPREAD), 21, 3)
+    : linearScale(...ends, 21, 3);
+  const points = (own) => own.map((value, index) => `${x(times[index]).toFixed(1)} ${y(value).toFixed(1)}`);
+  const path = `M${points(values).join("L")}`;
+  const last = values.length - 1;
   return svg("svg", { class: "sparkline", viewBox: "0 0 160 24", "aria-hidden": "true" },
     found.changes.map((change) => svg("line", { class: `change ${changeClass(change)}`,
       x1: x(Date.parse(change.at)), x2: x(Date.parse(change.at)), y1: 0, y2: 24 })),
-    svg("path", { d: path }));
+    hasIntervals && svg("path", { class: "spread",
+      d: `M${[...points(highs), ...points(lows).reverse()].join("L")}Z` }),
+    svg("path", { d: path }),
+    hasIntervals && svg("circle", { class: "now", cx: x(times[last]), cy: y(values[last]), r: 2 }));
 }
 
 function statusLine(past, found) {

@@ -60,6 +60,7 @@ function modelView(data, number, id) {
   return [
     ...head,
     html("div", { class: "cards" }, arms.map((each) => armCard(each, domain))),
+    earlierCharts(number, index, arms),
     details.failures.map(([title, text]) => html("details", { class: "box", open: true },
       html("summary", {}, title), html("pre", { tabindex: "0" }, text))),
     samples.length > 0 && section("Samples, in the order in which they were taken", samples),

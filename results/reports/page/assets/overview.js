@@ -5,13 +5,15 @@ function looks(run, number) {
     if (!groups.has(each.kind)) groups.set(each.kind, []);
     groups.get(each.kind).push(each);
   }
-  if (!groups.size && !run.warnings.length) {
+  const worse = earlierLooks(run, number);
+  if (!groups.size && !run.warnings.length && !worse) {
     return html("p", { class: "good" }, run.good);
   }
   const shown = 12;
   return html("ul", { class: "looks" },
     run.warnings.map((each) => html("li", { class: "warning" },
       html("strong", {}, "unfit machine: "), each)),
+    worse,
     [...groups].map(([kind, found]) => html("li", {},
       html("strong", {}, `${kind.replaceAll("_", " ")} (${found.length})`),
       html("ul", {}, found.slice(0, shown).map((each) => html("li", {},

@@ -62,6 +62,8 @@ function modelColumns(run, number, rows) {
     columns.push({ key: "line", title: "reason", doc: "Why it did not pass.", className: "reason",
       value: (row) => row.line, cell: (row) => row.line || "" });
   }
+  const earlier = earlierOf(number);
+  if (earlier) columns.push(earlierColumn(earlier));
   columns.push(
     figureColumn("graphs", "graphs", "That Dynamo captured.", String),
     figureColumn("breaks", "breaks", "Graph breaks.", String),
@@ -72,7 +74,7 @@ function modelColumns(run, number, rows) {
       cell: (row) => row.marks.map((each) => html("span", { class: "mark" }, each)) },
   );
   return columns.filter(Boolean).filter((column) =>
-    ["model", "verdict", "bar"].includes(column.key) || rows.some((row) => {
+    ["model", "verdict", "bar", "earlier"].includes(column.key) || rows.some((row) => {
       const value = column.value(row);
       return value !== null && value !== undefined && value !== "";
     }));
@@ -183,6 +185,7 @@ function runView(data, number, parameters) {
     html("details", { class: "box" }, html("summary", {}, "What was measured where, and how"),
       definitions(run.facts.filter(([name]) => name !== "command")), command(facts.command)),
     groupTable(run, number),
+    earlierSection(run, number),
     modelTable(run, number, parameters),
     gainAndCost(run, number),
     matrix(run),

@@ -68,7 +68,7 @@ def test_it_is_deterministic_and_has_no_scale_of_its_own() -> None:
 def test_every_interval_is_searched(count: int) -> None:
     """At all places that leave enough runs on both sides, from the longest to the shortest."""
     searched = _searched(count)
-    places = list(zip(*map(np.ndarray.tolist, searched[:3]), strict=True))
+    places = list(zip(*map(np.ndarray.tolist, searched.places[:3]), strict=True))
     assert places == [
         (start, split, end)
         for start, end in _intervals(count)

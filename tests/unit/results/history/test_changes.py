@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from simulated_histories import indexed, stored
+from simulated_histories import indexed, of_points, stored
 
 from dynamometer.results.history.changes import history, regressed
 from dynamometer.results.values.history import STATUS, Difference, Direction
@@ -75,8 +75,7 @@ def test_what_is_in_doubt_is_passed_over() -> None:
         msgspec.structs.replace(each, doubt="disturbed") if each.value == 9.0 else each
         for each in given.points
     ]
-    given = msgspec.structs.replace(given, points=tuple(points))
-    [change] = told(given).series[0].changes
+    [change] = told(of_points(given, points)).series[0].changes
     assert (change.last_before, change.first_after, change.index) == ("run-9", "run-12", 12)
 
 
@@ -135,11 +134,11 @@ def test_p_values_count_all_series_that_were_looked_at() -> None:
 def test_imprecise_runs_are_no_level() -> None:
     """Two quick runs whose intervals hold the level before them say nothing."""
     exact = series([1.5] * 10 + [1.4] * 2)
-    quick = tuple(
+    quick = [
         msgspec.structs.replace(point, error=0.08) if point.run >= 10 else point
         for point in exact.points
-    )
-    [found] = told(msgspec.structs.replace(exact, points=quick)).series
+    ]
+    [found] = told(of_points(exact, quick)).series
     assert found.changes == ()
     [found] = told(exact).series
     assert len(found.changes) == 1

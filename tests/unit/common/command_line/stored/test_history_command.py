@@ -134,6 +134,34 @@ def test_a_page(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert '"day-6"' in text
 
 
+def test_a_run_among_earlier_ones(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its page has them where there is an index beside it, or one is named; unless told not to."""
+    path, holds = tmp_path / "page.html", '<script type="application/json" id="earlier-0">'
+    words = ("report", runs / "day-7", "-o", path)
+    assert said(capsys, *words) == f"{path}\n"
+    assert holds not in path.read_text()
+    said(capsys, "index", "--output-dir", runs)
+    assert said(capsys, *words) == f"{path}\n"
+    text = path.read_text()
+    assert holds in text
+    assert '"day-6"' in text
+    assert '"day-8"' not in text  # which came later
+    assert '"at":"2026-01-07T00:00:00+00:00"' in text
+    assert "read 0" in said(capsys, "index", "--output-dir", runs)
+    said(capsys, *words, "--no-history")
+    assert holds not in path.read_text()
+    (runs / "index.sqlite").rename(tmp_path / "index.sqlite")
+    said(capsys, *words)
+    assert holds not in path.read_text()
+    said(capsys, *words, "--index", tmp_path / "index.sqlite")
+    assert holds in path.read_text()
+    found = said(capsys, *words, "--index", ROOT / "README.md")
+    assert "no earlier runs on the page: " in found
+    assert holds not in path.read_text()
+
+
 @pytest.mark.parametrize("choice", [["--since", "4w"], ["--regressed"], ["--json"]])
 def test_what_the_page_lets_one_choose(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], choice: list[str]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import resource
 import shutil
 import sys
 from threading import Lock
@@ -14,6 +16,7 @@ from test_history_command import DAYS, make_runs, said, values
 from dynamometer.common.command_line.stored.indexing import FOLDERS, INDEX, RUNS
 from dynamometer.common.command_line.stored.serve import OPTIONS, Pages
 from dynamometer.common.interfaces.option import usual
+from dynamometer.results.store.index import parquet
 
 ROWS = 6 * DAYS
 
@@ -72,7 +75,7 @@ def test_files_and_directories_together(
 def test_runs_without_a_directory_have_no_page(
     runs: Path, handed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They are in the list and in the history."""
+    """They are in the list and in the history, which say so where others are linked."""
     there = tmp_path / "there"
     said(capsys, "index", "--output-dir", there, "--from-parquet", handed)
     shutil.copytree(runs / "day-3", there / "day-3")
@@ -84,7 +87,16 @@ def test_runs_without_a_directory_have_no_page(
     assert '<a href="/run/day-4">' not in text
     assert 'value="day-4"' not in text
     assert pages.of("/run/day-4") is None
-    assert "day-4" in (pages.of("/history/alexnet") or "")
+    for address in ("/history", "/history/alexnet"):
+        text = pages.of(address) or ""
+        assert "day-4" in text
+        without = [each for each in range(DAYS) if each != 3]
+        assert f'"without_page":{without}'.replace(" ", "") in text
+    path = tmp_path / "history.html"
+    said(capsys, "history", "--output-dir", there, "-o", path)
+    text = path.read_text()
+    assert '"without_page":[]' in text
+    assert '"home":null' in text  # so that nothing is linked
 
 
 @pytest.mark.parametrize("option", ["--parquet", "--from-parquet"])
@@ -98,6 +110,38 @@ def test_without_pyarrow(
     found = said(capsys, "index", "--output-dir", runs, option, handed, code=2)
     assert "pip install 'dynamometer[parquet]'" in found
     assert "gone 1" in said(capsys, "index", "--output-dir", runs)
+
+
+def test_a_place_that_can_not_be_written(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Is said before anything is read, as it takes long; with what to do."""
+    shutil.rmtree(runs / "day-3")
+    file = tmp_path / "file"
+    file.write_text("")
+    for place in (tmp_path, file / "all.parquet", "/proc/none/all.parquet", "/dev/full"):
+        found = said(capsys, "index", "--output-dir", runs, "--parquet", place, code=2)
+        assert f"error: {place} can't be written: " in found
+        assert "; name another file with --parquet\n" in found
+    assert not (runs / "index.sqlite").exists()
+    assert set(tmp_path.iterdir()) == {runs, file}
+
+
+def test_a_disk_that_is_full(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Is an error as any other, though runs were still to come; nothing is left there."""
+    monkeypatch.setattr(parquet, "ROWS_OF_A_GROUP", 1)  # so that a file of few rows is a large one
+    said(capsys, "index", "--output-dir", runs)
+    path, (_, most) = tmp_path / "all.parquet", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, most))  # more than SQLite has beside it
+    try:
+        found = said(capsys, "index", "--output-dir", runs, "--parquet", path, code=2)
+        gc.collect()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    assert f"error: {path} can't be written: File too large; name another file" in found
+    assert list(tmp_path.iterdir()) == [runs]
 
 
 def test_what_is_refused(

@@ -120,6 +120,15 @@ def test_a_history_is_made_once(
     assert len(made) == 5
 
 
+def test_a_run_among_earlier_ones(server: Server) -> None:
+    """Is shown with these; the first has none."""
+    ask(server, "/")  # which reads them
+    assert 'id="earlier-0"' not in ask(server, "/run/run-1")[1]
+    text = ask(server, "/run/run-2")[1]
+    assert 'id="earlier-0"' in text
+    assert '"run-1"' in text
+
+
 def test_pages_lead_home(server: Server) -> None:
     """To the list of runs; the list leads to the history."""
     assert '<a href="/history">' in ask(server, "/")[1]

@@ -87,6 +87,13 @@ def test_a_change_that_is_eagers() -> None:
     assert [(each.by_eager, each.is_lasting) for each in shown.series[0].changes] == [(True, False)]
 
 
+def test_runs_without_a_page() -> None:
+    """Are named where a server has pages of the others; a file leads to no page anyway."""
+    found = history(indexed(3), [stored("alexnet", [1.5, 1.5, 1.5])])
+    assert shown_history(found, MADE_AT, {"run-0", "run-2"}).without_page == (1,)
+    assert shown_history(found, MADE_AT).without_page == ()
+
+
 def test_no_run() -> None:
     """A page of it can be made as well."""
     assert shown_history(history({}, []), MADE_AT).runs == ()

@@ -12,9 +12,14 @@ import factories
 import pytest
 
 from dynamometer.common.studies.speedup.study import STUDY
+from dynamometer.results.comparison.sides import of_run
+from dynamometer.results.history.rows import indexed_run, rows
 from dynamometer.results.reports.page import document
 from dynamometer.results.reports.page.sink import FILE, ReportFile
 from dynamometer.results.store import store
+from dynamometer.results.store.index.index import INDEX_FILE, Index, Known
+from dynamometer.results.store.index.index_file import IndexFile
+from dynamometer.results.store.index.indexing import refresh
 
 if TYPE_CHECKING:
     from dynamometer.results.reports.page.run import RunToShow
@@ -132,6 +137,62 @@ def test_ctrl_c_at_the_end_costs_the_page_alone(run: Path, monkeypatch: pytest.M
     monkeypatch.setattr(document, "page", interrupt)
     sink.close()
     assert "no page of the whole run: interrupted" in stream.getvalue()
+
+
+def earlier_days(folder: Path, days: int) -> Path:
+    """Make an index of a folder, with a run of model_0 for each of some days before."""
+    path = folder / INDEX_FILE
+    with IndexFile(path) as file:
+        index = Index(file)
+        index.add_folders([folder])
+        for day in range(days):
+            manifest = factories.manifest(
+                run_id=f"day-{day}", created_at=f"2025-12-{day + 1:02}T00:00:00+00:00"
+            )
+            records = [factories.measured_record(factories.case("model_0"))]
+            side = of_run("", manifest, records, STUDY.compared(records))
+            known = Known(str(folder / f"day-{day}"), "1", 1, manifest.run_id)
+            index.add(known, indexed_run(manifest, side), rows(side))
+    return path
+
+
+def test_earlier_runs_are_beside_it(run: Path) -> None:
+    """Where an index has some: at the end, with the run itself, which it holds from then on."""
+    index = earlier_days(run.parent, 5)
+    sink = ReportFile(STUDY, factories.destination(run))
+    end(run, sink, "model_0")
+    assert '<script type="application/json" id="earlier-0">' not in (run / FILE).read_text()
+    end(run, sink, "model_1")
+    sink.close()
+    text = (run / FILE).read_text()
+    assert '<script type="application/json" id="earlier-0">' in text
+    assert '"day-4"' in text
+    with IndexFile(index) as file:
+        assert len(Index(file).directories()) == 6
+        found = refresh(Index(file), lambda _: pytest.fail("it is there as it is"))
+        assert (found.read, found.gone) == (0, 5)
+
+
+def test_no_index_is_made(run: Path) -> None:
+    """Nor is anything said."""
+    stream = io.StringIO()
+    sink = ReportFile(STUDY, factories.destination(run, stream=stream))
+    end(run, sink, "model_0")
+    sink.close()
+    assert [each.name for each in run.parent.iterdir()] == ["run"]
+    assert stream.getvalue() == ""
+
+
+def test_an_index_that_can_not_be_used(run: Path) -> None:
+    """Costs the page what earlier runs were, which is said, and nothing else."""
+    (run.parent / INDEX_FILE).write_text("no index " * 100)
+    stream = io.StringIO()
+    sink = ReportFile(STUDY, factories.destination(run, stream=stream))
+    end(run, sink, "model_0")
+    sink.close()
+    assert sink.paths == (run / FILE,)
+    assert "no earlier runs on report.html: " in stream.getvalue()
+    assert "can't be used as an index" in stream.getvalue()
 
 
 def test_what_could_not_be_written_once_is_written_later(

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.store.index import index_file, indexing
+from dynamometer.results.store.index import indexing
 from dynamometer.results.store.index.index import Index, Known
 from dynamometer.results.store.index.index_file import IndexFile
 from dynamometer.results.store.index.indexing import refresh
@@ -270,12 +270,9 @@ def test_a_killed_writer_leaves_whole_runs(tmp_path: Path) -> None:
             assert file.read("PRAGMA integrity_check") == [("ok",)]
 
 
-def test_one_process_writes_at_a_time(
-    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_process_writes_at_a_time(index: Index, tmp_path: Path) -> None:
     """Another one waits, and says so where that takes too long; then it can go on."""
-    monkeypatch.setattr(index_file, "_WAIT_S", 0.0)
-    with IndexFile(tmp_path / "index.sqlite") as file:
+    with IndexFile(tmp_path / "index.sqlite", wait_s=0.0) as file:
         with index._file.writing(), pytest.raises(StoreError, match="written by another process"):
             Index(file).clear()
         Index(file).clear()

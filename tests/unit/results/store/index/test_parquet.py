@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import os
 import re
+import resource
 import sys
 import tracemalloc
 from datetime import UTC, datetime
@@ -220,13 +223,66 @@ def test_where_it_can_not_be_written(path: Path, tmp_path: Path) -> None:
     """A device is no file to be replaced; below a file there is no folder; a link stays one."""
     with pytest.raises(StoreError, match="/dev/null can't be written: it is there, and is no file"):
         parquet.write(Path("/dev/null"), [PART])
-    with pytest.raises(StoreError, match="below can't be written"):
-        parquet.write(path / "below", [PART])
+    circle = tmp_path / "circle"
+    circle.symlink_to(circle)
+    before = path.read_bytes()
+    for place, why in (
+        (path / "below", "Not a directory"),
+        (tmp_path, "it is a folder"),
+        (Path("/proc/none/all.parquet"), "No such file or directory"),
+        (tmp_path / ("a" * 300), "File name too long"),
+        (circle, "Too many levels of symbolic links"),
+    ):
+        says = rf"{re.escape(str(place))} can't be written: ({why}); name another file with --parq"
+        for attempt in (parquet.check_place, lambda each: parquet.write(each, [PART])):
+            with pytest.raises(StoreError, match=says):
+                attempt(place)
+    assert path.read_bytes() == before
+    assert set(tmp_path.iterdir()) == {path, circle}
     link = tmp_path / "link"
     link.symlink_to(path)
     parquet.write(link, [])
     assert link.is_symlink()
     assert read(path) == []
+
+
+def test_a_place_that_will_do(tmp_path: Path) -> None:
+    """Its folder is made; nothing else is left there until there is a file."""
+    place = tmp_path / "of a project" / "all.parquet"
+    parquet.check_place(place)
+    assert list(place.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("most", [0, 900, 3_000])
+def test_a_disk_that_is_full(path: Path, tmp_path: Path, most: int) -> None:
+    """At any byte: it is said once, what was there stays, and nothing is beside it."""
+    before = path.read_bytes()
+    least, whole = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, whole))  # which Python makes an error
+    try:
+        with pytest.raises(StoreError, match=r"can't be written: File too large; name another"):
+            parquet.write(path, _many(20))
+        gc.collect()  # what arrow made of it must not try again
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (least, whole))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_disk_that_is_found_to_be_full_at_the_end(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When all that was written is to be on it."""
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="No space left on device; make room there, or name"):
+        parquet.write(path, [])
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_without_pyarrow(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,46 @@
+"""A run among earlier ones, by the index that lies beside it. Reads and writes it; no torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamometer.results.history.of_index import history_until
+from dynamometer.results.store.index.index import INDEX_FILE, Index
+from dynamometer.results.store.index.index_file import IndexFile
+from dynamometer.results.store.index.indexing import put
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dynamometer.results.store.index.indexing import Reader
+    from dynamometer.results.values.history import History
+
+_WAIT_S = 1.0
+"""For another process that is writing: a run that ends must not hang."""
+
+
+def index_beside(directory: Path) -> Path | None:
+    """Return the index of the folder that a run is in; `None` where there is none."""
+    path = directory.absolute().parent / INDEX_FILE
+    return path if path.is_file() else None
+
+
+def among_earlier(path: Path, directory: Path, read: Reader) -> History | None:
+    """Put a run into an index, and return what became of all it measured, up to it.
+
+    Other runs are not looked for, so it takes no longer the more there are.
+
+    Args:
+        path: of the index.
+        directory: of the run.
+        read: what makes rows of it.
+
+    Returns:
+        `None` where no earlier run has any of it.
+
+    Raises:
+        StoreError: the run can't be read, or the index can't be used.
+    """
+    with IndexFile(path, wait_s=_WAIT_S) as file:
+        index = Index(file)
+        return history_until(index, put(index, directory, read))

@@ -1,0 +1,168 @@
+"""Series out of an index: what changes are found by, and as many points as are asked for."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from dynamometer.results.values.history import (
+    STATUS,
+    Columns,
+    IndexedRun,
+    Point,
+    StoredSeries,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from dynamometer.results.store.index.index_file import IndexFile
+
+    Found = tuple[dict[int, IndexedRun], list[StoredSeries]]
+    Rows = list[tuple[Any, ...]]
+    InOrder = Callable[[Rows], Rows]
+
+SELECTED = frozenset({"arm", "metric", "model", "suite"})
+"""Columns by which series are selected."""
+
+_HEAD = ("study", "identity", "arm", "metric", "condition", "setting")
+_METRIC = _HEAD.index("metric")
+_POINTS = "SELECT run, status, value, low, high, error, n, doubt FROM points WHERE series = ?"
+_ENDED = "SELECT run, status FROM points WHERE series = ? ORDER BY run"
+_COUNTS = "CASE WHEN error IS NOT NULL AND ifnull(doubt, '') = '' THEN"
+_MEASURED = (
+    f"SELECT run, {_COUNTS} value END, {_COUNTS} error END FROM points"  # noqa: S608  from above
+    " WHERE series = ? ORDER BY run"
+)
+"""A year of 500 models has 360,000 points: what nobody asked for takes most of reading them."""
+
+
+class Contents(NamedTuple):
+    """What a series holds.
+
+    Attributes:
+        columns: what changes are found by.
+        last: its last point.
+        points: the last ones, as many as were asked for.
+    """
+
+    columns: Columns
+    last: Point
+    points: Sequence[Point]
+
+
+class Asked(NamedTuple):
+    """What of series is wanted.
+
+    Attributes:
+        points: how many of each, the last ones; `None` for all.
+        until: the run with which series end, of those alone that it is in; `None` for all.
+    """
+
+    points: int | None = None
+    until: str | None = None
+
+
+ALL = Asked()
+
+
+def read(file: IndexFile, wanted: Mapping[str, Sequence[str]], asked: Asked) -> Found:
+    """Return all runs by their numbers, in the order of time, and the series that are wanted.
+
+    Args:
+        file: of the index.
+        wanted: which of model, suite, arm and metric; what is not named may be any.
+        asked: what of them.
+
+    Raises:
+        StoreError: the index can't be read.
+    """
+    with file.snapshot():
+        runs = file.read("SELECT id, value FROM runs ORDER BY created_at, run_id")
+        decoded = {number: msgspec.json.decode(text, type=IndexedRun) for number, text in runs}
+        last = _number(decoded, asked.until)
+        in_order = _by_time([*decoded], last)
+        series = [
+            _series(head, contents)
+            for number, *head in _heads(file, wanted, last)
+            if (contents := _contents(file, number, head[_METRIC], in_order, asked.points))
+        ]
+    return decoded, series
+
+
+def _number(runs: Mapping[int, IndexedRun], run_id: str | None) -> int | None:
+    """Return the number of the run that series end with; one that no run has, if it isn't there."""
+    if run_id is None:
+        return None
+    return next((number for number, run in runs.items() if run.run_id == run_id), _NO_RUN)
+
+
+_NO_RUN = -1
+
+
+def _heads(file: IndexFile, wanted: Mapping[str, Sequence[str]], last: int | None) -> Rows:
+    names = sorted(SELECTED.intersection(wanted))
+    where = [f"{name} IN ({', '.join('?' * len(wanted[name]))})" for name in names]
+    values: list[object] = [value for name in names for value in wanted[name]]
+    if last is not None:
+        where.append("id IN (SELECT series FROM points WHERE run = ?)")
+        values.append(last)
+    query = (
+        f"SELECT id, {', '.join(_HEAD)} FROM series WHERE {' AND '.join(where) or 1} ORDER BY id"  # noqa: S608  names from above
+    )
+    return file.read(query, values)
+
+
+def _by_time(runs: Sequence[int], last: int | None) -> InOrder:
+    """Return what puts rows, which are in the order of their runs' numbers, in that of time.
+
+    Mostly these are the same, as runs are added as they are made.
+
+    Args:
+        runs: all there are, in the order of time.
+        last: later ones are left out.
+    """
+    if last is None and all(one < other for one, other in itertools.pairwise(runs)):
+        return lambda rows: rows
+    places = {number: place for place, number in enumerate(runs)}
+    most = len(runs) if last is None else places.get(last, -1)
+    return lambda rows: sorted(
+        (row for row in rows if places[row[0]] <= most), key=lambda row: places[row[0]]
+    )
+
+
+def _contents(
+    file: IndexFile, series: int, metric: str, in_order: InOrder, points: int | None
+) -> Contents | None:
+    """Return what a series holds; `None` of one without any point."""
+    if points is None:
+        whole = [Point(*row) for row in in_order(file.read(f"{_POINTS} ORDER BY run", (series,)))]
+        return Contents(Columns.of(metric, whole), whole[-1], whole) if whole else None
+    rows = in_order(file.read(_ENDED if metric == STATUS else _MEASURED, (series,)))
+    if not rows:
+        return None
+    runs, *rest = zip(*rows, strict=True)
+    names = ("statuses",) if metric == STATUS else ("values", "errors")
+    columns = Columns(runs=runs, **dict(zip(names, rest, strict=True)))
+    shown = runs[-max(points, 1) :]
+    query = f"{_POINTS} AND run IN ({', '.join('?' * len(shown))})"
+    found = [Point(*row) for row in in_order(file.read(query, (series, *shown)))]
+    return Contents(columns, found[-1], found if points else ())
+
+
+def _series(head: Sequence[str], contents: Contents) -> StoredSeries:
+    study, identity, arm, metric, condition, setting = head
+    return StoredSeries(
+        study=study,
+        identity=msgspec.json.decode(identity, type=dict[str, str]),
+        arm=arm,
+        metric=metric,
+        condition=condition or None,
+        setting=msgspec.json.decode(setting, type=dict[str, str]),
+        columns=contents.columns,
+        last=contents.last,
+        points=tuple(contents.points),
+    )

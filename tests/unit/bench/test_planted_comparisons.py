@@ -1,0 +1,93 @@
+"""What a script of `bench` plants into a stored run, and whether exactly that is named."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+from simulated_runs import Made, run
+
+from dynamometer.results.store import store
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATH = Path(__file__).resolve().parents[3] / "bench" / "planted_comparisons.py"
+MODELS = 30
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[Any]:
+    """Import it."""
+    spec = importlib.util.spec_from_file_location("planted_comparisons", PATH)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["planted_comparisons"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["planted_comparisons"]
+
+
+@pytest.fixture(scope="module")
+def stored(script: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """Read two runs of thirty models, of which one fails in the second by itself."""
+    folder = tmp_path_factory.mktemp("runs")
+    found = []
+    for seed, made in enumerate((Made(MODELS), Made(MODELS, failing=frozenset({7})))):
+        manifest, cases = run(made, seed, 5)
+        directory = folder / manifest.run_id
+        store.create(directory, manifest)
+        with store.RunStore(directory) as events:
+            for records in cases:
+                for each in records:
+                    events.append(msgspec.structs.replace(each, run_id=manifest.run_id))
+        found.append(script.read(directory))
+    return found
+
+
+def test_what_is_planted_is_named(script: Any, stored: list[Any]) -> None:
+    """By what the comparison itself says; beside it is what differs anyway."""
+    text = script.page(*stored, 2)
+    assert "| a run and itself | nothing |" in text
+    assert "| a run and itself with noise, 2 seeds | nothing in 2 of 2 |" in text
+    assert "| both runs as they are | newly failing model_07 inductor |" in text
+    assert text.count("named as well: newly failing model_07 inductor") == 2
+    assert "not named: " not in text
+    assert "| besides what differs anyway | exactly what was planted in 2 of 2 |" in text
+
+
+def test_what_is_planted(script: Any, stored: list[Any]) -> None:
+    """Three models are slower, two fail, one is gone; a model that fails anyway is none of them."""
+    before, after = stored
+    usable = script.usable(before, after)
+    assert len(usable) == MODELS - 1
+    cases, truth = script.planted(after, usable[:6], np.random.default_rng(1))
+    kinds = [kind for kind, _, _ in truth]
+    assert sorted(kinds) == ["gone", "newly failing", "newly failing", "slower", "slower", "slower"]
+    assert usable[5] not in cases
+    assert [cases[each][0].outcome.status for each in usable[3:5]] == [Status.FAIL_ACCURACY] * 2
+    medians = []
+    for each in usable[:10]:
+        if each in usable[3:6]:
+            continue
+        (was, now) = (
+            np.median(next(m.samples for m in records[0].measurements if m.arm == "inductor"))
+            for records in (after.cases[each], cases[each])
+        )
+        medians.append(float(now / was))
+    assert min(medians[:3]) > 1.03
+    assert max(medians[3:]) < 1.03
+
+
+def test_too_few_models(script: Any, stored: list[Any]) -> None:
+    """Are refused."""
+    few = script.Stored(stored[0].directory, stored[0].manifest, {})
+    with pytest.raises(ValueError, match="0 models passed in both runs; 6 are to be changed"):
+        script.page(few, stored[1], 1)
