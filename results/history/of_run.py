@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamometer.results.history.of_index import history_until
-from dynamometer.results.store.index.index import INDEX_FILE, Index
-from dynamometer.results.store.index.index_file import IndexFile
-from dynamometer.results.store.index.indexing import put
+from dynamometer.results.values.history import INDEX_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +38,12 @@ def among_earlier(path: Path, directory: Path, read: Reader) -> History | None:
     Raises:
         StoreError: the run can't be read, or the index can't be used.
     """
+    # These import SQLite, which a Python may lack, and numpy.
+    from dynamometer.results.history.of_index import history_until
+    from dynamometer.results.store.index.index import Index
+    from dynamometer.results.store.index.index_file import IndexFile
+    from dynamometer.results.store.index.indexing import put
+
     with IndexFile(path, wait_s=_WAIT_S) as file:
         index = Index(file)
         return history_until(index, put(index, directory, read))

@@ -11,8 +11,8 @@ import math
 def two_sided_p(t: float, df: float) -> float:
     """Return how often the absolute value of t would be that or more by chance.
 
-    It is the regularized incomplete beta function of df/2 and 1/2 at df/(df + t^2), to some 12
-    digits, also where it is tiny.
+    It is the regularized incomplete beta function of df/2 and 1/2 at df/(df + t^2), to some 8
+    digits up to a million degrees of freedom, also where it is tiny.
 
     Args:
         t: at least 0.
@@ -25,6 +25,8 @@ def two_sided_p(t: float, df: float) -> float:
     """
     a, b = df / 2, 0.5
     below = t * t / df  # so that x is 1 / (1 + below), and 1 - x isn't a difference
+    if math.isinf(below):
+        return 0.0
     x, rest = 1 / (1 + below), below / (1 + below)
     if not rest:
         return 1.0

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 HISTORY_SCHEMA = 1
 
+INDEX_FILE = "index.sqlite"
+"""Of an index, in the folder of the runs it holds."""
+
 ROWS = 2
 """Raise it with whatever makes other rows of the same records: an index then reads all again."""
 

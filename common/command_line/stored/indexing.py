@@ -82,17 +82,18 @@ def _check_files(asked: Request) -> None:
     if not (asked[PARQUET] or asked[FROM_PARQUET]):
         return
     from dynamometer.results.store.index import parquet
-    from dynamometer.results.store.index.index import INDEX_FILE
+    from dynamometer.results.values.history import INDEX_FILE
 
     with store_errors_as_usage():
         parquet.arrow()
     index, path = asked[INDEX] or asked[RUNS] / INDEX_FILE, asked[PARQUET]
-    if path and path.resolve() == index.resolve():
+    if path is None:
+        return
+    with store_errors_as_usage():
+        parquet.check_place(path)
+    if path.resolve() == index.resolve():
         msg = f"{PARQUET.flag} {path} is the index itself: name another file"
         raise UsageError(msg)
-    if path:
-        with store_errors_as_usage():
-            parquet.check_place(path)
 
 
 def _add(index: Index, path: Path) -> None:
@@ -140,8 +141,9 @@ def opened(
         UsageError: it can't be used.
     """
     # These import SQLite.
-    from dynamometer.results.store.index.index import INDEX_FILE, Index
+    from dynamometer.results.store.index.index import Index
     from dynamometer.results.store.index.index_file import IndexFile
+    from dynamometer.results.values.history import INDEX_FILE
 
     home = asked[RUNS]
     with store_errors_as_usage():

@@ -15,7 +15,6 @@ from dynamometer.common.interfaces.option import Arguments, Flag, Valued
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.reports.texts import printable
 from dynamometer.results.store import store
-from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,8 +87,9 @@ def _earlier(directory: Path, records: Sequence[Record], asked: Request) -> Earl
         return None
     try:
         found = among_earlier(index, directory, read_run)
-    except StoreError as error:
-        click.echo(printable(f"no earlier runs on the page: {error}"), err=True)
+    except Exception as error:  # noqa: BLE001  an index is no part of a run: the page is written
+        why = str(error) or type(error).__name__
+        click.echo(printable(f"no earlier runs on the page: {why}"), err=True)
         return None
     return Earlier(found) if found else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import click
+import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.command_line.stored.history import USUAL_METRICS
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.reports.page.run import RunToShow
     from dynamometer.results.store.index.index import Index
+    from dynamometer.results.values.history import History
 
 _THIS_MACHINE = "127.0.0.1"
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -142,20 +145,27 @@ class Pages:
 
     def _to_show(self, run_id: str) -> RunToShow | None:
         """Return a run that the index knows: no address is ever read as a path."""
-        from dynamometer.results.history.of_index import history_until
         from dynamometer.results.reports.page.earlier import Earlier
         from dynamometer.results.reports.page.run import run_to_show
 
         with self.one_at_a_time, opened(self.asked, _folders(self.asked)) as index:
             places = _directories(index)
-            if run_id not in places:
-                return None
-            found = history_until(index, run_id)
+        if run_id not in places:
+            return None
+        found = self._earlier(run_id)
         place = Path(places[run_id])
         manifest, records = store.read_manifest(place), store.read_records(place)
         study = registry.study(manifest.plan.study)
         earlier = Earlier(found, places) if found else None
         return run_to_show(manifest, records, study, place, earlier)
+
+    def _earlier(self, run_id: str) -> History | None:
+        """Return what earlier runs had of a run; a page goes without what can't be read."""
+        from dynamometer.results.history.of_index import history_until
+
+        with suppress(StoreError, msgspec.MsgspecError), opened(self.asked) as index:
+            return history_until(index, run_id)
+        return None
 
 
 def _folders(asked: Request) -> tuple[Path, ...]:

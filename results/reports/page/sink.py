@@ -117,12 +117,12 @@ class ReportFile:
         directory = self._destination.directory
         manifest, stored = read_manifest(directory), self._stored()
         cases = {**stored, **self._ended}
-        earlier = self._earlier(manifest, [*stored.values()]) if is_last else None
+        earlier = self._earlier(manifest) if is_last and stored else None
         run = RunToShow(manifest, list(cases.values()), self._reporter, directory, earlier)
         self._written = len(cases)
         write_page(self._path, page([run]))
 
-    def _earlier(self, manifest: Manifest, cases: Sequence[Sequence[Record]]) -> Earlier | None:
+    def _earlier(self, manifest: Manifest) -> Earlier | None:
         """Return the run among those of the index beside it, which has the run from then on.
 
         What goes wrong there costs the page nothing else.
@@ -132,23 +132,22 @@ class ReportFile:
 
         directory = self._destination.directory
         index = index_beside(directory)
-        if index is None or not cases:
+        if index is None:
             return None
         try:
-            found = among_earlier(index, directory, lambda _: self._rows(manifest, cases))
+            found = among_earlier(index, directory, lambda _: self._rows(manifest))
         except Exception as error:  # noqa: BLE001  as with the page itself
             text = printable(f"no earlier runs on {FILE}: {str(error) or type(error).__name__}")
             print(text, file=self._destination.stream, flush=True)
             return None
         return Earlier(found) if found else None
 
-    def _rows(
-        self, manifest: Manifest, cases: Sequence[Sequence[Record]]
-    ) -> tuple[IndexedRun, list[Row]]:
-        """Return what an index holds of the run."""
+    def _rows(self, manifest: Manifest) -> tuple[IndexedRun, list[Row]]:
+        """Return what an index holds of the run, as it is stored by now."""
         from dynamometer.results.comparison.sides import of_run
         from dynamometer.results.history.rows import indexed_run, rows
 
+        cases = self._stored().values()
         entries = [entry for own in cases for entry in self._reporter.compared(own)]
         records = [record for own in cases for record in own]
         side = of_run(str(self._destination.directory), manifest, records, entries)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from dynamometer.results.store.index.index_file import IndexFile
     from dynamometer.results.values.history import IndexedRun, Row, StoredSeries
 
-INDEX_FILE = "index.sqlite"
-
 
 class Known(NamedTuple):
     """A run directory, as the index has it.

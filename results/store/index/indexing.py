@@ -99,13 +99,21 @@ def put(index: Index, directory: Path, read: Reader) -> str:
     Raises:
         StoreError: the run can't be read, or the index can't be written.
     """
-    path = str(directory.absolute())
+    path = os.path.abspath(directory)  # noqa: PTH100  without `..`, which would be a second place
+    if not _is_text(directory):
+        msg = f"{path!a}: its name is not UTF-8: rename it"
+        raise StoreError(msg)
     stamp, size = _stamp(directory)
-    known = index.directories().get(path)
+    directories = index.directories()
+    known = directories.get(path)
     if known and known.run_id is not None and known.stamp == stamp:
         return known.run_id
     run, rows = read(directory)
-    index.add(Known(path, stamp, size, run.run_id), run, rows)
+    is_copy = any(
+        each.run_id == run.run_id and place != path for place, each in directories.items()
+    )
+    if not is_copy:
+        index.add(Known(path, stamp, size, run.run_id), run, rows)
     return run.run_id
 
 

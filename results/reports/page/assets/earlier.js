@@ -28,11 +28,15 @@ function earlierSeries(earlier, row) {
   return own.find((each) => each.metric === metric) || own[0] || null;
 }
 
-// The last change of an arm that nothing has undone.
+// The last change of an arm that nothing has undone, of how it ends or of its speedup: what is
+// worse before what is better, then the later one.
 function standingChange(earlier, row) {
-  const found = earlierSeries(earlier, row);
-  const lasting = found ? found.changes.filter((each) => each.is_lasting) : [];
-  return lasting[lasting.length - 1] || null;
+  const own = earlier.byArm.get(armKey(row)) || [];
+  const last = own.map((each) => each.changes.filter((change) => change.is_lasting).pop())
+    .filter((change) => change);
+  const rank = (change) => `${change.direction === "worse" ? 1 : 0}${change.at}`;
+  last.sort((one, other) => (rank(one) < rank(other) ? 1 : -1));
+  return last[0] || null;
 }
 
 // Orders changes: what is worse comes first, an arm that fails before any that is slower.

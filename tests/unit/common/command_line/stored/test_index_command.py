@@ -119,7 +119,9 @@ def test_a_place_that_can_not_be_written(
     shutil.rmtree(runs / "day-3")
     file = tmp_path / "file"
     file.write_text("")
-    for place in (tmp_path, file / "all.parquet", "/proc/none/all.parquet", "/dev/full"):
+    circle = runs / "circle"
+    circle.symlink_to(circle)
+    for place in (tmp_path, circle, file / "all.parquet", "/proc/none/all.parquet", "/dev/full"):
         found = said(capsys, "index", "--output-dir", runs, "--parquet", place, code=2)
         assert f"error: {place} can't be written: " in found
         assert "; name another file with --parquet\n" in found

@@ -17,9 +17,10 @@ from dynamometer.results.history.rows import indexed_run, rows
 from dynamometer.results.reports.page import document
 from dynamometer.results.reports.page.sink import FILE, ReportFile
 from dynamometer.results.store import store
-from dynamometer.results.store.index.index import INDEX_FILE, Index, Known
+from dynamometer.results.store.index.index import Index, Known
 from dynamometer.results.store.index.index_file import IndexFile
 from dynamometer.results.store.index.indexing import refresh
+from dynamometer.results.values.history import INDEX_FILE
 
 if TYPE_CHECKING:
     from dynamometer.results.reports.page.run import RunToShow

@@ -16,7 +16,7 @@ from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.index import indexing
 from dynamometer.results.store.index.index import Index, Known
 from dynamometer.results.store.index.index_file import IndexFile
-from dynamometer.results.store.index.indexing import refresh
+from dynamometer.results.store.index.indexing import put, refresh
 from dynamometer.results.values.history import IndexedRun, Row
 
 if TYPE_CHECKING:
@@ -185,6 +185,19 @@ def test_runs_of_other_machines_are_a_set_union(index: Index, tmp_path: Path) ->
         found = refresh(other, read)
         assert held(other) == union
         assert found.copies == 1
+
+
+def test_one_run_is_put_in_by_itself(index: Index, tmp_path: Path) -> None:
+    """Once, under whatever path; a copy of a run that is there changes nothing."""
+    runs = make(tmp_path / "runs", "b", "b 1.5").parent
+    make(tmp_path, "a copy", "b 1.5 1.25")
+    for directory in (runs / "b", runs / ".." / "runs" / "b", tmp_path / "a copy"):
+        assert put(index, directory, read) == "b"
+        assert [*index.directories()] == [str(runs / "b")]
+        assert held(index) == {"b": [1.5]}
+    unnamed = make(tmp_path, os.fsdecode(b"caf\xe9"), "c 1.5")
+    with pytest.raises(StoreError, match="not UTF-8"):
+        put(index, unnamed, read)
 
 
 def test_what_is_gone_is_gone(index: Index, tmp_path: Path) -> None:
