@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,13 +28,12 @@ from dynamometer.results.statistics.summary import CaseSummary, summarize_cases,
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import Scale
 from dynamometer.results.values.choices import ENSEMBLE
-from dynamometer.results.values.records import Ratio, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dynamometer.results.statistics.summary import ArmSummary, SuiteSummary
-    from dynamometer.results.values.records import Environment, Estimate
+    from dynamometer.results.values.records import Environment, Estimate, Ratio
 
 PILOTS = (
     *("lennard_jones", "resnet18", "squeezenet1_1", "mobilenet_v3_large", "dcgan", "hf_DistilBert"),
@@ -231,13 +229,12 @@ def _speedup(case: CaseSummary, arm: ArmSummary) -> str:
 
 
 def _failures(models: Sequence[Model]) -> list[str]:
-    found = Counter(
-        (arm.name, str(arm.outcome.status), model.name, _reason(arm))
+    rows = sorted(
+        [f"`{arm.name}`", str(arm.outcome.status), model.name, _reason(arm)]
         for model in models
         for arm in model.case.arms
-        if arm.outcome.status is not Status.PASS
+        if not arm.passed
     )
-    rows = [[f"`{arm}`", status, model, why] for arm, status, model, why in sorted(found)]
     return _table(rows, ["arm", "status", "model", "why"]) if rows else ["Nothing."]
 
 

@@ -16,7 +16,7 @@ import msgspec
 import dynamometer
 from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.dynamo.processor import processor_name
-from dynamometer.dynamo.runtime_packages import RUNTIME_PACKAGES
+from dynamometer.dynamo.runtime_packages import RUNTIME_PACKAGES, installed
 from dynamometer.results.values.records import Environment
 
 _PACKAGES = (
@@ -161,16 +161,8 @@ def cuda_device_count() -> int:
 
 
 def _packages() -> dict[str, str]:
-    from importlib.metadata import PackageNotFoundError, version  # a fifth of the start-up time
-
-    installed = {}
-    for name in _PACKAGES:
-        with suppress(PackageNotFoundError):
-            found: str | None = version(name)
-            if found:  # what a removed package leaves behind may have none
-                installed[name] = found
     # A checkout has no metadata, or not wherever it is run from.
-    return {"dynamometer": dynamometer.__version__, **installed}
+    return {"dynamometer": dynamometer.__version__, **installed(_PACKAGES)}
 
 
 def _repository(folder: Path) -> Path | None:

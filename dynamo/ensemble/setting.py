@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
-
 import torch
 
 from dynamometer.dynamo.device import open_device
 from dynamometer.dynamo.processor import processor_name
-from dynamometer.dynamo.runtime_packages import RUNTIME_PACKAGES
+from dynamometer.dynamo.runtime_packages import RUNTIME_PACKAGES, installed
 from dynamometer.results.values.cases import MatmulPrecision
 from dynamometer.results.values.decisions import Setting
 
@@ -21,15 +18,11 @@ def setting_of(device: str, precision: MatmulPrecision = MatmulPrecision.HIGHEST
         device: type of the device.
         precision: of float32 matrix products, as a run asked for it: a model may set another.
     """
-    versions = {"torch": str(torch.__version__)}
-    for name in RUNTIME_PACKAGES:
-        with suppress(PackageNotFoundError):
-            versions[name] = version(name)
     return Setting(
         device=device,
         device_name=open_device(device).name,
         threads=torch.get_num_threads(),
         processor=processor_name(),
-        versions=versions,
+        versions={"torch": str(torch.__version__), **installed(RUNTIME_PACKAGES)},
         matmul_precision=precision,
     )

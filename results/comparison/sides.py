@@ -9,7 +9,7 @@ from dynamometer.results.comparison.noise import learnt
 from dynamometer.results.values.cases import IDENTITY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.values.cases import Protocol, RunPlan
@@ -75,6 +75,26 @@ def of_run(
             {each.id for each in manifest.plan.cases} - {each.case.id for each in records}
         ),
     )
+
+
+def of_cases(
+    source: str,
+    manifest: Manifest,
+    cases: Iterable[Sequence[Record]],
+    compared: Callable[[Sequence[Record]], Iterable[Entry]],
+) -> Side:
+    """Return a run as a side.
+
+    Args:
+        source: its directory.
+        manifest: what it says of itself.
+        cases: the records of each.
+        compared: what its study compares of those of a case.
+    """
+    of_each = list(cases)
+    records = [record for records in of_each for record in records]
+    entries = [entry for records in of_each for entry in compared(records)]
+    return of_run(source, manifest, records, entries)
 
 
 def of_arm(side: Side, arm: str) -> Side:

@@ -75,37 +75,31 @@ def _read(directory: Path) -> tuple[Manifest, list[Record]]:
 
 
 def _earlier(directory: Path, records: Sequence[Record], asked: Request) -> Earlier | None:
-    """Return a run among those of the index, which has it from then on.
-
-    What goes wrong there is said, and costs the page nothing else.
-    """
+    """Return a run among those of the index, which has it from then on."""
     from dynamometer.results.history.of_run import among_earlier, index_beside
     from dynamometer.results.reports.page.earlier import Earlier
 
     index = asked[INDEX_OF_RUNS] or index_beside(directory)
     if asked[NO_HISTORY] or index is None or not records:
         return None
-    try:
-        found = among_earlier(index, directory, read_run)
-    except Exception as error:  # noqa: BLE001  an index is no part of a run: the page is written
-        why = str(error) or type(error).__name__
+
+    def complain(why: str) -> None:
         click.echo(printable(f"no earlier runs on the page: {why}"), err=True)
-        return None
+
+    found = among_earlier(index, directory, read_run, complain)
     return Earlier(found) if found else None
 
 
 def compared(before: RunToShow, after: RunToShow) -> ShownComparison:
     """Compare two runs; where they can't be compared, the page says why."""
     from dynamometer.results.comparison.compare import IncomparableError, compare
-    from dynamometer.results.comparison.sides import of_run
+    from dynamometer.results.comparison.sides import of_cases
     from dynamometer.results.reports.page.comparing import shown_comparison
     from dynamometer.results.reports.page.values import ShownComparison
 
     def side(found: RunToShow) -> Side:
         study = registry.study(found.manifest.plan.study)
-        entries = [entry for records in found.cases for entry in study.compared(records)]
-        own = [record for records in found.cases for record in records]
-        return of_run(str(found.directory), found.manifest, own, entries)
+        return of_cases(str(found.directory), found.manifest, found.cases, study.compared)
 
     empty = [str(each.directory) for each in (before, after) if not each.cases]
     if empty:

@@ -49,12 +49,11 @@ def side_of(directory: Path, manifest: Manifest, records: Sequence[Record]) -> S
     Raises:
         UsageError: the plugin that brings its study isn't installed.
     """
-    from dynamometer.results.comparison.sides import of_run  # imports scipy
+    from dynamometer.results.comparison.sides import of_cases  # imports scipy
     from dynamometer.results.statistics.summary import by_case
 
     study = registry.study(manifest.plan.study)
-    entries = [entry for case in by_case(records) for entry in study.compared(case)]
-    return of_run(str(directory), manifest, records, entries)
+    return of_cases(str(directory), manifest, by_case(records), study.compared)
 
 
 def cases_of(manifest: Manifest, model: str) -> list[Case]:

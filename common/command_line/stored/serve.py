@@ -163,7 +163,7 @@ class Pages:
         """Return what earlier runs had of a run; a page goes without what can't be read."""
         from dynamometer.results.history.of_index import history_until
 
-        with suppress(StoreError, msgspec.MsgspecError), opened(self.asked) as index:
+        with suppress(UsageError, msgspec.MsgspecError), opened(self.asked) as index:
             return history_until(index, run_id)
         return None
 

@@ -123,10 +123,7 @@ class ReportFile:
         write_page(self._path, page([run]))
 
     def _earlier(self, manifest: Manifest) -> Earlier | None:
-        """Return the run among those of the index beside it, which has the run from then on.
-
-        What goes wrong there costs the page nothing else.
-        """
+        """Return the run among those of the index beside it, which has the run from then on."""
         from dynamometer.results.history.of_run import among_earlier, index_beside
         from dynamometer.results.reports.page.earlier import Earlier
 
@@ -134,23 +131,22 @@ class ReportFile:
         index = index_beside(directory)
         if index is None:
             return None
-        try:
-            found = among_earlier(index, directory, lambda _: self._rows(manifest))
-        except Exception as error:  # noqa: BLE001  as with the page itself
-            text = printable(f"no earlier runs on {FILE}: {str(error) or type(error).__name__}")
+
+        def complain(why: str) -> None:
+            text = printable(f"no earlier runs on {FILE}: {why}")
             print(text, file=self._destination.stream, flush=True)
-            return None
+
+        found = among_earlier(index, directory, lambda _: self._rows(manifest), complain)
         return Earlier(found) if found else None
 
     def _rows(self, manifest: Manifest) -> tuple[IndexedRun, list[Row]]:
         """Return what an index holds of the run, as it is stored by now."""
-        from dynamometer.results.comparison.sides import of_run
+        from dynamometer.results.comparison.sides import of_cases
         from dynamometer.results.history.rows import indexed_run, rows
 
         cases = self._stored().values()
-        entries = [entry for own in cases for entry in self._reporter.compared(own)]
-        records = [record for own in cases for record in own]
-        side = of_run(str(self._destination.directory), manifest, records, entries)
+        source = str(self._destination.directory)
+        side = of_cases(source, manifest, cases, self._reporter.compared)
         return indexed_run(manifest, side), rows(side)
 
     def _stored(self) -> dict[str, Sequence[Record]]:

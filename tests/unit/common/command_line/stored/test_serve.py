@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.client
 import shutil
+import sqlite3
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import factories
@@ -127,6 +129,21 @@ def test_a_run_among_earlier_ones(server: Server) -> None:
     text = ask(server, "/run/run-2")[1]
     assert 'id="earlier-0"' in text
     assert '"run-1"' in text
+
+
+@pytest.mark.parametrize(
+    "damage", ["UPDATE runs SET value = '{'", "ALTER TABLE points RENAME TO p"]
+)
+def test_a_run_is_shown_though_earlier_ones_can_not_be_read(
+    server: Server, tmp_path: Path, damage: str
+) -> None:
+    """Its page needs its directory alone."""
+    ask(server, "/")
+    with closing(sqlite3.connect(tmp_path / "index")) as file, file:
+        file.execute(damage)
+    answer, text = ask(server, "/run/run-2")
+    assert answer.status == 200
+    assert 'id="earlier-0"' not in text
 
 
 def test_pages_lead_home(server: Server) -> None:
