@@ -67,7 +67,7 @@ coverage: $(TEST_READY)
 # On a CUDA machine, without network and without a virtual environment of its own: python3 holds
 # torch, timm and transformers there, and PYTHONPATH what else the core needs.
 test-gpu:
-	$(PYTHON) -m pytest -m gpu tests/gpu
+	$(PYTHON) -m pytest -m gpu tests/gpu --durations=5
 	$(PYTHON) torchbench.py -d cuda -r 1 --backend inductor --backend inductor:reduce-overhead \
 	    --only resnet18 --only resnet50 --only timm_vision_transformer --only hf_Bert --only dcgan
 

@@ -94,6 +94,7 @@ def running(
     threads: int | None,
     *,
     precision: MatmulPrecision = MatmulPrecision.HIGHEST,
+    exact: bool = False,
     dynamic: bool = False,
     arms: int = 1,
 ) -> Iterator[None]:
@@ -103,6 +104,9 @@ def running(
         mode: training needs gradients.
         threads: intra-op threads; `None` leaves torch's own choice.
         precision: of float32 matrix products, in whatever computes them.
+        exact: convolve in float32, too, where matrices are multiplied in it. cuDNN's default is
+            TF32, which users have, and which is timed; PyTorch's harness also checks accuracy
+            without (`--accuracy` in benchmarks/dynamo/common.py).
         dynamic: take no size of an input for fixed, not even at first sight, which is what
             `torch.compile(dynamic=True)` does.
         arms: how many copies of one model are compiled.
@@ -122,6 +126,7 @@ def running(
         with (
             torch.set_grad_enabled(mode is Mode.TRAINING),
             _multiplying(precision),
+            _convolving(exactly=exact and precision is MatmulPrecision.HIGHEST),
             _setting(_INDUCTOR, "fallback_random", value=True),
             _setting(_DYNAMO, "assume_static_by_default", value=not dynamic),
             _limit_for(arms),
@@ -135,7 +140,7 @@ def running(
 @contextmanager
 def _multiplying(precision: MatmulPrecision) -> Iterator[None]:
     """Multiply float32 matrices so, whatever variables or packages have set."""
-    before = _matmul_precision()
+    before = matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
         yield
@@ -143,7 +148,29 @@ def _multiplying(precision: MatmulPrecision) -> Iterator[None]:
         torch.set_float32_matmul_precision(before or MatmulPrecision.HIGHEST)
 
 
-def _matmul_precision() -> str | None:
+@contextmanager
+def _convolving(*, exactly: bool) -> Iterator[None]:
+    """Keep cuDNN from TF32, or leave it what it has."""
+    cudnn = torch.backends.cudnn
+    if not exactly or not cudnn_uses_tf32():
+        yield
+        return
+    cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        cudnn.allow_tf32 = True
+
+
+def cudnn_uses_tf32() -> bool:
+    """Return whether cuDNN may compute float32 in TF32."""
+    try:
+        return bool(torch.backends.cudnn.allow_tf32)
+    except RuntimeError:  # convolutions differ from recurrent networks
+        return True
+
+
+def matmul_precision() -> str | None:
     """Ask torch; `None` where it differs between devices, which torch has no word for."""
     try:
         return torch.get_float32_matmul_precision()
@@ -153,7 +180,7 @@ def _matmul_precision() -> str | None:
 
 def note_on_precision(asked: MatmulPrecision) -> str | None:
     """Say for the record that something, such as the model, multiplies otherwise than asked."""
-    now = _matmul_precision()
+    now = matmul_precision()
     if now == asked:
         return None
     return f"precision of float32 matrix products: {asked} was asked, and {now or 'other'} was set"

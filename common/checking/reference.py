@@ -32,7 +32,12 @@ from dynamometer.dynamo.accuracy.accuracy import (
 from dynamometer.dynamo.accuracy.deviation import multiples_of
 from dynamometer.dynamo.accuracy.expected import are_identical
 from dynamometer.dynamo.accuracy.numbers import is_all_nan
-from dynamometer.dynamo.accuracy.rounding import DrawsOf, OtherKernels, change_of
+from dynamometer.dynamo.accuracy.rounding import (
+    DrawsOf,
+    OtherKernels,
+    change_of,
+    multiplied_in_tf32,
+)
 from dynamometer.results.values.cases import Dtype, Mode
 
 if TYPE_CHECKING:
@@ -78,7 +83,7 @@ def reference_of(
     @contextmanager
     def other(draw: int, times: float) -> Iterator[Step]:
         own = nudged(loaded, times * change_of(dtype), draw)
-        with OtherKernels(draw, times):
+        with OtherKernels(draw, times, multiplied_in_tf32(case.device)):
             yield make_step(own.module, own, case.mode, settings.seed)
 
     @contextmanager

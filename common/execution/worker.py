@@ -73,7 +73,7 @@ def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
     is_dynamic = job.case.has_dynamic_dims(DynamicDims.ALL)
     running = state.running(
         job.case.mode, job.threads, precision=job.case.matmul_precision, dynamic=is_dynamic,
-        arms=len(job.arms),
+        exact=not registry.study(job.study).is_timed, arms=len(job.arms),
     )  # fmt: skip
     with keeping_all(), running:
         findings = experiment.measure(context)

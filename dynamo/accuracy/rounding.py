@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import torch
 
+from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.numbers import as_real
 from dynamometer.dynamo.private import offered_class
 from dynamometer.dynamo.trees import tree_map_only
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from dynamometer.results.values.cases import MatmulPrecision
 
 TorchDispatchMode = offered_class("torch.utils._python_dispatch.TorchDispatchMode")
 
@@ -58,6 +59,35 @@ def nudge(
     return nudged.detach().requires_grad_(tensor.requires_grad)
 
 
+_EPS_OF_TF32 = 2.0**-10
+"""It has float16's ten bits of mantissa."""
+
+_CONVOLUTIONS = {"convolution": (0, 1), "convolution_backward": (0, 1, 2), "_cudnn_rnn": (0,)}
+_PRODUCTS = {
+    "addbmm": (1, 2), "addmm": (1, 2), "addmv": (1, 2), "baddbmm": (1, 2), "bmm": (0, 1),
+    "mm": (0, 1), "mv": (0, 1), "_scaled_dot_product_efficient_attention": (0, 1, 2),
+}  # fmt: skip
+"""Operators, each with the places of what it multiplies."""
+
+NOTHING: Mapping[str, Sequence[int]] = MappingProxyType({})
+
+
+def multiplied_in_tf32(device: str) -> Mapping[str, Sequence[int]]:
+    """Return which operators may compute float32 in TF32, as torch is set now.
+
+    Args:
+        device: torch's name of it. Only NVIDIA's know TF32.
+
+    Returns:
+        Names of operators, each with the places of what it multiplies.
+    """
+    if torch.device(device).type != "cuda":
+        return NOTHING
+    convolutions = _CONVOLUTIONS if state.cudnn_uses_tf32() else {}
+    products = _PRODUCTS if state.matmul_precision() != MatmulPrecision.HIGHEST else {}
+    return {**convolutions, **products}
+
+
 class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what torch has
     """Has operators round as other kernels may, where changing weights and inputs doesn't show it.
 
@@ -69,14 +99,26 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what
     all of a channel, so that running means and gradients of weights and biases are. On CPUs eager
     sums in float64, and errors of single terms cancel in the mean of a hundred thousand; those of
     partial sums in float32 don't.
+
+    What is multiplied in TF32 is rounded to it before. Another kernel may not be: which ones do
+    depends on the layout of what they are given, and on the operator.
     """
 
     supports_higher_order_operators = True
 
-    def __init__(self, seed: int, roundings: float = 1.0) -> None:
-        """Draw errors from a seed, of so many roundings at most."""
+    def __init__(
+        self, seed: int, roundings: float = 1.0, in_tf32: Mapping[str, Sequence[int]] = NOTHING
+    ) -> None:
+        """Draw errors from a seed, of so many roundings at most.
+
+        Args:
+            seed: of the errors.
+            roundings: how many.
+            in_tf32: operators that may compute float32 in TF32, each with the places of what it
+                multiplies (`multiplied_in_tf32`).
+        """
         super().__init__()
-        self._seed, self._roundings = seed, roundings
+        self._seed, self._roundings, self._in_tf32 = seed, roundings, in_tf32
 
     def __torch_dispatch__(
         self,
@@ -90,6 +132,11 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what
         trains = _SUM_OVER_CHANNELS.get(name)
         if trains is not None and args[trains] and args[0].dtype is torch.float32:
             args = (self._with_other_means(args[0]), *args[1:])
+        multiplied = self._in_tf32.get(name, ())
+        args = tuple(
+            self._rounded_to_tf32(value) if place in multiplied else value
+            for place, value in enumerate(args)
+        )
         found = func(*args, **dict(kwargs or {}))
         if name not in _ROUNDED_BY_LIBRARIES or not isinstance(found, torch.Tensor):
             return found
@@ -104,11 +151,17 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what
         size = values.square().mean(dimensions, keepdim=True).sqrt()
         return values + _ROUNDINGS_IN_FLOAT32 * size * self._errors(size)
 
-    def _errors(self, like: torch.Tensor) -> torch.Tensor:
-        """Draw relative errors of a rounding or so."""
+    def _rounded_to_tf32(self, values: torch.Tensor) -> torch.Tensor:
+        """Be off by at most half of what TF32 tells apart."""
+        if values.dtype is not torch.float32:
+            return values
+        return values + values * self._errors(values, _EPS_OF_TF32 / 2)
+
+    def _errors(self, like: torch.Tensor, eps: float | None = None) -> torch.Tensor:
+        """Draw relative errors of a rounding or so, which is the dtype's unless it is given."""
         self._seed += 1
         generator = torch.Generator(like.device).manual_seed(self._seed)
-        most = self._roundings * torch.finfo(like.dtype).eps
+        most = self._roundings * (torch.finfo(like.dtype).eps if eps is None else eps)
         return torch.empty_like(like).uniform_(-most, most, generator=generator)
 
 

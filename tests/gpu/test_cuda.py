@@ -100,6 +100,13 @@ def test_training_passes(tmp_path: Path) -> None:
     assert statuses(record) == dict.fromkeys(("baseline", *arms), "pass")
 
 
+def test_training_passes_in_tf32(tmp_path: Path) -> None:
+    """What is timed convolves in TF32, and two kernels of that differ by far more than float32's."""
+    words = ("--only", "mobilenet_v2", "--scale", "tiny", "--training", "--backend", "inductor")
+    (record,) = run_script(tmp_path, *words)
+    assert statuses(record) == {"baseline": "pass", "inductor": "pass"}
+
+
 def statuses(record: Any) -> dict[str, object]:
     """Return how each arm ended."""
     return {each["arm"]: each["outcome"]["status"] for each in record["arms"]}

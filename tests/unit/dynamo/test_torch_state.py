@@ -152,6 +152,36 @@ def test_other_precision_than_was_asked_is_noted() -> None:
     assert torch.get_float32_matmul_precision() == "highest"
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_convolutions_are_in_float32_where_nothing_is_timed(*, before: bool) -> None:
+    """As matrices are; where TF32 is asked for these it stays for convolutions as well."""
+    cudnn = torch.backends.cudnn
+    cudnn.allow_tf32 = before
+    try:
+        with state.running(Mode.INFERENCE, None):
+            assert cudnn.allow_tf32 == before
+        with state.running(Mode.INFERENCE, None, exact=True):
+            assert not state.cudnn_uses_tf32()
+        with state.running(Mode.INFERENCE, None, precision=MatmulPrecision.HIGH, exact=True):
+            assert cudnn.allow_tf32 == before
+        assert cudnn.allow_tf32 == before
+    finally:
+        cudnn.allow_tf32 = True
+
+
+def test_precisions_that_differ_by_operator_are_no_error() -> None:
+    """torch refuses to say then what holds for all of cuDNN."""
+    cudnn = torch.backends.cudnn
+    cudnn.conv.fp32_precision = "ieee"
+    try:
+        with state.running(Mode.INFERENCE, None, exact=True):
+            assert not cudnn.allow_tf32
+        with state.running(Mode.INFERENCE, None):
+            assert state.cudnn_uses_tf32()
+    finally:
+        cudnn.allow_tf32 = True
+
+
 def test_without_a_number_threads_are_left_alone() -> None:
     """Torch's own choice is kept unless another is asked for."""
     before = torch.get_num_threads()

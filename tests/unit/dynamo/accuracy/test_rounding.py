@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from dynamometer.dynamo.accuracy.rounding import DrawsOf, OtherKernels, change_of, nudge
+from dynamometer.dynamo import state
+from dynamometer.dynamo.accuracy.rounding import (
+    DrawsOf,
+    OtherKernels,
+    change_of,
+    multiplied_in_tf32,
+    nudge,
+)
+from dynamometer.results.values.cases import MatmulPrecision, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,3 +111,56 @@ def test_statistics_are_off_by_roundings_of_what_is_summed(times: float) -> None
     assert 0.5 < float(roundings.max()) < 6
     for index in (0, 2):  # what is normalised, and its gradient
         torch.testing.assert_close(found[index], expected[index], rtol=1e-3, atol=1e-4)
+
+
+def test_what_is_multiplied_in_tf32_is_off_by_its_roundings() -> None:
+    """Forward and backward, by as much as rounding operands does; nothing else is off by it."""
+    layer = torch.nn.Conv2d(8, 8, 3)
+    other = torch.nn.Conv2d(8, 8, 1)
+    x = torch.randn(2, 8, 16, 16, generator=generator())
+
+    def step(convolution: torch.nn.Conv2d) -> tuple[torch.Tensor, ...]:
+        found = convolution(x)
+        return (found.detach(), *torch.autograd.grad(found.square().sum(), convolution.weight))
+
+    in_tf32 = rounding_to_tf32(layer, x)
+    expected, untouched = step(layer), step(other)
+    with OtherKernels(0, in_tf32={"convolution": (0, 1), "convolution_backward": (0, 1, 2)}):
+        found = step(layer)
+    distance = (found[0] - expected[0]).square().mean().sqrt()
+    assert 0.5 < float(distance / (in_tf32 - expected[0]).square().mean().sqrt()) < 2
+    assert 1e-5 < float((found[1] - expected[1]).norm() / expected[1].norm()) < 1e-2
+    with OtherKernels(0, in_tf32={"mm": (0, 1)}):
+        assert all(torch.equal(*pair) for pair in zip(step(other), untouched, strict=True))
+
+
+def rounding_to_tf32(layer: torch.nn.Conv2d, x: torch.Tensor) -> torch.Tensor:
+    """Convolve as a card's tensor cores do: operands have ten bits of mantissa, sums are float32."""
+
+    def rounded(values: torch.Tensor) -> torch.Tensor:
+        mantissa, exponent = torch.frexp(values)
+        return torch.ldexp((mantissa * 2**11).round() / 2**11, exponent)
+
+    with torch.no_grad():
+        return torch.nn.functional.conv2d(rounded(x), rounded(layer.weight), layer.bias)
+
+
+def test_half_precision_is_not_rounded_to_tf32() -> None:
+    """It is not wider."""
+    x = torch.randn(1, 2, 4, 4, generator=generator(), dtype=torch.bfloat16)
+    weight = torch.randn(2, 2, 3, 3, generator=generator(), dtype=torch.bfloat16)
+    expected = torch.nn.functional.conv2d(x, weight)
+    with OtherKernels(0, in_tf32={"convolution": (0, 1)}):
+        assert torch.equal(torch.nn.functional.conv2d(x, weight), expected)
+
+
+def test_what_is_multiplied_in_tf32_depends_on_device_and_settings() -> None:
+    """CPUs have none; convolutions do by default; matrices where a lower precision is asked."""
+    with state.running(Mode.INFERENCE, None):
+        assert not multiplied_in_tf32("cpu")
+        assert set(multiplied_in_tf32("cuda:0")) >= {"convolution", "convolution_backward"}
+        assert "mm" not in multiplied_in_tf32("cuda")
+    with state.running(Mode.INFERENCE, None, exact=True):
+        assert not multiplied_in_tf32("cuda")
+    with state.running(Mode.INFERENCE, None, precision=MatmulPrecision.HIGH):
+        assert set(multiplied_in_tf32("cuda")) >= {"convolution", "mm", "addmm", "bmm"}
