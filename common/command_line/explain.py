@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from dynamometer.common import registry
+from dynamometer.common.command_line.output_file import write_text
 from dynamometer.common.errors import DynamometerError, UsageError
 from dynamometer.common.interfaces.option import Argument, Valued, usual
 from dynamometer.common.interfaces.run_options import run_options
@@ -64,11 +65,7 @@ def run(asked: Request, _: Invocation) -> int:
     if output is None:
         click.echo(found, nl=False)
         return 0
-    try:
-        output.write_text(found, encoding="utf-8")
-    except OSError as error:
-        msg = f"{output} can't be written: {error.strerror}"
-        raise UsageError(msg) from error
+    write_text(output, found)
     return 0
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,6 +12,9 @@ from dynamometer.dynamo.accuracy.numbers import as_real
 from dynamometer.dynamo.private import offered_class
 from dynamometer.dynamo.trees import tree_map_only
 from dynamometer.results.values.cases import MatmulPrecision
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 TorchDispatchMode = offered_class("torch.utils._python_dispatch.TorchDispatchMode")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from dynamometer.results.reports.csv_sink import texts_of
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import csv_rows
+from dynamometer.results.store.whole_file import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,8 +74,7 @@ class CsvFile:
                     self._add(found)
             text = io.StringIO()
             csv.writer(text, lineterminator="\n").writerows([self._header, *self._rows])
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            _put(self._path, text.getvalue())
+            write_text(self._path, text.getvalue())
         except OSError as error:
             msg = f"{self._path} can't be written: {error}"
             raise StoreError(msg) from error
@@ -94,25 +94,6 @@ class CsvFile:
             own = [row[: len(IDENTITY)] for row in added]
             self._rows = [row for row in self._rows if row[: len(IDENTITY)] not in own]
         self._rows += added
-
-
-def _put(path: Path, text: str) -> None:
-    """Put a text in place of what a file holds, whole or not at all.
-
-    Raises:
-        OSError: it can't be written.
-    """
-    if path.exists() and not path.is_file():  # a pipe or device, which holds nothing
-        path.write_text(text, encoding="utf-8")
-        return
-    file = path.resolve()
-    unfinished = file.with_name(f"{file.name}.part")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(file)
-    except OSError:
-        unfinished.unlink(missing_ok=True)
-        raise
 
 
 def _free_name(path: Path) -> Path:

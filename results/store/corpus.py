@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.whole_file import replacing
 from dynamometer.results.values.graphs import RecordedModel, SavedGraph
 
 if TYPE_CHECKING:
@@ -85,16 +86,17 @@ def write_archive(path: Path, members: Mapping[str, bytes]) -> None:
     Raises:
         StoreError: it can't be written.
     """
-    beside = _beside(path)
+    deflated = zipfile.ZIP_DEFLATED
     try:
-        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as archive:
+        with (
+            replacing(path, _beside(path)) as unfinished,
+            zipfile.ZipFile(unfinished, "w", deflated) as archive,
+        ):
             for name, data in members.items():
                 info = zipfile.ZipInfo(name, _DATE)
-                info.compress_type = zipfile.ZIP_DEFLATED
+                info.compress_type = deflated
                 archive.writestr(info, data)
-        beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise _unwritable(path, error) from error
 
 
@@ -205,12 +207,10 @@ def _make(folder: Path) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    beside = _beside(path)
     try:
-        beside.write_bytes(data)
-        beside.replace(path)
+        with replacing(path, _beside(path)) as unfinished:
+            unfinished.write_bytes(data)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise _unwritable(path, error) from error
 
 

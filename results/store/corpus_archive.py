@@ -12,6 +12,7 @@ import msgspec
 
 from dynamometer.results.store.corpus import GRAPHS, MARKER, MODELS, SUFFIX, read_description
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.whole_file import replacing
 from dynamometer.results.values.graphs import RecordedModel
 
 if TYPE_CHECKING:
@@ -37,14 +38,11 @@ def write_tar(corpus: Corpus, path: Path) -> int:
         for each in (corpus.folder / folder).glob("*")
     )
     chosen = [name for name in names if _GRAPH.fullmatch(name) or _MODEL.fullmatch(name)]
-    beside = path.with_name(f".{path.name}.part")
     try:
-        with tarfile.open(beside, "w") as archive:
+        with replacing(path) as unfinished, tarfile.open(unfinished, "w") as archive:
             for name in (MARKER, *chosen):
                 archive.add(corpus.folder / name, name, recursive=False, filter=_plain)
-        beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         msg = f"{path} can't be written: {error.strerror or error}"
         raise StoreError(msg) from error
     return sum(_GRAPH.fullmatch(name) is not None for name in chosen)

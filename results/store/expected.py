@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import csv_table
+from dynamometer.results.store.whole_file import replacing
 from dynamometer.results.values.cases import Value
 from dynamometer.results.values.records import Status
 
@@ -128,8 +129,10 @@ def write_table(path: Path, table: Expectations) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f"{path.name}.part")
-        with unfinished.open("w", encoding="utf-8", newline="") as file:
+        with (
+            replacing(path) as unfinished,
+            unfinished.open("w", encoding="utf-8", newline="") as file,
+        ):
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS)
             for key, each in sorted(table.items()):
@@ -137,7 +140,6 @@ def write_table(path: Path, table: Expectations) -> None:
                 writer.writerow(
                     [*key, each.status, *("" if count is None else count for count in counts)]
                 )
-        unfinished.replace(path)
     except OSError as error:
         msg = f"{path} can't be written: {error}"
         raise StoreError(msg) from error

@@ -101,7 +101,7 @@ def test_training_passes(tmp_path: Path) -> None:
 
 
 def test_training_passes_in_tf32(tmp_path: Path) -> None:
-    """What is timed convolves in TF32, and two kernels of that differ by far more than float32's."""
+    """What is timed convolves in TF32, two kernels of which differ by more than float32's."""
     words = ("--only", "mobilenet_v2", "--scale", "tiny", "--training", "--backend", "inductor")
     (record,) = run_script(tmp_path, *words)
     assert statuses(record) == {"baseline": "pass", "inductor": "pass"}

@@ -14,7 +14,7 @@ import msgspec
 from dynamometer.common.command_line import compare
 from dynamometer.common.command_line.bisect.measuring import Measuring
 from dynamometer.common.command_line.bisect.points import Commits, commits, names
-from dynamometer.common.command_line.stored.runs import write_text
+from dynamometer.common.command_line.output_file import write_text
 from dynamometer.common.ending import tell
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Arguments, Valued

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dynamometer.common.command_line.options import LazyGroup, command
+from dynamometer.common.command_line.output_file import write_text
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, Valued
 from dynamometer.common.interfaces.run_options import DECISIONS_FILE
@@ -100,11 +101,7 @@ def _export(asked: Request, _: Invocation) -> int:
     if path == Path("-"):
         click.echo(text, nl=False)
         return 0
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        msg = f"{path} can't be written: {error.strerror}"
-        raise UsageError(msg) from error
+    write_text(path, text)
     return 0
 
 

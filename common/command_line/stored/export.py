@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from dynamometer.common import registry
-from dynamometer.common.command_line.stored.runs import RUN, open_run, write_text
+from dynamometer.common.command_line.output_file import write_text
+from dynamometer.common.command_line.stored.runs import RUN, open_run
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Valued
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from dynamometer.common.command_line.output_file import write_text
 from dynamometer.common.command_line.stored.indexing import INDEX, RUNS, opened, refreshed
-from dynamometer.common.command_line.stored.runs import write_text
 from dynamometer.common.command_line.stored.show import terminal_width
 from dynamometer.common.errors import UnknownNameError, UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, Several, Valued

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from dynamometer.common import registry
+from dynamometer.common.command_line.output_file import write_text
 from dynamometer.common.command_line.stored.indexing import INDEX, read_run
-from dynamometer.common.command_line.stored.runs import write_text
 from dynamometer.common.interfaces.option import Arguments, Flag, Valued
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.reports.texts import printable

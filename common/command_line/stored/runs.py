@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dynamometer.common import registry
-from dynamometer.common.errors import UnknownNameError, UsageError
+from dynamometer.common.errors import UnknownNameError
 from dynamometer.common.interfaces.option import Argument
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store import store
@@ -70,17 +70,3 @@ def cases_of(manifest: Manifest, model: str) -> list[Case]:
         kind, hint = "model", "`dynamometer show RUN` has all of the run."
         raise UnknownNameError(kind, model, names, hint)
     return found
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file.
-
-    Raises:
-        UsageError: it can't be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        msg = f"{path} can't be written: {error.strerror}"
-        raise UsageError(msg) from error

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dynamometer.results.store import logs
+from dynamometer.results.store.whole_file import replacing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,9 +105,5 @@ def _cut(text: bytes, limit_bytes: int) -> bytes:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    unfinished = path.with_name(f"{path.name}.part")
-    try:
+    with replacing(path) as unfinished:
         unfinished.write_bytes(content)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from dynamometer.common.machine.disturber import BUSY_S, IDLE_S
 from dynamometer.common.studies.calibration import evaluation as calibration
 from dynamometer.common.studies.calibration.arms import PAIRS
 from dynamometer.results.statistics.between_processes import learnt, scatters
+from dynamometer.results.store.whole_file import write_text
 from dynamometer.results.values.cases import Protocol
 from dynamometer.results.values.records import (
     ASSUMED_SD,
@@ -96,7 +97,7 @@ def write_page(path: Path, runs: Sequence[Calibration]) -> None:
     groups = [_results(*each) for each in _by_kind(runs).items()]
     picture = path.with_suffix(".png")
     drawn = _draw(picture, groups[0].found, groups[0].naive)
-    path.write_text(_page(runs, groups, picture.name if drawn else None), encoding="utf-8")
+    write_text(path, _page(runs, groups, picture.name if drawn else None))
     _write_results(path.with_suffix(".csv"), groups)
 
 

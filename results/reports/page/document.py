@@ -81,21 +81,6 @@ def _earlier(runs: Sequence[RunToShow]) -> dict[str, str]:
     return {f"earlier-{number}": _as_json(each) for number, each in enumerate(found) if each}
 
 
-def write_page(path: Path, text: str) -> None:
-    """Put a page in its place, where one before stays if this can't be written.
-
-    Raises:
-        OSError: it can't.
-    """
-    new = path.with_name(f"{path.name}.new")
-    try:
-        new.write_text(text, encoding="utf-8")
-        new.replace(path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
-
-
 def template(name: str) -> jinja2.Template:
     """Return one of the templates, which escapes what it is given."""
     environment = jinja2.Environment(

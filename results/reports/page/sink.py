@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dynamometer.results.reports.texts import printable
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.store import read_manifest, read_records
+from dynamometer.results.store.whole_file import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -111,7 +112,7 @@ class ReportFile:
     def _make(self, *, is_last: bool) -> None:
         """Put a whole page in the place of the one before."""
         # jinja2 takes a while to import
-        from dynamometer.results.reports.page.document import page, write_page
+        from dynamometer.results.reports.page.document import page
         from dynamometer.results.reports.page.run import RunToShow
 
         directory = self._destination.directory
@@ -120,7 +121,7 @@ class ReportFile:
         earlier = self._earlier(manifest) if is_last and stored else None
         run = RunToShow(manifest, list(cases.values()), self._reporter, directory, earlier)
         self._written = len(cases)
-        write_page(self._path, page([run]))
+        write_text(self._path, page([run]))
 
     def _earlier(self, manifest: Manifest) -> Earlier | None:
         """Return the run among those of the index beside it, which has the run from then on."""

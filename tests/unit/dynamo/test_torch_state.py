@@ -170,7 +170,7 @@ def test_convolutions_are_in_float32_where_nothing_is_timed(*, before: bool) -> 
 
 
 def test_precisions_that_differ_by_operator_are_no_error() -> None:
-    """torch refuses to say then what holds for all of cuDNN."""
+    """Torch refuses to say then what holds for all of cuDNN."""
     cudnn = torch.backends.cudnn
     cudnn.conv.fp32_precision = "ieee"
     try:

@@ -135,7 +135,7 @@ def test_what_is_multiplied_in_tf32_is_off_by_its_roundings() -> None:
 
 
 def rounding_to_tf32(layer: torch.nn.Conv2d, x: torch.Tensor) -> torch.Tensor:
-    """Convolve as a card's tensor cores do: operands have ten bits of mantissa, sums are float32."""
+    """Convolve as tensor cores do: operands have ten bits of mantissa, sums are float32."""
 
     def rounded(values: torch.Tensor) -> torch.Tensor:
         mantissa, exponent = torch.frexp(values)
