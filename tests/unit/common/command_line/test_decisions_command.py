@@ -83,7 +83,7 @@ def test_and_by_a_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         (["import", "text"], "text:1 is damaged"),
         (["import", "bytes"], "bytes, line 1 can't be read"),
         (["import", "none"], "none can't be read"),
-        (["export", "no/such/folder"], "can't be written"),
+        (["export", "/dev/null/decisions"], "can't be written: Not a directory; name another"),
     ],
 )
 def test_what_is_no_file_of_decisions_is_named(

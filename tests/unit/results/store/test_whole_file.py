@@ -38,10 +38,15 @@ def test_whatever_goes_wrong_leaves_what_was_there(tmp_path: Path) -> None:
     """A Ctrl-C, too; of two writers each has a name of its own."""
     path, own = tmp_path / "page.html", tmp_path / "own"
     write_text(path, "before")
-    with pytest.raises(KeyboardInterrupt), replacing(path, own) as unfinished:
-        assert unfinished == own
-        own.write_text("half")
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with replacing(path, own) as unfinished:
+            unfinished.write_text("half")
+            assert own.read_text() == "half"
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 

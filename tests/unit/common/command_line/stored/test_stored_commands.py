@@ -225,7 +225,7 @@ def test_export_refuses_what_it_has_not(runs: Path, capsys: pytest.CaptureFixtur
     file = said(
         capsys, "export", str(runs / "one"), "--format", "junit", "-o", "/dev/null/x", code=2
     )
-    assert "/dev/null/x can't be written" in file
+    assert "/dev/null/x can't be written: Not a directory; name another file" in file
 
 
 def test_a_run_that_has_nothing_to_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
