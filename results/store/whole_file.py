@@ -45,6 +45,7 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         OSError: it can't be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.parent.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")

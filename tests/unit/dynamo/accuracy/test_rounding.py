@@ -121,7 +121,7 @@ def test_what_is_multiplied_in_tf32_is_off_by_its_roundings() -> None:
 
     def step(convolution: torch.nn.Conv2d) -> tuple[torch.Tensor, ...]:
         found = convolution(x)
-        return (found.detach(), *torch.autograd.grad(found.square().sum(), convolution.weight))
+        return (found.detach(), *torch.autograd.grad((found * found).sum(), convolution.weight))
 
     in_tf32 = rounding_to_tf32(layer, x)
     expected, untouched = step(layer), step(other)
