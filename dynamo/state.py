@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 _DYNAMO, _INDUCTOR = "torch._dynamo.config", "torch._inductor.config"
+_TF32 = "tf32"
 
 
 def seed_everything(seed: int) -> None:
@@ -151,23 +152,31 @@ def _multiplying(precision: MatmulPrecision) -> Iterator[None]:
 @contextmanager
 def _convolving(*, exactly: bool) -> Iterator[None]:
     """Keep cuDNN from TF32, or leave it what it has."""
-    cudnn = torch.backends.cudnn
-    if not exactly or not cudnn_uses_tf32():
+    if not exactly:
         yield
         return
+    before = _cudnn_precisions()
+    cudnn: Any = torch.backends.cudnn  # declares some of what it has
+    # Without the first, torch refuses to answer Inductor, which asks what it sets; with it alone
+    # what is set for all of torch holds.
     cudnn.allow_tf32 = False
+    cudnn.conv.fp32_precision = cudnn.rnn.fp32_precision = "ieee"
     try:
         yield
     finally:
-        cudnn.allow_tf32 = True
+        cudnn.allow_tf32 = _TF32 in before
+        cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision = before
 
 
 def cudnn_uses_tf32() -> bool:
     """Return whether cuDNN may compute float32 in TF32."""
-    try:
-        return bool(torch.backends.cudnn.allow_tf32)
-    except RuntimeError:  # convolutions differ from recurrent networks
-        return True
+    return _TF32 in _cudnn_precisions()
+
+
+def _cudnn_precisions() -> tuple[str, str]:
+    """Return those of convolutions and of recurrent networks."""
+    cudnn: Any = torch.backends.cudnn
+    return cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision
 
 
 def matmul_precision() -> str | None:

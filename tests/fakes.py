@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,9 +15,20 @@ from dynamometer.common.execution.executor import StartUp
 from dynamometer.results.values.records import PASSED, Load, Outcome, Record, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from dynamometer.results.values.cases import Case
+
+
+@contextmanager
+def files_of_at_most(size_bytes: int) -> Iterator[None]:
+    """Have what makes a file longer fail, which Python makes an error of, as on a full disk."""
+    least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
 
 
 def send_itself(number: int) -> None:

@@ -75,6 +75,8 @@ def reference_of(
     is_amp = case.dtype is Dtype.AMP
     dtype = torch.get_autocast_dtype(case.device) if is_amp else DTYPES[case.dtype]
 
+    in_tf32 = multiplied_in_tf32(case.device)
+
     def fresh() -> Step:
         # A forward that changes its buffers or inputs changes only those of its own copy.
         own = loaded.copy()
@@ -83,7 +85,7 @@ def reference_of(
     @contextmanager
     def other(draw: int, times: float) -> Iterator[Step]:
         own = nudged(loaded, times * change_of(dtype), draw)
-        with OtherKernels(draw, times, multiplied_in_tf32(case.device)):
+        with OtherKernels(draw, times, in_tf32):
             yield make_step(own.module, own, case.mode, settings.seed)
 
     @contextmanager

@@ -105,7 +105,7 @@ def run(asked: Request, invocation: Invocation) -> int:
     try:
         write_page(page, found)
     except OSError as error:
-        msg = f"{page} can't be written: {error.strerror}; name another with --page"
+        msg = f"{page} can't be written: {error.strerror or error}; name another with --page"
         raise UsageError(msg) from error
     click.echo(f"results: {page}")
     return 0

@@ -62,14 +62,30 @@ def nudge(
 
 
 _EPS_OF_TF32 = 2.0**-10
-"""It has float16's ten bits of mantissa."""
+_ROUNDINGS_IN_TF32 = 0.125
+"""How many of its roundings operands are off by: a fourth of what rounding to TF32 may do. It has
+half precision's ten bits, and of what comes of this an arm in float32 may be off by four times as
+many multiples as one in half precision (`deviation.Multiples`)."""
+_BELOW_TF32 = 2**13 - 1
+"""The bits of a float32 that TF32 leaves out."""
 
-_CONVOLUTIONS = {"convolution": (0, 1), "convolution_backward": (0, 1, 2), "_cudnn_rnn": (0,)}
-_PRODUCTS = {
-    "addbmm": (1, 2), "addmm": (1, 2), "addmv": (1, 2), "baddbmm": (1, 2), "bmm": (0, 1),
-    "mm": (0, 1), "mv": (0, 1), "_scaled_dot_product_efficient_attention": (0, 1, 2),
+_CONVOLUTIONS = {
+    "_cudnn_rnn": (0, 1, 4),
+    "conv1d": (0, 1), "conv2d": (0, 1), "conv3d": (0, 1), "conv_transpose1d": (0, 1),
+    "conv_transpose2d": (0, 1), "conv_transpose3d": (0, 1), "convolution": (0, 1),
+    "convolution_backward": (0, 1, 2),
 }  # fmt: skip
-"""Operators, each with the places of what it multiplies."""
+_PRODUCTS = {
+    "_addmm_activation": (1, 2), "_euclidean_dist": (0, 1),
+    "_native_multi_head_attention": (0, 1, 2, 5, 7),
+    "_scaled_dot_product_efficient_attention": (0, 1, 2),
+    "_scaled_dot_product_efficient_attention_backward": (0, 1, 2, 3),
+    "_transformer_encoder_layer_fwd": (0, 3, 5, 14, 16),
+    "addbmm": (1, 2), "addmm": (1, 2), "addmv": (1, 2), "baddbmm": (1, 2), "bmm": (0, 1),
+    "linear": (0, 1), "matmul": (0, 1), "mm": (0, 1), "mv": (0, 1),
+}  # fmt: skip
+"""Operators, each with the places of what it multiplies. Those that others are made of are seen as
+they are where a model turns on `torch.inference_mode`."""
 
 NOTHING: Mapping[str, Sequence[int]] = MappingProxyType({})
 
@@ -78,12 +94,12 @@ def multiplied_in_tf32(device: str) -> Mapping[str, Sequence[int]]:
     """Return which operators may compute float32 in TF32, as torch is set now.
 
     Args:
-        device: torch's name of it. Only NVIDIA's know TF32.
+        device: torch's name of it; others than CUDA's are not asked.
 
     Returns:
         Names of operators, each with the places of what it multiplies.
     """
-    if torch.device(device).type != "cuda":
+    if device.partition(":")[0] != "cuda" or not torch.cuda.is_tf32_supported():
         return NOTHING
     convolutions = _CONVOLUTIONS if state.cudnn_uses_tf32() else {}
     products = _PRODUCTS if state.matmul_precision() != MatmulPrecision.HIGHEST else {}
@@ -102,8 +118,8 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what
     sums in float64, and errors of single terms cancel in the mean of a hundred thousand; those of
     partial sums in float32 don't.
 
-    What is multiplied in TF32 is rounded to it before. Another kernel may not be: which ones do
-    depends on the layout of what they are given, and on the operator.
+    What may be multiplied in TF32 is off by about what rounding to it comes to: which kernels round
+    depends on the operator and on the layout of what it is given.
     """
 
     supports_higher_order_operators = True
@@ -136,7 +152,7 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what
             args = (self._with_other_means(args[0]), *args[1:])
         multiplied = self._in_tf32.get(name, ())
         args = tuple(
-            self._rounded_to_tf32(value) if place in multiplied else value
+            tree_map_only(torch.Tensor, self._off_in_tf32, value) if place in multiplied else value
             for place, value in enumerate(args)
         )
         found = func(*args, **dict(kwargs or {}))
@@ -153,11 +169,12 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what
         size = values.square().mean(dimensions, keepdim=True).sqrt()
         return values + _ROUNDINGS_IN_FLOAT32 * size * self._errors(size)
 
-    def _rounded_to_tf32(self, values: torch.Tensor) -> torch.Tensor:
-        """Be off by at most half of what TF32 tells apart."""
+    def _off_in_tf32(self, values: torch.Tensor) -> torch.Tensor:
+        """Change what TF32 has no number for by less than rounding to it would."""
         if values.dtype is not torch.float32:
             return values
-        return values + values * self._errors(values, _EPS_OF_TF32 / 2)
+        changed = values + values * self._errors(values, _ROUNDINGS_IN_TF32 * _EPS_OF_TF32)
+        return torch.where((values.view(torch.int32) & _BELOW_TF32) == 0, values, changed)
 
     def _errors(self, like: torch.Tensor, eps: float | None = None) -> torch.Tensor:
         """Draw relative errors of a rounding or so, which is the dtype's unless it is given."""

@@ -9,9 +9,7 @@ corpora is the union of their files.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import secrets
 import zipfile
 from collections import defaultdict
 from dataclasses import dataclass
@@ -89,7 +87,7 @@ def write_archive(path: Path, members: Mapping[str, bytes]) -> None:
     deflated = zipfile.ZIP_DEFLATED
     try:
         with (
-            replacing(path, _beside(path)) as unfinished,
+            replacing(path) as unfinished,
             zipfile.ZipFile(unfinished, "w", deflated) as archive,
         ):
             for name, data in members.items():
@@ -208,15 +206,10 @@ def _make(folder: Path) -> None:
 
 def _write(path: Path, data: bytes) -> None:
     try:
-        with replacing(path, _beside(path)) as unfinished:
+        with replacing(path) as unfinished:
             unfinished.write_bytes(data)
     except OSError as error:
         raise _unwritable(path, error) from error
-
-
-def _beside(path: Path) -> Path:
-    """Return a name in the same folder that nobody else takes, and no reader looks at."""
-    return path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
 
 
 def _unwritable(path: Path, error: OSError) -> StoreError:

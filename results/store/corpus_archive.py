@@ -39,7 +39,7 @@ def write_tar(corpus: Corpus, path: Path) -> int:
     )
     chosen = [name for name in names if _GRAPH.fullmatch(name) or _MODEL.fullmatch(name)]
     try:
-        with replacing(path) as unfinished, tarfile.open(unfinished, "w") as archive:
+        with replacing(path) as unfinished, tarfile.open(unfinished, "w|") as archive:
             for name in (MARKER, *chosen):
                 archive.add(corpus.folder / name, name, recursive=False, filter=_plain)
     except OSError as error:

@@ -66,6 +66,30 @@ def test_a_file_and_its_project(tmp_path: Path) -> None:
     assert records["broken"].outcome.reason == reason
 
 
+TELLING = """
+import torch
+
+def told():
+    print("convolutions in TF32:", torch.backends.cudnn.allow_tf32)
+    return torch.nn.Linear(2, 2), torch.randn(4, 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "in_tf32"),
+    [("--accuracy", False), ("-r 1", True), ("--accuracy --matmul-precision high", True)],
+)
+def test_tf32_is_left_out_where_nothing_is_timed(
+    tmp_path: Path, words: str, *, in_tf32: bool
+) -> None:
+    """Unless it is asked for: what is timed has what users have."""
+    (tmp_path / "mine.py").write_text(TELLING)
+    command = ["run", str(tmp_path / "mine.py"), "--backend", "eager", *words.split()]
+    assert cli.main(None, [*command, "--output-dir", str(tmp_path / "runs")]) == 0
+    (log,) = (tmp_path / "runs").glob("*/logs/told.log")
+    assert f"convolutions in TF32: {in_tf32}" in log.read_text()
+
+
 def test_a_saved_program(tmp_path: Path) -> None:
     """What `torch.export.save` wrote runs with the inputs it was exported with."""
     module = nn.Sequential(nn.Linear(4, 5), nn.Dropout()).eval()

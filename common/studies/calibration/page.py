@@ -14,7 +14,7 @@ from dynamometer.common.machine.disturber import BUSY_S, IDLE_S
 from dynamometer.common.studies.calibration import evaluation as calibration
 from dynamometer.common.studies.calibration.arms import PAIRS
 from dynamometer.results.statistics.between_processes import learnt, scatters
-from dynamometer.results.store.whole_file import write_text
+from dynamometer.results.store.whole_file import replacing, write_text
 from dynamometer.results.values.cases import Protocol
 from dynamometer.results.values.records import (
     ASSUMED_SD,
@@ -95,6 +95,8 @@ def write_page(path: Path, runs: Sequence[Calibration]) -> None:
         OSError: one can't be written.
     """
     groups = [_results(*each) for each in _by_kind(runs).items()]
+    if not path.parent.exists():
+        path.parent.mkdir(parents=True)
     picture = path.with_suffix(".png")
     drawn = _draw(picture, groups[0].found, groups[0].naive)
     write_text(path, _page(runs, groups, picture.name if drawn else None))
@@ -308,7 +310,8 @@ def _draw(path: Path, found: Sequence[Series], naive: Sequence[NaiveTest]) -> bo
     left.set_yscale("symlog", linthresh=_LINEAR, linscale=2)  # the usual way can be far off
     left.set_yticks(_TICKS, [f"{tick:+d}" if tick else "0" for tick in _TICKS])
     left.set_ylim(_TICKS[0], _TICKS[-1])
-    figure.savefig(path, dpi=150)
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, dpi=150, format="png")
     return True
 
 
@@ -324,7 +327,10 @@ _COLUMNS = (
 
 def _write_results(path: Path, groups: Sequence[_Results]) -> None:
     """Write every result of the default protocol and of the usual one, to be counted again."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with (
+        replacing(path) as unfinished,
+        unfinished.open("w", newline="", encoding="utf-8") as file,
+    ):
         rows = csv.writer(file)
         rows.writerow(_COLUMNS)
         for group in groups:

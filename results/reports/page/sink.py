@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dynamometer.results.reports.texts import printable
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.store import read_manifest, read_records
-from dynamometer.results.store.whole_file import write_text
+from dynamometer.results.store.whole_file import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -121,7 +121,9 @@ class ReportFile:
         earlier = self._earlier(manifest) if is_last and stored else None
         run = RunToShow(manifest, list(cases.values()), self._reporter, directory, earlier)
         self._written = len(cases)
-        write_text(self._path, page([run]))
+        text = page([run])
+        with replacing(self._path) as unfinished:  # makes no folder that has been removed meanwhile
+            unfinished.write_text(text, encoding="utf-8")
 
     def _earlier(self, manifest: Manifest) -> Earlier | None:
         """Return the run among those of the index beside it, which has the run from then on."""

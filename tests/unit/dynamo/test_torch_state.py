@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import operator
 import random
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,9 @@ from torch._inductor import config as inductor_config
 
 from dynamometer.dynamo import state
 from dynamometer.results.values.cases import MatmulPrecision, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[3]
 OWNER = ROOT / "dynamo" / "state.py"
@@ -152,34 +157,42 @@ def test_other_precision_than_was_asked_is_noted() -> None:
     assert torch.get_float32_matmul_precision() == "highest"
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_convolutions_are_in_float32_where_nothing_is_timed(*, before: bool) -> None:
-    """As matrices are; where TF32 is asked for these it stays for convolutions as well."""
-    cudnn = torch.backends.cudnn
-    cudnn.allow_tf32 = before
-    try:
-        with state.running(Mode.INFERENCE, None):
-            assert cudnn.allow_tf32 == before
-        with state.running(Mode.INFERENCE, None, exact=True):
-            assert not state.cudnn_uses_tf32()
-        with state.running(Mode.INFERENCE, None, precision=MatmulPrecision.HIGH, exact=True):
-            assert cudnn.allow_tf32 == before
-        assert cudnn.allow_tf32 == before
-    finally:
-        cudnn.allow_tf32 = True
+PRECISIONS = {
+    "by default": {},
+    "off": {"allow_tf32": False},
+    "of convolutions": {"conv.fp32_precision": "ieee"},
+    "of both": {"conv.fp32_precision": "ieee", "rnn.fp32_precision": "ieee"},
+    "of all of it": {"allow_tf32": False, "fp32_precision": "tf32"},
+}
 
 
-def test_precisions_that_differ_by_operator_are_no_error() -> None:
-    """Torch refuses to say then what holds for all of cuDNN."""
-    cudnn = torch.backends.cudnn
-    cudnn.conv.fp32_precision = "ieee"
-    try:
-        with state.running(Mode.INFERENCE, None, exact=True):
-            assert not cudnn.allow_tf32
-        with state.running(Mode.INFERENCE, None):
-            assert state.cudnn_uses_tf32()
-    finally:
-        cudnn.allow_tf32 = True
+@pytest.fixture
+def cudnn() -> Iterator[Any]:
+    """Put back what a test sets of cuDNN."""
+    yield torch.backends.cudnn
+    torch.backends.cudnn.fp32_precision = "none"
+    torch.backends.cudnn.allow_tf32 = True
+
+
+@pytest.mark.parametrize("settings", PRECISIONS.values(), ids=PRECISIONS)
+def test_convolutions_are_in_float32_where_nothing_is_timed(
+    cudnn: Any, settings: dict[str, object]
+) -> None:
+    """As matrices are, whatever was set before, as it is afterwards."""
+    for name, value in settings.items():
+        owner, _, attribute = f"cudnn.{name}".rpartition(".")
+        setattr(operator.attrgetter(owner)(torch.backends), attribute, value)
+    before = (cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision, cudnn.fp32_precision)
+    uses_tf32 = state.cudnn_uses_tf32()
+    assert uses_tf32 == ("tf32" in before[:2])
+    with state.running(Mode.INFERENCE, None):
+        assert state.cudnn_uses_tf32() == uses_tf32
+    with state.running(Mode.INFERENCE, None, exact=True):
+        assert not state.cudnn_uses_tf32()
+        assert not cudnn.allow_tf32
+    with state.running(Mode.INFERENCE, None, precision=MatmulPrecision.HIGH, exact=True):
+        assert state.cudnn_uses_tf32() == uses_tf32
+    assert before == (cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision, cudnn.fp32_precision)
 
 
 def test_without_a_number_threads_are_left_alone() -> None:

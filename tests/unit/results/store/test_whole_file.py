@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import fakes
 import pytest
 
 from dynamometer.results.store.whole_file import replacing, write_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_it_takes_the_place_of_what_was_there(tmp_path: Path) -> None:
@@ -27,22 +26,20 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
     """Whole, and nothing beside it."""
     path = tmp_path / "page.html"
     write_text(path, "before")
-    (tmp_path / "page.html.part").symlink_to("/dev/full")
-    with pytest.raises(OSError, match="No space left"):
-        write_text(path, "after")
+    with fakes.files_of_at_most(10), pytest.raises(OSError, match="File too large"):
+        write_text(path, "x" * 100)
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_whatever_goes_wrong_leaves_what_was_there(tmp_path: Path) -> None:
-    """A Ctrl-C, too; of two writers each has a name of its own."""
-    path, own = tmp_path / "page.html", tmp_path / "own"
+    """A Ctrl-C, too."""
+    path = tmp_path / "page.html"
     write_text(path, "before")
 
     def interrupted() -> None:
-        with replacing(path, own) as unfinished:
+        with replacing(path) as unfinished:
             unfinished.write_text("half")
-            assert own.read_text() == "half"
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -51,22 +48,54 @@ def test_whatever_goes_wrong_leaves_what_was_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_two_writers_are_not_in_each_others_way(tmp_path: Path) -> None:
+    """The last to end has its file there, whole; a name as long as may be is no trouble."""
+    path = tmp_path / ("x" * 255)
+    with replacing(path) as first, replacing(path) as second:
+        first.write_text("of the first")
+        second.write_text("of the second")
+    assert path.read_text() == "of the first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_link_stays_one(tmp_path: Path) -> None:
-    """What it leads to is written."""
-    real = tmp_path / "real"
+    """What it leads to is written, on another file system as well."""
+    real = tmp_path / "elsewhere" / "real"
+    real.parent.mkdir()
     (tmp_path / "link").symlink_to(real)
-    write_text(tmp_path / "link", "text")
-    assert (tmp_path / "link").is_symlink()
-    assert real.read_text() == "text"
+    for text in ("text", "other"):
+        write_text(tmp_path / "link", text)
+        assert (tmp_path / "link").is_symlink()
+        assert real.read_text() == text
+    assert list(real.parent.iterdir()) == [real]
 
 
-def test_a_pipe_is_written_itself(tmp_path: Path) -> None:
-    """Another program reads it, which would wait for ever on a file that was replaced."""
+def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
+    """One that others may not read, above all."""
+    path = tmp_path / "page.html"
+    path.touch(mode=0o600)
+    write_text(path, "text")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_cannot_be_replaced_is_written_itself(tmp_path: Path) -> None:
+    """Another program waits for what comes through a pipe; `/dev/stdout` may be any file."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[str] = []
-    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
     reader.start()
     write_text(pipe, "text")
-    reader.join()
+    reader.join(timeout=60)
     assert read == ["text"]
+    with tempfile.TemporaryFile("w+") as file:  # has no name
+        write_text(Path(f"/proc/self/fd/{file.fileno()}"), "text")
+        assert file.read() == "text"
+
+
+def test_links_in_a_circle_are_no_other_error(tmp_path: Path) -> None:
+    """Than any that the operating system has; the file may take their place."""
+    circle = tmp_path / "circle"
+    circle.symlink_to(circle)
+    write_text(circle, "text")
+    assert circle.read_text() == "text"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import resource
 import shutil
 import sys
 from threading import Lock
 from typing import TYPE_CHECKING
 
+import fakes
 import pyarrow.parquet as pq
 import pytest
 from test_history_command import DAYS, make_runs, said, values
@@ -135,13 +135,10 @@ def test_a_disk_that_is_full(
     """Is an error as any other, though runs were still to come; nothing is left there."""
     monkeypatch.setattr(parquet, "ROWS_OF_A_GROUP", 1)  # so that a file of few rows is a large one
     said(capsys, "index", "--output-dir", runs)
-    path, (_, most) = tmp_path / "all.parquet", resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, most))  # more than SQLite has beside it
-    try:
+    path = tmp_path / "all.parquet"
+    with fakes.files_of_at_most(40_000):  # more than SQLite has beside it
         found = said(capsys, "index", "--output-dir", runs, "--parquet", path, code=2)
         gc.collect()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     assert f"error: {path} can't be written: File too large; name another file" in found
     assert list(tmp_path.iterdir()) == [runs]
 

@@ -6,13 +6,13 @@ import errno
 import gc
 import os
 import re
-import resource
 import sys
 import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import fakes
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -257,14 +257,10 @@ def test_a_place_that_will_do(tmp_path: Path) -> None:
 def test_a_disk_that_is_full(path: Path, tmp_path: Path, most: int) -> None:
     """At any byte: it is said once, what was there stays, and nothing is beside it."""
     before = path.read_bytes()
-    least, whole = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, whole))  # which Python makes an error
-    try:
+    with fakes.files_of_at_most(most):
         with pytest.raises(StoreError, match=r"can't be written: File too large; name another"):
             parquet.write(path, _many(20))
         gc.collect()  # what arrow made of it must not try again
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (least, whole))
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
