@@ -40,8 +40,8 @@ from cut_plans import (
     write,
 )
 
-from dynamometer.results.store.corpus import Corpus
 from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.cases import NO_BACKEND, Mode
 
 if TYPE_CHECKING:

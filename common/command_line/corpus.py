@@ -14,7 +14,7 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, Valued
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.reports.texts import printable
-from dynamometer.results.store.corpus import Corpus, is_corpus
+from dynamometer.results.store.graphs.corpus import Corpus, is_corpus
 from dynamometer.results.values.graphs import TensorInput
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _row(each: ListedGraph) -> list[str]:
 
 
 def _export(asked: Request, _: Invocation) -> int:
-    from dynamometer.results.store.corpus_archive import write_tar
+    from dynamometer.results.store.graphs.archive import write_tar
 
     with store_errors_as_usage():
         count = write_tar(_opened(asked[INTO]), asked[FILE])
@@ -176,7 +176,7 @@ def _export(asked: Request, _: Invocation) -> int:
 
 
 def _import(asked: Request, _: Invocation) -> int:
-    from dynamometer.results.store.corpus_archive import read_tar
+    from dynamometer.results.store.graphs.archive import read_tar
 
     with store_errors_as_usage():
         new, count = read_tar(Corpus.made(asked[INTO]), asked[FILE])

@@ -26,7 +26,7 @@ def _exported(
     """Return the exported program as a module, on the same weights."""
     import torch
 
-    from dynamometer.dynamo.backends.programs import refuse_training
+    from dynamometer.dynamo.backends.unsupported import refuse_training
 
     refuse_training(args, kwargs.values(), module.parameters())
     return torch.export.export(module, args, dict(kwargs), strict=False).module()
@@ -56,7 +56,7 @@ class _Compiler:
         import torch
 
         from dynamometer.dynamo import state
-        from dynamometer.dynamo.backends.programs import refuse_training
+        from dynamometer.dynamo.backends.unsupported import refuse_training
         from dynamometer.dynamo.private import private
 
         refuse_training(args, kwargs.values(), module.parameters())

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from dynamometer.dynamo.backends.programs import build_of, export, program_of, refuse_training
+from dynamometer.dynamo.backends.programs import build_of, export, program_of
+from dynamometer.dynamo.backends.unsupported import refuse_training
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

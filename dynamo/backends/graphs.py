@@ -15,13 +15,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
-from dynamometer.dynamo.backends.programs import (
-    build_of,
-    export,
-    program_of,
-    put_constant,
-    refuse_training,
-)
+from dynamometer.dynamo.backends.programs import build_of, export, program_of, put_constant
+from dynamometer.dynamo.backends.unsupported import refuse_training
 from dynamometer.dynamo.placeholders import is_weight, placeholders
 
 if TYPE_CHECKING:

@@ -14,6 +14,12 @@ import torch
 from torch import fx
 
 from dynamometer.dynamo import state
+from dynamometer.dynamo.backends.unsupported import (
+    UnsupportedError,
+    read_in_order,
+    refuse_overlap,
+    refuse_randomness,
+)
 from dynamometer.dynamo.private import private
 
 if TYPE_CHECKING:
@@ -26,10 +32,6 @@ if TYPE_CHECKING:
     """From what a program is fed to new tensors."""
     Build = Callable[["Program"], Compute]
     """What a runtime makes of a program."""
-
-
-class UnsupportedError(NotImplementedError):
-    """A runtime can't compute what a program does, or would compute something else."""
 
 
 @dataclass(frozen=True)
@@ -169,18 +171,6 @@ def _nothing(fed: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
     return ()
 
 
-def refuse_training(*groups: Any) -> None:
-    """Raise where gradients would be asked of what gives none.
-
-    Raises:
-        UnsupportedError: gradients are recorded, and one of the tensors needs them.
-    """
-    tensors = [each for group in groups for each in group if isinstance(each, torch.Tensor)]
-    if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
-        msg = "it computes no gradients: use it for inference, under torch.no_grad()"
-        raise UnsupportedError(msg)
-
-
 def export(
     module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
 ) -> ExportedProgram:
@@ -199,13 +189,14 @@ def program_of(exported: ExportedProgram, given: Sequence[Any]) -> Program:
         given: the flat inputs that it was exported for.
 
     Raises:
-        UnsupportedError: it draws random numbers, or changes one of inputs that overlap.
+        UnsupportedError: it draws random numbers, changes one of inputs that overlap, or reads by
+            strides what has gaps.
     """
-    _refuse_randomness(exported.graph_module)
+    refuse_randomness(exported.graph_module)
     sources = _sources(exported)
     nodes, results, writes = _Planner(exported, sources).plan()
     if writes:
-        _refuse_overlap(given)
+        refuse_overlap(given)
     changed = {id(to.value) for to, _ in writes if isinstance(to, Known)}
     constants = tuple(
         (index, value) for index, value in enumerate(given) if not isinstance(value, torch.Tensor)
@@ -213,6 +204,7 @@ def program_of(exported: ExportedProgram, given: Sequence[Any]) -> Program:
     outputs = tuple(node.meta["val"] for node in nodes)
     if not nodes:
         return Program(None, (), (), (), results, writes, constants)
+    read_in_order(exported.graph)
     flat, feeds = _functional(exported, sources, nodes, changed)
     fed = tuple(given[feed] if isinstance(feed, int) else feed for feed in feeds)
     examples = tuple(each.detach().contiguous() for each in fed)
@@ -327,35 +319,6 @@ def _base(node: fx.Node) -> fx.Node:
 
 def _shares(one: torch.Tensor, two: torch.Tensor) -> bool:
     return bool(one.untyped_storage()._cdata == two.untyped_storage()._cdata)  # noqa: SLF001  fakes have no address
-
-
-def _refuse_randomness(module: fx.GraphModule) -> None:
-    for each in module.modules():
-        for node in each.graph.nodes if isinstance(each, fx.GraphModule) else ():
-            tags = getattr(node.target, "tags", ())
-            if torch.Tag.nondeterministic_seeded in tags and not _is_quiet(node):
-                msg = f"it draws random numbers ({node.target}), and a runtime draws others"
-                raise UnsupportedError(msg)
-
-
-def _is_quiet(node: fx.Node) -> bool:
-    """Return whether an operation that may drop out is told not to."""
-    target = str(node.target)
-    if "dropout" in target and "attention" not in target:
-        return any(each is False for each in node.args)
-    if "attention" in target:
-        names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]  # noqa: SLF001  its tags were read
-        place = names.index("dropout_p") if "dropout_p" in names else len(node.args)
-        value = node.args[place] if place < len(node.args) else node.kwargs.get("dropout_p", 0.0)
-        return bool(value == 0.0)
-    return False
-
-
-def _refuse_overlap(given: Sequence[Any]) -> None:
-    tensors = [each for each in given if isinstance(each, torch.Tensor) and each.numel()]
-    if len({each.untyped_storage().data_ptr() for each in tensors}) < len(tensors):
-        msg = "it changes inputs in place, and some of its inputs share memory"
-        raise UnsupportedError(msg)
 
 
 def _functional(

@@ -35,7 +35,7 @@ def _optimized(
     """Trace, freeze and optimize."""
     import torch
 
-    from dynamometer.dynamo.backends.programs import refuse_training
+    from dynamometer.dynamo.backends.unsupported import refuse_training
 
     refuse_training(args, kwargs.values(), module.parameters())
     return _traced(module, args, kwargs, torch.jit.optimize_for_inference)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from torch import fx
 
-    from dynamometer.results.store.corpus import Corpus
+    from dynamometer.results.store.graphs.corpus import Corpus
     from dynamometer.results.values.graphs import Origin
 
     Compiler = Callable[[fx.GraphModule, Sequence[Any]], Callable[..., Any]]

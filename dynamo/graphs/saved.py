@@ -22,13 +22,13 @@ from dynamometer.dynamo.graphs.key import graph_key, has_varying_sizes
 from dynamometer.dynamo.graphs.plain import StrictWriter, read
 from dynamometer.dynamo.graphs.targets import UnsaveableError, name_of
 from dynamometer.dynamo.placeholders import is_of_dynamo, is_weight, mark_weight, placeholders
-from dynamometer.results.store.corpus import (
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.graphs.corpus import (
     DESCRIPTION,
     GRAPH,
     read_description,
     write_archive,
 )
-from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.graphs import SavedGraph, TensorInput
 
 if TYPE_CHECKING:

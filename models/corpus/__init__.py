@@ -29,7 +29,10 @@ class CorpusSource(SuiteSource):
 
     def target(self, text: str) -> str | None:
         """Return a corpus' folder, or the file of a graph, from the root."""
-        from dynamometer.results.store.corpus import SUFFIX, is_corpus  # takes 10 ms: zip files
+        from dynamometer.results.store.graphs.corpus import (  # takes 10 ms: zip files
+            SUFFIX,
+            is_corpus,
+        )
 
         path = Path(text)
         found = path.suffix == SUFFIX or is_corpus(path)
@@ -54,7 +57,7 @@ class CorpusSource(SuiteSource):
 
     def measured_files(self, opening: Mapping[str, str]) -> tuple[Path, ...]:
         """Return the files of the graphs."""
-        from dynamometer.results.store.corpus import Corpus, is_corpus
+        from dynamometer.results.store.graphs.corpus import Corpus, is_corpus
 
         path = Path(opening["target"])
         return tuple(map(Corpus(path).path, Corpus(path).keys())) if is_corpus(path) else (path,)

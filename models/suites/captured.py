@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dynamometer.results.store.corpus import Corpus, is_corpus, read_description
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.graphs.corpus import Corpus, is_corpus, read_description
 from dynamometer.results.values.cases import ModelSpec
 from dynamometer.results.values.graphs import Part
 

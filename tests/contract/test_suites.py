@@ -20,7 +20,7 @@ from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.planning.plan import build_cases
 from dynamometer.common.planning.selection import Selection, select
-from dynamometer.results.store.corpus import DESCRIPTION, Corpus, write_archive
+from dynamometer.results.store.graphs.corpus import DESCRIPTION, Corpus, write_archive
 from dynamometer.results.values.cases import BASELINE, ModelSpec, Scale
 from dynamometer.results.values.graphs import Origin, SavedGraph
 

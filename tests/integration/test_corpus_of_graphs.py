@@ -10,7 +10,7 @@ import pytest
 
 from dynamometer.common.command_line import cli
 from dynamometer.results.store import store
-from dynamometer.results.store.corpus import Corpus
+from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.graphs import Part
 from dynamometer.results.values.records import Record, Status
 

@@ -24,9 +24,9 @@ from dynamometer.models.suites.user_models import ModelFile
 from dynamometer.results.comparison.dashboard_files import read_files
 from dynamometer.results.reports.csv_file import CsvFile
 from dynamometer.results.store import expected, overview, store, their_expected
-from dynamometer.results.store.corpus import DESCRIPTION, read_description
 from dynamometer.results.store.decisions import exported, imported
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.graphs.corpus import DESCRIPTION, read_description
 from dynamometer.results.store.index import parquet
 from dynamometer.results.store.index.index import Index
 from dynamometer.results.store.index.index_file import IndexFile

@@ -19,8 +19,8 @@ from dynamometer.common.execution.runner import Interrupt, Remaining, run
 from dynamometer.common.planning.estimate import estimate
 from dynamometer.common.planning.tuning import graphs_plan, models_plan, recording_plan
 from dynamometer.results.store import store
-from dynamometer.results.store.corpus import Corpus
 from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.decisions import Recorded
 from dynamometer.results.values.records import PASSED

@@ -59,8 +59,8 @@ class Graphs(StudyOfFixedReplicates):
         Raises:
             UsageError: the folder is something else than a corpus.
         """
-        from dynamometer.results.store.corpus import Corpus
         from dynamometer.results.store.errors import StoreError
+        from dynamometer.results.store.graphs.corpus import Corpus
 
         folder = self.corpus(request)
         try:

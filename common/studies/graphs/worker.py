@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dynamometer.common.checking.steps import make_step
 from dynamometer.dynamo.backends.backends import as_backend
 from dynamometer.dynamo.graphs.recorder import recorder
-from dynamometer.results.store.corpus import Corpus
+from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.graphs import Origin
 
 if TYPE_CHECKING:

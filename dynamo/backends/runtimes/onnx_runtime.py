@@ -164,7 +164,7 @@ def _form(tensor: torch.Tensor) -> _Form:
     import torch
     from onnx import TensorProto
 
-    from dynamometer.dynamo.backends.programs import UnsupportedError
+    from dynamometer.dynamo.backends.unsupported import UnsupportedError
 
     codes = {
         torch.bool: TensorProto.BOOL,

@@ -115,7 +115,7 @@ def _refuse_unshared(tensor: torch.Tensor) -> None:
     """Raise where numpy, through which tensors are shared, has no such tensors."""
     import torch
 
-    from dynamometer.dynamo.backends.programs import UnsupportedError
+    from dynamometer.dynamo.backends.unsupported import UnsupportedError
 
     is_plain = tensor.layout is torch.strided and tensor.device.type == "cpu"
     if is_plain and not (tensor.is_complex() or tensor.dtype is torch.bfloat16):

@@ -29,7 +29,7 @@ def _module(
     """Let Torch-TensorRT export and compile a module; what TensorRT can't do is left to PyTorch."""
     import torch_tensorrt
 
-    from dynamometer.dynamo.backends.programs import refuse_training
+    from dynamometer.dynamo.backends.unsupported import refuse_training
 
     refuse_training(args, kwargs.values(), module.parameters())
     compiled: Callable[..., Any] = torch_tensorrt.compile(

@@ -23,8 +23,8 @@ from dynamometer.dynamo.graphs.saved import load
 from dynamometer.dynamo.placeholders import is_weight, placeholders
 from dynamometer.models.suites.replay import load_graph
 from dynamometer.results.store import store
-from dynamometer.results.store.corpus import Corpus
 from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.decisions import Evidence
 from dynamometer.results.values.graphs import Origin, TensorInput
 from dynamometer.results.values.records import PASSED, Ratio

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dynamometer.common.command_line import cli
-from dynamometer.results.store.corpus import DESCRIPTION, Corpus, write_archive
+from dynamometer.results.store.graphs.corpus import DESCRIPTION, Corpus, write_archive
 
 ROOT = Path(__file__).resolve().parents[4]
 KEY = "ab" * 32

@@ -12,7 +12,8 @@ from dynamometer.common import registry
 from dynamometer.common.command_line import cli
 from dynamometer.common.planning.identity import changes, sources_of
 from dynamometer.models.suites.user_models import SUITE
-from dynamometer.results.store import corpus, store
+from dynamometer.results.store import store
+from dynamometer.results.store.graphs import corpus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

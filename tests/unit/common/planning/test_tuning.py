@@ -12,8 +12,8 @@ from dynamometer.common.command_line.decisions import preparing
 from dynamometer.common.planning import tuning as tuning_module
 from dynamometer.common.planning.arms import Usable
 from dynamometer.common.planning.tuning import candidates_of, graphs_plan, models_plan
-from dynamometer.results.store.corpus import DESCRIPTION, Corpus, write_archive
 from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.store.graphs.corpus import DESCRIPTION, Corpus, write_archive
 from dynamometer.results.values.cases import BASELINE, MatmulPrecision, Mode
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE, Subject, Tuning
 from dynamometer.results.values.decisions import Recorded

@@ -82,6 +82,15 @@ class Passes(nn.Module):
         return x
 
 
+class Windows(nn.Module):
+    """Reads by strides what eager lays out in another order than that of its dimensions."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Compute windows that overlap, of what was transposed and of the input."""
+        y = (x * 2).transpose(0, 1)
+        return y.as_strided((2, 3, 2), (3, 2, 1)) + 1, x.as_strided((3, 2), (1, 4), 1) * 3
+
+
 def cases() -> dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]]:
     """Return modules with positional and keyword inputs, by what is special about them."""
     torch.manual_seed(0)
@@ -94,5 +103,7 @@ def cases() -> dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]]:
         "aliases": (Aliases(), (a,), {}),
         "kinds": (Kinds(), (torch.arange(4), torch.tensor([True, False] * 2), 3), {}),
         "nothing": (Passes(), (a,), {}),
+        "strides": (Windows(), (a,), {}),
+        "strides of another order": (Windows(), (a.t(),), {}),
         "empty": (Aliases(), (torch.ones(1, 0),), {}),
     }

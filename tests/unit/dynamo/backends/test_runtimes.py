@@ -16,7 +16,7 @@ from graph_cases import Adds, Counts, Net, Several, cases
 from torch import nn
 from torch.utils._pytree import tree_flatten
 
-from dynamometer.dynamo.backends.programs import UnsupportedError
+from dynamometer.dynamo.backends.unsupported import UnsupportedError
 
 ROOT = Path(__file__).resolve().parents[4]
 WHOLE = ["runtimes.onnx_runtime:onnx", "runtimes.openvino_runtime:ov"]

@@ -17,8 +17,8 @@ from dynamometer.dynamo.ensemble.model_key import model_key
 from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.recorder import by_parts, recorder
-from dynamometer.results.store.corpus import Corpus
 from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.cases import Mode
 from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.decisions import Decision

@@ -11,7 +11,7 @@ from dynamometer.dynamo.graphs.inputs import draw
 from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.recorder import recorder
 from dynamometer.dynamo.graphs.saved import load
-from dynamometer.results.store.corpus import Corpus
+from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.cases import Mode
 from dynamometer.results.values.graphs import Part
 

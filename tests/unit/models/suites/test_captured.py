@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from dynamometer.models.suites.captured import opened
-from dynamometer.results.store.corpus import DESCRIPTION, GRAPH, Corpus, write_archive
+from dynamometer.results.store.graphs.corpus import DESCRIPTION, GRAPH, Corpus, write_archive
 from dynamometer.results.values.graphs import (
     Origin,
     Part,

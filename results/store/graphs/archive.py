@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.results.store.corpus import GRAPHS, MARKER, MODELS, SUFFIX, read_description
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.graphs.corpus import GRAPHS, MARKER, MODELS, SUFFIX, read_description
 from dynamometer.results.store.whole_file import replacing
 from dynamometer.results.values.graphs import RecordedModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dynamometer.results.store.corpus import Corpus
+    from dynamometer.results.store.graphs.corpus import Corpus
 
 _GRAPH = re.compile(rf"{GRAPHS}/([0-9a-f]{{64}}){re.escape(SUFFIX)}")
 _MODEL = re.compile(rf"{MODELS}/[\w-][\w.-]*\.json")

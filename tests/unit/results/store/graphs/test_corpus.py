@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from dynamometer.results.store.corpus import (
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.graphs.archive import read_tar, write_tar
+from dynamometer.results.store.graphs.corpus import (
     DESCRIPTION,
     Corpus,
     is_corpus,
     read_description,
     write_archive,
 )
-from dynamometer.results.store.corpus_archive import read_tar, write_tar
-from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.graphs import (
     Origin,
     Part,

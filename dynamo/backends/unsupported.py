@@ -1,0 +1,122 @@
+"""What runtimes that know tensors alone would do otherwise: put in other words, or refused."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+_READS = torch.ops.aten.as_strided.default
+_WRITES = torch.ops.aten.as_strided_scatter.default
+
+
+class UnsupportedError(NotImplementedError):
+    """A runtime can't compute what a program does, or would compute something else."""
+
+
+def refuse_training(*groups: Any) -> None:
+    """Raise where gradients would be asked of what gives none.
+
+    Raises:
+        UnsupportedError: gradients are recorded, and one of the tensors needs them.
+    """
+    tensors = [each for group in groups for each in group if isinstance(each, torch.Tensor)]
+    if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
+        msg = "it computes no gradients: use it for inference, under torch.no_grad()"
+        raise UnsupportedError(msg)
+
+
+def refuse_randomness(module: fx.GraphModule) -> None:
+    """Refuse what draws random numbers.
+
+    Raises:
+        UnsupportedError: an operation does.
+    """
+    for each in module.modules():
+        for node in each.graph.nodes if isinstance(each, fx.GraphModule) else ():
+            tags = getattr(node.target, "tags", ())
+            if torch.Tag.nondeterministic_seeded in tags and not _is_quiet(node):
+                msg = f"it draws random numbers ({node.target}), and a runtime draws others"
+                raise UnsupportedError(msg)
+
+
+def _is_quiet(node: fx.Node) -> bool:
+    """Return whether an operation that may drop out is told not to."""
+    target = str(node.target)
+    if "dropout" in target and "attention" not in target:
+        return any(each is False for each in node.args)
+    if "attention" in target:
+        names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]  # noqa: SLF001  its tags were read
+        place = names.index("dropout_p") if "dropout_p" in names else len(node.args)
+        value = node.args[place] if place < len(node.args) else node.kwargs.get("dropout_p", 0.0)
+        return bool(value == 0.0)
+    return False
+
+
+def refuse_overlap(given: Sequence[Any]) -> None:
+    """Refuse inputs that share memory, for a program that changes some of them.
+
+    Raises:
+        UnsupportedError: some do.
+    """
+    tensors = [each for each in given if isinstance(each, torch.Tensor) and each.numel()]
+    if len({each.untyped_storage().data_ptr() for each in tensors}) < len(tensors):
+        msg = "it changes inputs in place, and some of its inputs share memory"
+        raise UnsupportedError(msg)
+
+
+def read_in_order(graph: fx.Graph) -> None:
+    """Have `as_strided` read tensors whose elements lie in memory in their own order.
+
+    Runtimes take every tensor for contiguous, or for what it is when the program is exported again.
+    So what eager lays out otherwise, as what was transposed, is put into the order of its memory
+    before its strides are used, and whatever it is, a contiguous copy is.
+
+    Args:
+        graph: functional, with the tensors it was traced with in `meta["val"]`; is changed.
+
+    Raises:
+        UnsupportedError: the tensor has gaps or overlaps, or is written by strides.
+    """
+    for node in list(graph.nodes):
+        if node.op != "call_function" or node.target not in {_READS, _WRITES}:
+            continue
+        source = node.args[0]
+        tensor: torch.Tensor = source.meta["val"]
+        start = tensor.storage_offset()
+        order = order_in_memory(tensor.shape, tensor.stride())
+        size, stride, offset = (*node.args[1:], *node.kwargs.values(), None)[:3]
+        first = (start if offset is None else offset) - start
+        last = first + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+        if order is None or node.target is _WRITES or first < 0 or last >= math.prod(tensor.shape):
+            msg = f"{node.target} of a tensor of {list(tensor.shape)} by {list(tensor.stride())}"
+            raise UnsupportedError(msg)
+        with graph.inserting_before(node):
+            permuted = graph.call_function(torch.ops.aten.permute.default, (source, order))
+            contiguous: dict[str, Any] = {"memory_format": torch.contiguous_format}
+            in_order = graph.call_function(torch.ops.aten.clone.default, (permuted,), contiguous)
+        node.args, node.kwargs = (in_order, size, stride, first), {}
+
+
+def order_in_memory(size: Sequence[Any], stride: Sequence[Any]) -> list[int] | None:
+    """Return dimensions from the outermost in memory to the innermost; `None` if there are gaps.
+
+    Args:
+        size: of a tensor.
+        stride: of the same.
+    """
+    if not all(isinstance(each, int) for each in (*size, *stride)):
+        return None
+    order = sorted(range(len(size)), key=lambda each: (stride[each], size[each]), reverse=True)
+    step = 1
+    for dimension in reversed(order):
+        if size[dimension] != 1 and stride[dimension] != step:
+            return None
+        step *= size[dimension]
+    return order
