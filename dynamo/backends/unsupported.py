@@ -89,12 +89,17 @@ def read_in_order(graph: fx.Graph) -> None:
             continue
         source = node.args[0]
         tensor: torch.Tensor = source.meta["val"]
-        start = tensor.storage_offset()
         order = order_in_memory(tensor.shape, tensor.stride())
         size, stride, offset = (*node.args[1:], *node.kwargs.values(), None)[:3]
-        first = (start if offset is None else offset) - start
-        last = first + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
-        if order is None or node.target is _WRITES or first < 0 or last >= math.prod(tensor.shape):
+        start = tensor.storage_offset()
+        first = 0 if offset is None else offset - start
+        if (
+            node.target is _WRITES
+            or order is None
+            or not all(isinstance(each, int) for each in (*size, *stride, first))
+            or first < 0
+            or first + _reach(size, stride) >= math.prod(tensor.shape)
+        ):
             msg = f"{node.target} of a tensor of {list(tensor.shape)} by {list(tensor.stride())}"
             raise UnsupportedError(msg)
         with graph.inserting_before(node):
@@ -102,6 +107,11 @@ def read_in_order(graph: fx.Graph) -> None:
             contiguous: dict[str, Any] = {"memory_format": torch.contiguous_format}
             in_order = graph.call_function(torch.ops.aten.clone.default, (permuted,), contiguous)
         node.args, node.kwargs = (in_order, size, stride, first), {}
+
+
+def _reach(size: Sequence[int], stride: Sequence[int]) -> int:
+    """Return how far behind the first element the last one lies."""
+    return sum((each - 1) * step for each, step in zip(size, stride, strict=True))
 
 
 def order_in_memory(size: Sequence[Any], stride: Sequence[Any]) -> list[int] | None:
