@@ -92,13 +92,13 @@ def read_in_order(graph: fx.Graph) -> None:
         order = order_in_memory(tensor.shape, tensor.stride())
         size, stride, offset = (*node.args[1:], *node.kwargs.values(), None)[:3]
         start = tensor.storage_offset()
-        first = 0 if offset is None else offset - start
+        offset = start if offset is None else offset
         if (
             node.target is _WRITES
             or order is None
-            or not all(isinstance(each, int) for each in (*size, *stride, first))
-            or first < 0
-            or first + _reach(size, stride) >= math.prod(tensor.shape)
+            or not all(isinstance(each, int) for each in (*size, *stride, offset))
+            or offset < start
+            or offset - start + _reach(size, stride) >= math.prod(tensor.shape)
         ):
             msg = f"{node.target} of a tensor of {list(tensor.shape)} by {list(tensor.stride())}"
             raise UnsupportedError(msg)
@@ -106,7 +106,7 @@ def read_in_order(graph: fx.Graph) -> None:
             permuted = graph.call_function(torch.ops.aten.permute.default, (source, order))
             contiguous: dict[str, Any] = {"memory_format": torch.contiguous_format}
             in_order = graph.call_function(torch.ops.aten.clone.default, (permuted,), contiguous)
-        node.args, node.kwargs = (in_order, size, stride, first), {}
+        node.args, node.kwargs = (in_order, size, stride, offset - start), {}
 
 
 def _reach(size: Sequence[int], stride: Sequence[int]) -> int:
