@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from functools import partial
+from time import perf_counter  # a model may replace that of the module
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -118,7 +118,7 @@ class WarmArm:
 
 def stopwatch(context: Context) -> Stopwatch:
     """Return the watch every arm of a case is timed with."""
-    return Stopwatch(now=time.perf_counter, synchronize=context.device.synchronize)
+    return Stopwatch(now=perf_counter, synchronize=context.device.synchronize)
 
 
 def run_reference(context: Context, loaded: LoadedModel, *, briefly: bool = False) -> Reference:

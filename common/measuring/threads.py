@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter, sleep  # a model may replace those of the module
 from typing import TYPE_CHECKING, Self
 
 from dynamometer.common.machine.surroundings import usable_processors
@@ -41,8 +41,8 @@ class Linux:
     """
 
     tasks: Path = Path("/proc/self/task")
-    now: Callable[[], float] = field(default_factory=lambda: time.perf_counter)
-    nap: Callable[[float], None] = field(default_factory=lambda: time.sleep)
+    now: Callable[[], float] = perf_counter
+    nap: Callable[[float], None] = sleep
 
     def others(self) -> Iterator[int]:
         """Name the threads but for the calling one."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter  # a model may replace that of the module
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -46,11 +46,11 @@ class StageClock:
         """Be in a stage; after an exception the clock still says which stage it was."""
         self._enter(stage, arm)
         self._open.append((stage, arm))
-        started = time.perf_counter()
+        started = perf_counter()
         try:
             yield
         finally:
-            spent_s = time.perf_counter() - started
+            spent_s = perf_counter() - started
             self._open.pop()
             self.seconds[stage] += spent_s
             if self._open:

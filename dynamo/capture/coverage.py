@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import statistics
 import sys
-import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 from dynamometer.dynamo import state
@@ -147,7 +147,7 @@ class Probe:
 
     def _mark(self) -> float:
         self.synchronize()
-        return time.perf_counter()
+        return perf_counter()
 
 
 @dataclass(frozen=True)

@@ -249,6 +249,11 @@ def lower_limits() -> None:
         resource.setrlimit(kind, (1, resource.getrlimit(kind)[1]))
 
 
+def stop_the_clock() -> None:
+    """Replace the functions that tell the time, as libraries for tests do."""
+    time.perf_counter = time.monotonic = time.time = lambda: 0.0
+
+
 MISDEEDS: dict[str, Callable[[], object]] = {
     "deletes_logs": delete_logs,
     "deletes_its_folder": delete_working_directory,
@@ -258,6 +263,7 @@ MISDEEDS: dict[str, Callable[[], object]] = {
     "leaves_many": lambda: leave_processes_behind(number=20, in_a_session_of_its_own=True),
     "lowers_limits": lower_limits,
     "starts_threads": start_threads,
+    "stops_the_clock": stop_the_clock,
     "stops_itself": stop_itself,
     "closes_descriptors": lambda: os.closerange(3, 1024),
     "exits": lambda: os._exit(3),

@@ -28,6 +28,7 @@ EXPECTED = {
     "leaves_many": (Status.PASS, None, None),
     "lowers_limits": (Status.FAIL, Stage.EAGER, "Too many open files"),
     "starts_threads": (Status.FAIL, Stage.EAGER, "can't start new thread"),
+    "stops_the_clock": (Status.PASS, None, None),
     "exits": (Status.CRASH, Stage.EAGER, "exited with code 3 and no result"),
     "exits_as_if_well": (Status.CRASH, Stage.EAGER, "exited with code 0 and no result"),
     "exits_while_loading": (Status.CRASH, Stage.LOAD, "exited with code 7 and no result"),
@@ -90,6 +91,15 @@ def test_foreign_bytes_are_noted(records: Mapping[str, Record]) -> None:
     record = records["writes_everywhere"]
     assert any("to the result channel" in note for note in record.notes)
     assert {each.metric for each in record.measurements} >= {"latency", "calls_memory"}
+
+
+def test_a_stopped_clock_stops_no_stopwatch(records: Mapping[str, Record]) -> None:
+    """What is measured, and the seconds of stages, are those of a clock that goes on."""
+    record = records["stops_the_clock"]
+    times = [each for each in record.measurements if each.metric == "latency"]
+    assert times
+    assert all(min(each.samples) > 0 for each in times)
+    assert all(seconds >= 0 for seconds in record.seconds.values())
 
 
 def test_flooded_log_is_cut(records: Mapping[str, Record], directory: Path) -> None:
