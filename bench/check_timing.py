@@ -132,7 +132,7 @@ def _sees_a_process() -> bool:
 
 def _gets_steady() -> bool:
     """Warm up a call of a millisecond."""
-    watch = Stopwatch(time.perf_counter, lambda: None)
+    watch = Stopwatch(lambda: None)
     return warm_up_to_steady(watch, lambda: hashlib.sha256(_DATA), lambda: 0).steady
 
 

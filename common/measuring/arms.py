@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from time import perf_counter  # a model may replace that of the module
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -118,7 +117,7 @@ class WarmArm:
 
 def stopwatch(context: Context) -> Stopwatch:
     """Return the watch every arm of a case is timed with."""
-    return Stopwatch(now=perf_counter, synchronize=context.device.synchronize)
+    return Stopwatch(synchronize=context.device.synchronize)
 
 
 def run_reference(context: Context, loaded: LoadedModel, *, briefly: bool = False) -> Reference:

@@ -11,10 +11,10 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter, sleep  # a model may replace those of the module
 from typing import TYPE_CHECKING, Self
 
 from dynamometer.common.machine.surroundings import usable_processors
+from dynamometer.dynamo.clock import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -41,8 +41,8 @@ class Linux:
     """
 
     tasks: Path = Path("/proc/self/task")
-    now: Callable[[], float] = perf_counter
-    nap: Callable[[float], None] = sleep
+    now: Callable[[], float] = field(default_factory=lambda: Clock.now)
+    nap: Callable[[float], None] = field(default_factory=lambda: Clock.nap)
 
     def others(self) -> Iterator[int]:
         """Name the threads but for the calling one."""

@@ -7,12 +7,13 @@ import itertools
 import math
 import resource
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dynamometer.common.interfaces.outcome import BurstError
+from dynamometer.dynamo.clock import Clock
 from dynamometer.results.statistics.disturbance import disturbed_blocks, disturbs
 from dynamometer.results.values.metrics import COUNTED
 from dynamometer.results.values.records import BlockLoad
@@ -58,14 +59,14 @@ class Stopwatch:
     """Times calls on a device, arm after arm.
 
     Attributes:
-        now: seconds from any fixed point.
         synchronize: returns when the device has done everything it was given.
         wait: returns when an arm may be timed: what others left behind is idle.
+        now: seconds from any fixed point.
     """
 
-    now: Callable[[], float]
     synchronize: Callable[[], None]
     wait: Callable[[str], None] = _at_once
+    now: Callable[[], float] = field(default_factory=lambda: Clock.now)
 
     def mean_s(self, call: Callable[[], object], calls: int) -> float:
         """Time a number of calls, the wait for the device included, in seconds per call."""

@@ -6,7 +6,6 @@ from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter  # a model may replace that of the module
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from dynamometer.common.checking.shapes import with_other_sizes
 from dynamometer.common.interfaces.messages import Findings, Interim, Progress
 from dynamometer.common.machine.temporary import temporary_files_in
+from dynamometer.dynamo.clock import Clock
 from dynamometer.results.values.cases import DynamicDims
 from dynamometer.results.values.records import PASSED, Absence, ArmResult
 
@@ -46,11 +46,11 @@ class StageClock:
         """Be in a stage; after an exception the clock still says which stage it was."""
         self._enter(stage, arm)
         self._open.append((stage, arm))
-        started = perf_counter()
+        started = Clock.now()
         try:
             yield
         finally:
-            spent_s = perf_counter() - started
+            spent_s = Clock.now() - started
             self._open.pop()
             self.seconds[stage] += spent_s
             if self._open:

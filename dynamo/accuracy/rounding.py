@@ -63,14 +63,14 @@ def nudge(
 
 _EPS_OF_TF32 = 2.0**-10
 _ROUNDINGS_IN_TF32 = 0.125
-"""How many of its roundings operands are off by: a fourth of what rounding to TF32 may do. It has
-half precision's ten bits, and of what comes of this an arm in float32 may be off by four times as
-many multiples as one in half precision (`deviation.Multiples`)."""
+"""In eps of TF32. Rounding is off by half an eps at most; operands are off by a fourth of that, as
+an arm in float32 may be off by four times as many multiples of what comes of it as one in half
+precision (`deviation.Multiples`)."""
 _BELOW_TF32 = 2**13 - 1
 """The bits of a float32 that TF32 leaves out."""
 
 _CONVOLUTIONS = {
-    "_cudnn_rnn": (0, 1, 4),
+    "_cudnn_rnn": (0, 1, 3, 4), "_cudnn_rnn_backward": (0, 1, 3, 4, 7),
     "conv1d": (0, 1), "conv2d": (0, 1), "conv3d": (0, 1), "conv_transpose1d": (0, 1),
     "conv_transpose2d": (0, 1), "conv_transpose3d": (0, 1), "convolution": (0, 1),
     "convolution_backward": (0, 1, 2),
@@ -82,7 +82,9 @@ _PRODUCTS = {
     "_scaled_dot_product_efficient_attention_backward": (0, 1, 2, 3),
     "_transformer_encoder_layer_fwd": (0, 3, 5, 14, 16),
     "addbmm": (1, 2), "addmm": (1, 2), "addmv": (1, 2), "baddbmm": (1, 2), "bmm": (0, 1),
-    "linear": (0, 1), "matmul": (0, 1), "mm": (0, 1), "mv": (0, 1),
+    "bilinear": (0, 1, 2), "cdist": (0, 1), "einsum": (1,), "inner": (0, 1),
+    "linalg_multi_dot": (0,), "linear": (0, 1), "matmul": (0, 1), "mm": (0, 1), "mv": (0, 1),
+    "scaled_dot_product_attention": (0, 1, 2), "tensordot": (0, 1),
 }  # fmt: skip
 """Operators, each with the places of what it multiplies. Those that others are made of are seen as
 they are where a model turns on `torch.inference_mode`."""
@@ -171,7 +173,7 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what
 
     def _off_in_tf32(self, values: torch.Tensor) -> torch.Tensor:
         """Change what TF32 has no number for by less than rounding to it would."""
-        if values.dtype is not torch.float32:
+        if values.dtype is not torch.float32 or values.layout is not torch.strided:
             return values
         changed = values + values * self._errors(values, _ROUNDINGS_IN_TF32 * _EPS_OF_TF32)
         return torch.where((values.view(torch.int32) & _BELOW_TF32) == 0, values, changed)

@@ -204,7 +204,6 @@ def program_of(exported: ExportedProgram, given: Sequence[Any]) -> Program:
     outputs = tuple(node.meta["val"] for node in nodes)
     if not nodes:
         return Program(None, (), (), (), results, writes, constants)
-    read_in_order(exported.graph)
     flat, feeds = _functional(exported, sources, nodes, changed)
     fed = tuple(given[feed] if isinstance(feed, int) else feed for feed in feeds)
     examples = tuple(each.detach().contiguous() for each in fed)
@@ -336,6 +335,7 @@ def _functional(
             graph.erase_node(node)  # a runtime has no word for it
     graph.eliminate_dead_code()
     flat = fx.GraphModule(exported.graph_module, graph)
+    read_in_order(flat)
     feeds: list[int | torch.Tensor] = []
     names: dict[int, str] = {}
     for node in [node for node in graph.nodes if node.op == "placeholder"]:

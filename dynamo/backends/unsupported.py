@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import fx
+from torch import fx, nn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,26 +72,31 @@ def refuse_overlap(given: Sequence[Any]) -> None:
         raise UnsupportedError(msg)
 
 
-def read_in_order(graph: fx.Graph) -> None:
+def read_in_order(module: fx.GraphModule) -> None:
     """Have `as_strided` read tensors whose elements lie in memory in their own order.
 
     Runtimes take every tensor for contiguous, or for what it is when the program is exported again.
     So what eager lays out otherwise, as what was transposed, is put into the order of its memory
-    before its strides are used, and whatever it is, a contiguous copy is.
+    before its strides are used. The copy is contiguous at any later export.
 
     Args:
-        graph: functional, with the tensors it was traced with in `meta["val"]`; is changed.
+        module: functional, without dead code, with the tensors it was traced with in `meta["val"]`;
+            its graph is changed.
 
     Raises:
-        UnsupportedError: the tensor has gaps or overlaps, or is written by strides.
+        UnsupportedError: what is read has gaps, overlaps or symbols, or lies outside of the tensor;
+            or strides are used to write, or in a graph within the graph.
     """
-    for node in list(graph.nodes):
-        if node.op != "call_function" or node.target not in {_READS, _WRITES}:
-            continue
-        source = node.args[0]
+    inner = (each for each in module.modules() if each is not module)
+    if any(_uses_strides(node) for graph in inner for node in _nodes(graph)):
+        msg = "it uses strides (as_strided) in a part that may or may not run"
+        raise UnsupportedError(msg)
+    for node in filter(_uses_strides, _nodes(module)):
+        source: Any = node.args[0]
         tensor: torch.Tensor = source.meta["val"]
         order = order_in_memory(tensor.shape, tensor.stride())
-        size, stride, offset = (*node.args[1:], *node.kwargs.values(), None)[:3]
+        arguments: tuple[Any, ...] = (*node.args[1:], *node.kwargs.values(), None)
+        size, stride, offset = arguments[:3]
         start = tensor.storage_offset()
         offset = start if offset is None else offset
         if (
@@ -100,17 +106,31 @@ def read_in_order(graph: fx.Graph) -> None:
             or offset < start
             or offset - start + _reach(size, stride) >= math.prod(tensor.shape)
         ):
-            msg = f"{node.target} of a tensor of {list(tensor.shape)} by {list(tensor.stride())}"
+            msg = (
+                f"{node.target} by {list(size)}, {list(stride)}, {offset} of a tensor of"
+                f" {list(tensor.shape)} that lies in memory by {list(tensor.stride())}, {start}"
+            )
             raise UnsupportedError(msg)
-        with graph.inserting_before(node):
-            permuted = graph.call_function(torch.ops.aten.permute.default, (source, order))
+        with module.graph.inserting_before(node):
+            made = module.graph.call_function
+            permuted = made(torch.ops.aten.permute.default, (source, order))
             contiguous: dict[str, Any] = {"memory_format": torch.contiguous_format}
-            in_order = graph.call_function(torch.ops.aten.clone.default, (permuted,), contiguous)
+            in_order = made(torch.ops.aten.clone.default, (permuted,), contiguous)
         node.args, node.kwargs = (in_order, size, stride, offset - start), {}
 
 
+def _nodes(module: nn.Module) -> list[fx.Node]:
+    return list(module.graph.nodes) if isinstance(module, fx.GraphModule) else []
+
+
+def _uses_strides(node: fx.Node) -> bool:
+    return node.op == "call_function" and node.target in {_READS, _WRITES}
+
+
 def _reach(size: Sequence[int], stride: Sequence[int]) -> int:
-    """Return how far behind the first element the last one lies."""
+    """Return how far behind the first element the last one lies; before all there is if none is."""
+    if 0 in size:
+        return -sys.maxsize
     return sum((each - 1) * step for each, step in zip(size, stride, strict=True))
 
 
@@ -123,6 +143,8 @@ def order_in_memory(size: Sequence[Any], stride: Sequence[Any]) -> list[int] | N
     """
     if not all(isinstance(each, int) for each in (*size, *stride)):
         return None
+    if 0 in size:
+        return list(range(len(size)))
     order = sorted(range(len(size)), key=lambda each: (stride[each], size[each]), reverse=True)
     step = 1
     for dimension in reversed(order):

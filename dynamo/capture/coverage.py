@@ -13,7 +13,6 @@ import sys
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 from dynamometer.dynamo import state
@@ -25,6 +24,7 @@ from dynamometer.dynamo.capture.not_captured import (
     sites_of,
     skipped_frames,
 )
+from dynamometer.dynamo.clock import Clock
 from dynamometer.dynamo.private import offered_class
 from dynamometer.results.values.coverage import CapturedGraph, Coverage
 
@@ -147,7 +147,7 @@ class Probe:
 
     def _mark(self) -> float:
         self.synchronize()
-        return perf_counter()
+        return Clock.now()
 
 
 @dataclass(frozen=True)

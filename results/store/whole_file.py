@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_STREAMS = {"stdin", "stdout", "stderr", "fd"}
+"""What `/dev` has that may be a file, whose name is elsewhere or nowhere."""
+_LONGEST_NAME = 200
+"""Bytes of a file's name that what is written beside it has in its own, of 255 there may be."""
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -19,8 +24,8 @@ def replacing(path: Path) -> Iterator[Path]:
 
     A reader finds the old or the new one, and a full disk leaves the old. Of two writers the last
     to end has its file there. A link stays a link, and a file keeps its mode. What can't be
-    replaced is written itself: a pipe, whatever `/dev` and `/proc` have, and a file in a folder
-    where nothing can be made.
+    replaced is written itself: a pipe or device, standard output by any of its names, and a file in
+    a folder where nothing can be made.
 
     Raises:
         OSError: it can't take its place, or whatever else the context raises; nothing is left of
@@ -30,7 +35,8 @@ def replacing(path: Path) -> Iterator[Path]:
     if _is_written_itself(path, file):
         yield path
         return
-    unfinished = file.with_name(f".{secrets.token_hex(8)}.part")
+    named = os.fsencode(file.name)[:_LONGEST_NAME].decode(errors="ignore")
+    unfinished = file.with_name(f".{named}.{secrets.token_hex(8)}.part")
     try:
         yield unfinished
         if file.exists():
@@ -43,7 +49,8 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def _is_written_itself(path: Path, file: Path) -> bool:
     """Return whether a path, which leads to a file, holds nothing to lose or can't be replaced."""
-    if Path(os.path.abspath(path)).parts[1:2] in {("dev",), ("proc",)}:  # noqa: PTH100  keeps links
+    names = Path(os.path.abspath(path)).parts  # noqa: PTH100  keeps links
+    if names[1:2] == ("proc",) or (names[1:2] == ("dev",) and names[2] in _STREAMS):
         return True
     return path.exists() and (not path.is_file() or not os.access(file.parent, os.W_OK))
 

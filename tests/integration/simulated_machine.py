@@ -10,6 +10,7 @@ import time
 
 from dynamometer.common.machine.surroundings import Reading
 from dynamometer.common.measuring import timed_arms
+from dynamometer.dynamo.clock import Clock as MeasuringClock
 
 _READING_S = 1e-6
 """Each reading takes some time, so that whoever waits for a moment gets there."""
@@ -39,5 +40,6 @@ def install(reading_s: float = _READING_S, start_s: float = 0.0) -> Clock:
     """Put a clock in place of this process's; a call is at least as long as it takes to read it."""
     clock = Clock(reading_s, start_s)
     time.sleep, time.perf_counter = clock.sleep, clock.perf_counter
+    MeasuringClock.now, MeasuringClock.nap = clock.perf_counter, clock.sleep  # type: ignore[assignment]  # as functions
     timed_arms.read_counters = clock.counters
     return clock

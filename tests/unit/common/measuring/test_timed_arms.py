@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +11,7 @@ from fakes import FakeClock
 
 from dynamometer.common.measuring.threads import ArmThreads
 from dynamometer.common.measuring.timed_arms import pad_heap, time_in_blocks
+from dynamometer.dynamo.clock import Clock
 from dynamometer.results.values.cases import Protocol
 
 NO_SUCH_THREADS = frozenset({2**30}), frozenset({2**30 + 1})
@@ -23,7 +23,7 @@ def test_arms_whose_threads_do_not_fit_have_longer_visits(
 ) -> None:
     """With rests before; as many processors as they need together change that."""
     clock = FakeClock()
-    monkeypatch.setattr(time, "perf_counter", clock.now)
+    monkeypatch.setattr(Clock, "now", staticmethod(clock.now))
     device = SimpleNamespace(synchronize=lambda: None, is_disturbed=lambda: False)
     context = cast("Any", SimpleNamespace(device=device))
     calls = {arm: clock.step(lambda _: 0.001) for arm in "ab"}

@@ -73,10 +73,51 @@ def test_what_is_read_lies_in_memory_as_its_dimensions_do(case: str) -> None:
     ],
     ids=["gaps", "before its first", "behind its last", "overlapping"],
 )
-def test_what_no_element_of_it_lies_in_is_refused(made: Any, strides: Any) -> None:
-    """A runtime has nothing to read there."""
+def test_what_cannot_be_read_in_order_is_refused(made: Any, strides: Any) -> None:
+    """Runtimes would read something else, or outside."""
     with pytest.raises(UnsupportedError, match="as_strided"):
         program(Reads(made, *strides), torch.arange(24.0).reshape(2, 3, 4))
+
+
+class ReadsNothing(nn.Module):
+    """Reads by strides what it doesn't use, and none of what there is, or none of nothing."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Compute something."""
+        y = x + 1
+        return (
+            x[:, ::2].as_strided((2, 2), (12, 8)),
+            y.as_strided((0, 100), (1, 1)) + 1,
+            y[:0].as_strided((0, 3), (1, 1)) + 1,
+            y,
+        )
+
+
+def test_what_is_not_read_is_not_refused() -> None:
+    """A view of an input is made around the program; of nothing nothing can be wrong."""
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    found = program(ReadsNothing(), x)
+    assert found.exported is not None
+    compute = found.exported.module()
+    for one, two in zip(found.run(lambda fed: compute(*fed), [x]), ReadsNothing()(x), strict=True):
+        assert torch.equal(one, two)
+
+
+class ReadsInABranch(nn.Module):
+    """Reads by strides where a condition holds."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute something."""
+        found: torch.Tensor = torch.cond(
+            x.sum() > 0, lambda y: y.as_strided((24,), (1,)) + 0, lambda y: y.flatten() + 1, (x,)
+        )
+        return found
+
+
+def test_what_reads_in_a_branch_is_refused() -> None:
+    """As its tensors are laid out by what is around it."""
+    with pytest.raises(UnsupportedError, match="may or may not run"):
+        program(ReadsInABranch(), torch.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1))
 
 
 def test_order_of_dimensions_in_memory() -> None:
@@ -85,6 +126,7 @@ def test_order_of_dimensions_in_memory() -> None:
     assert order_in_memory((4, 2, 3), (1, 12, 4)) == [1, 2, 0]
     assert order_in_memory((1, 3), (77, 1)) == [0, 1]
     assert order_in_memory((), ()) == []
+    assert order_in_memory((3, 0), (1, 1)) == [0, 1]
     assert order_in_memory((2, 3), (4, 1)) is None
     assert order_in_memory((2, 3), (0, 1)) is None
     assert order_in_memory(("s0", 3), (3, 1)) is None

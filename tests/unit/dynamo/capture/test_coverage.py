@@ -14,6 +14,7 @@ from fakes import FakeClock
 from torch import nn
 
 from dynamometer.dynamo.capture import coverage
+from dynamometer.dynamo.clock import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -255,7 +256,7 @@ class Waits(nn.Module):
 def test_time_is_lost_where_no_operator_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the line at which the graph before it ends; on a clock that nothing else advances."""
     clock = FakeClock()
-    monkeypatch.setattr(time, "perf_counter", clock.now)
+    monkeypatch.setattr(Clock, "now", staticmethod(clock.now))
     monkeypatch.setattr(time, "sleep", lambda seconds: clock.step(lambda _: seconds)())
     found = count(Waits(), training=False)
     (line,) = found.breaks

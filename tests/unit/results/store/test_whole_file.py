@@ -58,8 +58,29 @@ def test_two_writers_are_not_in_each_others_way(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_it_is_written_in_memory_as_elsewhere() -> None:
+    """`/dev` has a folder for any files."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        path = Path(folder) / "page.html"
+        path.write_text("before")
+        with fakes.files_of_at_most(10), pytest.raises(OSError, match="File too large"):
+            write_text(path, "x" * 100)
+        assert path.read_text() == "before"
+
+
+def test_a_file_of_a_folder_that_is_not_ones_own_is_written_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As nothing can be made beside it."""
+    path = tmp_path / "page.html"
+    path.write_text("before")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with replacing(path) as file:
+        assert file == path
+
+
 def test_a_link_stays_one(tmp_path: Path) -> None:
-    """What it leads to is written, on another file system as well."""
+    """What it leads to is written, beside where that is."""
     real = tmp_path / "elsewhere" / "real"
     real.parent.mkdir()
     (tmp_path / "link").symlink_to(real)
