@@ -152,11 +152,9 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what
         trains = _SUM_OVER_CHANNELS.get(name)
         if trains is not None and args[trains] and args[0].dtype is torch.float32:
             args = (self._with_other_means(args[0]), *args[1:])
-        multiplied = self._in_tf32.get(name, ())
-        args = tuple(
-            tree_map_only(torch.Tensor, self._off_in_tf32, value) if place in multiplied else value
-            for place, value in enumerate(args)
-        )
+        for place in self._in_tf32.get(name, ()):
+            changed = tree_map_only(torch.Tensor, self._off_in_tf32, args[place])
+            args = (*args[:place], changed, *args[place + 1 :])
         found = func(*args, **dict(kwargs or {}))
         if name not in _ROUNDED_BY_LIBRARIES or not isinstance(found, torch.Tensor):
             return found

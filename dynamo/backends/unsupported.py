@@ -92,6 +92,9 @@ def read_in_order(module: fx.GraphModule) -> None:
         msg = "it uses strides (as_strided) in a part that may or may not run"
         raise UnsupportedError(msg)
     for node in filter(_uses_strides, _nodes(module)):
+        if node.target is _WRITES:
+            msg = "it writes by strides (as_strided_scatter)"
+            raise UnsupportedError(msg)
         source: Any = node.args[0]
         tensor: torch.Tensor = source.meta["val"]
         order = order_in_memory(tensor.shape, tensor.stride())
@@ -100,8 +103,7 @@ def read_in_order(module: fx.GraphModule) -> None:
         start = tensor.storage_offset()
         offset = start if offset is None else offset
         if (
-            node.target is _WRITES
-            or order is None
+            order is None
             or not all(isinstance(each, int) for each in (*size, *stride, offset))
             or offset < start
             or offset - start + _reach(size, stride) >= math.prod(tensor.shape)

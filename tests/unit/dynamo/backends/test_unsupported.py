@@ -120,6 +120,20 @@ def test_what_reads_in_a_branch_is_refused() -> None:
         program(ReadsInABranch(), torch.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1))
 
 
+class Writes(nn.Module):
+    """Writes by strides."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute something."""
+        return torch.as_strided_scatter(x + 1, x[0, 0], (4,), (1,)) * 2
+
+
+def test_what_is_written_by_strides_is_refused() -> None:
+    """Nobody has needed it."""
+    with pytest.raises(UnsupportedError, match="writes by strides"):
+        program(Writes(), torch.arange(24.0).reshape(2, 3, 4))
+
+
 def test_order_of_dimensions_in_memory() -> None:
     """Of which sizes of one say nothing, and symbols neither."""
     assert order_in_memory((2, 3, 4), (12, 4, 1)) == [0, 1, 2]
