@@ -9,13 +9,14 @@ share a name need a table each.
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import csv_table
-from dynamometer.results.store.whole_file import replacing
+from dynamometer.results.store.whole_file import write_text
 from dynamometer.results.values.cases import Value
 from dynamometer.results.values.records import Status
 
@@ -127,19 +128,14 @@ def write_table(path: Path, table: Expectations) -> None:
     Raises:
         StoreError: it can't be written.
     """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for key, each in sorted(table.items()):
+        counts = (each.captured_ops, each.graph_breaks)
+        writer.writerow([*key, each.status, *("" if count is None else count for count in counts)])
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            replacing(path) as unfinished,
-            unfinished.open("w", encoding="utf-8", newline="") as file,
-        ):
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for key, each in sorted(table.items()):
-                counts = (each.captured_ops, each.graph_breaks)
-                writer.writerow(
-                    [*key, each.status, *("" if count is None else count for count in counts)]
-                )
+        write_text(path, text.getvalue())
     except OSError as error:
         msg = f"{path} can't be written: {error}"
         raise StoreError(msg) from error

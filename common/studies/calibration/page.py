@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 import statistics
 from dataclasses import dataclass
@@ -95,12 +96,10 @@ def write_page(path: Path, runs: Sequence[Calibration]) -> None:
         OSError: one can't be written.
     """
     groups = [_results(*each) for each in _by_kind(runs).items()]
-    if not path.parent.exists():
-        path.parent.mkdir(parents=True)
+    write_text(path.with_suffix(".csv"), _results_as_csv(groups))
     picture = path.with_suffix(".png")
     drawn = _draw(picture, groups[0].found, groups[0].naive)
     write_text(path, _page(runs, groups, picture.name if drawn else None))
-    _write_results(path.with_suffix(".csv"), groups)
 
 
 @dataclass(frozen=True)
@@ -325,24 +324,22 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _write_results(path: Path, groups: Sequence[_Results]) -> None:
-    """Write every result of the default protocol and of the usual one, to be counted again."""
-    with (
-        replacing(path) as unfinished,
-        unfinished.open("w", newline="", encoding="utf-8") as file,
-    ):
-        rows = csv.writer(file)
-        rows.writerow(_COLUMNS)
-        for group in groups:
-            for each in group.found:
-                of_pair = ["ours", str(group.kind), each.model, *map(_short, each.pair)]
-                found = (each.truth, each.ratio.value, each.ratio.low, each.ratio.high)
-                texts = [f"{value:.6g}" for value in (*found, each.ratio.p_value)]
-                rows.writerow([*of_pair, *texts, each.replicates, each.is_conclusive])
-            for test in group.naive:
-                of_pair = ["usual", str(group.kind), test.model, *map(_short, test.pair)]
-                texts = [f"{value:.6g}" for value in (PAIRS[test.pair], test.value, test.p_value)]
-                rows.writerow([*of_pair, *texts[:2], "", "", texts[2], 1, True])
+def _results_as_csv(groups: Sequence[_Results]) -> str:
+    """Return every result of the default protocol and of the usual one, to be counted again."""
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(_COLUMNS)
+    for group in groups:
+        for each in group.found:
+            of_pair = ["ours", str(group.kind), each.model, *map(_short, each.pair)]
+            found = (each.truth, each.ratio.value, each.ratio.low, each.ratio.high)
+            texts = [f"{value:.6g}" for value in (*found, each.ratio.p_value)]
+            rows.writerow([*of_pair, *texts, each.replicates, each.is_conclusive])
+        for test in group.naive:
+            of_pair = ["usual", str(group.kind), test.model, *map(_short, test.pair)]
+            texts = [f"{value:.6g}" for value in (PAIRS[test.pair], test.value, test.p_value)]
+            rows.writerow([*of_pair, *texts[:2], "", "", texts[2], 1, True])
+    return text.getvalue()
 
 
 def _short(arm: str) -> str:
