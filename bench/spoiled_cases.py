@@ -16,10 +16,11 @@ from spoiled_arm import inputs_by_path
 from spoiling import ANOTHERS, ONE_PARAMETER, Part, Target, changed
 
 from dynamometer.common import registry
+from dynamometer.common.checking.copies import in_float64
 from dynamometer.common.checking.looking import Settings
 from dynamometer.common.checking.reference import reference_of
 from dynamometer.common.checking.shapes import with_other_sizes
-from dynamometer.common.checking.steps import DTYPES, configure, in_float64, make_step, own_module
+from dynamometer.common.checking.steps import DTYPES, configure, make_step, own_module
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy import accuracy
 from dynamometer.dynamo.accuracy.leaves import by_path

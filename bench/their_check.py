@@ -15,7 +15,8 @@ from torch._dynamo.testing import collect_results
 from torch._dynamo.utils import same
 from torch.utils._pytree import tree_map_only
 
-from dynamometer.common.checking.steps import DTYPES, in_float64, make_step, own_module
+from dynamometer.common.checking.copies import in_float64
+from dynamometer.common.checking.steps import DTYPES, make_step, own_module
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.rounding import DrawsOf
 from dynamometer.results.values.cases import Dtype, Mode

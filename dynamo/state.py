@@ -28,6 +28,31 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def seed_and_draw(seed: int) -> None:
+    """Seed every generator, and draw a number from each.
+
+    Whoever seeds it again as it was seeded draws other numbers then.
+    """
+    seed_everything(seed)
+    random.random()  # noqa: S311  nothing is to be kept secret
+    np.random.random()  # noqa: NPY002  likewise
+    torch.rand(1)
+    for index in range(len(generators()) - 1):
+        torch.rand(1, device=f"cuda:{index}")
+
+
+def settings() -> frozenset[str]:
+    """Return what of torch's settings decides how, or in what precision, others' code runs."""
+    found = {
+        "gradients are recorded": torch.is_grad_enabled(),
+        "inference mode is on": torch.is_inference_mode_enabled(),
+        "autocast is on": torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"),
+        "algorithms are deterministic": torch.are_deterministic_algorithms_enabled(),
+    }
+    default = f"the default dtype is {torch.get_default_dtype()}"
+    return frozenset({default, *(name for name, is_on in found.items() if is_on)})
+
+
 def generators() -> tuple[torch.Tensor, ...]:
     """Return the states of torch's generators, of the CPU and of every CUDA device."""
     is_used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # not annotated by torch

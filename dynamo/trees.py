@@ -34,6 +34,18 @@ def map_only(kind: type, change: Callable[[Any], Any], tree: Any) -> Any:
     return change(tree) if isinstance(tree, kind) else tree
 
 
+def once(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Change each object once: what is given twice stays one, and is written to as one."""
+    made: dict[int, tuple[Any, Any]] = {}
+
+    def changed(leaf: Any) -> Any:
+        if id(leaf) not in made:  # it is kept, so that no other one gets its number
+            made[id(leaf)] = (leaf, change(leaf))
+        return made[id(leaf)][1]
+
+    return changed
+
+
 def _offered(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
     try:
         found: Callable[..., Any] = private(f"torch.utils._pytree.{name}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from enum import Enum
-from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from dynamometer.common.checking.snapshots import (
@@ -16,7 +17,6 @@ from dynamometer.common.checking.snapshots import (
     state_of,
 )
 from dynamometer.dynamo import state
-from dynamometer.dynamo.trees import tree_map_only
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
@@ -83,19 +83,23 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
 
 def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
     """Name inputs of which something is as before after an alteration; they stay as they are."""
-    other = loaded.with_inputs(partial(tree_map_only, torch.Tensor, _own))
+    other = loaded.with_inputs(copy.deepcopy)
     alter(other, alteration, Mode.INFERENCE)
     before, now = inputs_of(loaded), inputs_of(other)
-    tensors = {path: each for path, each in now.items() if isinstance(each, torch.Tensor)}
     return tuple(
-        path if each.layout is torch.strided else f"{path}: indices"
-        for path, each in tensors.items()
-        if each.layout is not torch.strided or (each.numel() and is_like(before[path], each))
+        f"{path}: indices" if _has_indices(each) else path
+        for path, each in now.items()
+        if isinstance(each, np.ndarray)  # of text, or of memory that torch can't write to
+        or (isinstance(each, torch.Tensor) and _is_same(before[path], each))
     )
 
 
-def _own(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().clone()
+def _has_indices(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is not torch.strided
+
+
+def _is_same(before: object, now: torch.Tensor) -> bool:
+    return _has_indices(now) or (now.numel() > 0 and is_like(before, now))
 
 
 def _written(tensor: torch.Tensor) -> torch.Tensor:

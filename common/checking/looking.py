@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 import torch
 
 from dynamometer.common.checking.alteration import Alteration, alter
-from dynamometer.common.checking.snapshots import Snapshot, aliases_of, difference, inputs_of
+from dynamometer.common.checking.snapshots import (
+    Snapshot,
+    aliases_of,
+    attributes_of,
+    difference,
+    flags_of,
+    flags_of_state,
+    state_of,
+)
 from dynamometer.common.checking.steps import LEARNING_RATE, LOSS_FACTOR, make_optimizer, own_module
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy import leaves
@@ -61,6 +69,8 @@ class Settings:
         tolerance: what share of itself an element may be off by.
         multiples: of what rounding does, which it may be off by as well.
         alteration: what differs in the call on other inputs; `None` where there is no such call.
+        overlapping: whether another forward comes between forward and backward of that call, as in
+            networks that are called twice for one loss.
         is_brief: whether no call is made more than once but the first, where that will do.
     """
 
@@ -68,6 +78,7 @@ class Settings:
     tolerance: float
     multiples: Multiples = IN_FLOAT32
     alteration: Alteration | None = None
+    overlapping: bool = False
     is_brief: bool = False
 
 
@@ -82,6 +93,9 @@ class Look:
         rewritten: paths of changes that are more than rounding of what was there.
         aliases: results of inference that lie in the storage of a parameter, buffer or input, as
             pairs of paths.
+        structure: what the results of inference are made of, beside their leaves.
+        flags: what is on afterwards of torch's settings, of modules, tensors of the state and
+            results.
     """
 
     found: Leaves
@@ -89,10 +103,15 @@ class Look:
     draws: bool = False
     rewritten: frozenset[str] = frozenset()
     aliases: frozenset[tuple[str, str]] = frozenset()
+    structure: tuple[str, ...] = ()
+    flags: frozenset[str] = frozenset()
 
     def is_like(self, other: Look) -> bool:
         """Return whether another call came to the same, bit for bit."""
-        one, two = ((each.draws, each.rewritten, each.aliases) for each in (self, other))
+        one, two = (
+            (each.draws, each.rewritten, each.aliases, each.structure, each.flags)
+            for each in (self, other)
+        )
         return one == two and are_identical(self.found, other.found)
 
 
@@ -119,24 +138,30 @@ def look(
         adding: whether gradients are added to those of the step before (`Step.adding`); what is
             kept of them is what was added, once.
     """
-    state.seed_everything(seed)
+    state.seed_and_draw(seed)
     generators = state.generators()
     found: dict[str, Leaf] = {}
     updates: dict[str, str] = {}
     aliases: set[tuple[str, str]] = set()
+    structure: list[str] = []
+    flags: set[str] = set()
     ends = {0, len(step.calls) - 1}
     for index, call in enumerate(step.calls):
         size = f"[{index}]" if len(step.calls) > 1 else ""
         if step.mode is Mode.INFERENCE:
-            output = leaves.by_path(take(call), f"output{size}")
+            result = take(call)
+            structure.append(leaves.structure_of(result))
+            output = leaves.by_path(result, f"output{size}")
+            del result
             aliases |= aliases_of(output, step.loaded)
+            flags |= flags_of(output)
             # Kept from the calls after it, which may use its memory, as CUDA graphs do.
             found |= leaves.keep_all(output)
             del output
             continue
         weights = _weights(step)
-        inputs = _inputs_with_gradients(step)
-        for each in inputs.values():
+        others = _others_with_gradients(step)
+        for each in others.values():
             each.grad = None
         kept = before if index == 0 else Snapshot.of(step.loaded)
         most = most_elements if index in ends else _MOST_BETWEEN
@@ -144,14 +169,23 @@ def look(
         sums = _own_gradients(weights, most) if adds else {}
         found |= leaves.collect(take(step.adding if adds else call), f"loss{size}")
         updates |= _wrong_updates(kept, weights)
-        for name, each in {**weights, **inputs}.items():
+        for name, each in {**weights, **others}.items():
             gradient = _sample(_gradient(each), name, most)
             found[f"gradients{size}.{name}"] = _added(gradient, sums.get(name))
     trained = _weights(step) if step.mode is Mode.TRAINING else ()
     changed = before.changes(but={f"parameters.{name}" for name in trained})
     draws = not all(map(torch.equal, generators, state.generators()))
     rewritten = before.rewritten(changed)
-    return Look({**found, **changed}, updates, draws, rewritten, frozenset(aliases))
+    flags |= state.settings() | flags_of_state(step.loaded)
+    return Look(
+        {**found, **changed},
+        updates,
+        draws,
+        rewritten,
+        frozenset(aliases),
+        tuple(structure),
+        frozenset(flags),
+    )
 
 
 def _weights(step: Step) -> dict[str, nn.Parameter]:
@@ -159,10 +193,19 @@ def _weights(step: Step) -> dict[str, nn.Parameter]:
     return {name: each for name, each in named if each.requires_grad}
 
 
-def _inputs_with_gradients(step: Step) -> dict[str, torch.Tensor]:
-    found = inputs_of(step.loaded)
-    tensors = {path: each for path, each in found.items() if isinstance(each, torch.Tensor)}
-    return {path: each for path, each in tensors.items() if each.requires_grad and each.is_leaf}
+def _others_with_gradients(step: Step) -> dict[str, torch.Tensor]:
+    """Return the buffers, inputs and plain attributes that have gradients of their own."""
+    attributes = {
+        f"{path}[{index}]": each
+        for path, tensors in attributes_of(step.loaded).items()
+        for index, (each, _) in enumerate(tensors)
+    }
+    return {
+        path: each
+        for path, each in {**state_of(step.loaded), **attributes}.items()
+        if isinstance(each, torch.Tensor) and not path.startswith("parameters")
+        if each.requires_grad and each.is_leaf
+    }
 
 
 def _own_gradients(
@@ -282,9 +325,11 @@ def make_call(
     if call is not Call.FIRST and not goes_on:
         start.restore()
     if call is Call.ALTERED and settings.alteration is not None:
-        alter(step.loaded, settings.alteration, step.mode)
-        now = Snapshot.of(step.loaded)
+        # Who reads the tensors of the first call for ever finds in them what they were.
+        other = step.on_other_memory(overlapping=settings.overlapping)
+        alter(other.loaded, settings.alteration, step.mode)
+        now = Snapshot.of(other.loaded)
         # What was drawn once, and is replayed, would be right again under the same seed.
-        return look(step, now, settings.seed + 1, take, _MOST_ELEMENTS, adding=True)
+        return look(other, now, settings.seed + 1, take, _MOST_ELEMENTS, adding=True)
     before = Snapshot.of(step.loaded) if goes_on else start
     return look(step, before, settings.seed, take)

@@ -6,11 +6,13 @@ import math
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING
 
 import torch
 
 from dynamometer.common.checking.alteration import Alteration, left_alone
+from dynamometer.common.checking.copies import in_float64, nudged
 from dynamometer.common.checking.looking import Call, Look, make_call
 from dynamometer.common.checking.runs import OtherRoundings, Runs
 from dynamometer.common.checking.snapshots import (
@@ -19,7 +21,7 @@ from dynamometer.common.checking.snapshots import (
     undecided_weights,
     written,
 )
-from dynamometer.common.checking.steps import DTYPES, in_float64, make_step, nudged
+from dynamometer.common.checking.steps import DTYPES, make_step
 from dynamometer.common.interfaces.outcome import NondeterministicError
 from dynamometer.dynamo.accuracy.accuracy import (
     Comparison,
@@ -139,6 +141,8 @@ class Reference:
         self.settings = settings
         self.left_alone: tuple[str, ...] = ()
         self._made: Runs | None = None
+        self._is_exact = True
+        self._doubts: tuple[str, ...] = ()
         own = self._fresh()
         start, attributes = Snapshot.of(own.loaded), attributes_of(own.loaded)
         self._eager = {
@@ -192,19 +196,11 @@ class Reference:
         if is_later or (call is Call.SECOND and self._keeps_no_state):
             call = Call.FIRST
         eager = self._eager[call]
-        wrong = [name for name in found.updates if name not in eager.updates]
-        if wrong:
-            return Comparison(math.inf, f"parameters.{wrong[0]}: {found.updates[wrong[0]]}")
-        rewritten = sorted(found.rewritten - self._written)
-        if rewritten:
-            return Comparison(math.inf, f"{rewritten[0]}: eager leaves it as it was")
-        shared = sorted(found.aliases - (self._aliases_later if is_later else eager.aliases))
-        if shared:
-            path, owner = shared[0]
-            return Comparison(math.inf, f"{path}: it shares memory with {owner}, eager's does not")
-        draws = self._draws_later if is_later else eager.draws
-        if draws and not found.draws and self._draws_matter:
-            return Comparison(math.inf, "it draws no random numbers, or always the same")
+        if is_later:
+            eager = replace(eager, draws=self._draws_later, aliases=self._aliases_later)
+        odd = self._beside_values(eager, found)
+        if odd:
+            return Comparison(math.inf, odd)
         own = (
             *self._unchecked,
             *(f"parameters.{name}: the model changes it itself" for name in eager.updates),
@@ -213,9 +209,26 @@ class Reference:
             beyond = beyond_comparison(eager.found, found.found)
             return Comparison(unchecked=(*own, *beyond))
         judged = self._judge(call, found.found)
+        own = (*own, *self._doubts)
         if not self._runs.made:
             own = (*own, "what rounding does: eager fails with other weights or inputs")
         return replace(judged, unchecked=(*own, *judged.unchecked))
+
+    def _beside_values(self, eager: Look, found: Look) -> str | None:
+        """Say what else than values is wrong with an arm's call, if something is."""
+        wrong = [name for name in found.updates if name not in eager.updates]
+        if wrong:
+            return f"parameters.{wrong[0]}: {found.updates[wrong[0]]}"
+        rewritten = sorted(found.rewritten - self._written)
+        if rewritten:
+            return f"{rewritten[0]}: eager leaves it as it was"
+        shared = sorted(found.aliases - eager.aliases)
+        if shared:
+            path, owner = shared[0]
+            return f"{path}: it shares memory with {owner}, eager's does not"
+        if eager.draws and not found.draws and self._draws_matter:
+            return "it draws no random numbers, or always the same"
+        return _other_form(eager, found)
 
     @property
     def _written(self) -> frozenset[str]:
@@ -232,10 +245,14 @@ class Reference:
 
     def _judge(self, call: Call, found: Leaves) -> Comparison:
         """Compare by as few runs of eager as will do; there are many before an accusation."""
+        if self._made is None and (moved := self._moved()):
+            return moved
         runs = self._runs
         judged = runs.compare(call, found)
         if not judged.may_be_rounding:
             return judged
+        if moved := self._moved():
+            return moved
         runs.grow()
         judged = runs.compare(call, found)
         if not judged.may_be_rounding or not do_coarse_runs_count(
@@ -244,6 +261,30 @@ class Reference:
             return judged
         runs.coarsen(call)
         return runs.compare(call, found)
+
+    def _moved(self) -> Comparison | None:
+        """Say where eager computes something else by now than before any arm was there.
+
+        A runtime may have put kernels or settings of its own in the place of torch's. Runs of eager
+        that are made from then on would take for rounding what these do.
+        """
+        if not self._is_exact:
+            return None
+        first = self._eager[Call.FIRST].found
+        try:
+            with self._roundings.announced():
+                own = self._fresh()
+                now = make_call(own, Snapshot.of(own.loaded), Call.FIRST, self.settings).found
+        except Exception:  # noqa: BLE001  whatever a model raises
+            self._doubts = ("what rounding does: eager fails since the arms are there",)
+            return None
+        if are_identical(first, now):
+            return None
+        if differ(first, now, _BY_FAR * self.settings.tolerance):
+            where = next(path for path in first if differ({path: first[path]}, now, 0.0))
+            return Comparison(math.inf, f"{where}: since the arm is there eager differs, too")
+        self._doubts = ("what rounding does: since the arms are there eager rounds otherwise",)
+        return None
 
     @property
     def _runs(self) -> Runs:
@@ -254,9 +295,11 @@ class Reference:
         return self._made
 
     def _try_other_inputs(self) -> None:
-        for alteration in Alteration:
+        for alteration, overlapping in product(Alteration, (True, False)):
             own = self._fresh()
-            settings = replace(self.settings, alteration=alteration)
+            if overlapping and own.mode is Mode.INFERENCE:
+                continue
+            settings = replace(self.settings, alteration=alteration, overlapping=overlapping)
             try:
                 start = Snapshot.of(own.loaded)
                 if not settings.is_brief:  # which leaves out what keeps state
@@ -273,6 +316,7 @@ class Reference:
             return
 
     def _require_same(self, call: Call, found: Look) -> None:
+        self._is_exact &= are_identical(self._eager[call].found, found.found)
         where = self._where_other(call, found)
         if where:
             msg = f"two eager runs from one seed differ at {where}"
@@ -285,6 +329,19 @@ class Reference:
         return wanders(
             expected.get(call, expected[Call.FIRST]), found.found, self.settings.tolerance
         )
+
+
+def _other_form(eager: Look, found: Look) -> str | None:
+    """Say in what results are arranged otherwise, or what is on or off that isn't in eager."""
+    if found.structure != eager.structure and found.found.keys() == eager.found.keys():
+        pairs = zip(eager.structure, found.structure, strict=True)
+        wanted, got = next(pair for pair in pairs if pair[0] != pair[1])
+        return f"the results have different structure: expected {wanted}, got {got}"
+    if found.flags - eager.flags:
+        return f"here {min(found.flags - eager.flags)}, in eager not"
+    if eager.flags - found.flags:
+        return f"in eager {min(eager.flags - found.flags)}, here not"
+    return None
 
 
 def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:

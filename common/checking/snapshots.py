@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -172,9 +173,48 @@ def _is_undecided(weight: torch.Tensor) -> bool:
 
 
 def inputs_of(loaded: LoadedModel) -> dict[str, object]:
-    """Return the leaves of a model's inputs themselves, by path; of several sizes with an index."""
+    """Return the leaves of a model's inputs themselves, by path; of several sizes with an index.
+
+    Of an array of numbers that is the tensor that shares its memory.
+    """
     calls = [{"args": each.args, "kwargs": dict(each.kwargs)} for each in loaded.calls]
-    return leaves.by_path(calls if len(calls) > 1 else calls[0], "inputs")
+    found = leaves.by_path(calls if len(calls) > 1 else calls[0], "inputs")
+    shared: dict[int, torch.Tensor] = {}
+    for path, each in found.items():
+        if isinstance(each, np.ndarray) and _is_shareable(each):
+            found[path] = shared.setdefault(id(each), torch.from_numpy(each))
+    return found
+
+
+def _is_shareable(array: np.ndarray[Any, Any]) -> bool:
+    """Return whether torch can read and write the memory of an array."""
+    forwards = all(stride >= 0 for stride in array.strides)
+    return array.flags.writeable and forwards and array.dtype.kind in "biufc"
+
+
+def flags_of(output: Mapping[str, object]) -> set[str]:
+    """Say which results can be backpropagated through, given the leaves themselves by path.
+
+    A weight that is returned is none: who freezes weights returns a constant.
+    """
+    return {
+        f"{path} has a history"
+        for path, each in output.items()
+        if isinstance(each, torch.Tensor) and each.grad_fn is not None
+    }
+
+
+def flags_of_state(loaded: LoadedModel) -> set[str]:
+    """Say which modules are in training mode, and which tensors of the state have gradients."""
+    modules = own_module(loaded.module).named_modules()
+    training = {
+        f"{name or 'the model'} is in training mode" for name, each in modules if each.training
+    }
+    return training | {
+        f"{path} requires a gradient"
+        for path, each in state_of(loaded).items()
+        if isinstance(each, torch.Tensor) and each.requires_grad
+    }
 
 
 def _copy(value: object) -> object:
@@ -197,9 +237,9 @@ def difference(before: torch.Tensor, now: torch.Tensor) -> Leaf:
     was, found = (_dense(each.detach()) for each in (before, now))
     if found.dtype is torch.bool:
         return leaves.keep(found ^ was)
+    if not found.is_floating_point():  # torch can't subtract every kind without a sign
+        return leaves.keep(found.long() - was.long())
     change = leaves.keep(found - was)
-    if not found.is_floating_point():
-        return change
     stored_in = now.dtype if now.is_floating_point() else found.dtype
     wide = torch.promote_types(found.dtype, torch.float32)
     size = torch.maximum(found.abs(), was.abs()).to("cpu", wide)

@@ -8,6 +8,7 @@ rest is eager in every arm.
 from __future__ import annotations
 
 import copy
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from types import GeneratorType
@@ -20,13 +21,11 @@ from torch.nn.parameter import is_lazy
 from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.leaves import by_path
-from dynamometer.dynamo.accuracy.numbers import as_real
-from dynamometer.dynamo.accuracy.rounding import nudge
-from dynamometer.dynamo.trees import tree_leaves, tree_map_only
+from dynamometer.dynamo.trees import once, tree_leaves, tree_map_only
 from dynamometer.results.values.cases import Dtype, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from dynamometer.common.interfaces.suite import Inputs, LoadedModel
     from dynamometer.results.values.cases import Case
@@ -57,24 +56,38 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
     _make_lazy_parameters(loaded)
 
     def move(tensor: torch.Tensor) -> torch.Tensor:
-        moved = tensor.to(device, dtype_for(tensor))
+        # What is made of a tensor with a gradient has a history, and can't be copied.
+        is_trained = tensor.requires_grad and tensor.is_leaf
+        moved = (tensor.detach() if is_trained else tensor).to(device, dtype_for(tensor))
         if case.channels_last and moved.dim() == _IMAGE_DIMENSIONS:
-            return moved.contiguous(memory_format=torch.channels_last)
-        return moved
+            moved = moved.contiguous(memory_format=torch.channels_last)
+        return moved.requires_grad_() if is_trained else moved
 
-    module = loaded.module.to(device)
-    if any(dtype_for(each) is not each.dtype for each in module.parameters()):
-        module = module.to(DTYPES[case.dtype])
-    if case.channels_last:
-        module = module.to(  # type: ignore[call-overload]  # no overload takes it alone
-            memory_format=torch.channels_last
-        )
+    with _leaves_kept(loaded.module):
+        module = loaded.module.to(device)
+        if any(dtype_for(each) is not each.dtype for each in module.parameters()):
+            module = module.to(DTYPES[case.dtype])
+        if case.channels_last:
+            module = module.to(  # type: ignore[call-overload]  # no overload takes it alone
+                memory_format=torch.channels_last
+            )
     if case.mode is Mode.TRAINING:
         module = WithLoss(_trainable(module))
     if case.dtype is Dtype.AMP:
         module = Autocast(module, device.type)
-    moved = loaded.with_inputs(partial(tree_map_only, torch.Tensor, move))
+    moved = loaded.with_inputs(partial(tree_map_only, torch.Tensor, once(move)))
     return replace(moved, module=module.train(case.mode is Mode.TRAINING))
+
+
+@contextmanager
+def _leaves_kept(module: nn.Module) -> Iterator[None]:
+    """Convert a module, but let buffers that have gradients be as free of a history as before."""
+    trained = [name for name, each in module.named_buffers() if each.requires_grad and each.is_leaf]
+    with state.without_gradients():
+        yield
+    own = dict(module.named_buffers())
+    for name in trained:
+        own[name].requires_grad_()
 
 
 def _make_lazy_parameters(loaded: LoadedModel) -> None:
@@ -185,12 +198,26 @@ class Step:
             gradients of weights to those that are there.
         loaded: the arm's own module and inputs, which steps may change.
         mode: inference or training.
+        forward: the first part's, alone.
+        with_inputs: gives the same step of the same compiled module on other inputs; what is made
+            meanwhile is called between the forward and the backward of a step that adds.
     """
 
     calls: tuple[Callable[[], object], ...]
     adding: Callable[[], object]
     loaded: LoadedModel
     mode: Mode
+    forward: Callable[[], object]
+    with_inputs: Callable[[LoadedModel, Callable[[], object]], Step]
+
+    def on_other_memory(self, *, overlapping: bool = False) -> Step:
+        """Return this step on copies of its inputs; those it was made with stay as they are.
+
+        Args:
+            overlapping: have a forward on these between forward and backward of a step that adds.
+        """
+        meanwhile = self.forward if overlapping else _nothing
+        return self.with_inputs(self.loaded.with_inputs(copy.deepcopy), meanwhile)
 
     @property
     def call(self) -> Callable[[], object]:
@@ -235,12 +262,39 @@ def make_step(
     """
     state.seed_everything(seed)
     if mode is Mode.INFERENCE:
-        calls = tuple(_forward(compiled, each) for each in loaded.calls)
-        return Step(calls, calls[0], loaded, mode)
+        return _inference(compiled, loaded)
     optimizer = make_optimizer(loaded.module.parameters())
     update: Callable[[], object] = optimizer.step
     if compile_function is not None:
         update = compile_function(update)
+    return _training(compiled, loaded, optimizer, update, _nothing)
+
+
+def _inference(compiled: Callable[..., Any], loaded: LoadedModel) -> Step:
+    calls = tuple(_forward(compiled, each) for each in loaded.calls)
+
+    def with_inputs(other: LoadedModel, _: Callable[[], object]) -> Step:
+        return _inference(compiled, other)
+
+    return Step(calls, calls[0], loaded, Mode.INFERENCE, calls[0], with_inputs)
+
+
+def _training(
+    compiled: Callable[..., Any],
+    loaded: LoadedModel,
+    optimizer: torch.optim.Optimizer,
+    update: Callable[[], object],
+    meanwhile: Callable[[], object],
+) -> Step:
+    """Return a training step.
+
+    Args:
+        compiled: the module as an arm compiled it.
+        loaded: the arm's own module and inputs.
+        optimizer: of its weights.
+        update: the optimizer's step, compiled or not.
+        meanwhile: what happens between the forward and the backward of a step that adds.
+    """
 
     def training(forward: Callable[[], Any]) -> Callable[[], object]:
         def train() -> object:
@@ -256,11 +310,20 @@ def make_step(
 
     def add() -> object:
         loss = forwards[0]()
+        meanwhile()
         loss.backward(torch.full_like(loss, LOSS_FACTOR))
         update()
         return loss.detach()
 
-    return Step(tuple(map(training, forwards)), add, loaded, mode)
+    def with_inputs(other: LoadedModel, meanwhile: Callable[[], object]) -> Step:
+        return _training(compiled, other, optimizer, update, meanwhile)
+
+    calls = tuple(map(training, forwards))
+    return Step(calls, add, loaded, Mode.TRAINING, forwards[0], with_inputs)
+
+
+def _nothing() -> None:
+    pass
 
 
 def make_optimizer(parameters: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
@@ -280,45 +343,3 @@ def _forward(compiled: Callable[..., Any], inputs: Inputs) -> Callable[[], Any]:
         return list(output) if isinstance(output, GeneratorType) else output
 
     return forward
-
-
-def nudged(loaded: LoadedModel, share: float, seed: int) -> LoadedModel:
-    """Return a copy of a configured model whose weights and inputs are off by a share at most.
-
-    Whole numbers are left, unless they are all there is.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    numbers = [*loaded.module.parameters(), *_float_inputs(loaded)]
-    real = [
-        each for each in map(as_real, numbers) if each.is_floating_point() and each.itemsize > 1
-    ]
-    only_whole = all(bool((each == each.round()).all()) for each in real)
-    change = partial(nudge, share=share, generator=generator, whole=only_whole)
-    own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, change))
-    with state.without_gradients():
-        for each in own.module.parameters():
-            each.copy_(change(each))
-    return own
-
-
-def _float_inputs(loaded: LoadedModel) -> list[torch.Tensor]:
-    every = tree_leaves([(each.args, dict(each.kwargs)) for each in loaded.calls])
-    tensors = [each for each in every if isinstance(each, torch.Tensor)]
-    return [each for each in tensors if each.is_floating_point() or each.is_complex()]
-
-
-def in_float64(loaded: LoadedModel) -> LoadedModel:
-    """Return a copy of a configured model that computes in float64, without autocast."""
-
-    def widen(tensor: torch.Tensor) -> torch.Tensor:
-        if not tensor.is_floating_point() and not tensor.is_complex():
-            return tensor
-        wide = torch.complex128 if tensor.is_complex() else torch.float64
-        return tensor.detach().to(wide).requires_grad_(tensor.requires_grad)
-
-    own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, widen))
-    module = own.module.module if isinstance(own.module, Autocast) else own.module
-    for each in (*module.parameters(), *module.buffers()):
-        if each.is_complex():  # which `Module.double` leaves as they are
-            each.data = each.data.to(torch.complex128)
-    return replace(own, module=module.double())

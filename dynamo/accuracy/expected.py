@@ -36,6 +36,7 @@ class Known:
         spread: how far runs of eager are from the centre; `None` without any.
         coarse: how far coarse runs are (`deviation.Multiples.coarse`); `None` without any.
         others: of integers, what runs gave that differ from eager's; not coarse ones.
+        exact: of integers, what the run in float64 gave.
         unlike: float64's values, where they are no referee: low precision may be off by the same
             again and again, and an arm that isn't is right.
         beyond: float64's values, where eager overflows and they don't.
@@ -46,6 +47,7 @@ class Known:
     spread: Spread | None = None
     coarse: Spread | None = None
     others: tuple[torch.Tensor, ...] = ()
+    exact: torch.Tensor | None = None
     unlike: Centre | None = None
     beyond: torch.Tensor | None = None
 
@@ -141,7 +143,8 @@ class Expected:
 
 def _known(eager: Leaf, truth: Leaf | None, runs: Sequence[Leaf | None], tolerance: float) -> Known:
     if not isinstance(eager.value, torch.Tensor) or not eager.value.is_floating_point():
-        known = Known(eager)
+        is_known = truth is not None and _are_alike(eager.value, truth.value)
+        known = Known(eager, exact=truth.value if truth is not None and is_known else None)
         for run in (truth, *runs):
             known = known.with_run(run)
         return known

@@ -71,6 +71,25 @@ def by_path(tree: object, path: str) -> dict[str, object]:
     return found
 
 
+def structure_of(tree: object) -> str:
+    """Describe what a result is made of beside its leaves: which containers, of what and in order.
+
+    A list and a tuple are the same, and so are mappings of the same keys. In a mapping an entry
+    that is `None` counts as absent, in a sequence it has its place. Objects and iterators, which
+    could be walked once, are not looked into.
+    """
+    if tree is None:
+        return "None"
+    if isinstance(tree, list | tuple):
+        return f"[{', '.join(map(structure_of, tree))}]"
+    if isinstance(tree, Mapping):
+        entries = (
+            f"{key!r}: {structure_of(value)}" for key, value in tree.items() if value is not None
+        )
+        return f"{{{', '.join(entries)}}}"
+    return "."
+
+
 def _walk(tree: object, path: str, above: AbstractSet[int]) -> Iterator[tuple[str, object]]:
     if tree is None or id(tree) in above:
         return
@@ -184,7 +203,8 @@ def _kind(tensor: torch.Tensor) -> str:
     Strides matter to whoever takes a view of the output; those of dimensions with one element,
     and of tensors with none, don't.
     """
-    text = f"shape {tuple(tensor.shape)} of {tensor.dtype}"
+    place = "" if tensor.device.type == "cpu" else f" on {tensor.device.type}"
+    text = f"shape {tuple(tensor.shape)} of {tensor.dtype}{place}"
     if tensor.layout is not torch.strided:
         return f"{text}, {tensor.layout}"
     if tensor.numel() == 0 or tensor.is_contiguous():

@@ -8,14 +8,13 @@ import pytest
 import torch
 from torch import nn
 
+from dynamometer.common.checking.copies import in_float64, nudged
 from dynamometer.common.checking.steps import (
     LEARNING_RATE,
     Autocast,
     WithLoss,
     configure,
-    in_float64,
     make_step,
-    nudged,
 )
 from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.common.interfaces.suite import Inputs, LoadedModel

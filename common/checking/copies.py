@@ -1,0 +1,60 @@
+"""Copies of a configured model that compute the same, rounded otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+
+from dynamometer.common.checking.steps import Autocast
+from dynamometer.dynamo import state
+from dynamometer.dynamo.accuracy.numbers import as_real
+from dynamometer.dynamo.accuracy.rounding import nudge
+from dynamometer.dynamo.trees import once, tree_leaves, tree_map_only
+
+if TYPE_CHECKING:
+    from dynamometer.common.interfaces.suite import LoadedModel
+
+
+def nudged(loaded: LoadedModel, share: float, seed: int) -> LoadedModel:
+    """Return a copy of a configured model whose weights and inputs are off by a share at most.
+
+    Whole numbers are left, unless they are all there is.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    numbers = [*loaded.module.parameters(), *_float_inputs(loaded)]
+    real = [
+        each for each in map(as_real, numbers) if each.is_floating_point() and each.itemsize > 1
+    ]
+    only_whole = all(bool((each == each.round()).all()) for each in real)
+    change = partial(nudge, share=share, generator=generator, whole=only_whole)
+    own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, once(change)))
+    with state.without_gradients():
+        for each in own.module.parameters():
+            each.copy_(change(each))
+    return own
+
+
+def _float_inputs(loaded: LoadedModel) -> list[torch.Tensor]:
+    every = tree_leaves([(each.args, dict(each.kwargs)) for each in loaded.calls])
+    tensors = [each for each in every if isinstance(each, torch.Tensor)]
+    return [each for each in tensors if each.is_floating_point() or each.is_complex()]
+
+
+def in_float64(loaded: LoadedModel) -> LoadedModel:
+    """Return a copy of a configured model that computes in float64, without autocast."""
+
+    def widen(tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.is_floating_point() and not tensor.is_complex():
+            return tensor
+        wide = torch.complex128 if tensor.is_complex() else torch.float64
+        return tensor.detach().to(wide).requires_grad_(tensor.requires_grad)
+
+    own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, once(widen)))
+    module = own.module.module if isinstance(own.module, Autocast) else own.module
+    for each in (*module.parameters(), *module.buffers()):
+        if each.is_complex():  # which `Module.double` leaves as they are
+            each.data = each.data.to(torch.complex128)
+    return replace(own, module=module.double())
