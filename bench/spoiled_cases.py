@@ -154,7 +154,15 @@ class CaseToSpoil:
                 yield from (Target(path) for path, leaf in leaves.items() if _is_spoilable(leaf))
             case Part.PARAMETER:
                 yield from (Target(name) for name, _ in module.named_parameters())
-            case Part.UPDATE | Part.MEMORY | Part.STALE | Part.GIVEN | Part.SUMS:
+            case (
+                Part.UPDATE
+                | Part.MEMORY
+                | Part.ARGUMENTS
+                | Part.DRAWS
+                | Part.STALE
+                | Part.GIVEN
+                | Part.SUMS
+            ):
                 yield Target()
 
     def _pairs(self) -> Iterator[Target]:
@@ -167,7 +175,7 @@ class CaseToSpoil:
         match spoiling.part:
             case Part.UPDATE:
                 return self._update_is_seen(spoiling.factor, target.path)
-            case Part.MEMORY | Part.STALE:
+            case Part.MEMORY | Part.ARGUMENTS | Part.DRAWS | Part.STALE:
                 return self._depends_on(spoiling.part)
             case Part.BUFFER:
                 return self._moves(target.path)
@@ -227,25 +235,25 @@ class CaseToSpoil:
         return False
 
     def _elsewhere(self, part: Part) -> Seen | None:
-        """Run eager with other weights, or on other inputs; `None` if it refuses them."""
+        """Run eager with other weights, other draws or other inputs; `None` if it refuses them."""
         own = self.loaded.copy()
         with torch.no_grad():
             if part is Part.STALE:
                 for parameter in own.module.parameters():
                     parameter.mul_(0.9)
-            else:
+            elif part is not Part.DRAWS:
                 for leaf in inputs_by_path(own.args, own.kwargs).values():
                     if isinstance(leaf, torch.Tensor) and leaf.is_floating_point():
                         leaf.data.mul_(0.5)
                     elif isinstance(leaf, torch.Tensor) and leaf.dim():
                         leaf.data.copy_(leaf.roll(1, -1))
         try:
-            return _seen(own, self.case.mode, self.seed)
+            return _seen(own, self.case.mode, self.seed + (part is Part.DRAWS))
         except Exception:  # noqa: BLE001  whatever a model makes of such inputs
             return None
 
     def _depends_on(self, part: Part) -> bool:
-        """Return whether other inputs, or other weights, give other results."""
+        """Return whether other inputs, weights or draws give other results."""
         other = self._elsewhere(part)
         if other is None:
             return False

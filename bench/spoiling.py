@@ -29,6 +29,8 @@ class Part(StrEnum):
     INPUT = "input"
     PARAMETER = "parameter"
     MEMORY = "memory"
+    ARGUMENTS = "arguments"
+    DRAWS = "random numbers"
     STALE = "stale"
     GIVEN = "gradient that is given"
     SUMS = "gradients that are added to"
@@ -83,7 +85,7 @@ class Spoiling:
         match self.part:
             case Part.OUTPUT | Part.INPUT | Part.PARAMETER:
                 return (Mode.INFERENCE,)
-            case Part.MEMORY:
+            case Part.MEMORY | Part.ARGUMENTS | Part.DRAWS:
                 return (Mode.INFERENCE, Mode.TRAINING)
             case (
                 Part.LOSS
@@ -227,6 +229,9 @@ _STATE = (
     Spoiling("parameter: changed in inference", "the model is another one afterwards",
              Part.PARAMETER, _disturb),
     Spoiling("memory: the first result for ever", "it doesn't compute at all", Part.MEMORY),
+    Spoiling("memory: the first call's tensors for ever", "a graph that is replayed without a copy "
+             "of what it is given", Part.ARGUMENTS),
+    Spoiling("random numbers: the same at every call", "one dropout mask for ever", Part.DRAWS),
     Spoiling("weights: stale", "weights taken for constants in training: it never learns",
              Part.STALE),
 )  # fmt: skip

@@ -210,7 +210,10 @@ def _thaw(module: nn.Module) -> None:
     ("act", "words"),
     [
         (lambda _: torch.set_grad_enabled(True), "here gradients are recorded"),
-        (lambda _: torch.use_deterministic_algorithms(True), "here algorithms are deterministic"),
+        (
+            lambda _: torch.use_deterministic_algorithms(mode=True),
+            "here algorithms are deterministic",
+        ),
         (lambda module: module.train(), "here layer is in training mode"),
         (_thaw, "here parameters.layer.weight requires a gradient"),
     ],
@@ -218,11 +221,11 @@ def _thaw(module: nn.Module) -> None:
 def test_what_an_arm_leaves_on_is_found(act: Any, words: str) -> None:
     """Whatever runs after it would run otherwise."""
     model = plain()
-    model.layer.weight.requires_grad_(False)  # type: ignore[union-attr, operator]  # likewise
+    model.layer.weight.requires_grad_(requires_grad=False)  # type: ignore[union-attr, operator]  # likewise
     try:
         assert words in str(judge(model, torch.randn(*ROW), arm=doing(act)))
     finally:
-        torch.use_deterministic_algorithms(False)
+        torch.use_deterministic_algorithms(mode=False)
         torch.set_grad_enabled(True)
 
 
