@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import torch
 
 from dynamometer.common.checking.alteration import Alteration, alter
+from dynamometer.common.checking.form import Form
 from dynamometer.common.checking.snapshots import (
     Snapshot,
-    aliases_of,
     attributes_of,
     difference,
-    flags_of,
-    flags_of_state,
     state_of,
 )
 from dynamometer.common.checking.steps import LEARNING_RATE, LOSS_FACTOR, make_optimizer, own_module
@@ -91,27 +89,18 @@ class Look:
         updates: by parameter, what is wrong with what the optimizer's step made of its gradient.
         draws: whether one of torch's generators is another one afterwards.
         rewritten: paths of changes that are more than rounding of what was there.
-        aliases: results of inference that lie in the storage of a parameter, buffer or input, as
-            pairs of paths.
-        structure: what the results of inference are made of, beside their leaves.
-        flags: what is on afterwards of torch's settings, of modules, tensors of the state and
-            results.
+        form: what else there is to it.
     """
 
     found: Leaves
     updates: Mapping[str, str]
     draws: bool = False
     rewritten: frozenset[str] = frozenset()
-    aliases: frozenset[tuple[str, str]] = frozenset()
-    structure: tuple[str, ...] = ()
-    flags: frozenset[str] = frozenset()
+    form: Form = field(default_factory=Form)
 
     def is_like(self, other: Look) -> bool:
         """Return whether another call came to the same, bit for bit."""
-        one, two = (
-            (each.draws, each.rewritten, each.aliases, each.structure, each.flags)
-            for each in (self, other)
-        )
+        one, two = ((each.draws, each.rewritten, each.form) for each in (self, other))
         return one == two and are_identical(self.found, other.found)
 
 
@@ -142,22 +131,17 @@ def look(
     generators = state.generators()
     found: dict[str, Leaf] = {}
     updates: dict[str, str] = {}
-    aliases: set[tuple[str, str]] = set()
-    structure: list[str] = []
-    flags: set[str] = set()
+    form = Form()
     ends = {0, len(step.calls) - 1}
     for index, call in enumerate(step.calls):
         size = f"[{index}]" if len(step.calls) > 1 else ""
         if step.mode is Mode.INFERENCE:
             result = take(call)
-            structure.append(leaves.structure_of(result))
             output = leaves.by_path(result, f"output{size}")
-            del result
-            aliases |= aliases_of(output, step.loaded)
-            flags |= flags_of(output)
+            form = form.with_result(result, output, step.loaded)
             # Kept from the calls after it, which may use its memory, as CUDA graphs do.
             found |= leaves.keep_all(output)
-            del output
+            del result, output
             continue
         weights = _weights(step)
         others = _others_with_gradients(step)
@@ -176,16 +160,7 @@ def look(
     changed = before.changes(but={f"parameters.{name}" for name in trained})
     draws = not all(map(torch.equal, generators, state.generators()))
     rewritten = before.rewritten(changed)
-    flags |= state.settings() | flags_of_state(step.loaded)
-    return Look(
-        {**found, **changed},
-        updates,
-        draws,
-        rewritten,
-        frozenset(aliases),
-        tuple(structure),
-        frozenset(flags),
-    )
+    return Look({**found, **changed}, updates, draws, rewritten, form.with_state(step.loaded))
 
 
 def _weights(step: Step) -> dict[str, nn.Parameter]:

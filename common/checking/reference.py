@@ -165,7 +165,7 @@ class Reference:
                 self._require_same(call, make_call(own, start, call, settings))
             later = make_call(own, start, Call.LATER, settings)
             self.is_repeatable = not self._where_other(Call.FIRST, later)
-        self._draws_later, self._aliases_later = later.draws, later.aliases
+        self._draws_later, self._aliases_later = later.draws, later.form.aliases
         del own, start, later
         if self.is_repeatable:
             self._try_other_inputs()
@@ -197,8 +197,11 @@ class Reference:
             call = Call.FIRST
         eager = self._eager[call]
         if is_later:
-            eager = replace(eager, draws=self._draws_later, aliases=self._aliases_later)
-        odd = self._beside_values(eager, found)
+            form = replace(eager.form, aliases=self._aliases_later)
+            eager = replace(eager, draws=self._draws_later, form=form)
+        odd = _beside_values(eager, found, self._written)
+        if not odd and eager.draws and not found.draws and self._draws_matter:
+            odd = "it draws no random numbers, or always the same"
         if odd:
             return Comparison(math.inf, odd)
         own = (
@@ -213,22 +216,6 @@ class Reference:
         if not self._runs.made:
             own = (*own, "what rounding does: eager fails with other weights or inputs")
         return replace(judged, unchecked=(*own, *judged.unchecked))
-
-    def _beside_values(self, eager: Look, found: Look) -> str | None:
-        """Say what else than values is wrong with an arm's call, if something is."""
-        wrong = [name for name in found.updates if name not in eager.updates]
-        if wrong:
-            return f"parameters.{wrong[0]}: {found.updates[wrong[0]]}"
-        rewritten = sorted(found.rewritten - self._written)
-        if rewritten:
-            return f"{rewritten[0]}: eager leaves it as it was"
-        shared = sorted(found.aliases - eager.aliases)
-        if shared:
-            path, owner = shared[0]
-            return f"{path}: it shares memory with {owner}, eager's does not"
-        if eager.draws and not found.draws and self._draws_matter:
-            return "it draws no random numbers, or always the same"
-        return _other_form(eager, found)
 
     @property
     def _written(self) -> frozenset[str]:
@@ -263,28 +250,13 @@ class Reference:
         return runs.compare(call, found)
 
     def _moved(self) -> Comparison | None:
-        """Say where eager computes something else by now than before any arm was there.
-
-        A runtime may have put kernels or settings of its own in the place of torch's. Runs of eager
-        that are made from then on would take for rounding what these do.
-        """
+        """Say where eager computes something else by now than before any arm was there."""
         if not self._is_exact:
             return None
-        first = self._eager[Call.FIRST].found
-        try:
-            with self._roundings.announced():
-                own = self._fresh()
-                now = make_call(own, Snapshot.of(own.loaded), Call.FIRST, self.settings).found
-        except Exception:  # noqa: BLE001  whatever a model raises
-            self._doubts = ("what rounding does: eager fails since the arms are there",)
-            return None
-        if are_identical(first, now):
-            return None
-        if differ(first, now, _BY_FAR * self.settings.tolerance):
-            where = next(path for path in first if differ({path: first[path]}, now, 0.0))
-            return Comparison(math.inf, f"{where}: since the arm is there eager differs, too")
-        self._doubts = ("what rounding does: since the arms are there eager rounds otherwise",)
-        return None
+        with self._roundings.announced():
+            found = _since_then(self._fresh, self._eager[Call.FIRST].found, self.settings)
+        self._doubts = found.unchecked
+        return found if found.mismatch else None
 
     @property
     def _runs(self) -> Runs:
@@ -331,17 +303,37 @@ class Reference:
         )
 
 
-def _other_form(eager: Look, found: Look) -> str | None:
-    """Say in what results are arranged otherwise, or what is on or off that isn't in eager."""
-    if found.structure != eager.structure and found.found.keys() == eager.found.keys():
-        pairs = zip(eager.structure, found.structure, strict=True)
-        wanted, got = next(pair for pair in pairs if pair[0] != pair[1])
-        return f"the results have different structure: expected {wanted}, got {got}"
-    if found.flags - eager.flags:
-        return f"here {min(found.flags - eager.flags)}, in eager not"
-    if eager.flags - found.flags:
-        return f"in eager {min(eager.flags - found.flags)}, here not"
-    return None
+def _beside_values(eager: Look, found: Look, written: frozenset[str]) -> str | None:
+    """Say what else than values is wrong with an arm's call, if something is."""
+    wrong = [name for name in found.updates if name not in eager.updates]
+    if wrong:
+        return f"parameters.{wrong[0]}: {found.updates[wrong[0]]}"
+    rewritten = sorted(found.rewritten - written)
+    if rewritten:
+        return f"{rewritten[0]}: eager leaves it as it was"
+    # Where leaves differ, these say more.
+    is_alike = found.found.keys() == eager.found.keys()
+    return found.form.problem(eager.form) if is_alike else None
+
+
+def _since_then(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> Comparison:
+    """Make eager's first call again, and compare it with what it came to before.
+
+    A runtime may have put kernels or settings of its own in the place of torch's. Runs of eager
+    that are made from then on would take for rounding what these do.
+    """
+    try:
+        own = fresh()
+        now = make_call(own, Snapshot.of(own.loaded), Call.FIRST, settings).found
+    except Exception:  # noqa: BLE001  whatever a model raises
+        return Comparison(unchecked=("what rounding does: eager fails since the arms are there",))
+    if are_identical(first, now):
+        return Comparison()
+    if differ(first, now, _BY_FAR * settings.tolerance):
+        where = next(path for path in first if differ({path: first[path]}, now, 0.0))
+        return Comparison(math.inf, f"{where}: since the arm is there eager differs, too")
+    doubt = "what rounding does: since the arms are there eager rounds otherwise"
+    return Comparison(unchecked=(doubt,))
 
 
 def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:

@@ -98,29 +98,6 @@ def state_of(loaded: LoadedModel) -> dict[str, object]:
     }
 
 
-def aliases_of(output: Mapping[str, object], loaded: LoadedModel) -> set[tuple[str, str]]:
-    """Return which results lie in the storage of what: pairs of their paths.
-
-    Args:
-        output: its leaves themselves, by path.
-        loaded: whose parameters, buffers and inputs are looked at.
-    """
-    owners = {
-        address: path for path, each in state_of(loaded).items() if (address := _address(each))
-    }
-    addresses = {path: _address(each) for path, each in output.items()}
-    return {(path, owners[each]) for path, each in addresses.items() if each in owners}
-
-
-def _address(value: object) -> int:
-    """Return where a tensor's memory begins; 0 of what has none, or several."""
-    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.is_nested:
-        return 0
-    with suppress(RuntimeError):  # of a tensor that wraps others
-        return value.untyped_storage().data_ptr() if value.numel() else 0
-    return 0
-
-
 Attributes = dict[str, list[tuple[torch.Tensor, int]]]
 """Tensors that modules keep as plain attributes, by path, each with how often it was written to."""
 
@@ -190,31 +167,6 @@ def _is_shareable(array: np.ndarray[Any, Any]) -> bool:
     """Return whether torch can read and write the memory of an array."""
     forwards = all(stride >= 0 for stride in array.strides)
     return array.flags.writeable and forwards and array.dtype.kind in "biufc"
-
-
-def flags_of(output: Mapping[str, object]) -> set[str]:
-    """Say which results can be backpropagated through, given the leaves themselves by path.
-
-    A weight that is returned is none: who freezes weights returns a constant.
-    """
-    return {
-        f"{path} has a history"
-        for path, each in output.items()
-        if isinstance(each, torch.Tensor) and each.grad_fn is not None
-    }
-
-
-def flags_of_state(loaded: LoadedModel) -> set[str]:
-    """Say which modules are in training mode, and which tensors of the state have gradients."""
-    modules = own_module(loaded.module).named_modules()
-    training = {
-        f"{name or 'the model'} is in training mode" for name, each in modules if each.training
-    }
-    return training | {
-        f"{path} requires a gradient"
-        for path, each in state_of(loaded).items()
-        if isinstance(each, torch.Tensor) and each.requires_grad
-    }
 
 
 def _copy(value: object) -> object:

@@ -1,0 +1,112 @@
+"""What else than values there is to a call: how results are arranged, and what is on after it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from dynamometer.common.checking.snapshots import state_of
+from dynamometer.common.checking.steps import own_module
+from dynamometer.dynamo import state
+from dynamometer.dynamo.accuracy import leaves
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamometer.common.interfaces.suite import LoadedModel
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is the same of two calls that came to the same, beside values.
+
+    Attributes:
+        aliases: results of inference that lie in the storage of a parameter, buffer or input, as
+            pairs of paths.
+        structure: of the results of inference, one for each size.
+        on: what is on afterwards: of torch's settings, of modules, and of tensors.
+    """
+
+    aliases: frozenset[tuple[str, str]] = frozenset()
+    structure: tuple[str, ...] = ()
+    on: frozenset[str] = frozenset()
+
+    def with_result(
+        self, result: object, output: Mapping[str, object], loaded: LoadedModel
+    ) -> Form:
+        """Add a result.
+
+        Args:
+            result: as the model gave it.
+            output: its leaves themselves, by path.
+            loaded: whose parameters, buffers and inputs it may share memory with.
+        """
+        return Form(
+            self.aliases | _aliases_of(output, loaded),
+            (*self.structure, leaves.structure_of(result)),
+            self.on | _with_history(output),
+        )
+
+    def with_state(self, loaded: LoadedModel) -> Form:
+        """Add what is on now."""
+        return replace(self, on=self.on | state.settings() | _on_in(loaded))
+
+    def problem(self, eager: Form) -> str | None:
+        """Say what is otherwise than after eager's call, if something is."""
+        shared = sorted(self.aliases - eager.aliases)
+        if shared:
+            path, owner = shared[0]
+            return f"{path}: it shares memory with {owner}, eager's does not"
+        for wanted, got in zip(eager.structure, self.structure, strict=True):
+            if wanted != got:
+                return f"the results have different structure: expected {wanted}, got {got}"
+        if self.on - eager.on:
+            return f"here {min(self.on - eager.on)}, in eager not"
+        if eager.on - self.on:
+            return f"in eager {min(eager.on - self.on)}, here not"
+        return None
+
+
+def _aliases_of(output: Mapping[str, object], loaded: LoadedModel) -> set[tuple[str, str]]:
+    owners = {
+        address: path for path, each in state_of(loaded).items() if (address := _address(each))
+    }
+    addresses = {path: _address(each) for path, each in output.items()}
+    return {(path, owners[each]) for path, each in addresses.items() if each in owners}
+
+
+def _address(value: object) -> int:
+    """Return where a tensor's memory begins; 0 of what has none, or several."""
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.is_nested:
+        return 0
+    with suppress(RuntimeError):  # of a tensor that wraps others
+        return value.untyped_storage().data_ptr() if value.numel() else 0
+    return 0
+
+
+def _with_history(output: Mapping[str, object]) -> set[str]:
+    """Say which results can be backpropagated through.
+
+    A weight that is returned is none: who freezes weights returns a constant.
+    """
+    return {
+        f"{path} has a history"
+        for path, each in output.items()
+        if isinstance(each, torch.Tensor) and each.grad_fn is not None
+    }
+
+
+def _on_in(loaded: LoadedModel) -> set[str]:
+    """Say which modules are in training mode, and which tensors of the state have gradients."""
+    modules = own_module(loaded.module).named_modules()
+    training = {
+        f"{name or 'the model'} is in training mode" for name, each in modules if each.training
+    }
+    return training | {
+        f"{path} requires a gradient"
+        for path, each in state_of(loaded).items()
+        if isinstance(each, torch.Tensor) and each.requires_grad
+    }
