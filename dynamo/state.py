@@ -29,28 +29,48 @@ def seed_everything(seed: int) -> None:
 
 
 def seed_and_draw(seed: int) -> None:
-    """Seed every generator, and draw a number from each.
+    """Seed every generator, and draw a number from each, so that a second seeding is noticed.
 
-    Whoever seeds it again as it was seeded draws other numbers then.
+    Whoever seeds them again, as they were seeded, draws other numbers than whoever doesn't.
     """
     seed_everything(seed)
     random.random()  # noqa: S311  nothing is to be kept secret
-    np.random.random()  # noqa: NPY002  likewise
+    np.random.random()  # noqa: NPY002  models draw from the legacy generator
     torch.rand(1)
-    for index in range(len(generators()) - 1):
-        torch.rand(1, device=f"cuda:{index}")
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # not annotated by torch
+        torch.rand(1, device="cuda")
+
+
+@contextmanager
+def keeping_settings() -> Iterator[None]:
+    """Put back what of torch's settings a call may leave otherwise."""
+    gradients, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
+    deterministic, precision = torch.are_deterministic_algorithms_enabled(), matmul_precision()
+    try:
+        yield
+    finally:
+        torch.set_grad_enabled(gradients)
+        torch.set_default_dtype(dtype)
+        if torch.are_deterministic_algorithms_enabled() is not deterministic:
+            torch.use_deterministic_algorithms(deterministic)
+        if precision and precision is not matmul_precision():
+            torch.set_float32_matmul_precision(precision)
 
 
 def settings() -> frozenset[str]:
-    """Return what of torch's settings decides how, or in what precision, others' code runs."""
+    """Say what torch's settings are that decide how, or in what precision, others' code runs."""
     found = {
         "gradients are recorded": torch.is_grad_enabled(),
         "inference mode is on": torch.is_inference_mode_enabled(),
         "autocast is on": torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"),
         "algorithms are deterministic": torch.are_deterministic_algorithms_enabled(),
     }
-    default = f"the default dtype is {torch.get_default_dtype()}"
-    return frozenset({default, *(name for name, is_on in found.items() if is_on)})
+    others = {
+        f"the default dtype is {torch.get_default_dtype()}",
+        f"the default device is {torch.get_default_device().type}",
+        f"the precision of matrix products is {matmul_precision()}",
+    }
+    return frozenset({*others, *(name for name, is_on in found.items() if is_on)})
 
 
 def generators() -> tuple[torch.Tensor, ...]:

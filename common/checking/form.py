@@ -26,13 +26,14 @@ class Form:
     Attributes:
         aliases: results of inference that lie in the storage of a parameter, buffer or input, as
             pairs of paths.
-        structure: of the results of inference, one for each size.
-        on: what is on afterwards: of torch's settings, of modules, and of tensors.
+        structure: of the results of inference, one for each size (`leaves.structure_of`).
+        facts: which results have a history, and what the call has switched on or off, of torch's
+            settings, of modules and of tensors.
     """
 
     aliases: frozenset[tuple[str, str]] = frozenset()
-    structure: tuple[str, ...] = ()
-    on: frozenset[str] = frozenset()
+    structure: tuple[str | None, ...] = ()
+    facts: frozenset[str] = frozenset()
 
     def with_result(
         self, result: object, output: Mapping[str, object], loaded: LoadedModel
@@ -47,12 +48,20 @@ class Form:
         return Form(
             self.aliases | _aliases_of(output, loaded),
             (*self.structure, leaves.structure_of(result)),
-            self.on | _with_history(output),
+            self.facts | _with_history(output),
         )
 
-    def with_state(self, loaded: LoadedModel) -> Form:
-        """Add what is on now."""
-        return replace(self, on=self.on | state.settings() | _on_in(loaded))
+    def with_switched(self, before: frozenset[str], loaded: LoadedModel) -> Form:
+        """Add what is on now that was not before, and the other way round.
+
+        Args:
+            before: what was on (`what_is_on`).
+            loaded: as it is now.
+        """
+        now = what_is_on(loaded)
+        begun = {f"{each} after the call" for each in now - before}
+        ended = {f"{each} before the call alone" for each in before - now}
+        return replace(self, facts=self.facts | begun | ended)
 
     def problem(self, eager: Form) -> str | None:
         """Say what is otherwise than after eager's call, if something is."""
@@ -61,13 +70,27 @@ class Form:
             path, owner = shared[0]
             return f"{path}: it shares memory with {owner}, eager's does not"
         for wanted, got in zip(eager.structure, self.structure, strict=True):
-            if wanted != got:
+            if wanted and got and wanted != got:
                 return f"the results have different structure: expected {wanted}, got {got}"
-        if self.on - eager.on:
-            return f"here {min(self.on - eager.on)}, in eager not"
-        if eager.on - self.on:
-            return f"in eager {min(eager.on - self.on)}, here not"
+        if self.facts - eager.facts:
+            return f"here {min(self.facts - eager.facts)}, in eager not"
+        if eager.facts - self.facts:
+            return f"in eager {min(eager.facts - self.facts)}, here not"
         return None
+
+
+def what_is_on(loaded: LoadedModel) -> frozenset[str]:
+    """Say which settings are on, which modules are trained, and which tensors have gradients."""
+    modules = own_module(loaded.module).named_modules()
+    training = {
+        f"{name or 'the model'} is in training mode" for name, each in modules if each.training
+    }
+    gradients = {
+        f"{path} requires a gradient"
+        for path, each in state_of(loaded).items()
+        if isinstance(each, torch.Tensor) and each.requires_grad
+    }
+    return state.settings() | training | gradients
 
 
 def _aliases_of(output: Mapping[str, object], loaded: LoadedModel) -> set[tuple[str, str]]:
@@ -90,23 +113,10 @@ def _address(value: object) -> int:
 def _with_history(output: Mapping[str, object]) -> set[str]:
     """Say which results can be backpropagated through.
 
-    A weight that is returned is none: who freezes weights returns a constant.
+    A parameter that is returned as it is doesn't count: a frozen arm returns a constant.
     """
     return {
         f"{path} has a history"
         for path, each in output.items()
         if isinstance(each, torch.Tensor) and each.grad_fn is not None
-    }
-
-
-def _on_in(loaded: LoadedModel) -> set[str]:
-    """Say which modules are in training mode, and which tensors of the state have gradients."""
-    modules = own_module(loaded.module).named_modules()
-    training = {
-        f"{name or 'the model'} is in training mode" for name, each in modules if each.training
-    }
-    return training | {
-        f"{path} requires a gradient"
-        for path, each in state_of(loaded).items()
-        if isinstance(each, torch.Tensor) and each.requires_grad
     }

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from dynamometer.common.checking.alteration import Alteration, alter
-from dynamometer.common.checking.form import Form
+from dynamometer.common.checking.form import Form, what_is_on
 from dynamometer.common.checking.snapshots import (
     Snapshot,
     attributes_of,
@@ -131,7 +131,7 @@ def look(
     generators = state.generators()
     found: dict[str, Leaf] = {}
     updates: dict[str, str] = {}
-    form = Form()
+    form, was_on = Form(), what_is_on(step.loaded)
     ends = {0, len(step.calls) - 1}
     for index, call in enumerate(step.calls):
         size = f"[{index}]" if len(step.calls) > 1 else ""
@@ -160,7 +160,9 @@ def look(
     changed = before.changes(but={f"parameters.{name}" for name in trained})
     draws = not all(map(torch.equal, generators, state.generators()))
     rewritten = before.rewritten(changed)
-    return Look({**found, **changed}, updates, draws, rewritten, form.with_state(step.loaded))
+    return Look(
+        {**found, **changed}, updates, draws, rewritten, form.with_switched(was_on, step.loaded)
+    )
 
 
 def _weights(step: Step) -> dict[str, nn.Parameter]:
@@ -296,6 +298,11 @@ def make_call(
         settings: what is the same for eager and all arms.
         take: makes one call of the step.
     """
+    with state.keeping_settings():
+        return _make_call(step, start, call, settings, take)
+
+
+def _make_call(step: Step, start: Snapshot, call: Call, settings: Settings, take: Taker) -> Look:
     goes_on = call is Call.SECOND and step.mode is Mode.INFERENCE
     if call is not Call.FIRST and not goes_on:
         start.restore()

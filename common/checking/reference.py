@@ -26,11 +26,11 @@ from dynamometer.common.interfaces.outcome import NondeterministicError
 from dynamometer.dynamo.accuracy.accuracy import (
     Comparison,
     beyond_comparison,
-    differ,
     do_coarse_runs_count,
     is_gradient,
-    wanders,
+    is_result,
 )
+from dynamometer.dynamo.accuracy.agreement import differ, wanders
 from dynamometer.dynamo.accuracy.deviation import multiples_of
 from dynamometer.dynamo.accuracy.expected import are_identical
 from dynamometer.dynamo.accuracy.numbers import is_all_nan
@@ -74,6 +74,8 @@ def reference_of(
         Exception: as `Reference` does.
     """
     # Under autocast it is the narrower dtype that rounds.
+    # Elsewhere memory is scarce, and what CUDA graphs reserve for it they keep.
+    overlapping = case.mode is Mode.TRAINING and case.device == "cpu"
     is_amp = case.dtype is Dtype.AMP
     dtype = torch.get_autocast_dtype(case.device) if is_amp else DTYPES[case.dtype]
 
@@ -96,9 +98,8 @@ def reference_of(
         with DrawsOf(DTYPES[case.dtype]):
             yield make_step(own.module, own, case.mode, settings.seed)
 
-    return Reference(
-        fresh, other, wide, replace(settings, multiples=multiples_of(dtype)), announced
-    )
+    own = replace(settings, multiples=multiples_of(dtype), overlapping=overlapping)
+    return Reference(fresh, other, wide, own, announced)
 
 
 class Reference:
@@ -128,7 +129,8 @@ class Reference:
             other: gives one that rounds otherwise, drawn from a seed, and so many times as
                 coarsely, to be taken within the context.
             wide: gives one in float64, likewise.
-            settings: `alteration` is left out, and found out here.
+            settings: `alteration` is left out, and found out here; so is whether calls can overlap
+                where that is asked for.
             announced: the context of runs that are made later, while an arm is judged.
 
         Raises:
@@ -141,7 +143,7 @@ class Reference:
         self.settings = settings
         self.left_alone: tuple[str, ...] = ()
         self._made: Runs | None = None
-        self._is_exact = True
+        self._repeats = True
         self._doubts: tuple[str, ...] = ()
         own = self._fresh()
         start, attributes = Snapshot.of(own.loaded), attributes_of(own.loaded)
@@ -165,7 +167,7 @@ class Reference:
                 self._require_same(call, make_call(own, start, call, settings))
             later = make_call(own, start, Call.LATER, settings)
             self.is_repeatable = not self._where_other(Call.FIRST, later)
-        self._draws_later, self._aliases_later = later.draws, later.form.aliases
+        self._draws_later, self._form_later = later.draws, later.form
         del own, start, later
         if self.is_repeatable:
             self._try_other_inputs()
@@ -197,8 +199,7 @@ class Reference:
             call = Call.FIRST
         eager = self._eager[call]
         if is_later:
-            form = replace(eager.form, aliases=self._aliases_later)
-            eager = replace(eager, draws=self._draws_later, form=form)
+            eager = replace(eager, draws=self._draws_later, form=self._form_later)
         odd = _beside_values(eager, found, self._written)
         if not odd and eager.draws and not found.draws and self._draws_matter:
             odd = "it draws no random numbers, or always the same"
@@ -232,13 +233,13 @@ class Reference:
 
     def _judge(self, call: Call, found: Leaves) -> Comparison:
         """Compare by as few runs of eager as will do; there are many before an accusation."""
-        if self._made is None and (moved := self._moved()):
+        if self._made is None and (moved := self._since_then()):
             return moved
         runs = self._runs
         judged = runs.compare(call, found)
         if not judged.may_be_rounding:
             return judged
-        if moved := self._moved():
+        if moved := self._since_then():
             return moved
         runs.grow()
         judged = runs.compare(call, found)
@@ -249,12 +250,12 @@ class Reference:
         runs.coarsen(call)
         return runs.compare(call, found)
 
-    def _moved(self) -> Comparison | None:
+    def _since_then(self) -> Comparison | None:
         """Say where eager computes something else by now than before any arm was there."""
-        if not self._is_exact:
+        if not self._repeats:
             return None
         with self._roundings.announced():
-            found = _since_then(self._fresh, self._eager[Call.FIRST].found, self.settings)
+            found = _once_more(self._fresh, self._eager[Call.FIRST].found, self.settings)
         self._doubts = found.unchecked
         return found if found.mismatch else None
 
@@ -267,12 +268,11 @@ class Reference:
         return self._made
 
     def _try_other_inputs(self) -> None:
-        for alteration, overlapping in product(Alteration, (True, False)):
-            own = self._fresh()
-            if overlapping and own.mode is Mode.INFERENCE:
-                continue
+        overlaps = (True, False) if self.settings.overlapping else (False,)
+        for alteration, overlapping in product(Alteration, overlaps):
             settings = replace(self.settings, alteration=alteration, overlapping=overlapping)
             try:
+                own = self._fresh()
                 start = Snapshot.of(own.loaded)
                 if not settings.is_brief:  # which leaves out what keeps state
                     make_call(own, start, Call.FIRST, settings)  # what it keeps is an arm's, too
@@ -288,7 +288,7 @@ class Reference:
             return
 
     def _require_same(self, call: Call, found: Look) -> None:
-        self._is_exact &= are_identical(self._eager[call].found, found.found)
+        self._repeats &= are_identical(self._eager[call].found, found.found)
         where = self._where_other(call, found)
         if where:
             msg = f"two eager runs from one seed differ at {where}"
@@ -316,7 +316,7 @@ def _beside_values(eager: Look, found: Look, written: frozenset[str]) -> str | N
     return found.form.problem(eager.form) if is_alike else None
 
 
-def _since_then(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> Comparison:
+def _once_more(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> Comparison:
     """Make eager's first call again, and compare it with what it came to before.
 
     A runtime may have put kernels or settings of its own in the place of torch's. Runs of eager
@@ -329,9 +329,10 @@ def _since_then(fresh: Callable[[], Step], first: Leaves, settings: Settings) ->
         return Comparison(unchecked=("what rounding does: eager fails since the arms are there",))
     if are_identical(first, now):
         return Comparison()
-    if differ(first, now, _BY_FAR * settings.tolerance):
-        where = next(path for path in first if differ({path: first[path]}, now, 0.0))
-        return Comparison(math.inf, f"{where}: since the arm is there eager differs, too")
+    for path, leaf in first.items():
+        # A gradient may be zero but for rounding, and then differs from itself by all it is.
+        if is_result(path) and differ({path: leaf}, now, _BY_FAR * settings.tolerance):
+            return Comparison(math.inf, f"{path}: since the arms are there eager differs, too")
     doubt = "what rounding does: since the arms are there eager rounds otherwise"
     return Comparison(unchecked=(doubt,))
 

@@ -165,8 +165,12 @@ def inputs_of(loaded: LoadedModel) -> dict[str, object]:
 
 def _is_shareable(array: np.ndarray[Any, Any]) -> bool:
     """Return whether torch can read and write the memory of an array."""
-    forwards = all(stride >= 0 for stride in array.strides)
-    return array.flags.writeable and forwards and array.dtype.kind in "biufc"
+    if not array.flags.writeable:
+        return False
+    with suppress(TypeError, ValueError):
+        torch.from_numpy(array)
+        return True
+    return False
 
 
 def _copy(value: object) -> object:

@@ -82,10 +82,11 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
 @contextmanager
 def _leaves_kept(module: nn.Module) -> Iterator[None]:
     """Convert a module, but let buffers that have gradients be as free of a history as before."""
-    trained = [name for name, each in module.named_buffers() if each.requires_grad and each.is_leaf]
+    every = module.named_buffers(remove_duplicate=False)
+    trained = [name for name, each in every if each.requires_grad and each.is_leaf]
     with state.without_gradients():
         yield
-    own = dict(module.named_buffers())
+    own = dict(module.named_buffers(remove_duplicate=False))
     for name in trained:
         own[name].requires_grad_()
 
@@ -199,8 +200,8 @@ class Step:
         loaded: the arm's own module and inputs, which steps may change.
         mode: inference or training.
         forward: the first part's, alone.
-        with_inputs: gives the same step of the same compiled module on other inputs; what is made
-            meanwhile is called between the forward and the backward of a step that adds.
+        rebind: gives the same step of the same compiled module on other inputs; its second
+            argument is called between the forward and the backward of a step that adds.
     """
 
     calls: tuple[Callable[[], object], ...]
@@ -208,7 +209,7 @@ class Step:
     loaded: LoadedModel
     mode: Mode
     forward: Callable[[], object]
-    with_inputs: Callable[[LoadedModel, Callable[[], object]], Step]
+    rebind: Callable[[LoadedModel, Callable[[], object]], Step]
 
     def on_other_memory(self, *, overlapping: bool = False) -> Step:
         """Return this step on copies of its inputs; those it was made with stay as they are.
@@ -217,7 +218,7 @@ class Step:
             overlapping: have a forward on these between forward and backward of a step that adds.
         """
         meanwhile = self.forward if overlapping else _nothing
-        return self.with_inputs(self.loaded.with_inputs(copy.deepcopy), meanwhile)
+        return self.rebind(self.loaded.with_inputs(_copied), meanwhile)
 
     @property
     def call(self) -> Callable[[], object]:
@@ -232,6 +233,13 @@ class Step:
             return last()
 
         return step
+
+
+def _copied(tree: Any) -> Any:
+    """Copy inputs; what a call has written to with a history is free of it in the copy."""
+    tensors = [each for each in tree_leaves(tree) if isinstance(each, torch.Tensor)]
+    memo = {id(each): each.detach().clone() for each in tensors if each.grad_fn is not None}
+    return copy.deepcopy(tree, memo)
 
 
 def own_module(module: nn.Module) -> nn.Module:
@@ -273,10 +281,10 @@ def make_step(
 def _inference(compiled: Callable[..., Any], loaded: LoadedModel) -> Step:
     calls = tuple(_forward(compiled, each) for each in loaded.calls)
 
-    def with_inputs(other: LoadedModel, _: Callable[[], object]) -> Step:
+    def rebind(other: LoadedModel, _: Callable[[], object]) -> Step:
         return _inference(compiled, other)
 
-    return Step(calls, calls[0], loaded, Mode.INFERENCE, calls[0], with_inputs)
+    return Step(calls, calls[0], loaded, Mode.INFERENCE, calls[0], rebind)
 
 
 def _training(
@@ -315,11 +323,11 @@ def _training(
         update()
         return loss.detach()
 
-    def with_inputs(other: LoadedModel, meanwhile: Callable[[], object]) -> Step:
+    def rebind(other: LoadedModel, meanwhile: Callable[[], object]) -> Step:
         return _training(compiled, other, optimizer, update, meanwhile)
 
     calls = tuple(map(training, forwards))
-    return Step(calls, add, loaded, Mode.TRAINING, forwards[0], with_inputs)
+    return Step(calls, add, loaded, Mode.TRAINING, forwards[0], rebind)
 
 
 def _nothing() -> None:

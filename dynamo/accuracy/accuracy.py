@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from dynamometer.dynamo.accuracy.agreement import relative_error
 from dynamometer.dynamo.accuracy.deviation import (
     IN_FLOAT32,
     IN_HALF,
@@ -24,7 +25,12 @@ from dynamometer.dynamo.accuracy.deviation import (
     Deviation,
 )
 from dynamometer.dynamo.accuracy.expected import are_equal, no_change
-from dynamometer.dynamo.accuracy.numbers import distances, finite, is_all_nan, root_mean_square
+from dynamometer.dynamo.accuracy.numbers import (
+    finite,
+    is_all_nan,
+    root_mean_square,
+    same,
+)
 from dynamometer.results.values.cases import Dtype, Mode
 
 if TYPE_CHECKING:
@@ -59,9 +65,6 @@ _FLOAT64 = 1e-5
 
 _NEGLIGIBLE = 1e-4
 """A gradient that is a smaller share of the median size of its like is zero but for rounding."""
-
-_RESULTS = ("output", "loss")
-"""How the paths of what a model gives begin."""
 
 
 @dataclass(frozen=True)
@@ -168,13 +171,18 @@ def _that_matter(loose: Mapping[str, float], wanted: Leaves) -> dict[str, float]
     return {
         path: share
         for path, share in loose.items()
-        if path.startswith(_RESULTS) or sizes[path] >= _NEGLIGIBLE * usual[_root(path)]
+        if is_result(path) or sizes[path] >= _NEGLIGIBLE * usual[_root(path)]
     }
 
 
 def is_gradient(path: str) -> bool:
     """Return whether a leaf of a call is a gradient, at whatever size."""
     return path.startswith("gradients")
+
+
+def is_result(path: str) -> bool:
+    """Return whether a leaf is of what a model gives: an output or a loss."""
+    return path.startswith(("output", "loss"))
 
 
 def do_coarse_runs_count(path: str, multiples: Multiples) -> bool:
@@ -217,58 +225,6 @@ def _why_beyond(leaf: Leaf, actual: Leaf) -> str | None:
     return "all of it is NaN in eager" if is_all_nan(value) else None
 
 
-def differ(one: Leaves, other: Leaves, share: float) -> bool:
-    """Return whether two results differ in some leaf by more than a share of it."""
-    return any(
-        path not in other
-        or leaf.kind != other[path].kind
-        or (not are_equal(leaf, other[path]) and _share_of(leaf, other[path]) > share)
-        for path, leaf in one.items()
-    )
-
-
-def _share_of(leaf: Leaf, other: Leaf) -> float:
-    if not isinstance(leaf.value, torch.Tensor) or not leaf.value.is_floating_point():
-        return math.inf
-    return _relative(leaf.value, other.value)
-
-
-MOST_WANDERING = 0.1
-"""Of the elements of a result: if more differ between two runs of eager by more than the tolerance,
-it is not rounding."""
-
-
-def wanders(expected: Expected, again: Leaves, tolerance: float) -> str | None:
-    """Return where eager disagrees with itself by more than rounding, if it does.
-
-    Args:
-        expected: eager's first run, and its result in float64.
-        again: of the same inputs, weights and seed.
-        tolerance: what share of itself an element may be off by.
-    """
-    eager = {path: known.eager for path, known in expected.leaves.items()}
-    if eager.keys() != again.keys():
-        return "the structure of the results"
-    for path, leaf in eager.items():
-        if leaf.kind != again[path].kind:
-            return f"{path}: {leaf.kind}, then {again[path].kind}"
-        share = _wandering_share(leaf, again[path], tolerance)
-        if share > MOST_WANDERING and not expected.leaves[path].is_zero:
-            return f"{path}: {share:.0%} of its elements"
-    return None
-
-
-def _wandering_share(leaf: Leaf, again: Leaf, tolerance: float) -> float:
-    if are_equal(leaf, again):
-        return 0.0
-    if not isinstance(leaf.value, torch.Tensor):
-        return 1.0
-    moved = distances(leaf.value, again.value)
-    if leaf.value.is_floating_point():
-        moved = moved > tolerance * leaf.value.abs()
-    return float(moved.double().mean())
-
-
 def _compare_leaf(path: str, known: Known, actual: Leaf, allowed: Allowed) -> Comparison:
     if known.eager.kind != actual.kind:
         return Comparison(math.inf, f"expected {known.eager.kind}, got {actual.kind}")
@@ -288,7 +244,7 @@ def _compare_objects(leaf: Leaf, actual: Leaf) -> Comparison:
 def _compare_integers(
     path: str, known: Known, actual: torch.Tensor, allowed: Allowed
 ) -> Comparison:
-    """Compare indices and the like: where rounding decides, any that a run gave is right."""
+    """Compare indices and the like: right is what some run gave, or is as near to float64's."""
     wrong = known.eager.value != actual
     if not bool(wrong.any()):
         return Comparison()
@@ -305,17 +261,18 @@ def _compare_integers(
 
 
 def _is_as_near(known: Known, actual: torch.Tensor) -> bool:
-    """Return whether no more whole numbers differ from float64's than eager's do, nor by more.
+    """Return whether no more whole numbers are one off float64's than eager's are.
 
     What is rounded to half precision before it is rounded to a whole number is often another one
-    than what is rounded once, as in a fused kernel, which is the nearer of the two.
+    than what is rounded once, as in a fused kernel, which is the nearer of the two. Of truth values
+    and indices, whose distance means nothing, that says nothing.
     """
-    if known.exact is None:
+    if known.exact is None or actual.dtype is torch.bool:
         return False
     off, eagers = (
         (each.double() - known.exact.double()).abs() for each in (actual, known.eager.value)
     )
-    return bool((off > 0).sum() <= (eagers > 0).sum()) and bool(off.max() <= eagers.max())
+    return bool((off > 0).sum() <= (eagers > 0).sum()) and bool(off.max() <= 1 >= eagers.max())
 
 
 def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allowed) -> Comparison:
@@ -324,7 +281,8 @@ def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allo
         is_same = is_all_nan(actual)
         return Comparison() if is_same else _accusation("it is not NaN everywhere, as in eager")
     is_wide = eager.dtype is torch.float64 and known.eager.kind != "float"
-    if is_wide and not torch.equal(eager.float().double(), eager):  # it was computed in float64
+    # What float32 holds without loss was computed in it.
+    if is_wide and not bool(same(eager.float().double(), eager).all()):
         tolerance *= _FLOAT64
     if known.beyond is not None:
         is_theirs = (actual - known.beyond).abs() <= tolerance * known.beyond.abs()
@@ -335,7 +293,7 @@ def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allo
     if problem and known.unlike is not None:
         nearest = _nearest(known.unlike, eager, actual, allowed.multiples)
         if not _deviation(known, nearest, actual, allowed).problem(tolerance):
-            return Comparison(loose={path: _relative(known.unlike.values, eager)})
+            return Comparison(loose={path: relative_error(known.unlike.values, eager)})
     is_rare = (
         bool(problem)
         and do_coarse_runs_count(path, allowed.multiples)
@@ -345,7 +303,7 @@ def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allo
         return _accusation(problem, may_be_rounding=not found.is_hopeless)
     if known.is_zero:
         return Comparison()
-    error, share = _relative(eager, actual), found.rounding_share
+    error, share = relative_error(eager, actual), found.rounding_share
     if known.eager.resolution is not None and known.centre.size:
         share = max(share, root_mean_square(known.eager.resolution) / known.centre.size)
     if is_rare and known.coarse and known.centre.size:
@@ -392,9 +350,3 @@ def _nearest(
 
 def _accusation(problem: str, *, may_be_rounding: bool = True) -> Comparison:
     return Comparison(math.inf, problem, may_be_rounding=may_be_rounding)
-
-
-def _relative(expected: torch.Tensor, actual: torch.Tensor) -> float:
-    size = root_mean_square(expected)
-    error = root_mean_square(distances(expected, actual))
-    return error / size if size else error

@@ -71,23 +71,36 @@ def by_path(tree: object, path: str) -> dict[str, object]:
     return found
 
 
-def structure_of(tree: object) -> str:
+def structure_of(tree: object) -> str | None:
     """Describe what a result is made of beside its leaves: which containers, of what and in order.
 
     A list and a tuple are the same, and so are mappings of the same keys. In a mapping an entry
-    that is `None` counts as absent, in a sequence it has its place. Objects and iterators, which
-    could be walked once, are not looked into.
+    that is `None` counts as absent, in a sequence it has its place. `None` if there is something in
+    it that can't be looked into here: an object, an iterator, a container that contains itself.
     """
+    return _structure(tree, frozenset())
+
+
+_SEQUENCES = (list, tuple, KeysView, ValuesView, ItemsView, Sequence)
+
+
+def _structure(tree: object, above: AbstractSet[int]) -> str | None:
     if tree is None:
         return "None"
-    if isinstance(tree, list | tuple):
-        return f"[{', '.join(map(structure_of, tree))}]"
+    if isinstance(tree, (torch.Tensor, *_PLAIN)):
+        return "."
+    if id(tree) in above:
+        return None
+    within = above | {id(tree)}
     if isinstance(tree, Mapping):
-        entries = (
-            f"{key!r}: {structure_of(value)}" for key, value in tree.items() if value is not None
-        )
-        return f"{{{', '.join(entries)}}}"
-    return "."
+        entries = {key: _structure(each, within) for key, each in tree.items() if each is not None}
+        known = [f"{key!r}: {each}" for key, each in entries.items() if each is not None]
+        return f"{{{', '.join(known)}}}" if len(known) == len(entries) else None
+    if isinstance(tree, _SEQUENCES):
+        parts = [_structure(each, within) for each in tree]
+        texts = [each for each in parts if each is not None]
+        return f"[{', '.join(texts)}]" if len(texts) == len(parts) else None
+    return None
 
 
 def _walk(tree: object, path: str, above: AbstractSet[int]) -> Iterator[tuple[str, object]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -163,7 +164,8 @@ def test_whoever_seeds_generators_again_is_found(mode: Mode) -> None:
         return call
 
     noisy = Calls(lambda y: y + torch.randn_like(y))
-    assert isinstance(judge(noisy, torch.randn(*ROW), mode=mode, arm=again), str)
+    found = judge(noisy, torch.randn(*ROW), mode=mode, arm=again)
+    assert "wrong" in str(found) or "always the same" in str(found)
     assert not reservations_of(judge(noisy, torch.randn(*ROW), mode=mode))
 
 
@@ -191,11 +193,13 @@ def test_results_in_another_structure_are_found(make: Any, change: Any) -> None:
     ("make", "change"),
     [
         (lambda y: (y, -y), list),
+        (lambda y: deque([y, -y]), list),
+        (lambda y: {"a": y, "b": -y}.values(), list),
         (lambda y: {"a": y, "b": None}, lambda found: {"a": found["a"]}),
     ],
 )
 def test_what_torchscript_returns_instead_is_right(make: Any, change: Any) -> None:
-    """A list for a tuple, and a mapping without what is `None`."""
+    """A list for any sequence, and a mapping without what is `None`."""
     assert not reservations_of(judge(Calls(make), torch.randn(*ROW), arm=giving(change)))
 
 
@@ -209,13 +213,16 @@ def _thaw(module: nn.Module) -> None:
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (lambda _: torch.set_grad_enabled(True), "here gradients are recorded"),
+        (
+            lambda _: torch.set_grad_enabled(True),
+            "here gradients are recorded after the call",
+        ),
         (
             lambda _: torch.use_deterministic_algorithms(mode=True),
-            "here algorithms are deterministic",
+            "here algorithms are deterministic after the call",
         ),
-        (lambda module: module.train(), "here layer is in training mode"),
-        (_thaw, "here parameters.layer.weight requires a gradient"),
+        (lambda module: module.train(), "here layer is in training mode after the call"),
+        (_thaw, "here parameters.layer.weight requires a gradient after the call"),
     ],
 )
 def test_what_an_arm_leaves_on_is_found(act: Any, words: str) -> None:
@@ -281,6 +288,17 @@ def test_gradients_of_other_tensors_than_parameters_are_compared() -> None:
     assert not reservations_of(judge(model, x, mode=Mode.TRAINING, dtype=Dtype.BFLOAT16))
 
 
+def test_a_result_that_contains_itself_is_compared() -> None:
+    """Its structure has no end, and is left out."""
+
+    def endless(y: torch.Tensor) -> list[Any]:
+        found: list[Any] = [y]
+        found.append(found)
+        return found
+
+    assert not reservations_of(judge(Calls(endless), torch.randn(*ROW)))
+
+
 # The yardstick
 
 
@@ -300,7 +318,40 @@ def test_a_kernel_that_is_put_in_the_place_of_torchs_is_found() -> None:
         found = judge(plain(), torch.randn(*ROW), arm=arm)
     finally:
         library._destroy()
-    assert found == "output: since the arm is there eager differs, too"
+    assert found == "output: since the arms are there eager differs, too"
+
+
+def test_an_arm_that_has_eager_round_otherwise_is_not_accused_for_that() -> None:
+    """A bias before a normalisation is rounding, and differs from itself by all it is."""
+
+    class Layers(nn.Sequential):
+        def __init__(self) -> None:
+            super().__init__(
+                nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.LazyLinear(4)
+            )
+
+    before = torch._C._get_mkldnn_enabled()
+
+    def arm(module: nn.Module) -> Forward:
+        torch._C._set_mkldnn_enabled(not before)
+        return module
+
+    try:
+        found = judge(Layers(), torch.randn(4, 3, 16, 16), mode=Mode.TRAINING, arm=arm)
+    finally:
+        torch._C._set_mkldnn_enabled(before)
+    assert reservations_of(found) in {
+        "",  # where both are the same
+        "what rounding does: since the arms are there eager rounds otherwise",
+    }
+
+
+def test_an_arm_does_not_pay_for_another() -> None:
+    """What one leaves on is put back."""
+    model, x = plain(), torch.randn(*ROW)
+    left_on = doing(lambda _: torch.set_grad_enabled(True))
+    assert "gradients are recorded" in str(judge(model, x, arm=left_on))
+    assert not reservations_of(judge(model, x))
 
 
 # Numbers
@@ -328,6 +379,16 @@ def test_whole_numbers_that_are_nearer_to_float64s_than_eagers_are_right() -> No
     brighter = giving(lambda image: image + 1)
     assert "elements differ" in str(judge(model, x, dtype=Dtype.BFLOAT16, arm=brighter))
     assert "elements differ" in str(judge(model, x, arm=brighter))
+
+
+def test_no_index_is_right_for_being_near() -> None:
+    """Nor is a truth value: their distance means nothing."""
+    model, x = Calls(lambda y: y.argmax(-1), 512), torch.randn(256, 16)
+
+    def moved(found: torch.Tensor) -> torch.Tensor:
+        return torch.where(torch.arange(len(found)) == 3, (found + 37) % 512, found)
+
+    assert "elements differ" in str(judge(model, x, dtype=Dtype.BFLOAT16, arm=giving(moved)))
 
 
 def test_what_rounding_decides_is_said_of_truth_values_as_of_numbers() -> None:
