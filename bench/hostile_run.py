@@ -27,7 +27,7 @@ from pathlib import Path
 from dynamometer.common.ending import ExitCode
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  it is looked at
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  it is looked at; nothing is put there
 MARK = "DYNAMOMETER_HOSTILE_RUN"
 """Variable by which processes are known that this run has started."""
 MODELS = """

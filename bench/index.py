@@ -148,12 +148,12 @@ class InDuckdb:
             "INSERT INTO runs VALUES (?, ?, ?, ?)", (self._runs, run.run_id, run.created_at, text)
         )
         self._file.execute(
-            "INSERT INTO series (suite, model, metric, arm, key) SELECT suite, model, metric, arm,"  # noqa: S608  ours
+            "INSERT INTO series (suite, model, metric, arm, key) SELECT suite, model, metric, arm,"  # noqa: S608  names of ours, no text of users
             f" key FROM {source} r WHERE NOT EXISTS (SELECT 1 FROM series s WHERE s.model = r.model"
             " AND s.metric = r.metric AND s.arm = r.arm AND s.key = r.key)"
         )
         self._file.execute(
-            f"INSERT INTO points SELECT id, {self._runs}, status, value, low, high, error, n, doubt"  # noqa: S608  ours
+            f"INSERT INTO points SELECT id, {self._runs}, status, value, low, high, error, n, doubt"  # noqa: S608  names of ours, no text of users
             f" FROM {source} JOIN series USING {same}"
         )
         self._file.execute("COMMIT")

@@ -110,8 +110,9 @@ def _alarm_rows(trials: int) -> list[Row]:
         return lambda within: _percent(alarms(judged(_cases(within, trials), between_sd, protocol)))
 
     def without(between_sd: BetweenProcessSd) -> Callable[[float], str]:
-        cases = lambda within: without_errors(_cases(within, trials))  # noqa: E731  local and short
-        return lambda within: _percent(alarms(judged(cases(within), between_sd)))
+        return lambda within: _percent(
+            alarms(judged(without_errors(_cases(within, trials)), between_sd))
+        )
 
     def replicates(within: float) -> str:
         found = judged(_cases(within, trials), KNOWN)

@@ -73,9 +73,9 @@ def reference_of(
     Raises:
         Exception: as `Reference` does.
     """
-    # Under autocast it is the narrower dtype that rounds.
     # Elsewhere memory is scarce, and what CUDA graphs reserve for it they keep.
     overlapping = case.mode is Mode.TRAINING and case.device == "cpu"
+    # Under autocast it is the narrower dtype that rounds.
     is_amp = case.dtype is Dtype.AMP
     dtype = torch.get_autocast_dtype(case.device) if is_amp else DTYPES[case.dtype]
 
@@ -98,8 +98,8 @@ def reference_of(
         with DrawsOf(DTYPES[case.dtype]):
             yield make_step(own.module, own, case.mode, settings.seed)
 
-    own = replace(settings, multiples=multiples_of(dtype), overlapping=overlapping)
-    return Reference(fresh, other, wide, own, announced)
+    settings = replace(settings, multiples=multiples_of(dtype), overlapping=overlapping)
+    return Reference(fresh, other, wide, settings, announced)
 
 
 class Reference:
@@ -325,7 +325,7 @@ def _once_more(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> 
     try:
         own = fresh()
         now = make_call(own, Snapshot.of(own.loaded), Call.FIRST, settings).found
-    except Exception:  # noqa: BLE001  whatever a model raises
+    except Exception:  # noqa: BLE001  whatever a model raises; it is said
         return Comparison(unchecked=("what rounding does: eager fails since the arms are there",))
     if are_identical(first, now):
         return Comparison()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -158,19 +158,10 @@ def inputs_of(loaded: LoadedModel) -> dict[str, object]:
     found = leaves.by_path(calls if len(calls) > 1 else calls[0], "inputs")
     shared: dict[int, torch.Tensor] = {}
     for path, each in found.items():
-        if isinstance(each, np.ndarray) and _is_shareable(each):
-            found[path] = shared.setdefault(id(each), torch.from_numpy(each))
+        if isinstance(each, np.ndarray) and each.flags.writeable:
+            with suppress(TypeError, ValueError):  # of text, or in an order that torch can't read
+                found[path] = shared.setdefault(id(each), torch.from_numpy(each))
     return found
-
-
-def _is_shareable(array: np.ndarray[Any, Any]) -> bool:
-    """Return whether torch can read and write the memory of an array."""
-    if not array.flags.writeable:
-        return False
-    with suppress(TypeError, ValueError):
-        torch.from_numpy(array)
-        return True
-    return False
 
 
 def _copy(value: object) -> object:
