@@ -311,9 +311,10 @@ def _beside_values(eager: Look, found: Look, written: frozenset[str]) -> str | N
     rewritten = sorted(found.rewritten - written)
     if rewritten:
         return f"{rewritten[0]}: eager leaves it as it was"
-    # Where leaves differ, these say more.
-    is_alike = found.found.keys() == eager.found.keys()
-    return found.form.problem(eager.form) if is_alike else None
+    # Where there are other results, these say more. A change or a gradient may be there in one
+    # alone, where it is nothing but rounding.
+    results, expected = (set(filter(is_result, each)) for each in (found.found, eager.found))
+    return found.form.problem(eager.form) if results == expected else None
 
 
 def _once_more(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> Comparison:

@@ -236,6 +236,34 @@ def test_what_an_arm_leaves_on_is_found(act: Any, words: str) -> None:
         torch.set_grad_enabled(True)
 
 
+class Drifts(nn.Module):
+    """Keeps a number that grows by a rounding in each call."""
+
+    drift: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+        self.register_buffer("drift", torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return what the layer gives."""
+        self.drift += torch.finfo(torch.float32).eps
+        found: torch.Tensor = self.layer(x)
+        return found
+
+
+def _forgets_and_trains(module: nn.Module) -> None:
+    module.drift.fill_(1.0)  # type: ignore[union-attr, operator]  # a buffer
+    module.train()
+
+
+def test_what_is_left_on_is_found_where_a_buffer_differs_by_rounding() -> None:
+    """The buffer's change is there in eager alone, and small enough to be missing."""
+    found = judge(Drifts(), torch.randn(*ROW), arm=doing(_forgets_and_trains))
+    assert "is in training mode after the call" in str(found)
+
+
 class Forces(nn.Module):
     """Records gradients whatever the caller says, as models of energies and forces do."""
 
