@@ -31,7 +31,7 @@ def same(module: nn.Module) -> nn.Module:
     return module
 
 
-def judge(
+def judge(  # noqa: PLR0913  each of a few tests differs in one of them
     model: LoadedModel | nn.Module,
     *inputs: object,
     arm: Arm = same,
@@ -39,6 +39,7 @@ def judge(
     dtype: Dtype = Dtype.FLOAT32,
     optimizer: Callable[[Callable[[], object]], Callable[[], object]] | None = None,
     is_brief: bool = False,
+    device: str = "cpu",
 ) -> str | Checks:
     """Return what is wrong with an arm, or what was compared of one that is right.
 
@@ -50,12 +51,14 @@ def judge(
         dtype: of weights and inputs.
         optimizer: compiles the optimizer's step.
         is_brief: whether it is called as seldom as may be.
+        device: where it is called.
     """
-    case = factories.case(mode=mode, dtype=dtype)
+    case = factories.case(mode=mode, dtype=dtype, device=device)
     made = model if isinstance(model, LoadedModel) else LoadedModel(module=model, args=inputs)
     with state.running(mode, None):
-        loaded = configure(made, case, torch.device("cpu"))
-        settings = Settings(seed=0, tolerance=tolerance_of("cpu", dtype, mode), is_brief=is_brief)
+        loaded = configure(made, case, torch.device(device))
+        tolerance = tolerance_of(device, dtype, mode)
+        settings = Settings(seed=0, tolerance=tolerance, is_brief=is_brief)
         reference = reference_of(loaded, case, settings)
         own = loaded.copy()
         start = Snapshot.of(own)
