@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import random
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
@@ -46,9 +47,16 @@ def keeping_settings() -> Iterator[None]:
     """Put back what of torch's settings a call may leave otherwise."""
     gradients, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
     deterministic, precision = torch.are_deterministic_algorithms_enabled(), matmul_precision()
+    autocast = {device: torch.is_autocast_enabled(device) for device in ("cpu", "cuda")}
+    place = torch.get_default_device()
     try:
         yield
     finally:
+        for device, is_on in autocast.items():
+            if torch.is_autocast_enabled(device) is not is_on:
+                torch.set_autocast_enabled(device, is_on)
+        if torch.get_default_device() != place:  # the CPU is what it is where none was set
+            torch.set_default_device(None if place.type == "cpu" else place)
         torch.set_grad_enabled(gradients)
         torch.set_default_dtype(dtype)
         if torch.are_deterministic_algorithms_enabled() is not deterministic:
@@ -73,11 +81,13 @@ def settings() -> frozenset[str]:
     return frozenset({*others, *(name for name, is_on in found.items() if is_on)})
 
 
-def generators() -> tuple[torch.Tensor, ...]:
-    """Return the states of torch's generators, of the CPU and of every CUDA device."""
+def generators() -> tuple[object, ...]:
+    """Return the states of Python's, NumPy's and torch's generators, of every CUDA device, too."""
     is_used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # not annotated by torch
     devices = torch.cuda.get_rng_state_all() if is_used else []
-    return (torch.get_rng_state(), *devices)
+    of_torch = (each.numpy().tobytes() for each in (torch.get_rng_state(), *devices))
+    of_numpy = pickle.dumps(np.random.get_state())  # noqa: NPY002  models draw from it
+    return (random.getstate(), of_numpy, *of_torch)
 
 
 @contextmanager

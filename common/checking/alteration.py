@@ -39,6 +39,7 @@ class Alteration(Enum):
     """What of the inputs is changed to see whether it makes a difference."""
 
     ALL = "all"
+    BUT_LARGEST = "all, but whole numbers change places alone"
     BUT_ZEROS = "all but numbers that are all zero"
     BUT_CONSTANTS = "all but whole numbers that are all the same"
     BUT_BOTH = "all but these"
@@ -47,12 +48,17 @@ class Alteration(Enum):
     @property
     def changes_zeros(self) -> bool:
         """Whether numbers are changed that are all zero."""
-        return self in {Alteration.ALL, Alteration.BUT_CONSTANTS}
+        return self in {Alteration.ALL, Alteration.BUT_LARGEST, Alteration.BUT_CONSTANTS}
 
     @property
     def changes_constants(self) -> bool:
         """Whether whole numbers are changed that are all the same."""
-        return self in {Alteration.ALL, Alteration.BUT_ZEROS}
+        return self in {Alteration.ALL, Alteration.BUT_LARGEST, Alteration.BUT_ZEROS}
+
+    @property
+    def changes_largest(self) -> bool:
+        """Whether the largest whole numbers are others, rather than the same in other places."""
+        return self is Alteration.ALL
 
 
 @state.without_gradients()
@@ -61,9 +67,11 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
 
     Half of the numbers are halved, and change sign where there are both; where all are zero, as in
     an empty cache, they become 0.5 and -0.5. Whole numbers, and masks that are added, change places
-    along the last dimension where that makes a difference, so that none leaves its range. Where all
-    are the same, as in a mask that leaves nothing out, the last ones are others. In inference
-    weights and buffers stay: a backend may take them for constants.
+    along the last dimension where that makes a difference, so that none leaves its range. The
+    largest of three or more become the next, as the sum of a bag, the edges of a graph, and the
+    longest of many lengths are the same in any order. Where all are the same, as in a mask that
+    leaves nothing out, the last ones are others. In inference weights and buffers stay: a backend
+    may take them for constants.
     """
     # A tensor that is an input twice is changed once, as its copies are where they are two.
     once = {id(value): (path, value) for path, value in state_of(loaded).items()}
@@ -77,6 +85,8 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
             _change_numbers(value, alteration)
         elif path.startswith("inputs") and alteration is not Alteration.NUMBERS:
             _move(value, constant=alteration.changes_constants)
+            if alteration.changes_largest and (lowered := _lowered(value)) is not None:
+                value.copy_(lowered)
         elif not path.startswith("inputs") and mode is Mode.TRAINING and _is_number(value):
             value.mul_(_factors(value, _FACTORS))
 
@@ -86,12 +96,26 @@ def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
     other = loaded.with_inputs(copy.deepcopy)
     alter(other, alteration, Mode.INFERENCE)
     before, now = inputs_of(loaded), inputs_of(other)
-    return tuple(
+    same = tuple(
         f"{path}: indices" if _has_indices(each) else path
         for path, each in now.items()
         if isinstance(each, np.ndarray)  # of text, or of memory that torch can't write to
         or (isinstance(each, torch.Tensor) and _is_same(before[path], each))
     )
+    if alteration.changes_largest or alteration is Alteration.NUMBERS:
+        return same
+    moved = (
+        f"{path} (its whole numbers change places alone)"
+        for path, each in now.items()
+        if isinstance(each, torch.Tensor) and path not in same and _could_be_lower(each)
+    )
+    return (*same, *moved)
+
+
+def _could_be_lower(value: torch.Tensor) -> bool:
+    if value.is_nested or not has_arithmetic(value) or _is_number(value):
+        return False
+    return _lowered(value) is not None
 
 
 def _has_indices(value: object) -> bool:
@@ -143,6 +167,15 @@ def _move(value: torch.Tensor, *, constant: bool) -> None:
         last.logical_not_()
     elif constant and bool(value.flatten()[0] > 0):
         last.sub_(1)
+
+
+def _lowered(value: torch.Tensor) -> torch.Tensor | None:
+    """Return whole numbers the largest of which is the next; `None` of fewer than three."""
+    wide = value.detach().long()
+    below = wide[wide < wide.max()] if wide.numel() else wide
+    if not below.numel() or bool((below == below[0]).all()):
+        return None
+    return wide.clamp(max=int(below.max()))
 
 
 def _signed(value: torch.Tensor) -> tuple[float, float]:

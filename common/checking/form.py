@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.common.checking.snapshots import state_of
+from dynamometer.common.checking.snapshots import attributes_of, state_of
 from dynamometer.common.checking.steps import own_module
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy import leaves
@@ -24,14 +24,14 @@ class Form:
     """What is the same of two calls that came to the same, beside values.
 
     Attributes:
-        aliases: results of inference that lie in the storage of a parameter, buffer or input, as
-            pairs of paths.
+        limits: of results of inference, what keeps a caller from using them freely, each with the
+            words for an arm whose results alone are limited so.
         structure: of the results of inference, one for each size (`leaves.structure_of`).
         facts: which results have a history, and what the call has switched on or off, of torch's
             settings, of modules and of tensors.
     """
 
-    aliases: frozenset[tuple[str, str]] = frozenset()
+    limits: frozenset[str] = frozenset()
     structure: tuple[str | None, ...] = ()
     facts: frozenset[str] = frozenset()
 
@@ -43,10 +43,10 @@ class Form:
         Args:
             result: as the model gave it.
             output: its leaves themselves, by path.
-            loaded: whose parameters, buffers and inputs it may share memory with.
+            loaded: whose parameters, buffers, inputs and attributes it may share memory with.
         """
         return Form(
-            self.aliases | _aliases_of(output, loaded),
+            self.limits | _limits_of(output, loaded),
             (*self.structure, leaves.structure_of(result)),
             self.facts | _with_history(output),
         )
@@ -65,10 +65,8 @@ class Form:
 
     def problem(self, eager: Form) -> str | None:
         """Say what is otherwise than after eager's call, if something is."""
-        shared = sorted(self.aliases - eager.aliases)
-        if shared:
-            path, owner = shared[0]
-            return f"{path}: it shares memory with {owner}, eager's does not"
+        if self.limits - eager.limits:
+            return min(self.limits - eager.limits)
         for wanted, got in zip(eager.structure, self.structure, strict=True):
             if wanted and got and wanted != got:
                 return f"the results have different structure: expected {wanted}, got {got}"
@@ -93,12 +91,23 @@ def what_is_on(loaded: LoadedModel) -> frozenset[str]:
     return state.settings() | training | gradients
 
 
-def _aliases_of(output: Mapping[str, object], loaded: LoadedModel) -> set[tuple[str, str]]:
-    owners = {
-        address: path for path, each in state_of(loaded).items() if (address := _address(each))
-    }
-    addresses = {path: _address(each) for path, each in output.items()}
-    return {(path, owners[each]) for path, each in addresses.items() if each in owners}
+def _limits_of(output: Mapping[str, object], loaded: LoadedModel) -> set[str]:
+    """Say which results can't be written to without harm, and which not in what is trained."""
+    kept = {
+        path: each for path, tensors in attributes_of(loaded).items() for each, _ in tensors
+    } | state_of(loaded)
+    owners = {address: path for path, each in kept.items() if (address := _address(each))}
+    limits = set()
+    for path, each in output.items():
+        if not isinstance(each, torch.Tensor):
+            continue
+        if owner := owners.get(_address(each)):
+            limits.add(f"{path}: it shares memory with {owner}, eager's does not")
+        elif each.requires_grad and each.grad_fn is None:
+            limits.add(f"{path}: it requires a gradient of its own, eager's does not")
+        if each.is_inference() and not torch.is_inference_mode_enabled():  # by what ran before
+            limits.add(f"{path}: it is an inference tensor, eager's is not")
+    return limits
 
 
 def _address(value: object) -> int:

@@ -87,7 +87,7 @@ class Look:
     Attributes:
         found: output, or in training loss and gradients, and what of the state has changed.
         updates: by parameter, what is wrong with what the optimizer's step made of its gradient.
-        draws: whether one of torch's generators is another one afterwards.
+        draws: whether a generator of random numbers is another one afterwards.
         rewritten: paths of changes that are more than rounding of what was there.
         form: what else there is to it.
     """
@@ -158,7 +158,7 @@ def look(
             found[f"gradients{size}.{name}"] = _added(gradient, sums.get(name))
     trained = _weights(step) if step.mode is Mode.TRAINING else ()
     changed = before.changes(but={f"parameters.{name}" for name in trained})
-    draws = not all(map(torch.equal, generators, state.generators()))
+    draws = generators != state.generators()
     rewritten = before.rewritten(changed)
     return Look(
         {**found, **changed}, updates, draws, rewritten, form.with_switched(was_on, step.loaded)

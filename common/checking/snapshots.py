@@ -165,7 +165,9 @@ def inputs_of(loaded: LoadedModel) -> dict[str, object]:
 
 
 def _copy(value: object) -> object:
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    return set(value) if isinstance(value, set) else value
 
 
 def _change(before: object, now: object) -> Leaf | None:

@@ -74,21 +74,24 @@ def by_path(tree: object, path: str) -> dict[str, object]:
 def structure_of(tree: object) -> str | None:
     """Describe what a result is made of beside its leaves: which containers, of what and in order.
 
-    A list and a tuple are the same, and so are mappings of the same keys. In a mapping an entry
-    that is `None` counts as absent, in a sequence it has its place. `None` if there is something in
+    A list and a tuple are the same, and so are mappings of the same keys; a tensor of a class of
+    its own, and a data class, are nothing else. In a mapping an entry that is `None` counts as
+    absent, in a sequence it has its place. `None` if there is something in
     it that can't be looked into here: an object, an iterator, a container that contains itself.
     """
     return _structure(tree, frozenset())
 
 
 _SEQUENCES = (list, tuple, KeysView, ValuesView, ItemsView, Sequence)
+_PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
 def _structure(tree: object, above: AbstractSet[int]) -> str | None:
     if tree is None:
         return "None"
     if isinstance(tree, (torch.Tensor, *_PLAIN)):
-        return "."
+        is_own = isinstance(tree, torch.Tensor) and type(tree) not in _PLAIN_TENSORS
+        return type(tree).__name__ if is_own else "."
     if id(tree) in above:
         return None
     within = above | {id(tree)}
@@ -96,11 +99,13 @@ def _structure(tree: object, above: AbstractSet[int]) -> str | None:
         entries = {key: _structure(each, within) for key, each in tree.items() if each is not None}
         known = [f"{key!r}: {each}" for key, each in entries.items() if each is not None]
         return f"{{{', '.join(known)}}}" if len(known) == len(entries) else None
-    if isinstance(tree, _SEQUENCES):
-        parts = [_structure(each, within) for each in tree]
-        texts = [each for each in parts if each is not None]
-        return f"[{', '.join(texts)}]" if len(texts) == len(parts) else None
-    return None
+    if dataclasses.is_dataclass(tree):
+        fields = {each.name: getattr(tree, each.name, None) for each in dataclasses.fields(tree)}
+        inner = _structure(fields, within)
+        return inner and f"{type(tree).__name__}{inner}"
+    parts = [_structure(each, within) for each in tree] if isinstance(tree, _SEQUENCES) else [None]
+    texts = [each for each in parts if each is not None]
+    return f"[{', '.join(texts)}]" if len(texts) == len(parts) else None
 
 
 def _walk(tree: object, path: str, above: AbstractSet[int]) -> Iterator[tuple[str, object]]:

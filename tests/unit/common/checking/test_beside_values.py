@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -149,6 +150,46 @@ def test_a_model_that_allows_no_other_forward_is_called_on_other_inputs_all_the_
     assert "call on other inputs" in str(found)
 
 
+class Looks(nn.Module):
+    """Copies from a table that it keeps as a plain attribute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.table = nn.Linear(16, 16), torch.randn(32, 16)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return rows of it, too."""
+        return self.layer(x), self.table[:8].clone()
+
+
+def test_a_result_in_the_memory_of_an_attribute_is_found() -> None:
+    """Whoever writes to it would change the model."""
+
+    def view(module: nn.Module) -> Forward:
+        model: Any = module
+        return lambda x: (model.layer(x), model.table[:8])
+
+    found = judge(Looks(), torch.randn(*ROW), arm=view)
+    assert found == "output[1]: it shares memory with attributes.table, eager's does not"
+
+
+@torch.inference_mode()
+def _without_autograd(module: nn.Module, x: torch.Tensor) -> Any:
+    return module(x)
+
+
+@pytest.mark.parametrize(
+    ("arm", "words"),
+    [
+        (lambda module: partial(_without_autograd, module), "is an inference tensor"),
+        (giving(lambda y: y.requires_grad_()), "requires a gradient of its own"),
+    ],
+)
+def test_results_that_can_not_be_used_freely_are_found(arm: Arm, words: str) -> None:
+    """Eager's can be written to, and be part of what is trained."""
+    assert words in str(judge(plain(), torch.randn(*ROW), arm=arm))
+
+
 # Random numbers
 
 
@@ -172,10 +213,24 @@ def test_whoever_seeds_generators_again_is_found(mode: Mode) -> None:
 # Structure
 
 
+@dataclass
+class Pair:
+    """Two results."""
+
+    one: torch.Tensor
+    two: torch.Tensor
+
+
+class Named(torch.Tensor):
+    """A tensor of a class of its own."""
+
+
 @pytest.mark.parametrize(
     ("make", "change"),
     [
         (lambda y: {"a": y, "b": -y}, lambda found: dict(reversed(found.items()))),
+        (lambda y: Pair(y, -y), vars),
+        (lambda y: y.as_subclass(Named), lambda found: found.as_subclass(torch.Tensor)),
         (lambda y: {0: y, 1: -y}, lambda found: list(found.values())),
         (lambda y: (y, None), lambda found: found[:1]),
         (lambda y: (None, y), lambda found: found[::-1][:1]),
@@ -374,12 +429,32 @@ def test_an_arm_that_has_eager_round_otherwise_is_not_accused_for_that() -> None
     }
 
 
-def test_an_arm_does_not_pay_for_another() -> None:
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda: torch.set_grad_enabled(True), "gradients are recorded"),
+        (lambda: torch.set_autocast_enabled("cpu", True), "autocast is on"),  # noqa: FBT003  torch's
+        (lambda: torch.set_default_device("meta"), "the default device is"),
+    ],
+)
+def test_an_arm_does_not_pay_for_another(act: Callable[[], object], words: str) -> None:
     """What one leaves on is put back."""
     model, x = plain(), torch.randn(*ROW)
-    left_on = doing(lambda _: torch.set_grad_enabled(True))
-    assert "gradients are recorded" in str(judge(model, x, arm=left_on))
+    assert words in str(judge(model, x, arm=doing(lambda _: act())))
     assert not reservations_of(judge(model, x))
+
+
+def test_inference_mode_left_on_is_no_fault_of_the_next_arm() -> None:
+    """It can't be put back."""
+    model, x = plain(), torch.randn(*ROW)
+    left_on = torch.inference_mode()
+    try:
+        found = judge(model, x, arm=doing(lambda _: left_on.__enter__()))
+        again = judge(model, x)
+    finally:
+        left_on.__exit__(None, None, None)
+    assert "inference mode is on" in str(found)
+    assert not reservations_of(again)
 
 
 # Numbers

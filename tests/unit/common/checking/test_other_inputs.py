@@ -1,0 +1,224 @@
+"""What a replay gets right by luck: whole numbers in any order, branches that are seldom taken."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from judging import judge
+from torch import nn
+
+from dynamometer.common.checking.alteration import Alteration, alter
+from dynamometer.common.checking.checking import Checks
+from dynamometer.common.interfaces.suite import LoadedModel
+from dynamometer.results.values.cases import Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Forward = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Give models and inputs the same numbers in every order of tests."""
+    torch.manual_seed(0)
+
+
+def reservations_of(found: str | Checks) -> str:
+    """Return what a pass does not vouch for."""
+    assert isinstance(found, Checks), found
+    return "; ".join(found.reservations)
+
+
+def keeping_whole_numbers(module: nn.Module) -> Forward:
+    """Take the second input for a constant."""
+    kept: list[Any] = []
+
+    def call(x: torch.Tensor, whole: torch.Tensor) -> Any:
+        kept.append(whole.clone())
+        return module(x, kept[0])
+
+    return call
+
+
+class Bag(nn.Module):
+    """Adds up rows of a table, in whichever order they are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bag, self.layer = nn.EmbeddingBag(50, 16, mode="sum"), nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        """Multiply by the sums."""
+        weighted: torch.Tensor = self.layer(x) * self.bag(places)
+        return weighted
+
+
+class Edges(nn.Module):
+    """Adds up what comes along the edges of a graph, in whichever order they are given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        """Send each node's features along its edges."""
+        sent = self.layer(x)
+        return torch.zeros_like(sent).index_add(0, edges[1], sent[edges[0]])
+
+
+class Longest(nn.Module):
+    """Cuts a batch to the longest of its lengths, a number of Python that a trace keeps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return means over the longest length."""
+        longest = int(lengths.max())
+        mask = torch.arange(longest)[None] < lengths[:, None]
+        mean: torch.Tensor = (self.layer(x[:, :longest]) * mask[..., None]).sum(1) / longest
+        return mean
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize(
+    ("model", "x", "whole"),
+    [
+        (Bag, (8, 16), torch.arange(40).reshape(8, 5) % 50),
+        (Edges, (8, 16), torch.tensor([[0, 1, 2, 3, 4, 5, 6, 7], [3, 4, 7, 0, 0, 1, 2, 2]])),
+        (Longest, (4, 10, 16), torch.tensor([3, 8, 5, 2])),
+    ],
+)
+def test_whole_numbers_taken_for_constants_are_found(
+    model: type[nn.Module], x: tuple[int, ...], whole: torch.Tensor, mode: Mode
+) -> None:
+    """In other places they would come to the same."""
+    found = judge(model(), torch.randn(*x), whole, arm=keeping_whole_numbers, mode=mode)
+    assert "call on other inputs" in str(found)
+    assert not reservations_of(judge(model(), torch.randn(*x), whole, mode=mode))
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor to a Python")
+@pytest.mark.filterwarnings("ignore:`torch.jit")
+def test_a_trace_that_keeps_a_number_is_found() -> None:
+    """It cuts every batch as it cut the first."""
+    x, lengths = torch.randn(4, 10, 16), torch.tensor([3, 8, 5, 2])
+
+    def traced(module: nn.Module) -> Forward:
+        found: Forward = torch.jit.trace(module, (x, lengths), check_trace=False)
+        return found
+
+    assert "call on other inputs" in str(judge(Longest(), x, lengths, arm=traced))
+
+
+class EndsAtNine(Bag):
+    """Asks for as many nines in each row, as sequences that end with a mark do."""
+
+    def forward(self, x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        """Refuse what doesn't end."""
+        ends = (places == 9).sum(-1)
+        if not bool((ends == 1).all()):
+            msg = "each row has to have one nine"
+            raise ValueError(msg)
+        return super().forward(x, places)
+
+
+def test_where_the_largest_number_has_to_stay_the_others_change_places() -> None:
+    """That is said, as sums of them stay what they were."""
+    places = torch.tensor([[1, 2, 9], [4, 9, 3]])
+    found = judge(EndsAtNine(), torch.randn(2, 16), places)
+    assert reservations_of(found) == (
+        "other values of inputs.args[1] (its whole numbers change places alone)"
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.uint16, torch.int64])
+def test_the_largest_of_three_whole_numbers_becomes_the_next(dtype: torch.dtype) -> None:
+    """Nothing leaves its range; a mask keeps how many it leaves out."""
+    whole, mask = torch.tensor([0, 3, 7, 7]).to(dtype), torch.tensor([0, 1, 1, 1]).to(dtype)
+    model = LoadedModel(module=nn.Identity(), args=(whole, mask))
+    alter(model, Alteration.ALL, Mode.INFERENCE)
+    assert whole.tolist() == [3, 0, 3, 3]
+    assert mask.tolist() == [1, 0, 1, 1]
+
+
+class SometimesLeftOut(nn.Module):
+    """Leaves layers out now and then, as Python's generator has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a sum, of mostly all layers."""
+        for layer in self.layers:
+            if random.random() >= 0.1:
+                x = x + layer(x)
+        return x
+
+
+def never_left_out(module: nn.Module) -> Forward:
+    """Use every layer, and draw nothing."""
+    model: Any = module.module if hasattr(module, "module") else module
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        for layer in model.layers:
+            x = x + layer(x)
+        return x
+
+    model.forward = forward
+    return module
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_branch_that_random_numbers_seldom_take_is_not_left_out_unseen(mode: Mode) -> None:
+    """With most seeds nothing differs."""
+    found = judge(SometimesLeftOut(), torch.randn(8, 16), arm=never_left_out, mode=mode)
+    assert isinstance(found, str), reservations_of(found)
+    assert not reservations_of(judge(SometimesLeftOut(), torch.randn(8, 16), mode=mode))
+
+
+class DrawsForNothing(nn.Module):
+    """Draws a number that no result depends on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return what the layer gives."""
+        torch.rand(1)
+        found: torch.Tensor = self.layer(x)
+        return found
+
+
+def test_an_arm_that_draws_nothing_is_right_where_draws_change_nothing() -> None:
+    """As far as some other seeds tell, which is said."""
+    found = judge(DrawsForNothing(), torch.randn(8, 16), arm=lambda module: module.layer)
+    assert reservations_of(found) == (
+        "random numbers, which it doesn't draw: others change no result"
+    )
+
+
+class WithFlag(nn.Module):
+    """Returns what is the same of all finite inputs, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return results, and which of them are finite."""
+        found = self.layer(x)
+        return found, found.isfinite()
+
+
+def test_results_that_other_inputs_do_not_change_are_named() -> None:
+    """Whoever takes them for constants can't be told."""
+    found = judge(WithFlag(), torch.randn(8, 16))
+    assert reservations_of(found) == "output[1]: other inputs don't change it"
