@@ -48,14 +48,18 @@ def keeping_settings() -> Iterator[None]:
     gradients, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
     deterministic, precision = torch.are_deterministic_algorithms_enabled(), matmul_precision()
     autocast = {device: torch.is_autocast_enabled(device) for device in ("cpu", "cuda")}
-    place = torch.get_default_device()
+    nesting, place = _autocast_nesting(), torch.get_default_device()
     try:
         yield
     finally:
         for device, is_on in autocast.items():
             if torch.is_autocast_enabled(device) is not is_on:
                 torch.set_autocast_enabled(device, is_on)
-        if torch.get_default_device() != place:  # the CPU is what it is where none was set
+        if _autocast_nesting() > nesting:  # what is cast is kept as long as a context is open
+            torch.clear_autocast_cache()
+            while _autocast_nesting() > nesting:
+                torch.autocast_decrement_nesting()
+        if torch.get_default_device() != place:  # where none was set it is the CPU
             torch.set_default_device(None if place.type == "cpu" else place)
         torch.set_grad_enabled(gradients)
         torch.set_default_dtype(dtype)
@@ -63,6 +67,11 @@ def keeping_settings() -> Iterator[None]:
             torch.use_deterministic_algorithms(deterministic)
         if precision and precision is not matmul_precision():
             torch.set_float32_matmul_precision(precision)
+
+
+def _autocast_nesting() -> int:
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
 
 
 def settings() -> frozenset[str]:

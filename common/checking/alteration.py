@@ -39,10 +39,11 @@ class Alteration(Enum):
     """What of the inputs is changed to see whether it makes a difference."""
 
     ALL = "all"
-    BUT_LARGEST = "all, but whole numbers change places alone"
+    BUT_LARGEST = "all, but whole numbers only change places"
     BUT_ZEROS = "all but numbers that are all zero"
     BUT_CONSTANTS = "all but whole numbers that are all the same"
-    BUT_BOTH = "all but these"
+    BUT_BOTH = "all but these two"
+    BUT_THESE = "all but these two, and whole numbers only change places"
     NUMBERS = "numbers, unless they are all zero"
 
     @property
@@ -57,8 +58,8 @@ class Alteration(Enum):
 
     @property
     def changes_largest(self) -> bool:
-        """Whether the largest whole numbers are others, rather than the same in other places."""
-        return self is Alteration.ALL
+        """Whether the largest whole numbers become others, rather than the same in other places."""
+        return self not in {Alteration.BUT_LARGEST, Alteration.BUT_THESE, Alteration.NUMBERS}
 
 
 @state.without_gradients()
@@ -67,11 +68,11 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
 
     Half of the numbers are halved, and change sign where there are both; where all are zero, as in
     an empty cache, they become 0.5 and -0.5. Whole numbers, and masks that are added, change places
-    along the last dimension where that makes a difference, so that none leaves its range. The
-    largest of three or more become the next, as the sum of a bag, the edges of a graph, and the
-    longest of many lengths are the same in any order. Where all are the same, as in a mask that
-    leaves nothing out, the last ones are others. In inference weights and buffers stay: a backend
-    may take them for constants.
+    along the last dimension where that makes a difference, so that none leaves its range. Of
+    three different ones or more the largest are lowered, as the sum of a bag, the edges of a graph,
+    and the longest of many lengths are the same in any order. Where all are the same, as in a mask
+    that leaves nothing out, the last ones are others. In inference weights and buffers stay: a
+    backend may take them for constants.
     """
     # A tensor that is an input twice is changed once, as its copies are where they are two.
     once = {id(value): (path, value) for path, value in state_of(loaded).items()}
@@ -105,7 +106,7 @@ def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
     if alteration.changes_largest or alteration is Alteration.NUMBERS:
         return same
     moved = (
-        f"{path} (its whole numbers change places alone)"
+        f"{path} (its whole numbers only change places)"
         for path, each in now.items()
         if isinstance(each, torch.Tensor) and path not in same and _could_be_lower(each)
     )
@@ -170,12 +171,28 @@ def _move(value: torch.Tensor, *, constant: bool) -> None:
 
 
 def _lowered(value: torch.Tensor) -> torch.Tensor | None:
-    """Return whole numbers the largest of which is the next; `None` of fewer than three."""
-    wide = value.detach().long()
-    below = wide[wide < wide.max()] if wide.numel() else wide
+    """Return whole numbers the largest of which are lowered; `None` where that can't be.
+
+    They become the next that are there, or one less, in range either way. Of two different ones or
+    fewer, as in masks, none is lowered, nor where each row has each number once and wouldn't then:
+    what is written to one place twice is undefined.
+    """
+    is_narrow = value.dtype in {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
+    wide = value.detach() if is_narrow else value.detach().long()
+    largest = wide.max() if wide.numel() else None
+    below = wide[wide < largest] if largest is not None else wide
     if not below.numel() or bool((below == below[0]).all()):
         return None
-    return wide.clamp(max=int(below.max()))
+    for limit in (below.max(), wide.max() - 1):
+        lowered = wide.clamp(max=limit)
+        if _repeats(wide) or not _repeats(lowered):
+            return lowered
+    return None
+
+
+def _repeats(whole: torch.Tensor) -> bool:
+    """Return whether a number is in a row more than once."""
+    return bool((whole.sort(dim=-1).values.diff(dim=-1) == 0).any())
 
 
 def _signed(value: torch.Tensor) -> tuple[float, float]:

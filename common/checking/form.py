@@ -92,10 +92,13 @@ def what_is_on(loaded: LoadedModel) -> frozenset[str]:
 
 
 def _limits_of(output: Mapping[str, object], loaded: LoadedModel) -> set[str]:
-    """Say which results can't be written to without harm, and which not in what is trained."""
-    kept = {
-        path: each for path, tensors in attributes_of(loaded).items() for each, _ in tensors
-    } | state_of(loaded)
+    """Say which results can't be written to without harm, or can't take part in training."""
+    attributes = {
+        f"{path}[{index}]" if len(tensors) > 1 else path: each
+        for path, tensors in attributes_of(loaded).items()
+        for index, (each, _) in enumerate(tensors)
+    }
+    kept = attributes | state_of(loaded)
     owners = {address: path for path, each in kept.items() if (address := _address(each))}
     limits = set()
     for path, each in output.items():
@@ -103,7 +106,7 @@ def _limits_of(output: Mapping[str, object], loaded: LoadedModel) -> set[str]:
             continue
         if owner := owners.get(_address(each)):
             limits.add(f"{path}: it shares memory with {owner}, eager's does not")
-        elif each.requires_grad and each.grad_fn is None:
+        if each.requires_grad and each.grad_fn is None:
             limits.add(f"{path}: it requires a gradient of its own, eager's does not")
         if each.is_inference() and not torch.is_inference_mode_enabled():  # by what ran before
             limits.add(f"{path}: it is an inference tensor, eager's is not")

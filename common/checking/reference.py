@@ -206,14 +206,14 @@ class Reference:
         if is_later:
             eager = replace(eager, draws=self._draws_later, form=self._form_later)
         odd = _beside_values(eager, found, self._written)
-        draws_less = eager.draws and not found.draws
-        if not odd and draws_less and self._draws_matter:
+        draws_nothing = eager.draws and not found.draws
+        if not odd and draws_nothing and self._draws_matter:
             odd = "it draws no random numbers, or always the same"
         if odd:
             return Comparison(math.inf, odd)
         own = (
             *self._unchecked,
-            *(("random numbers, which it doesn't draw: others change no result",) * draws_less),
+            *([_NO_DRAWS] if draws_nothing else ()),
             *(f"parameters.{name}: the model changes it itself" for name in eager.updates),
         )
         if are_identical(eager.found, found.found):
@@ -233,7 +233,8 @@ class Reference:
     @cached_property
     def _draws_matter(self) -> bool:
         """Whether eager comes to something else with other random numbers."""
-        return _do_draws_matter(self._fresh, self._eager[Call.FIRST].found, self.settings)
+        with self._roundings.announced():
+            return _do_draws_matter(self._fresh, self._eager[Call.FIRST].found, self.settings)
 
     def _judge(self, call: Call, found: Leaves) -> Comparison:
         """Compare by as few runs of eager as will do; there are many before an accusation."""
@@ -343,17 +344,20 @@ def _once_more(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> 
 
 
 _SEEDS = 8
-"""Of random numbers that are tried until one changes a result: a layer may be left out seldom."""
+"""Other ones that are tried until one changes a result: a layer may be left out seldom."""
+
+
+_NO_DRAWS = f"random numbers: it draws none, {_SEEDS} seeds change nothing"
 
 
 def _do_draws_matter(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> bool:
-    for seed in range(settings.seed + 1, settings.seed + 1 + _SEEDS):
+    def differs(seed: int) -> bool:
         own = fresh()
         other = replace(settings, seed=seed)
         found = make_call(own, Snapshot.of(own.loaded), Call.FIRST, other).found
-        if differ(first, found, settings.tolerance):
-            return True
-    return False
+        return differ(first, found, settings.tolerance)
+
+    return any(map(differs, range(settings.seed + 1, settings.seed + 1 + _SEEDS)))
 
 
 def _unmoved(first: Leaves, other: Leaves) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -167,7 +168,7 @@ def inputs_of(loaded: LoadedModel) -> dict[str, object]:
 def _copy(value: object) -> object:
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
-    return set(value) if isinstance(value, set) else value
+    return copy.copy(value) if isinstance(value, set) else value
 
 
 def _change(before: object, now: object) -> Leaf | None:

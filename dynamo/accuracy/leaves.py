@@ -75,9 +75,9 @@ def structure_of(tree: object) -> str | None:
     """Describe what a result is made of beside its leaves: which containers, of what and in order.
 
     A list and a tuple are the same, and so are mappings of the same keys; a tensor of a class of
-    its own, and a data class, are nothing else. In a mapping an entry that is `None` counts as
-    absent, in a sequence it has its place. `None` if there is something in
-    it that can't be looked into here: an object, an iterator, a container that contains itself.
+    its own, and a data class, are nothing else. In a mapping or a data class an entry that is
+    `None` counts as absent, in a sequence it has its place. `None` if there is something in it that
+    can't be looked into here: an object, an iterator, a container that contains itself.
     """
     return _structure(tree, frozenset())
 
@@ -100,8 +100,9 @@ def _structure(tree: object, above: AbstractSet[int]) -> str | None:
         known = [f"{key!r}: {each}" for key, each in entries.items() if each is not None]
         return f"{{{', '.join(known)}}}" if len(known) == len(entries) else None
     if dataclasses.is_dataclass(tree):
-        fields = {each.name: getattr(tree, each.name, None) for each in dataclasses.fields(tree)}
-        inner = _structure(fields, within)
+        names = {f".{each.name}" for each in dataclasses.fields(tree)}
+        held = {step[1:]: each for step, each in _attributes(tree) or () if step in names}
+        inner = _structure(held, within)
         return inner and f"{type(tree).__name__}{inner}"
     parts = [_structure(each, within) for each in tree] if isinstance(tree, _SEQUENCES) else [None]
     texts = [each for each in parts if each is not None]

@@ -155,11 +155,11 @@ class Looks(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layer, self.table = nn.Linear(16, 16), torch.randn(32, 16)
+        self.layer, self.tables = nn.Linear(16, 16), [torch.randn(32, 16), torch.randn(32, 16)]
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return rows of it, too."""
-        return self.layer(x), self.table[:8].clone()
+        """Return rows of one, too."""
+        return self.layer(x), self.tables[0][:8].clone()
 
 
 def test_a_result_in_the_memory_of_an_attribute_is_found() -> None:
@@ -167,10 +167,33 @@ def test_a_result_in_the_memory_of_an_attribute_is_found() -> None:
 
     def view(module: nn.Module) -> Forward:
         model: Any = module
-        return lambda x: (model.layer(x), model.table[:8])
+        return lambda x: (model.layer(x), model.tables[0][:8])
 
     found = judge(Looks(), torch.randn(*ROW), arm=view)
-    assert found == "output[1]: it shares memory with attributes.table, eager's does not"
+    assert found == "output[1]: it shares memory with attributes.tables[0], eager's does not"
+
+
+class ReturnsItsWeight(nn.Module):
+    """Returns a parameter as it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the layer's weight, too."""
+        return self.layer(x), self.layer.weight
+
+
+def test_a_copy_of_a_parameter_is_right() -> None:
+    """It requires a gradient as eager's does."""
+
+    def copied(module: nn.Module) -> Forward:
+        model: Any = module
+        return lambda x: (model.layer(x), nn.Parameter(model.layer.weight.detach().clone()))
+
+    found = judge(ReturnsItsWeight(), torch.randn(*ROW), arm=copied)
+    assert reservations_of(found) == "output[1]: other inputs don't change it"
 
 
 @torch.inference_mode()
@@ -433,7 +456,7 @@ def test_an_arm_that_has_eager_round_otherwise_is_not_accused_for_that() -> None
     ("act", "words"),
     [
         (lambda: torch.set_grad_enabled(True), "gradients are recorded"),
-        (lambda: torch.set_autocast_enabled("cpu", True), "autocast is on"),  # noqa: FBT003  torch's
+        (lambda: torch.autocast("cpu").__enter__(), "autocast is on"),
         (lambda: torch.set_default_device("meta"), "the default device is"),
     ],
 )

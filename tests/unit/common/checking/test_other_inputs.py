@@ -89,7 +89,7 @@ class Longest(nn.Module):
 @pytest.mark.parametrize(
     ("model", "x", "whole"),
     [
-        (Bag, (8, 16), torch.arange(40).reshape(8, 5) % 50),
+        (Bag, (8, 16), torch.arange(0, 80, 2).reshape(8, 5) % 50),
         (Edges, (8, 16), torch.tensor([[0, 1, 2, 3, 4, 5, 6, 7], [3, 4, 7, 0, 0, 1, 2, 2]])),
         (Longest, (4, 10, 16), torch.tensor([3, 8, 5, 2])),
     ],
@@ -133,18 +133,41 @@ def test_where_the_largest_number_has_to_stay_the_others_change_places() -> None
     places = torch.tensor([[1, 2, 9], [4, 9, 3]])
     found = judge(EndsAtNine(), torch.randn(2, 16), places)
     assert reservations_of(found) == (
-        "other values of inputs.args[1] (its whole numbers change places alone)"
+        "other values of inputs.args[1] (its whole numbers only change places)"
     )
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.uint16, torch.int64])
-def test_the_largest_of_three_whole_numbers_becomes_the_next(dtype: torch.dtype) -> None:
+def test_the_largest_of_three_whole_numbers_is_lowered(dtype: torch.dtype) -> None:
     """Nothing leaves its range; a mask keeps how many it leaves out."""
     whole, mask = torch.tensor([0, 3, 7, 7]).to(dtype), torch.tensor([0, 1, 1, 1]).to(dtype)
     model = LoadedModel(module=nn.Identity(), args=(whole, mask))
     alter(model, Alteration.ALL, Mode.INFERENCE)
     assert whole.tolist() == [3, 0, 3, 3]
     assert mask.tolist() == [1, 0, 1, 1]
+
+
+class Writes(nn.Module):
+    """Writes rows to the places that are asked for, as a cache of keys is written to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        """Return the rows in their places."""
+        return torch.zeros(8, 16).index_copy(0, places, self.layer(x))
+
+
+@pytest.mark.parametrize("places", [[2, 3, 4, 5], [3, 7, 5, 0]])
+def test_no_place_is_written_to_twice(places: list[int]) -> None:
+    """Which of the two would stay is undefined: whoever writes in another order is right."""
+
+    def backwards(module: nn.Module) -> Forward:
+        return lambda x, places: module(x.flip(0), places.flip(0))
+
+    found = judge(Writes(), torch.randn(4, 16), torch.tensor(places), arm=backwards)
+    assert not reservations_of(found)
 
 
 class SometimesLeftOut(nn.Module):
@@ -200,9 +223,7 @@ class DrawsForNothing(nn.Module):
 def test_an_arm_that_draws_nothing_is_right_where_draws_change_nothing() -> None:
     """As far as some other seeds tell, which is said."""
     found = judge(DrawsForNothing(), torch.randn(8, 16), arm=lambda module: module.layer)
-    assert reservations_of(found) == (
-        "random numbers, which it doesn't draw: others change no result"
-    )
+    assert reservations_of(found) == ("random numbers: it draws none, 8 seeds change nothing")
 
 
 class WithFlag(nn.Module):
