@@ -173,23 +173,10 @@ class Reference:
             self._try_other_inputs()
 
     @property
-    def shows_replay(self) -> bool:
-        """Whether the call on other inputs comes to something else than the first, by far.
-
-        Gradients of which it keeps a sample alone are left out.
-        """
+    def hides_replay(self) -> str | None:
+        """Say where the call on other inputs wouldn't tell a replay of the first, if somewhere."""
         first, other = (self._eager[call].found for call in (Call.FIRST, Call.ALTERED))
-        whole = {
-            path: leaf
-            for path, leaf in first.items()
-            if path not in other or not is_gradient(path) or leaf.kind == other[path].kind
-        }
-        return differ(whole, other, _BY_FAR * self.settings.tolerance)
-
-    @property
-    def unmoved(self) -> tuple[str, ...]:
-        """Results that are the same on other inputs, where a replay of the first would not show."""
-        return _unmoved(self._eager[Call.FIRST].found, self._eager[Call.ALTERED].found)
+        return _hides_replay(first, other, self.settings.tolerance)
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -360,13 +347,22 @@ def _do_draws_matter(fresh: Callable[[], Step], first: Leaves, settings: Setting
     return any(map(differs, range(settings.seed + 1, settings.seed + 1 + _SEEDS)))
 
 
-def _unmoved(first: Leaves, other: Leaves) -> tuple[str, ...]:
-    return tuple(
+def _hides_replay(first: Leaves, other: Leaves, tolerance: float) -> str | None:
+    whole = {  # not the gradients of which the other call keeps a sample alone
+        path: leaf
+        for path, leaf in first.items()
+        if path not in other or not is_gradient(path) or leaf.kind == other[path].kind
+    }
+    if not differ(whole, other, _BY_FAR * tolerance):
+        return "whether a call is replayed: other inputs change no result"
+    same = [
         path
         for path, leaf in first.items()
         if is_result(path) and isinstance(leaf.value, torch.Tensor) and leaf.value.numel()
         if path in other and are_identical({path: leaf}, {path: other[path]})
-    )
+    ]
+    more = f" and {len(same) - 1} more" if len(same) > 1 else ""
+    return f"{same[0]}{more}: other inputs don't change it" if same else None
 
 
 def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:

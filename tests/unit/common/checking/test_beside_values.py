@@ -476,6 +476,7 @@ def test_inference_mode_left_on_is_no_fault_of_the_next_arm() -> None:
         again = judge(model, x)
     finally:
         left_on.__exit__(None, None, None)
+        torch.set_grad_enabled(True)  # it has put back what was when it began
     assert "inference mode is on" in str(found)
     assert not reservations_of(again)
 
