@@ -31,6 +31,12 @@ def same(module: nn.Module) -> nn.Module:
     return module
 
 
+def reservations_of(found: str | Checks) -> str:
+    """Return what a pass does not vouch for."""
+    assert isinstance(found, Checks), found
+    return "; ".join(found.reservations)
+
+
 def judge(  # noqa: PLR0913  each of a few tests differs in one of them
     model: LoadedModel | nn.Module,
     *inputs: object,

@@ -183,11 +183,9 @@ def _lowered(value: torch.Tensor) -> torch.Tensor | None:
     below = wide[wide < largest] if largest is not None else wide
     if not below.numel() or bool((below == below[0]).all()):
         return None
-    for limit in (below.max(), wide.max() - 1):
-        lowered = wide.clamp(max=limit)
-        if _repeats(wide) or not _repeats(lowered):
-            return lowered
-    return None
+    may_repeat = _repeats(wide)
+    candidates = (wide.clamp(max=limit) for limit in (below.max(), wide.max() - 1))
+    return next((each for each in candidates if may_repeat or not _repeats(each)), None)
 
 
 def _repeats(whole: torch.Tensor) -> bool:

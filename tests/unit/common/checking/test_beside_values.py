@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
-from judging import judge
+from judging import judge, reservations_of
 from torch import nn
 
 from dynamometer.common.checking.checking import Checks
@@ -66,12 +66,6 @@ def doing(act: Callable[[nn.Module], object]) -> Arm:
         return call
 
     return arm
-
-
-def reservations_of(found: str | Checks) -> str:
-    """Return what a pass does not vouch for."""
-    assert isinstance(found, Checks), found
-    return "; ".join(found.reservations)
 
 
 # Memory

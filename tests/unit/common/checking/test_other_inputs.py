@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from judging import judge
+from judging import judge, reservations_of
 from torch import nn
 
 from dynamometer.common.checking.alteration import Alteration, alter
-from dynamometer.common.checking.checking import Checks
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.results.values.cases import Mode
 
@@ -25,12 +24,6 @@ if TYPE_CHECKING:
 def seeded() -> None:
     """Give models and inputs the same numbers in every order of tests."""
     torch.manual_seed(0)
-
-
-def reservations_of(found: str | Checks) -> str:
-    """Return what a pass does not vouch for."""
-    assert isinstance(found, Checks), found
-    return "; ".join(found.reservations)
 
 
 def keeping_whole_numbers(module: nn.Module) -> Forward:
