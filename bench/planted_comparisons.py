@@ -4,15 +4,17 @@
     python bench/planted_comparisons.py runs/<run> runs/<another> --output FILE
 
 The runs are real, of the same models on the same machine. Of each seed three models of the second
-become slower by 5 %, two fail and one is missing, drawn at random; to all the arms' times noise is
-added, as wide as that of the calibration. Everything that judges is the project's own. It measures
-nothing, so it may run beside anything.
+become slower by 5 %, two fail and one is missing, drawn at random. All arms' times get noise as
+wide as that of the calibration: once in place of their own, as if the machine had been as steady
+as then, and once on top of their own, which shows what the machine they were made on allows.
+Everything that judges is the project's own. It measures nothing, so it may run beside anything.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import statistics
 import sys
 import textwrap
 from collections import Counter
@@ -24,11 +26,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import msgspec
 import numpy as np
-from simulated_runs import CALIBRATED, block_noise
+from simulated_runs import CALIBRATED, KNOWN, block_noise
 
 from dynamometer.common import registry
 from dynamometer.common.command_line.stored.runs import side_of
 from dynamometer.results.comparison.compare import compare
+from dynamometer.results.comparison.quantities import SPEEDUP
+from dynamometer.results.statistics.replicates import latencies
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import store
 from dynamometer.results.values import metrics
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
 
 SLOWER, FAILING, MISSING = 3, 2, 1
 """How many models each is planted in."""
+CHANGES = SLOWER + FAILING + MISSING
 FACTOR = 1.05
 _TIMES = frozenset(
     each.name for each in (metrics.LATENCY, metrics.LATENCY_ALONE, metrics.LATENCY_ISOLATED)
@@ -94,10 +99,52 @@ def usable(before: Stored, after: Stored) -> list[str]:
         for case in after.cases
         if case in before.cases
         and all(
-            each.passed and each.doubt is None and "speedup" in each.quantities
+            each.passed and each.doubt is None and SPEEDUP.name in each.quantities
             for run in (before, after)
             for each in run.entries(case)
         )
+    ]
+
+
+def without_noise(run: Stored, before: Stored) -> Stored:
+    """Return a run whose arms take as long in every block as they did in the median of another.
+
+    What machines of that noise would know of how far processes differ goes with it. Cases that have
+    no speedup in the other are left as they are.
+    """
+    cases = {
+        case: _without_noise(records, _times(before, case)) if case in before.cases else records
+        for case, records in run.cases.items()
+    }
+    return replace(run, cases=cases)
+
+
+def _times(run: Stored, case: str) -> dict[str, float]:
+    """Return the seconds of a call of each arm that has a speedup, and of the baseline."""
+    found = latencies(run.cases[case], BASELINE)
+    if not found:
+        return {}
+    eager_s = statistics.median(sample for each in found for sample in each.samples)
+    speedups = {
+        each.arm: each.quantities[SPEEDUP.name].value
+        for each in run.entries(case)
+        if SPEEDUP.name in each.quantities
+    }
+    return {BASELINE: eager_s, **{arm: eager_s / each for arm, each in speedups.items()}}
+
+
+def _without_noise(records: Sequence[Record], times: Mapping[str, float]) -> list[Record]:
+    def steady(found: Measurement) -> Measurement:
+        if found.metric not in _TIMES or found.arm not in times:
+            return found
+        samples = (times[found.arm],) * len(found.samples)
+        return msgspec.structs.replace(found, samples=samples)
+
+    return [
+        msgspec.structs.replace(
+            each, between_sd=KNOWN, measurements=tuple(map(steady, each.measurements))
+        )
+        for each in records
     ]
 
 
@@ -185,35 +232,70 @@ def page(before: Stored, after: Stored, seeds: int) -> str:
         ValueError: the runs have too few models in common.
     """
     cases = usable(before, after)
-    changes = SLOWER + FAILING + MISSING
-    if len(cases) < changes:
-        msg = f"{len(cases)} models passed in both runs; {changes} are to be changed"
+    if len(cases) < CHANGES:
+        msg = f"{len(cases)} models passed in both runs; {CHANGES} are to be changed"
         raise ValueError(msg)
     as_it_is = before.side(before.cases)
     itself = named(compare(as_it_is, before.side(before.cases)))
     other = named(compare(as_it_is, after.side(after.cases)))
-    noisy, exact, besides, lines = 0, 0, 0, []
-    for seed in range(seeds):
-        rng = np.random.default_rng(seed)
-        again = {case: with_noise(own, rng, 1.0) for case, own in before.cases.items()}
-        noisy += not named(compare(as_it_is, before.side(again)))
-        chosen = [cases[number] for number in rng.permutation(len(cases))[:changes]]
-        changed, truth = planted(after, chosen, rng)
-        found = named(compare(as_it_is, after.side(changed)))
-        exact += found == truth
-        besides += found - other == truth - other
-        lines += _differing(seed, found, truth)
+    steady = without_noise(before, before), without_noise(after, before)
     rows = [
         ("a run and itself", _listed(itself)),
-        (f"a run and itself with noise, {seeds} seeds", f"nothing in {noisy} of {seeds}"),
         ("both runs as they are", _listed(other)),
-        (f"planted, {seeds} seeds", f"exactly what was planted in {exact} of {seeds}"),
-        ("besides what differs anyway", f"exactly what was planted in {besides} of {seeds}"),
     ]
-    return "\n".join([*_head(before, after, len(cases)), *_table(rows), "", *lines, ""])
+    lines: list[str] = []
+    for where, pair in (("in place of", steady), ("on top of", (before, after))):
+        found = trials(*pair, cases, other, seeds)
+        own, exactly = f"noise {where} their own", "exactly what was planted in"
+        rows += [
+            (f"{own}: a run and itself", f"nothing in {found.nothing} of {seeds}"),
+            (f"{own}: planted", f"{exactly} {found.exact} of {seeds}"),
+            ("the same, besides what differs anyway", f"{exactly} {found.besides} of {seeds}"),
+        ]
+        lines += [f"- {own}, {each}" for each in found.differing]
+    return "\n".join([*_head(before, after, len(cases), seeds), *_table(rows), "", *lines, ""])
 
 
-def _head(before: Stored, after: Stored, usable_cases: int) -> list[str]:
+@dataclass(frozen=True)
+class Trials:
+    """What a number of seeds came to.
+
+    Attributes:
+        nothing: in how many nothing is named of a run and itself with noise.
+        exact: in how many exactly what was planted is.
+        besides: the same, without what the two runs differ in by themselves.
+        differing: of each other seed, what is named too many or not at all.
+    """
+
+    nothing: int
+    exact: int
+    besides: int
+    differing: Sequence[str]
+
+
+def trials(
+    before: Stored, after: Stored, usable_cases: Sequence[str], anyway: Named, seeds: int
+) -> Trials:
+    """Plant changes into the second run, each seed others, and count what a comparison names."""
+    nothing, exact, besides = 0, 0, 0
+    differing = []
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        first, again = (
+            {case: with_noise(own, rng, 1.0) for case, own in before.cases.items()}
+            for _ in range(2)
+        )
+        nothing += not named(compare(before.side(first), before.side(again)))
+        chosen = [usable_cases[each] for each in rng.permutation(len(usable_cases))[:CHANGES]]
+        changed, truth = planted(after, chosen, rng)
+        found = named(compare(before.side(first), after.side(changed)))
+        exact += found == truth
+        besides += found - anyway == truth - anyway
+        differing += _differing(seed, found, truth)
+    return Trials(nothing, exact, besides, differing)
+
+
+def _head(before: Stored, after: Stored, usable_cases: int, seeds: int) -> list[str]:
     machine = after.manifest.environment
     torch = machine.packages.get("torch", "not known")
     text = (
@@ -221,8 +303,10 @@ def _head(before: Stored, after: Stored, usable_cases: int) -> list[str]:
         f" {machine.cpus} CPUs, torch {torch}, begun at {before.manifest.created_at} and"
         f" {after.manifest.created_at}. Into the second changes are planted: of the {usable_cases}"
         f" models that passed in both beyond doubt {SLOWER} become slower by {FACTOR - 1:.0%},"
-        f" {FAILING} fail and {MISSING} is missing; all get noise as wide as that of the"
-        " calibration on top of their own. Made by `bench/planted_comparisons.py`."
+        f" {FAILING} fail and {MISSING} is missing, drawn anew by each of {seeds} seeds. All times"
+        " of both get noise as wide as that of the calibration: in place of their own, as if the"
+        " machine had been as steady as then, or on top of their own. Made by"
+        " `bench/planted_comparisons.py`."
     )
     return ["# Changes planted into a real run", "", *textwrap.wrap(text, 90), ""]
 
@@ -243,7 +327,7 @@ def _differing(seed: int, found: Named, truth: Named) -> list[str]:
         for kind, each in (("named as well", beyond), ("not named", missed))
         if each
     ]
-    return [f"- seed {seed}: {'. '.join(said)}"] if said else []
+    return [f"seed {seed}: {'. '.join(said)}"] if said else []
 
 
 def main() -> int:

@@ -56,11 +56,28 @@ def test_what_is_planted_is_named(script: Any, stored: list[Any]) -> None:
     """By what the comparison itself says; beside it is what differs anyway."""
     text = script.page(*stored, 2)
     assert "| a run and itself | nothing |" in text
-    assert "| a run and itself with noise, 2 seeds | nothing in 2 of 2 |" in text
     assert "| both runs as they are | newly failing model_07 inductor |" in text
-    assert text.count("named as well: newly failing model_07 inductor") == 2
-    assert "not named: " not in text
-    assert "| besides what differs anyway | exactly what was planted in 2 of 2 |" in text
+    for where in ("in place of", "on top of"):
+        assert f"| noise {where} their own: a run and itself | nothing in 2 of 2 |" in text
+        assert f"| noise {where} their own: planted | exactly what was planted in 0 of 2 |" in text
+    assert text.count("named as well: newly failing model_07 inductor") == 4
+    in_place, _ = text.split("| noise on top of", 1)
+    assert (
+        "| the same, besides what differs anyway | exactly what was planted in 2 of 2" in in_place
+    )
+
+
+def test_noise_in_place_of_their_own(script: Any, stored: list[Any]) -> None:
+    """Both runs have the first one's times, and what differs from block to block is gone."""
+    before, after = stored
+    speedups = []
+    for run_ in (before, script.without_noise(before, before), script.without_noise(after, before)):
+        (entry,) = run_.entries(next(iter(before.cases)))
+        speedups.append(entry.quantities["speedup"])
+    was, *steady = speedups
+    assert [each.value for each in steady] == pytest.approx([was.value] * 2)
+    assert all(each.error == 0.0 for found in steady for each in found.replicates)
+    assert any(each.error > 0.0 for each in was.replicates)
 
 
 def test_what_is_planted(script: Any, stored: list[Any]) -> None:
