@@ -401,6 +401,18 @@ class Slots:
         self.scores = scores
 
 
+class Posterior:
+    """Another, that is called for its numbers."""
+
+    def __init__(self, scores: torch.Tensor) -> None:
+        """Hold them."""
+        self.scores = scores
+
+    def __call__(self) -> torch.Tensor:
+        """Return them."""
+        return self.scores
+
+
 class Returns(nn.Module):
     """Gives its result in one form or another."""
 
@@ -422,8 +434,9 @@ FORMS: dict[str, Callable[[torch.Tensor], object]] = {
     "generator": _generate,
     "iterator": lambda x: iter([x]),
     "slots": Slots,
+    "callable": Posterior,
     "dataclass": lambda x: Box(x, x.argmax()),
-    "partial": lambda x: torch.distributions.Normal(x, 1.0),
+    "distribution": lambda x: torch.distributions.Normal(x, 1.0),
     "same path twice": lambda x: {"a.b": x, "a": {"b": x}},
 }
 
@@ -796,6 +809,27 @@ def test_wrong_gradients_are_found(change: Change, name: str, dtype: Dtype) -> N
     arm = _gradient_hook(change, f"module.{'module.' * (dtype is Dtype.AMP)}{name}")
     found = judge(layers(), torch.randn(*ROW), mode=TRAINING, dtype=dtype, arm=arm)
     assert_wrong(found, f"gradients.{name}")
+
+
+class Unequal(nn.Module):
+    """Has layers whose gradients are some 1e-10 of the others', as scales of layers make them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faint, self.layer = nn.Linear(16, 8), nn.Linear(16, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 16]` to `[B, 16]`."""
+        return torch.cat([self.faint(x) * 1e-10, self.layer(x)], -1)
+
+
+@pytest.mark.parametrize("change", [torch.zeros_like, lambda g: g * 1.1], ids=["zero", "scaled"])
+def test_gradients_far_below_the_largest_are_compared(change: Change) -> None:
+    """Below the squared tolerance of the largest they once were anything."""
+    arm = _gradient_hook(change, "module.faint.weight")
+    found = judge(Unequal(), torch.randn(*ROW), mode=TRAINING, arm=arm)
+    assert_wrong(found, "gradients.faint.weight")
+    assert_right(judge(Unequal(), torch.randn(*ROW), mode=TRAINING, arm=dynamo))
 
 
 class Embeds(nn.Module):
