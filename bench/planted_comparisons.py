@@ -4,10 +4,11 @@
     python bench/planted_comparisons.py runs/<run> runs/<another> --output FILE
 
 The runs are real, of the same models on the same machine. Of each seed three models of the second
-become slower by 5 %, two fail and one is missing, drawn at random. All arms' times get noise as
-wide as that of the calibration: once in place of their own, as if the machine had been as steady
-as then, and once on top of their own, which shows what the machine they were made on allows.
-Everything that judges is the project's own. It measures nothing, so it may run beside anything.
+become slower by 5 %, two fail and one is missing, drawn at random. The arms' times get noise as
+wide as that of the calibration: once in place of their own, where both runs have the speedups of
+the first, as on a machine as steady as then; and once on top of their own, which shows what the
+machine they were made on allows. Everything that judges is the project's own. It measures nothing,
+so it may run beside anything.
 """
 
 from __future__ import annotations
@@ -107,29 +108,30 @@ def usable(before: Stored, after: Stored) -> list[str]:
 
 
 def without_noise(run: Stored, before: Stored) -> Stored:
-    """Return a run whose arms take as long in every block as they did in the median of another.
+    """Return a run with the speedups of another, the same in every block and process.
 
-    What machines of that noise would know of how far processes differ goes with it. Cases that have
-    no speedup in the other are left as they are.
+    What is known beforehand of how far processes differ becomes the calibration's. Cases without a
+    speedup in the other are left as they are.
     """
     cases = {
-        case: _without_noise(records, _times(before, case)) if case in before.cases else records
+        case: _without_noise(records, times) if (times := _times(before, case)) else records
         for case, records in run.cases.items()
     }
     return replace(run, cases=cases)
 
 
 def _times(run: Stored, case: str) -> dict[str, float]:
-    """Return the seconds of a call of each arm that has a speedup, and of the baseline."""
-    found = latencies(run.cases[case], BASELINE)
-    if not found:
-        return {}
-    eager_s = statistics.median(sample for each in found for sample in each.samples)
+    """Return the median seconds of eager's calls, and what follows for arms with a speedup."""
+    entries = run.entries(case) if case in run.cases else []
     speedups = {
         each.arm: each.quantities[SPEEDUP.name].value
-        for each in run.entries(case)
+        for each in entries
         if SPEEDUP.name in each.quantities
     }
+    if not speedups:
+        return {}
+    found = latencies(run.cases[case], BASELINE)
+    eager_s = statistics.median(sample for each in found for sample in each.samples)
     return {BASELINE: eager_s, **{arm: eager_s / each for arm, each in speedups.items()}}
 
 
@@ -245,7 +247,7 @@ def page(before: Stored, after: Stored, seeds: int) -> str:
     ]
     lines: list[str] = []
     for where, pair in (("in place of", steady), ("on top of", (before, after))):
-        found = trials(*pair, cases, other, seeds)
+        found = trials(*pair, cases, seeds)
         own, exactly = f"noise {where} their own", "exactly what was planted in"
         rows += [
             (f"{own}: a run and itself", f"nothing in {found.nothing} of {seeds}"),
@@ -273,10 +275,9 @@ class Trials:
     differing: Sequence[str]
 
 
-def trials(
-    before: Stored, after: Stored, usable_cases: Sequence[str], anyway: Named, seeds: int
-) -> Trials:
+def trials(before: Stored, after: Stored, usable_cases: Sequence[str], seeds: int) -> Trials:
     """Plant changes into the second run, each seed others, and count what a comparison names."""
+    anyway = named(compare(before.side(before.cases), after.side(after.cases)))
     nothing, exact, besides = 0, 0, 0
     differing = []
     for seed in range(seeds):
@@ -303,9 +304,9 @@ def _head(before: Stored, after: Stored, usable_cases: int, seeds: int) -> list[
         f" {machine.cpus} CPUs, torch {torch}, begun at {before.manifest.created_at} and"
         f" {after.manifest.created_at}. Into the second changes are planted: of the {usable_cases}"
         f" models that passed in both beyond doubt {SLOWER} become slower by {FACTOR - 1:.0%},"
-        f" {FAILING} fail and {MISSING} is missing, drawn anew by each of {seeds} seeds. All times"
-        " of both get noise as wide as that of the calibration: in place of their own, as if the"
-        " machine had been as steady as then, or on top of their own. Made by"
+        f" {FAILING} fail and {MISSING} is missing, drawn anew by each of {seeds} seeds. The arms'"
+        " times of both get noise as wide as that of the calibration: in place of their own, where"
+        " both runs have the speedups of the first, or on top of their own. Made by"
         " `bench/planted_comparisons.py`."
     )
     return ["# Changes planted into a real run", "", *textwrap.wrap(text, 90), ""]

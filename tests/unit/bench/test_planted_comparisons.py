@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import pytest
-from simulated_runs import Made, run
+from simulated_runs import KNOWN, Made, run
 
 from dynamometer.results.store import store
-from dynamometer.results.values.records import Status
+from dynamometer.results.values.records import ASSUMED_SD, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from dynamometer.results.values.records import Record
 
 PATH = Path(__file__).resolve().parents[3] / "bench" / "planted_comparisons.py"
 MODELS = 30
@@ -67,17 +70,28 @@ def test_what_is_planted_is_named(script: Any, stored: list[Any]) -> None:
     )
 
 
+def _of_nobody(record: Record) -> Record:
+    """Return a record of a machine of which nothing is known."""
+    return msgspec.structs.replace(record, between_sd=ASSUMED_SD)
+
+
 def test_noise_in_place_of_their_own(script: Any, stored: list[Any]) -> None:
-    """Both runs have the first one's times, and what differs from block to block is gone."""
-    before, after = stored
-    speedups = []
-    for run_ in (before, script.without_noise(before, before), script.without_noise(after, before)):
-        (entry,) = run_.entries(next(iter(before.cases)))
-        speedups.append(entry.quantities["speedup"])
-    was, *steady = speedups
-    assert [each.value for each in steady] == pytest.approx([was.value] * 2)
-    assert all(each.error == 0.0 for found in steady for each in found.replicates)
+    """Both runs have the first one's speedups, in every block, and a steady machine's knowledge."""
+    case = next(iter(stored[0].cases))
+    before, after = (
+        replace(each, cases={case: [_of_nobody(own) for own in each.cases[case]]})
+        for each in stored
+    )
+    quantities = []
+    for each in (before, script.without_noise(before, before), script.without_noise(after, before)):
+        (entry,) = each.entries(case)
+        quantities.append(entry.quantities["speedup"])
+    was, *steady = quantities
     assert any(each.error > 0.0 for each in was.replicates)
+    for found in steady:
+        assert found.value == pytest.approx(was.value)
+        assert all(each.error == 0.0 for each in found.replicates)
+        assert found.between_sd == KNOWN
 
 
 def test_what_is_planted(script: Any, stored: list[Any]) -> None:
