@@ -43,7 +43,7 @@ class Made:
         failing: models that fail.
         missing: models that are not there.
         speed: by which factor everything is slower.
-        compile_sd: how far compile times differ from run to run.
+        compile_sd: how far compile times differ, from run to run and from process to process.
         run_sd: how far speedups differ from run to run beyond what its processes show.
     """
 
@@ -137,6 +137,10 @@ def _replicates(
             compile_s = 10 * math.exp(rng.normal(0.0, made.compile_sd))
             measurements.append(factories.measurement("compile_time", ARM, (compile_s,)))
             measurements += _memory(rng)
+            (of_warm,) = rng.spawn(1)
+        else:
+            warm_s = math.exp(of_warm.normal(0.0, made.compile_sd))
+            measurements.append(factories.measurement("compile_time_warm", ARM, (warm_s,)))
         yield factories.record(
             case, replicate=replicate, arms=arms, measurements=tuple(measurements), between_sd=known
         )

@@ -155,11 +155,13 @@ def _speedup(arm: str, records: Sequence[Record]) -> Quantity | None:
 
 def _compile_time(arm: str, records: Sequence[Record]) -> Quantity | None:
     """Return that from empty caches, or from filled ones where no process found them empty."""
-    for metric, caches in ((metrics.COMPILE_TIME, "cold"), (metrics.COMPILE_TIME_WARM, "warm")):
-        found = [sample for each in find(records, metric.name, arm) for sample in each.samples]
-        if found:
-            return of_values(COMPILE_TIME, found, caches)
-    return None
+    cold, warm = (
+        [sample for each in find(records, metric.name, arm) for sample in each.samples]
+        for metric in (metrics.COMPILE_TIME, metrics.COMPILE_TIME_WARM)
+    )
+    if cold:
+        return of_values(COMPILE_TIME, cold, "cold", repeats=warm)
+    return of_values(COMPILE_TIME, warm, "warm")
 
 
 def _memory_ratio(arm: str, records: Sequence[Record]) -> Quantity | None:

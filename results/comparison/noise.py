@@ -17,10 +17,11 @@ from dynamometer.results.comparison.quantities import (
 from dynamometer.results.values.records import BetweenProcessSd
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.comparison.quantities import Kind, Quantity
+    from dynamometer.results.statistics.significance import Replicate
 
 _MOST_DF = 30.0
 """What is learnt never outweighs more than this: machines change from day to day."""
@@ -48,7 +49,7 @@ def _with_sds(kind: Kind, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         for index, each in enumerate(entries)
         if (quantity := each.quantities.get(kind.name)) is not None and quantity.is_assumed
     }
-    if not any(len(each.replicates) > 1 for each in assumed.values()):
+    if not any(_series(assumed.values())):
         return entries
     sds = (_of_speedups if kind is SPEEDUP else _pooled)(kind, list(assumed.values()))
     changed = list(entries)
@@ -60,12 +61,23 @@ def _with_sds(kind: Kind, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
 
 
 def _pooled(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd]:
+    """Return what replicates tell, or repeats where these differ further.
+
+    Repeats are of other work, so that they never make narrower what is assumed.
+    """
+    told = _mean(kind.assumed, [each.replicates for each in found])
+    if repeats := [each.repeats for each in found if each.repeats]:
+        told = max(told, _mean(kind.assumed, repeats), key=lambda each: each.sd_log)
+    return [told] * len(found)
+
+
+def _mean(assumed: BetweenProcessSd, series: Sequence[tuple[Replicate, ...]]) -> BetweenProcessSd:
     """Return the mean of all variances, that assumed among them, each with its weight."""
-    parts = [(kind.assumed.sd_log**2, kind.assumed.df)]
-    parts += [(_variance(each), len(each.replicates) - 1.0) for each in found]
+    parts = [(assumed.sd_log**2, assumed.df)]
+    parts += [(_variance(each), len(each) - 1.0) for each in series]
     df = math.fsum(weight for _, weight in parts)
     sd = math.sqrt(math.fsum(variance * weight for variance, weight in parts) / df)
-    return [BetweenProcessSd(sd_log=sd, df=min(df, _MOST_DF))] * len(found)
+    return BetweenProcessSd(sd_log=sd, df=min(df, _MOST_DF))
 
 
 def _of_speedups(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd]:
@@ -75,7 +87,7 @@ def _of_speedups(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd
 
     taught = [
         Scatter(
-            variance=_variance(each),
+            variance=_variance(each.replicates),
             within=statistics.fmean(replicate.own_variance for replicate in each.replicates),
             df=len(each.replicates) - 1.0,
         )
@@ -86,7 +98,13 @@ def _of_speedups(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd
     return [updated(kind.assumed, taught)] * len(taught)
 
 
-def _variance(quantity: Quantity) -> float:
-    """Return the variance of its replicates; 0 of one alone, which `updated` passes over."""
-    values = [each.value for each in quantity.replicates]
+def _series(found: Iterable[Quantity]) -> Iterator[tuple[Replicate, ...]]:
+    """Give what tells how far processes differ."""
+    for each in found:
+        yield from (series for series in (each.replicates, each.repeats) if len(series) > 1)
+
+
+def _variance(replicates: Sequence[Replicate]) -> float:
+    """Return the variance of replicates; 0 of one alone, which `updated` passes over."""
+    values = [each.value for each in replicates]
     return statistics.variance(values) if len(values) > 1 else 0.0

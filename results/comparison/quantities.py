@@ -73,6 +73,8 @@ class Quantity:
         between_sd: what is known of how far these differ.
         is_assumed: whether that is a guess, so that other cases may tell better.
         condition: what must be equal for two of them to be compared, such as the caches' state.
+        repeats: logarithms of what each process did anew that is like it, but not it. They tell how
+            far processes differ where `replicates` are too few to.
     """
 
     kind: Kind
@@ -80,6 +82,7 @@ class Quantity:
     between_sd: BetweenProcessSd
     is_assumed: bool = False
     condition: str | None = None
+    repeats: tuple[Replicate, ...] = ()
 
     @property
     def value(self) -> float:
@@ -92,18 +95,30 @@ class Quantity:
         return moderated(self.replicates, self.between_sd)
 
 
-def of_values(kind: Kind, values: Sequence[float], condition: str | None = None) -> Quantity | None:
+def of_values(
+    kind: Kind,
+    values: Sequence[float],
+    condition: str | None = None,
+    repeats: Sequence[float] = (),
+) -> Quantity | None:
     """Return the quantity that some replicates say of themselves; `None` of none that is positive.
 
     Args:
         kind: of quantity.
         values: one of each replicate.
         condition: under which they were found.
+        repeats: of what is like it, one of each replicate that did it.
     """
-    found = tuple(Replicate(math.log(each)) for each in values if each > 0)
+    found = _logs(values)
     if not found:
         return None
-    return Quantity(kind, found, kind.assumed, is_assumed=True, condition=condition)
+    return Quantity(
+        kind, found, kind.assumed, is_assumed=True, condition=condition, repeats=_logs(repeats)
+    )
+
+
+def _logs(values: Sequence[float]) -> tuple[Replicate, ...]:
+    return tuple(Replicate(math.log(each)) for each in values if each > 0)
 
 
 def difference(before: Mean, after: Mean) -> Mean:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import factories
 import msgspec
@@ -11,6 +12,9 @@ from dynamometer.results.comparison.noise import learnt
 from dynamometer.results.comparison.quantities import COMPILE_TIME, SPEEDUP
 from dynamometer.results.values.cases import BASELINE, IDENTITY, MatmulPrecision, Overrides
 from dynamometer.results.values.records import ArmResult, BetweenProcessSd, Status
+
+if TYPE_CHECKING:
+    from dynamometer.results.comparison.entries import Entry
 
 
 def test_what_is_compared_of_an_arm() -> None:
@@ -94,6 +98,30 @@ def test_what_cases_tell_of_each_other() -> None:
     (compiled,) = {each.quantities["compile_time"].between_sd for each in found}
     assert compiled.sd_log < COMPILE_TIME.assumed.sd_log / 3  # they are all alike
     assert compiled.df == 30
+
+
+@pytest.mark.parametrize("off", [0.3, 0.01])
+def test_what_is_compiled_again_tells_how_noisy_compile_times_are(off: float) -> None:
+    """From filled caches, in later replicates: it widens what is assumed, and never narrows it."""
+    found = learnt([entry for model in range(10) for entry in _compiled_again(f"m{model}", off)])
+    assert len(found) == 10
+    (told,) = {each.quantities["compile_time"].between_sd for each in found}
+    if off > COMPILE_TIME.assumed.sd_log:
+        assert told.sd_log == pytest.approx(off, rel=0.1)
+        assert told.df > 20
+    else:
+        assert told == COMPILE_TIME.assumed
+
+
+def _compiled_again(model: str, off: float) -> list[Entry]:
+    """Compiled once from empty caches, and three times from filled ones, which are `off`."""
+    warm_s = [math.exp(each) for each in (-off, 0.0, off)]
+    cold, *_ = factories.cold_and_warm(warm_s=1.0)
+    warm = [factories.cold_and_warm(warm_s=each)[1] for each in warm_s]
+    case = factories.case(model)
+    records = [msgspec.structs.replace(each, case=case, replicate=replicate)
+               for replicate, each in enumerate((cold, *warm))]  # fmt: skip
+    return of_arms(records)
 
 
 def test_what_was_known_stays() -> None:
