@@ -43,7 +43,8 @@ class Made:
         failing: models that fail.
         missing: models that are not there.
         speed: by which factor everything is slower.
-        compile_sd: how far compile times differ, from run to run and from process to process.
+        compile_sd: how far compile times from empty caches differ from run to run.
+        warm_sd: how far those from filled caches differ from process to process.
         run_sd: how far speedups differ from run to run beyond what its processes show.
     """
 
@@ -54,6 +55,7 @@ class Made:
     missing: frozenset[int] = frozenset()
     speed: float = 1.0
     compile_sd: float = 0.05
+    warm_sd: float = 0.05
     run_sd: float = 0.0
 
 
@@ -139,7 +141,7 @@ def _replicates(
             measurements += _memory(rng)
             (of_warm,) = rng.spawn(1)
         else:
-            warm_s = math.exp(of_warm.normal(0.0, made.compile_sd))
+            warm_s = math.exp(of_warm.normal(0.0, made.warm_sd))
             measurements.append(factories.measurement("compile_time_warm", ARM, (warm_s,)))
         yield factories.record(
             case, replicate=replicate, arms=arms, measurements=tuple(measurements), between_sd=known

@@ -249,7 +249,11 @@ def _both(one: Entry, other: Entry) -> Entry:
     for name, each in other.quantities.items():
         own = quantities.setdefault(name, each)
         if own is not each and own.condition == each.condition:
-            quantities[name] = replace(own, replicates=(*own.replicates, *each.replicates))
+            quantities[name] = replace(
+                own,
+                replicates=(*own.replicates, *each.replicates),
+                between_sd=max(own.between_sd, each.between_sd, key=lambda known: known.sd_log),
+            )
     return replace(one, quantities=quantities)
 
 

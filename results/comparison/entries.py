@@ -160,7 +160,7 @@ def _compile_time(arm: str, records: Sequence[Record]) -> Quantity | None:
         for metric in (metrics.COMPILE_TIME, metrics.COMPILE_TIME_WARM)
     )
     if cold:
-        return of_values(COMPILE_TIME, cold, "cold", repeats=warm)
+        return of_values(COMPILE_TIME, cold, "cold", related=warm)
     return of_values(COMPILE_TIME, warm, "warm")
 
 

@@ -17,7 +17,7 @@ from dynamometer.results.comparison.quantities import (
 from dynamometer.results.values.records import BetweenProcessSd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.comparison.quantities import Kind, Quantity
@@ -35,49 +35,69 @@ def learnt(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """Return the entries of a run with what they tell of each other, where nothing was known.
 
     Speedups as at the end of a run (`between_processes.shared`); what else is judged by the mean of
-    the variances of all cases, beside what is assumed.
+    the variances of all cases, beside what is assumed, or by related measurements if these differ
+    further.
     """
-    found = _with_sds(SPEEDUP, tuple(entries))
-    for kind in (COMPILE_TIME, MEMORY_RATIO, EAGER_LATENCY, LATENCY):
+    found = entries
+    for kind in (SPEEDUP, COMPILE_TIME, MEMORY_RATIO, EAGER_LATENCY, LATENCY):
         found = _with_sds(kind, found)
-    return found
+    return tuple(found)
 
 
-def _with_sds(kind: Kind, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    assumed = {
-        index: quantity
-        for index, each in enumerate(entries)
-        if (quantity := each.quantities.get(kind.name)) is not None and quantity.is_assumed
-    }
-    if not any(_series(assumed.values())):
-        return entries
-    sds = (_of_speedups if kind is SPEEDUP else _pooled)(kind, list(assumed.values()))
+def _with_sds(kind: Kind, entries: Sequence[Entry]) -> list[Entry]:
     changed = list(entries)
-    for (index, quantity), between_sd in zip(assumed.items(), sds, strict=True):
-        known = replace(quantity, between_sd=between_sd)
-        entry = changed[index]
-        changed[index] = replace(entry, quantities={**entry.quantities, kind.name: known})
-    return tuple(changed)
+    for assumed in _by_condition(kind, entries):
+        if not any(len(told) > 1 for each in assumed.values() for told in _telling(each)):
+            continue
+        sds = (_of_speedups if kind is SPEEDUP else _pooled)(kind, list(assumed.values()))
+        for (index, quantity), between_sd in zip(assumed.items(), sds, strict=True):
+            known = replace(quantity, between_sd=between_sd)
+            entry = changed[index]
+            changed[index] = replace(entry, quantities={**entry.quantities, kind.name: known})
+    return changed
+
+
+def _by_condition(kind: Kind, entries: Sequence[Entry]) -> list[dict[int, Quantity]]:
+    """Return the quantities of which nothing is known, apart where they are not to be compared."""
+    found: dict[str | None, dict[int, Quantity]] = {}
+    for index, each in enumerate(entries):
+        quantity = each.quantities.get(kind.name)
+        if quantity is not None and quantity.is_assumed:
+            found.setdefault(quantity.condition, {})[index] = quantity
+    return list(found.values())
+
+
+def _telling(quantity: Quantity) -> tuple[Sequence[Replicate], Sequence[Replicate]]:
+    return quantity.replicates, quantity.related
 
 
 def _pooled(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd]:
-    """Return what replicates tell, or repeats where these differ further.
-
-    Repeats are of other work, so that they never make narrower what is assumed.
-    """
-    told = _mean(kind.assumed, [each.replicates for each in found])
-    if repeats := [each.repeats for each in found if each.repeats]:
-        told = max(told, _mean(kind.assumed, repeats), key=lambda each: each.sd_log)
-    return [told] * len(found)
-
-
-def _mean(assumed: BetweenProcessSd, series: Sequence[tuple[Replicate, ...]]) -> BetweenProcessSd:
     """Return the mean of all variances, that assumed among them, each with its weight."""
-    parts = [(assumed.sd_log**2, assumed.df)]
-    parts += [(_variance(each), len(each) - 1.0) for each in series]
+    parts = [(kind.assumed.sd_log**2, kind.assumed.df)]
+    parts += [(_variance(each.replicates), len(each.replicates) - 1.0) for each in found]
     df = math.fsum(weight for _, weight in parts)
     sd = math.sqrt(math.fsum(variance * weight for variance, weight in parts) / df)
-    return BetweenProcessSd(sd_log=sd, df=min(df, _MOST_DF))
+    own = BetweenProcessSd(sd_log=sd, df=min(df, _MOST_DF))
+    related = _of_related(kind, [each.related for each in found if len(each.related) > 1])
+    return [max(own, related, key=lambda each: each.sd_log)] * len(found)
+
+
+def _of_related(kind: Kind, series: Sequence[Sequence[Replicate]]) -> BetweenProcessSd:
+    """Return how far related measurements differ in the median case; at least what is assumed.
+
+    They are of other work, so that they are worth no more degrees of freedom than a guess. One
+    case that compiled anew by chance must not speak for all, so it is the median.
+
+    Source:
+        E. B. Wilson, M. M. Hilferty, The distribution of chi-square, Proc. Natl. Acad. Sci. 17(12),
+        1931: the median of a variance of k degrees of freedom is (1 - 2/(9k))^3 of its mean.
+    """
+    if not series:
+        return BetweenProcessSd(sd_log=0.0, df=kind.assumed.df)
+    least = kind.assumed.sd_log**2
+    found = [_variance(each) / (1 - 2 / (9 * (len(each) - 1))) ** 3 for each in series]
+    variance = max(least, statistics.median([least, *found]))
+    return BetweenProcessSd(sd_log=math.sqrt(variance), df=kind.assumed.df)
 
 
 def _of_speedups(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd]:
@@ -96,12 +116,6 @@ def _of_speedups(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd
     if len(taught) <= _MOST_APART:
         return by_others(kind.assumed, taught)
     return [updated(kind.assumed, taught)] * len(taught)
-
-
-def _series(found: Iterable[Quantity]) -> Iterator[tuple[Replicate, ...]]:
-    """Give what tells how far processes differ."""
-    for each in found:
-        yield from (series for series in (each.replicates, each.repeats) if len(series) > 1)
 
 
 def _variance(replicates: Sequence[Replicate]) -> float:

@@ -73,8 +73,8 @@ class Quantity:
         between_sd: what is known of how far these differ.
         is_assumed: whether that is a guess, so that other cases may tell better.
         condition: what must be equal for two of them to be compared, such as the caches' state.
-        repeats: logarithms of what each process did anew that is like it, but not it. They tell how
-            far processes differ where `replicates` are too few to.
+        related: logarithms of related measurements, one of a replicate, such as compile times from
+            filled caches. If they differ further than is known of it, that is what counts.
     """
 
     kind: Kind
@@ -82,7 +82,7 @@ class Quantity:
     between_sd: BetweenProcessSd
     is_assumed: bool = False
     condition: str | None = None
-    repeats: tuple[Replicate, ...] = ()
+    related: tuple[Replicate, ...] = ()
 
     @property
     def value(self) -> float:
@@ -99,7 +99,7 @@ def of_values(
     kind: Kind,
     values: Sequence[float],
     condition: str | None = None,
-    repeats: Sequence[float] = (),
+    related: Sequence[float] = (),
 ) -> Quantity | None:
     """Return the quantity that some replicates say of themselves; `None` of none that is positive.
 
@@ -107,13 +107,13 @@ def of_values(
         kind: of quantity.
         values: one of each replicate.
         condition: under which they were found.
-        repeats: of what is like it, one of each replicate that did it.
+        related: values of related measurements.
     """
     found = _logs(values)
     if not found:
         return None
     return Quantity(
-        kind, found, kind.assumed, is_assumed=True, condition=condition, repeats=_logs(repeats)
+        kind, found, kind.assumed, is_assumed=True, condition=condition, related=_logs(related)
     )
 
 

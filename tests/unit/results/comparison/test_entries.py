@@ -100,20 +100,51 @@ def test_what_cases_tell_of_each_other() -> None:
     assert compiled.df == 30
 
 
-@pytest.mark.parametrize("off", [0.3, 0.01])
-def test_what_is_compiled_again_tells_how_noisy_compile_times_are(off: float) -> None:
-    """From filled caches, in later replicates: it widens what is assumed, and never narrows it."""
-    found = learnt([entry for model in range(10) for entry in _compiled_again(f"m{model}", off)])
-    assert len(found) == 10
+@pytest.mark.parametrize("off", [0.3, 0.06])
+def test_compile_times_from_filled_caches_widen_what_is_assumed_of_those_from_empty_ones(
+    off: float,
+) -> None:
+    """In later replicates; they are other work, and so worth no more than a guess."""
+    found = learnt([entry for model in range(10) for entry in _compiled(f"m{model}", off)])
     (told,) = {each.quantities["compile_time"].between_sd for each in found}
-    if off > COMPILE_TIME.assumed.sd_log:
-        assert told.sd_log == pytest.approx(off, rel=0.1)
-        assert told.df > 20
-    else:
-        assert told == COMPILE_TIME.assumed
+    assert off < told.sd_log < 1.2 * off
+    assert told.df == COMPILE_TIME.assumed.df
 
 
-def _compiled_again(model: str, off: float) -> list[Entry]:
+def test_compile_times_from_filled_caches_narrow_nothing() -> None:
+    """The next run's first compilation may still take longer."""
+    found = learnt([entry for model in range(10) for entry in _compiled(f"m{model}", 0.01)])
+    (told,) = {each.quantities["compile_time"].between_sd for each in found}
+    assert told == COMPILE_TIME.assumed
+
+
+def test_one_case_that_compiled_anew_does_not_speak_for_all() -> None:
+    """As where a file of the caches was gone."""
+    offs = [2.0, *(0.01 for _ in range(9))]
+    found = learnt([each for model, off in enumerate(offs) for each in _compiled(f"m{model}", off)])
+    (told,) = {each.quantities["compile_time"].between_sd for each in found}
+    assert told == COMPILE_TIME.assumed
+
+
+def test_compile_times_of_filled_caches_alone_say_nothing_of_empty_ones() -> None:
+    """An arm whose graphs another had compiled has only those; they are alike, and others not."""
+    alike = [
+        entry
+        for model in range(10)
+        for entry in of_arms([
+            msgspec.structs.replace(factories.cold_and_warm(warm_s=1.0)[1], replicate=each,
+                                    case=factories.case(f"w{model}"))
+            for each in range(3)
+        ])
+    ]  # fmt: skip
+    (entry,) = _compiled("m", 0.0)
+    *others, cold = learnt([*alike, entry])
+    assert cold.quantities["compile_time"].between_sd == COMPILE_TIME.assumed
+    assert {each.quantities["compile_time"].condition for each in others} == {"warm"}
+    assert others[0].quantities["compile_time"].between_sd.sd_log < COMPILE_TIME.assumed.sd_log / 2
+
+
+def _compiled(model: str, off: float) -> list[Entry]:
     """Compiled once from empty caches, and three times from filled ones, which are `off`."""
     warm_s = [math.exp(each) for each in (-off, 0.0, off)]
     cold, *_ = factories.cold_and_warm(warm_s=1.0)
