@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
 import statistics
 import sys
 import textwrap
@@ -301,9 +302,9 @@ def _head(before: Stored, after: Stored, usable_cases: int, seeds: int) -> list[
     machine = after.manifest.environment
     torch = machine.packages.get("torch", "not known")
     text = (
-        f"Two runs of {len(after.cases)} models (`{before.manifest.command}`), on {machine.cpu},"
-        f" {machine.cpus} CPUs, torch {torch}, begun at {before.manifest.created_at} and"
-        f" {after.manifest.created_at}. Into the second changes are planted: of the {usable_cases}"
+        f"Two runs of {len(after.cases)} models (`{_portable(before.manifest.command)}`), on"
+        f" {machine.cpu}, {machine.cpus} CPUs, torch {torch}, begun at"
+        f" {before.manifest.created_at} and {after.manifest.created_at}. Into the second changes are planted: of the {usable_cases}"
         f" models that passed in both beyond doubt {SLOWER} become slower by {FACTOR - 1:.0%},"
         f" {FAILING} fail and {MISSING} is missing, drawn anew by each of {seeds} seeds. The arms'"
         " times of both get noise as wide as that of the calibration: in place of their own, where"
@@ -311,6 +312,17 @@ def _head(before: Stored, after: Stored, usable_cases: int, seeds: int) -> list[
         " `bench/planted_comparisons.py`."
     )
     return ["# Changes planted into a real run", "", *textwrap.wrap(text, 90), ""]
+
+
+def _portable(command: str) -> str:
+    """Return a command line without what is of one machine: interpreter and directories."""
+    words = shlex.split(command)
+    script = next((at for at, word in enumerate(words) if word.endswith(".py")), 0)
+    words = [f"./{Path(words[script]).name}", *words[script + 1 :]]
+    if "--output-dir" in words:
+        at = words.index("--output-dir")
+        del words[at : at + 2]
+    return shlex.join(words)
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> list[str]:

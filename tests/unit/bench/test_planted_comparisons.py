@@ -121,3 +121,10 @@ def test_too_few_models(script: Any, stored: list[Any]) -> None:
     few = script.Stored(stored[0].directory, stored[0].manifest, {})
     with pytest.raises(ValueError, match="0 models passed in both runs; 6 are to be changed"):
         script.page(few, stored[1], 1)
+
+
+def test_a_page_names_nothing_of_one_machine(script: Any) -> None:
+    """Neither the interpreter nor directories."""
+    command = "/a/bin/python '/b c/torchbench.py' -r 5 --output-dir /d --only resnet18"
+    assert script._portable(command) == "./torchbench.py -r 5 --only resnet18"
+    assert script._portable("./torchbench.py --quick") == "./torchbench.py --quick"
