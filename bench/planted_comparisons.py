@@ -304,12 +304,12 @@ def _head(before: Stored, after: Stored, usable_cases: int, seeds: int) -> list[
     text = (
         f"Two runs of {len(after.cases)} models (`{_portable(before.manifest.command)}`), on"
         f" {machine.cpu}, {machine.cpus} CPUs, torch {torch}, begun at"
-        f" {before.manifest.created_at} and {after.manifest.created_at}. Into the second changes are planted: of the {usable_cases}"
-        f" models that passed in both beyond doubt {SLOWER} become slower by {FACTOR - 1:.0%},"
-        f" {FAILING} fail and {MISSING} is missing, drawn anew by each of {seeds} seeds. The arms'"
-        " times of both get noise as wide as that of the calibration: in place of their own, where"
-        " both runs have the speedups of the first, or on top of their own. Made by"
-        " `bench/planted_comparisons.py`."
+        f" {before.manifest.created_at} and {after.manifest.created_at}. Into the second changes"
+        f" are planted: of the {usable_cases} models that passed in both beyond doubt {SLOWER}"
+        f" become slower by {FACTOR - 1:.0%}, {FAILING} fail and {MISSING} is missing, drawn anew"
+        f" by each of {seeds} seeds. The arms' times of both get noise as wide as that of the"
+        " calibration: in place of their own, where both runs have the speedups of the first, or"
+        " on top of their own. Made by `bench/planted_comparisons.py`."
     )
     return ["# Changes planted into a real run", "", *textwrap.wrap(text, 90), ""]
 
