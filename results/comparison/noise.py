@@ -72,14 +72,18 @@ def _telling(quantity: Quantity) -> tuple[Sequence[Replicate], Sequence[Replicat
 
 
 def _pooled(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd]:
-    """Return the mean of all variances, that assumed among them, each with its weight."""
+    """Return the mean of all variances, that assumed among them, each with its weight.
+
+    Or how far related measurements differ, if that is further.
+    """
     parts = [(kind.assumed.sd_log**2, kind.assumed.df)]
     parts += [(_variance(each.replicates), len(each.replicates) - 1.0) for each in found]
     df = math.fsum(weight for _, weight in parts)
     sd = math.sqrt(math.fsum(variance * weight for variance, weight in parts) / df)
-    own = BetweenProcessSd(sd_log=sd, df=min(df, _MOST_DF))
-    related = _of_related(kind, [each.related for each in found if len(each.related) > 1])
-    return [max(own, related, key=lambda each: each.sd_log)] * len(found)
+    told = BetweenProcessSd(sd_log=sd, df=min(df, _MOST_DF))
+    if related := [each.related for each in found if len(each.related) > 1]:
+        told = max(told, _of_related(kind, related), key=lambda each: each.sd_log)
+    return [told] * len(found)
 
 
 def _of_related(kind: Kind, series: Sequence[Sequence[Replicate]]) -> BetweenProcessSd:
@@ -92,8 +96,6 @@ def _of_related(kind: Kind, series: Sequence[Sequence[Replicate]]) -> BetweenPro
         E. B. Wilson, M. M. Hilferty, The distribution of chi-square, Proc. Natl. Acad. Sci. 17(12),
         1931: the median of a variance of k degrees of freedom is (1 - 2/(9k))^3 of its mean.
     """
-    if not series:
-        return BetweenProcessSd(sd_log=0.0, df=kind.assumed.df)
     least = kind.assumed.sd_log**2
     found = [_variance(each) / (1 - 2 / (9 * (len(each) - 1))) ** 3 for each in series]
     variance = max(least, statistics.median([least, *found]))

@@ -112,6 +112,17 @@ def test_more_runs_tell_more() -> None:
     assert chances == sorted(chances, reverse=True)
 
 
+def test_of_several_runs_that_counts_whose_compile_times_scatter_most() -> None:
+    """One steady run doesn't make a machine steady."""
+    bad = [run(2, **FAILING), run(4, **FAILING)]
+    for seeds in ((1, 3), (3, 1)):
+        watched = watch([run(each, warm_sd=0.5 if each == 3 else 0.05) for each in seeds], bad)
+        assert watched is not None
+        compiled = watched.good.quantities["compile_time"]
+        assert len(compiled.replicates) == 2
+        assert compiled.between_sd.sd_log > 0.1
+
+
 def test_further_noise_between_runs_is_allowed_for() -> None:
     """As `compare` does; it is less over several runs."""
     watched = worse(1.06)
