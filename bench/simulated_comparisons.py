@@ -117,12 +117,7 @@ def row(name: str, seeds: int) -> list[str]:
     unchanged, planted = [], []
     for seed in range(seeds):
         before, same, other = (
-            side(
-                where.of(made),
-                3 * seed + offset,
-                machine=where.machine,
-                known=where.known,
-            )
+            side(where.of(made), 3 * seed + offset, machine=where.machine, known=where.known)
             for offset, made in enumerate((Made(), Made(), PLANTED))
         )
         unchanged.append(compare(before, same, run_sd=where.allowed))

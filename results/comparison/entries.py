@@ -24,6 +24,7 @@ from dynamometer.results.statistics.replicates import (
     find,
     latencies,
     log_speedups,
+    samples_of,
 )
 from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.store.expected import Expectation, observed
@@ -156,7 +157,7 @@ def _speedup(arm: str, records: Sequence[Record]) -> Quantity | None:
 def _compile_time(arm: str, records: Sequence[Record]) -> Quantity | None:
     """Return that from empty caches, or from filled ones where no process found them empty."""
     cold, warm = (
-        [sample for each in find(records, metric.name, arm) for sample in each.samples]
+        samples_of(find(records, metric.name, arm))
         for metric in (metrics.COMPILE_TIME, metrics.COMPILE_TIME_WARM)
     )
     if cold:

@@ -47,7 +47,7 @@ def learnt(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 def _with_sds(kind: Kind, entries: Sequence[Entry]) -> list[Entry]:
     changed = list(entries)
     for assumed in _by_condition(kind, entries):
-        if not any(len(told) > 1 for each in assumed.values() for told in _telling(each)):
+        if not any(max(len(each.replicates), len(each.related)) > 1 for each in assumed.values()):
             continue
         sds = (_of_speedups if kind is SPEEDUP else _pooled)(kind, list(assumed.values()))
         for (index, quantity), between_sd in zip(assumed.items(), sds, strict=True):
@@ -67,10 +67,6 @@ def _by_condition(kind: Kind, entries: Sequence[Entry]) -> list[dict[int, Quanti
     return list(found.values())
 
 
-def _telling(quantity: Quantity) -> tuple[Sequence[Replicate], Sequence[Replicate]]:
-    return quantity.replicates, quantity.related
-
-
 def _pooled(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd]:
     """Return the mean of all variances, that assumed among them, each with its weight.
 
@@ -82,11 +78,13 @@ def _pooled(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd]:
     sd = math.sqrt(math.fsum(variance * weight for variance, weight in parts) / df)
     told = BetweenProcessSd(sd_log=sd, df=min(df, _MOST_DF))
     if related := [each.related for each in found if len(each.related) > 1]:
-        told = max(told, _of_related(kind, related), key=lambda each: each.sd_log)
+        told = max(told, _of_related(kind.assumed, related), key=lambda each: each.sd_log)
     return [told] * len(found)
 
 
-def _of_related(kind: Kind, series: Sequence[Sequence[Replicate]]) -> BetweenProcessSd:
+def _of_related(
+    assumed: BetweenProcessSd, series: Sequence[Sequence[Replicate]]
+) -> BetweenProcessSd:
     """Return how far related measurements differ in the median case; at least what is assumed.
 
     They are of other work, so that they are worth no more degrees of freedom than a guess. One
@@ -96,10 +94,10 @@ def _of_related(kind: Kind, series: Sequence[Sequence[Replicate]]) -> BetweenPro
         E. B. Wilson, M. M. Hilferty, The distribution of chi-square, Proc. Natl. Acad. Sci. 17(12),
         1931: the median of a variance of k degrees of freedom is (1 - 2/(9k))^3 of its mean.
     """
-    least = kind.assumed.sd_log**2
+    least = assumed.sd_log**2
     found = [_variance(each) / (1 - 2 / (9 * (len(each) - 1))) ** 3 for each in series]
     variance = max(least, statistics.median([least, *found]))
-    return BetweenProcessSd(sd_log=math.sqrt(variance), df=kind.assumed.df)
+    return BetweenProcessSd(sd_log=math.sqrt(variance), df=assumed.df)
 
 
 def _of_speedups(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd]:

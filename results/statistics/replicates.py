@@ -149,7 +149,7 @@ def _joined(runs: Sequence[Measurement]) -> Measurement:
         return runs[0]
     return msgspec.structs.replace(
         runs[0],
-        samples=tuple(sample for each in runs for sample in each.samples),
+        samples=samples_of(runs),
         blocks=tuple(block for each in runs for block in each.blocks),
     )
 
@@ -217,3 +217,8 @@ def find(records: Iterable[Record], metric: str, arm: str) -> list[Measurement]:
         for each in record.measurements
         if each.metric == metric and each.arm == arm
     ]
+
+
+def samples_of(measurements: Iterable[Measurement]) -> tuple[float, ...]:
+    """Return the samples of all, one after the other."""
+    return tuple(sample for each in measurements for sample in each.samples)

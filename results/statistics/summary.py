@@ -20,6 +20,7 @@ from dynamometer.results.statistics.replicates import (
     is_disturbed,
     latencies,
     replicates_needed_over,
+    samples_of,
     speedup_over,
 )
 from dynamometer.results.values import metrics
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from dynamometer.results.statistics.memory import Compression
     from dynamometer.results.values.metrics import Metric
-    from dynamometer.results.values.records import ArmResult, CaptureStats, Estimate, Measurement
+    from dynamometer.results.values.records import ArmResult, CaptureStats, Estimate
 
 SYSTEM_TIME_SHARE = 0.05
 """Of an arm's latency: more than this spent in the operating system is worth a mark."""
@@ -302,13 +303,13 @@ def _with_performance(
     """Add what was measured of an arm that passed: nobody else adds any of it to a summary."""
     name = found.name
     steady = [result.steady for result in results if result.steady is not None]
-    warm = _samples(find(records, metrics.COMPILE_TIME_WARM.name, name))
+    warm = samples_of(find(records, metrics.COMPILE_TIME_WARM.name, name))
     is_cold = any(
         each.metric == metrics.COMPILE_TIME.name
         for record in records
         for each in record.measurements
     )
-    compiled = _samples(find(records, metrics.COMPILE_TIME.name, name)) if is_cold else warm
+    compiled = samples_of(find(records, metrics.COMPILE_TIME.name, name)) if is_cold else warm
     is_baseline = name == BASELINE
     speedup = None if is_baseline else speedup_over(BASELINE, name, records)
     return replace(
@@ -374,10 +375,6 @@ def _why_untimed(name: str, records: Sequence[Record]) -> str | None:
 
 def _median(values: Sequence[float]) -> float | None:
     return statistics.median(values) if values else None
-
-
-def _samples(measurements: list[Measurement]) -> tuple[float, ...]:
-    return tuple(sample for each in measurements for sample in each.samples)
 
 
 def _first_failure(outcomes: list[Outcome]) -> Outcome:
