@@ -119,6 +119,7 @@ def _measure(program: str, arguments: Sequence[str], asked: Request) -> tuple[Pa
     from dynamometer.common.planning.planning import usual_memory_limit
     from dynamometer.common.planning.selection import Selection, listed, opened, select
     from dynamometer.common.studies.calibration.arms import ARMS
+    from dynamometer.results.store import store
 
     source = registry.suite(registry.USUAL_SUITE)
     opening = source.opening(usual(run_options(of_suites=source.options)))
@@ -149,7 +150,8 @@ def _measure(program: str, arguments: Sequence[str], asked: Request) -> tuple[Pa
     reports = usual(REPORT_OPTIONS)
 
     def action() -> int:
-        return Session(manifest, directory, reports).run()
+        with store.RunStore(directory) as events:
+            return Session(manifest, directory, reports).run(events)
 
     return directory, begin.carried_out(action, directory, reports, is_new=True)
 

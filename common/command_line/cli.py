@@ -385,12 +385,14 @@ def _execute(manifest: Manifest, directory: Path, asked: Request, notes: Sequenc
     """Run a plan, or the rest of it, and say where the results are; records get the notes."""
     # rich takes a while to import
     from dynamometer.common.command_line.session import Session
+    from dynamometer.results.store import store
 
     session = Session(manifest, directory, asked, notes)
     plan = manifest.plan
-    if plan.tuning and not registry.study(plan.study).decides:
-        from dynamometer.common.command_line.decisions import preparing
+    with store.RunStore(directory) as events:  # from here on nobody else works on it
+        if plan.tuning and not registry.study(plan.study).decides:
+            from dynamometer.common.command_line.decisions import preparing
 
-        if not preparing.prepare(manifest, directory, notes):
-            return ExitCode.INTERRUPTED
-    return session.run()
+            if not preparing.prepare(manifest, directory, notes):
+                return ExitCode.INTERRUPTED
+        return session.run(events)

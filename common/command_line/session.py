@@ -95,28 +95,30 @@ class Session:
         if output:
             self._sinks.append(CsvFile(self._study, output, _kept(request)))
 
-    def run(self) -> int:
+    def run(self, events: store.RunStore) -> int:
         """Run until done or interrupted, and give the exit code.
 
+        Args:
+            events: what records are appended to, of the run's directory.
+
         Raises:
-            StoreError: another process writes to the directory, or it can't be written.
+            StoreError: the directory can't be written.
             DynamometerError: the run can't be started, or not gone on with.
         """
         if self._events is None:
-            return self._run_and_judge()
+            return self._run_and_judge(events)
         with redirect_stdout(sys.stderr):
             self._events.run_started(self._manifest, self._directory)
-            code = self._run_and_judge()
+            code = self._run_and_judge(events)
             self._events.run_ended(self._manifest, is_done=code != ExitCode.INTERRUPTED)
             return code
 
-    def _run_and_judge(self) -> int:
-        with store.RunStore(self._directory) as events:
-            found = store.read_run(self._directory)
-            if found.warning:
-                click.echo(f"{self._directory}: {found.warning}", err=True)
-            rest = Remaining(self._manifest, found.records, self._notes)
-            done = self._run(rest, events)
+    def _run_and_judge(self, events: store.RunStore) -> int:
+        found = store.read_run(self._directory)
+        if found.warning:
+            click.echo(f"{self._directory}: {found.warning}", err=True)
+        rest = Remaining(self._manifest, found.records, self._notes)
+        done = self._run(rest, events)
         return self._judge() if done else ExitCode.INTERRUPTED
 
     def _judge(self) -> int:

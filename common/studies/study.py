@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dynamometer.results.store.expected import Expectations
     from dynamometer.results.values.cases import Case, RunPlan
     from dynamometer.results.values.cases import Protocol as Measuring
-    from dynamometer.results.values.records import Record, StopReason
+    from dynamometer.results.values.records import Outcome, Record, StopReason
 
 
 class Jobs(Enum):
@@ -229,11 +229,17 @@ class StudyOfCases:
         del cases
         return {}
 
-    def compared(self, records: Sequence[Record]) -> list[Entry]:
+    def ending(self, records: Sequence[Record]) -> Outcome:
+        """Return the first that was not a pass, or a pass."""
+        from dynamometer.results.statistics.summary import ending_of
+
+        return ending_of(records)
+
+    def compared(self: Study, records: Sequence[Record]) -> list[Entry]:
         """Compare how it ended."""
         from dynamometer.results.comparison.entries import of_outcome
 
-        return of_outcome(records)
+        return of_outcome(records, self.ending(records))
 
     def closing_lines(self, cases: Sequence[Sequence[Record]]) -> list[str]:
         """Return nothing: there is nothing to say of all cases together."""

@@ -10,7 +10,7 @@ import msgspec
 
 from dynamometer.results.comparison import gates
 from dynamometer.results.comparison.conditions import differences
-from dynamometer.results.comparison.findings import findings
+from dynamometer.results.comparison.findings import FEWEST_FOR_FENCES, findings
 from dynamometer.results.comparison.judging import drift, explained, judge, spread
 from dynamometer.results.comparison.pairing import paired
 from dynamometer.results.comparison.quantities import COMPILE_TIME, EAGER_LATENCY, JUDGED, SPEEDUP
@@ -133,6 +133,16 @@ def _notes(before: Side, after: Side, pairs: Pairs, run_sd: float) -> Iterator[s
                 f"{side.source} ({name}) is CSV: it says nothing of versions, threads or hardware,"
                 " nor how far its numbers scatter"
             )
+        if side.left_out:
+            names = ", ".join(side.left_out)
+            yield f"{side.source} ({name}): left out, as they are no tables of models: {names}"
+    if before.run_id is not None and (before.run_id, before.arm) == (after.run_id, after.arm):
+        is_all = before.entries == after.entries
+        yield (
+            "both sides are the same run: there is nothing to find"
+            if is_all
+            else "both sides are copies of one run, with different records"
+        )
     if run_sd:
         yield f"intervals allow for runs whose speedups differ by a further {run_sd:.1%}"
     assumed = [
@@ -152,9 +162,18 @@ def _notes(before: Side, after: Side, pairs: Pairs, run_sd: float) -> Iterator[s
         for pair in pairs.common
         if all(COMPILE_TIME.name in each.quantities for each in (pair.before, pair.after))
     ]
-    other = sum(was != now for was, now in conditions)
-    if other:
-        yield f"{other} compile times are not compared: caches were empty on one side alone"
+    other = [each for each in conditions if each[0] != each[1]]
+    unknown = sum(None in each for each in other)
+    if unknown:
+        yield (
+            f"{unknown} compile times are not compared: one side doesn't tell whether caches were"
+            " empty"
+        )
+    if len(other) > unknown:
+        yield (
+            f"{len(other) - unknown} compile times are not compared: caches were empty on one side"
+            " alone"
+        )
 
 
 def _doubts(drifted: Drift | None, judged: Sequence[Judged]) -> Iterator[str]:
@@ -165,6 +184,14 @@ def _doubts(drifted: Drift | None, judged: Sequence[Judged]) -> Iterator[str]:
             " changed, or torch's eager has, and speedups may differ for that reason alone; to"
             " tell, measure both sides again, one after the other"
         )
+    if drifted and drifted.n >= FEWEST_FOR_FENCES:
+        low, high = drifted.middle_half
+        if math.log(high / low) > math.log1p(EAGER_LATENCY.floor):
+            yield (
+                f"eager of these models moved by {low:.2f} to {high:.2f} times in the middle half:"
+                " the machine has changed from hour to hour, or torch's eager has for many of them;"
+                " of single ones only what lies far outside is told"
+            )
     found = spread(judged)
     if found is not None and found[0] > _USUAL_SPREAD:
         yield (

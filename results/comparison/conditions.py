@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 NOT_THERE = "not there"
 
+_OF_WORKERS = "device name"
+"""Only a worker that came to its end tells it: where all crashed it says nothing of the machine."""
 _HARDWARE = "what differs between machines can't be told from what differs between compilers"
 _PROTOCOL = "runs are comparable only if they were measured in the same way"
 _THREADS = "the number of threads changes every speedup"
@@ -21,7 +23,7 @@ _WHY_NOT = {
     "scale": "models of different scales are different models",
     "matmul precision": "matrices were multiplied in different ways",
     "device": _HARDWARE,
-    "device name": _HARDWARE,
+    _OF_WORKERS: _HARDWARE,
     "cpu": _HARDWARE,
     "cpus": _HARDWARE,
     **dict.fromkeys(("threads", "$OMP_NUM_THREADS", "$MKL_NUM_THREADS"), _THREADS),
@@ -57,6 +59,8 @@ def differences(before: Side, after: Side) -> list[Condition]:
     if before.conditions and after.conditions:
         for name in dict.fromkeys((*before.conditions, *after.conditions)):
             was, now = (each.conditions.get(name, NOT_THERE) for each in (before, after))
+            if name == _OF_WORKERS and NOT_THERE in {was, now}:
+                continue
             if was != now and name not in found:
                 found[name] = Condition(
                     name=name, before=was, after=now, why_not=_why_not(name, before, after)

@@ -60,27 +60,65 @@ _STATUSES = (
 
 
 def read_files(path: Path) -> Side:
-    """Read one file, or all of a directory.
+    """Read one file, or all of a directory that hold how models ended or how fast they were.
+
+    PyTorch's harness puts others there, such as that of the phases of compiling.
 
     Raises:
-        StoreError: there is none, or one is no such file; says what it lacks.
+        StoreError: there is none, one that is named is no such file, or two say different things of
+            a model; says which.
     """
     files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
     if not files:
         msg = f"{path} holds neither manifest.json, as a run directory does, nor a CSV file"
         raise StoreError(msg)
     rows: dict[tuple[str, ...], _Model] = {}
+    left_out: list[str] = []
     for file in files:
+        lines = _rows(file)
+        if lines is None:
+            left_out.append(file.name)
+            continue
         known, arm = _of_name(file)
-        for row in _rows(file):
+        own: dict[tuple[str, ...], _Model] = {}
+        for row in lines:
             identity = _identity(known, row)
-            key = (arm, *identity.values())
-            _, _, merged = rows.setdefault(key, (identity, arm, {}))
-            merged.update({name: value for name, value in row.items() if value})
+            _, _, found = own.setdefault((arm, *identity.values()), (identity, arm, {}))
+            found.update({name: value for name, value in row.items() if value})
+        _add(rows, own, file)
+    if len(left_out) == len(files):
+        what = f"{path} is" if files == [path] else f"{path} holds {', '.join(left_out)}, which is"
+        msg = (
+            f"{what} no CSV file of PyTorch's harness: it lacks a column `name`, or both of"
+            f" {', '.join(_ENDINGS)}"
+        )
+        raise StoreError(msg)
     return Side(
         source=str(path),
         entries=tuple(_entry(*each) for each in _joined(rows.values())),
+        left_out=tuple(left_out),
     )
+
+
+def _add(
+    rows: dict[tuple[str, ...], _Model], own: Mapping[tuple[str, ...], _Model], file: Path
+) -> None:
+    """Add what a file says of models to what others say of them.
+
+    Raises:
+        StoreError: one says something else of the same model.
+    """
+    for key, (identity, arm, found) in own.items():
+        _, _, merged = rows.setdefault(key, (identity, arm, {}))
+        for name in _ENDINGS:
+            if name in merged and found.get(name, merged[name]) != merged[name]:
+                msg = (
+                    f"{file} says {name} {found[name]} of {identity['model']}, and another file"
+                    f" beside it {merged[name]}: compare files one by one, or name them as"
+                    " PyTorch's scripts do, by backend, suite, dtype, mode and device"
+                )
+                raise StoreError(msg)
+        merged.update(found)
 
 
 def _joined(models: Iterable[_Model]) -> Iterator[_Model]:
@@ -105,15 +143,16 @@ def _joined(models: Iterable[_Model]) -> Iterator[_Model]:
             yield from found
 
 
-def _rows(file: Path) -> Iterable[Row]:
+def _rows(file: Path) -> list[Row] | None:
+    """Return the rows of a file; `None` if it says neither how models ended nor how fast they were.
+
+    Raises:
+        StoreError: it can't be read, or has a row without a name.
+    """
     columns, lines = csv_table(file, may_be_pipe=True)
     if not (_NEEDED.issubset(columns) and set(_ENDINGS).intersection(columns)):
-        msg = (
-            f"{file} is no CSV file of PyTorch's harness: it lacks a column `name`, or"
-            f" both of {', '.join(_ENDINGS)}"
-        )
-        raise StoreError(msg)
-    rows = [row for _, row in lines]
+        return None
+    rows: list[Row] = [row for _, row in lines]
     if not all(row.get("name") for row in rows):
         msg = f"{file} has a row without a name"
         raise StoreError(msg)
@@ -150,14 +189,23 @@ def _entry(identity: Mapping[str, str], arm: str, row: Row) -> Entry:
 
 
 def _outcome(row: Row) -> Outcome:
-    """Return how a model ended: as `accuracy` says, else whether it has a speedup."""
+    """Return how a model ended: as `accuracy` says, and if it was timed whether it ran then.
+
+    Theirs has 0 for everything where a model that passed the check failed when it was timed, and so
+    their table counts it. Ours has no speedup of a disturbed case, but what it took to compile.
+    """
     said = row.get("accuracy")
     if said:
         status = next(status for form, status in _STATUSES if form.fullmatch(said))
-        return PASSED if status is Status.PASS else Outcome(status=status, reason=said)
-    if _number(row, "speedup"):
+        if status is not Status.PASS:
+            return Outcome(status=status, reason=said)
+    needed = _MEASURED if said else ("speedup",)
+    if (said and not row.get("speedup")) or any(_number(row, name) for name in needed):
         return PASSED
     return Outcome(status=Status.FAIL, reason="it has no speedup")
+
+
+_MEASURED = ("speedup", "abs_latency", "compilation_latency", "dynamo_peak_mem")
 
 
 def _quantities(row: Row) -> dict[str, Quantity]:

@@ -93,16 +93,14 @@ def identity_of(case: Case) -> dict[str, str]:
     return dict(zip(IDENTITY, map(str, values), strict=True))
 
 
-def of_outcome(records: Sequence[Record], outcome: Outcome | None = None) -> list[Entry]:
+def of_outcome(records: Sequence[Record], outcome: Outcome) -> list[Entry]:
     """Return a case by how it ended, which is what any study can be compared by.
 
     Args:
         records: of the case; at least one.
-        outcome: of all of them; the first that is not a pass, where it isn't said.
+        outcome: of all of them.
     """
     last = records[-1]
-    failed = [each.outcome for each in records if each.outcome.status is not Status.PASS]
-    outcome = outcome or (failed or [last.outcome])[0]
     entry = Entry(
         identity=identity_of(last.case),
         arm=last.study,

@@ -91,11 +91,26 @@ def _undecided(each: Judged) -> Finding:
 def _is_far(eager: Judged, drift: Drift) -> bool:
     """Return whether eager moved so far that it is told by itself, as when a model has changed.
 
-    Its latency is not compared with another's in the same moment, so less is not worth a line.
+    Its latency is not compared with another's in the same moment, so less is not worth a line; nor
+    is what is not far out among all cases. On a machine whose speed varies by the hour eager of all
+    of them scatters, which processes of one run don't tell. Far out is what lies beyond Tukey's
+    outer fences (Exploratory Data Analysis, 1977): three times the middle half's width from it.
     """
     low, high = (math.log(each / drift.ratio) for each in (eager.ratio.low, eager.ratio.high))
     least = math.log1p(EAGER_LATENCY.floor)
-    return low > least or high < -least
+    if not (low > least or high < -least):
+        return False
+    if drift.n < FEWEST_FOR_FENCES:
+        return True
+    inner = [math.log(each) for each in drift.middle_half]
+    width = _FENCES * (inner[1] - inner[0])
+    return not inner[0] - width <= math.log(eager.ratio.value) <= inner[1] + width
+
+
+_FENCES = 3.0
+"""How many times the middle half's width they lie beyond it."""
+FEWEST_FOR_FENCES = 10
+"""Cases whose middle half says how far eager scatters."""
 
 
 def _of_status(pair: Pair) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from dynamometer.results.comparison.pairing import Pair
     from dynamometer.results.comparison.quantities import Kind, Quantity
-    from dynamometer.results.values.records import Ratio
+    from dynamometer.results.values.records import Ratio, Record
 
 _FEWEST_FOR_DRIFT = 5
 """Cases whose median tells how the machine's speed, or torch as a whole, changed."""
@@ -100,12 +101,12 @@ def drift(pairs: Sequence[Pair]) -> tuple[Drift | None, list[Judged]]:
     What all cases share, their median, is the machine's doing or that of torch as a whole. Of few
     cases no median is told apart from what each of them does: there it is as it is.
     """
-    of_cases = {_identity(pair): pair for pair in pairs}
-    found = [
-        (pair, mean)
-        for pair in of_cases.values()
-        if (mean := _change(EAGER_LATENCY, pair)) is not None
-    ]
+    of_cases: dict[tuple[tuple[str, str], ...], tuple[Pair, Mean]] = {}
+    for pair in pairs:  # an arm that did not pass has nothing, and others of its case do
+        mean = _change(EAGER_LATENCY, pair)
+        if mean is not None:
+            of_cases.setdefault(_identity(pair), (pair, mean))
+    found = list(of_cases.values())
     if not found:
         return None, []
     logs = [mean.value for _, mean in found]
@@ -199,11 +200,19 @@ def _change(kind: Kind, pair: Pair) -> Mean | None:
     if not pair.both_passed or pair.doubt or pair.why_incomparable:
         return None
     records = pair.before.records
-    if kind is SPEEDUP and records and records is pair.after.records:
+    if kind is SPEEDUP and _are_shared(records, pair.after.records):
         # Two arms of one run share processes and blocks.
         found = log_speedups(pair.before.arm, pair.after.arm, records)
         return moderated(found, was.between_sd) if found else None
     return difference(was.mean, now.mean)
+
+
+def _are_shared(records: Sequence[Record], others: Sequence[Record]) -> bool:
+    """Return whether both are the records of one case of one run, read once or twice."""
+    return bool(records) and (
+        records is others
+        or (len(records) == len(others) and all(map(operator.eq, records, others)))
+    )
 
 
 def _verdict(kind: Kind, mean: Mean, adjusted_p: float, floor: float | None = None) -> Verdict:

@@ -32,6 +32,7 @@ class Side:
         run_id: of a run.
         created_at: likewise.
         unfinished: cases it was to run and has no record of.
+        left_out: files that lie where its files are, and are none of them.
     """
 
     source: str
@@ -41,6 +42,7 @@ class Side:
     run_id: str | None = None
     created_at: str | None = None
     unfinished: int = 0
+    left_out: tuple[str, ...] = ()
 
     @property
     def known(self) -> tuple[str, ...]:

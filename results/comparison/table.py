@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dynamometer.results.comparison.quantities import COMPILE_TIME, MEMORY_RATIO, SPEEDUP
@@ -57,9 +57,15 @@ def tables(pairs: Pairs, judged: Iterable[Judged]) -> list[Table]:
         sides = own.setdefault(place, ([], []))
         sides[0].append(pair.before)
         sides[1].append(pair.after)
+    arms = {(each.before.arm, each.after.arm) for each in pairs.common}
+    [(was, now)] = arms if len(arms) == 1 else [("", "")]
     for index, entries in enumerate((pairs.gone, pairs.new)):
         for entry in entries:
-            own.setdefault(_place(entry), ([], []))[index].append(entry)
+            # Of two arms that are taken for one, what one lacks counts with them.
+            is_of_two = was != now and entry.arm == (was, now)[index]
+            place = _place(entry)
+            place = replace(place, arm=_of_two(was, now)) if is_of_two else place
+            own.setdefault(place, ([], []))[index].append(entry)
     titles = sorted({(each.mode, each.arm, each.dtype) for each in own}, key=_title_order)
     dtypes = {each.dtype for each in own}
     return [
@@ -76,9 +82,14 @@ def tables(pairs: Pairs, judged: Iterable[Judged]) -> list[Table]:
 
 
 def _place(entry: Entry, before: Entry | None = None) -> _Place:
-    arm = entry.arm if before is None or before.arm == entry.arm else f"{before.arm} -> {entry.arm}"
+    was = entry.arm if before is None else before.arm
+    arm = entry.arm if was == entry.arm else _of_two(was, entry.arm)
     identity = entry.identity
     return _Place(identity.get("mode", ""), arm, identity.get("dtype", ""), entry.group)
+
+
+def _of_two(before: str, after: str) -> str:
+    return f"{before} -> {after}"
 
 
 def _title_order(title: tuple[str, str, str]) -> tuple[bool, tuple[str, str, str]]:

@@ -58,8 +58,11 @@ class StoredRun:
         """Yield how each arm of each case ended; of a case of the baseline alone, that one."""
         for records in self.cases:
             found = summarize_case(records, timed=False)
-            for arm in found.arms or (found.baseline,):
+            for arm in found.arms:
                 yield Ending(found.case, arm.name, arm.outcome, tuple(records))
+            if not found.arms:
+                name, outcome = found.baseline.name, self.reporter.ending(records)
+                yield Ending(found.case, name, outcome, tuple(records))
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class Ending:
     Attributes:
         case: of which it is.
         arm: its name.
-        outcome: the first that was not a pass, or a pass.
+        outcome: the first that was not a pass, or a pass; of the baseline alone as its study says.
         records: of the case.
     """
 

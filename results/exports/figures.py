@@ -77,10 +77,25 @@ def figures(run: StoredRun) -> list[Figure]:
 
 
 _Key = tuple[str, object, object, object]
-_TIMED = frozenset({"abs_latency", "eager_latency", "over_static", "speedup", "static_latency"})
-"""Columns that are doubtful where the machine was busy or arms disturbed each other."""
-_DOUBTS = ("disturbed", "interference")
-"""Columns that say so."""
+_STEPS = frozenset(
+    (
+        "abs_latency",
+        "eager_latency",
+        "over_static",
+        "speedup",
+        "static_latency",
+        "system_time_share",
+    )
+)
+"""Columns of what steps take: doubtful where the machine was busy or arms disturbed each other."""
+_TIME = frozenset({"s", "ms", "1/s"})
+"""Units of what is doubtful where the machine was busy."""
+_ENDS = {
+    "compilation_latency": "compile",
+    "breakeven_calls": "breakeven",
+    "breakeven_warm_calls": "breakeven_warm",
+}
+"""How columns of a figure's ends begin, where not as its own."""
 
 _Found = list[tuple["Case", dict[str, object]]]
 
@@ -126,22 +141,30 @@ def _rows(file: str, found: _Found) -> _Found:
 
 def _of_row(case: Case, arm: str, table: Table[Any], row: Mapping[str, object]) -> Iterator[Figure]:
     size = row.get("size")
-    doubt = next((name for name in _DOUBTS if row.get(name) is True), None)
     for column in table.columns:
         value = _number(row.get(column.name))
         counts = column.better is not None or (column.is_theirs and column.name not in _IDENTITY)
         if value is None or not counts:
             continue
+        ends = _ENDS.get(column.name, column.name)
         yield Figure(
             case=case,
             arm=_arm_of(case, arm),
             size=None if size is None else str(size),
             column=column,
             value=value,
-            low=_number(row.get(f"{column.name}_low")),
-            high=_number(row.get(f"{column.name}_high")),
-            doubt=doubt if column.name in _TIMED else None,
+            low=_number(row.get(f"{ends}_low")),
+            high=_number(row.get(f"{ends}_high")),
+            doubt=_doubt(column, row),
         )
+
+
+def _doubt(column: Column[Any], row: Mapping[str, object]) -> str | None:
+    """Return the column that says why a value can't be counted on; `None` if it can."""
+    is_of_steps = column.name in _STEPS
+    if row.get("disturbed") is True and (is_of_steps or column.unit in _TIME):
+        return "disturbed"
+    return "interference" if row.get("interference") is True and is_of_steps else None
 
 
 def _arm_of(case: Case, in_file: str) -> str:

@@ -1,4 +1,6 @@
-"""The CSV files of PyTorch's `benchmarks/dynamo`: the same that `--csv-compat` writes of a run.
+"""The CSV files of PyTorch's `benchmarks/dynamo`, as `--csv-compat` writes them of a run.
+
+Tables with columns that PyTorch doesn't have, as of sizes and of graphs, are none of them.
 
 Theirs has 0 for whatever is missing, and so have these; an arm that did not pass is told from one
 that did by the file of accuracy. Every other export leaves out what is missing.
@@ -11,6 +13,7 @@ import io
 from typing import TYPE_CHECKING
 
 from dynamometer.results.exports.export import Document
+from dynamometer.results.reports.columns import are_theirs
 from dynamometer.results.reports.csv_sink import texts_of
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def export(run: StoredRun) -> list[Document]:
-    """Return a file for each arm and kind, with PyTorch's columns alone."""
+    """Return a file for each arm and kind, with PyTorch's columns alone; of its tables alone."""
     return [
         Document(name, csv_text(found[0].columns, (row for each in found for row in each.rows)))
         for name, found in compatible_rows(run).items()
@@ -29,11 +32,12 @@ def export(run: StoredRun) -> list[Document]:
 
 
 def compatible_rows(run: StoredRun) -> dict[str, list[Rows]]:
-    """Return the rows of all cases in PyTorch's columns, by file."""
+    """Return the rows of all cases in PyTorch's columns, by file; none of tables it has not."""
     files: dict[str, list[Rows]] = {}
     for records in run.cases:
         for found in run.reporter.rows(records, compatible=True):
-            files.setdefault(found.file, []).append(found)
+            if are_theirs(found, run.reporter.tables()):
+                files.setdefault(found.file, []).append(found)
     return files
 
 

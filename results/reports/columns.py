@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -99,6 +99,17 @@ class Table(Generic[T]):
             columns=tuple(each.name for each in self.columns),
             rows=tuple(tuple(column.value(each) for column in self.columns) for each in found),
         )
+
+
+def are_theirs(rows: Rows, tables: Iterable[Table[Any]]) -> bool:
+    """Return whether PyTorch's harness has all the columns of some rows.
+
+    Args:
+        rows: of one of the tables.
+        tables: all that the rows' study has.
+    """
+    theirs = {column.name for table in tables for column in table.columns if column.is_theirs}
+    return theirs.issuperset(rows.columns)
 
 
 def name_in_file(arm: str) -> str:

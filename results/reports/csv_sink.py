@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING
 
+from dynamometer.results.reports.columns import are_theirs
 from dynamometer.results.reports.texts import cell
 from dynamometer.results.store.errors import StoreError
 
@@ -65,8 +66,9 @@ class CsvFiles:
         return tuple(self._directory / name for name in self._written)
 
     def _add(self, found: Iterable[Rows]) -> None:
-        absent = "0" if self._compatible else ""
+        tables = self._reporter.tables()
         for each in found:
+            absent = "0" if self._compatible and are_theirs(each, tables) else ""
             rows = [texts_of(row, absent=absent) for row in each.rows]
             if each.file not in self._written:
                 rows.insert(0, list(each.columns))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.reports.page.values import Part
-    from dynamometer.results.values.records import Record
+    from dynamometer.results.values.records import Outcome, Record
 
 
 class OnPage(NamedTuple):
@@ -63,6 +63,10 @@ class Reporter(Protocol):
 
     def on_page(self, cases: Sequence[Sequence[Record]]) -> OnPage:
         """Return what the page of a run holds of its cases."""
+        ...
+
+    def ending(self, records: Sequence[Record]) -> Outcome:
+        """Return how a case ended as a whole, given one record for each replicate it had."""
         ...
 
     def compared(self, records: Sequence[Record]) -> list[Entry]:

@@ -247,6 +247,11 @@ def summarize_cases(records: Iterable[Record]) -> list[CaseSummary]:
     return [summarize_case(group) for group in by_case(records)]
 
 
+def ending_of(records: Sequence[Record]) -> Outcome:
+    """Return how a case ended, of whatever it has several: the first that was not a pass."""
+    return _first_failure([each.outcome for each in records])
+
+
 def by_case(records: Iterable[Record]) -> list[list[Record]]:
     """Group records by case, in order of first appearance."""
     groups: defaultdict[str, list[Record]] = defaultdict(list)

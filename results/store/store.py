@@ -92,18 +92,23 @@ class RunStore:
 
     def _rescued(self) -> str:
         """Write a run of the records that stand in a lost file, and say where."""
+        what = (
+            f"{self._path} was moved, replaced, shortened or removed while the run was writing to"
+            " it"
+        )
         folder = self._path.parent
         numbers = itertools.count(1)
         places = (folder.with_name(f"{folder.name}-rescued-{number}") for number in numbers)
-        rescued = next(each for each in places if not each.exists())
-        rescued.mkdir()
-        self._file.seek(0)
-        (rescued / EVENTS).write_bytes(self._file.read())
-        (rescued / MANIFEST).write_bytes(self._manifest)
-        return (
-            f"{self._path} was moved, replaced, shortened or removed while the run was writing to"
-            f" it; what still stood in it is in {rescued}: dynamometer resume {rescued}"
-        )
+        try:
+            rescued = next(each for each in places if not each.exists())
+            rescued.mkdir(parents=True)  # what held the directory may be gone, too
+            self._file.seek(0)
+            (rescued / EVENTS).write_bytes(self._file.read())
+            (rescued / MANIFEST).write_bytes(self._manifest)
+        except OSError as error:
+            place = error.filename or folder.parent
+            return f"{what}; what still stood in it can't be kept: {place}: {error.strerror}"
+        return f"{what}; what still stood in it is in {rescued}: dynamometer resume {rescued}"
 
     def __enter__(self) -> Self:
         """Return the store itself."""

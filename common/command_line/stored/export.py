@@ -22,8 +22,8 @@ FORMAT = Valued(
     ("--format",), reads=click.STRING, default="pytorch-csv", metavar="NAME", group="Output",
     help="One of `dynamometer ls exports`.",
 )  # fmt: skip
-OUTPUT = Valued[Path | None](
-    ("-o", "--output"), reads=click.Path(path_type=Path), default=None, metavar="PATH",
+OUTPUT = Valued[str | None](
+    ("-o", "--output"), reads=click.STRING, default=None, metavar="PATH",
     group="Output", help="A file; a folder for formats of several files.  [default: standard"
     " output]",
 )  # fmt: skip
@@ -39,10 +39,14 @@ def run(asked: Request, _: Invocation) -> int:
     """
     export: Export = registry.resolve("exports", asked[FORMAT])
     documents = export(open_run(asked[RUN]))
-    output = asked[OUTPUT]
+    named = asked[OUTPUT]
+    output = None if named is None else Path(named)
+    is_folder = (
+        output is not None and named is not None and (output.is_dir() or named.endswith("/"))
+    )
     if not documents:
         click.echo(f"{asked[RUN]} has nothing to say in {asked[FORMAT]}", err=True)
-    elif len(documents) == 1 and (output is None or not output.is_dir()):
+    elif len(documents) == 1 and not is_folder:
         if output is None:
             click.echo(documents[0].text, nl=False)
         else:

@@ -82,9 +82,9 @@ def _remove(directory: Path) -> None:
     Raises:
         StoreError: it is being written by now, or can't be removed.
     """
-    try:
-        with RunStore(directory):
+    with RunStore(directory):
+        try:
             shutil.rmtree(directory)
-    except OSError as error:
-        msg = f"{error.filename or directory} can't be removed: {error.strerror}"
-        raise StoreError(msg) from error
+        except OSError as error:
+            msg = f"{error.filename or directory} can't be removed: {error.strerror}"
+            raise StoreError(msg) from error

@@ -30,6 +30,8 @@ SCRIPT = Flag(
     help="Print a program that needs torch alone in place of the command, where the suite has it.",
 )  # fmt: skip
 OPTIONS = (START, SCRIPT, RUN, MODEL)
+_OF_SIGNALS = 128
+"""The exit code of what was ended by a signal is the signal's number above this, as in a shell."""
 
 
 def run(asked: Request, _: Invocation) -> int:
@@ -74,7 +76,7 @@ def _script(manifest: Manifest, model: str) -> str:
 
 
 def _started(command: str) -> int:
-    """Start a command and wait for it.
+    """Start a command, wait for it, and return its exit code: of a signal that of a shell.
 
     Raises:
         UsageError: its program isn't here.
@@ -83,9 +85,10 @@ def _started(command: str) -> int:
     if words[0] == "dynamometer" and shutil.which(words[0]) is None:
         words[:1] = [sys.executable, "-m", "dynamometer"]
     try:
-        return subprocess.run(words, check=False).returncode  # noqa: S603  the user asked for it
+        code = subprocess.run(words, check=False).returncode  # noqa: S603  the user asked for it
     except OSError as error:
         msg = (
             f"{words[0]} can't be started from here: {error.strerror}; the run was begun elsewhere"
         )
         raise UsageError(msg) from error
+    return code if code >= 0 else _OF_SIGNALS - code

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import socket
+import sys
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -34,7 +38,7 @@ from dynamometer.results.store import store
 from dynamometer.results.store.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
@@ -43,11 +47,12 @@ if TYPE_CHECKING:
     from dynamometer.results.values.history import History
 
 _THIS_MACHINE = "127.0.0.1"
-_LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_ALL_ADDRESSES = ("", "0.0.0.0", "::")  # noqa: S104  recognised, not listened at
 _HOME = "/"
 HOST = Valued(
     ("--host",), reads=click.STRING, default=_THIS_MACHINE, metavar="ADDRESS", group="Execution",
-    help="Where to listen; anything but this machine lets others read all runs.",
+    help="Where to listen; anything but this machine lets others read all runs: 0.0.0.0 at every"
+    " address it has.",
 )  # fmt: skip
 PORT = Valued(
     ("--port",), reads=click.IntRange(0, 65535), default=8000, metavar="N", group="Execution",
@@ -150,6 +155,9 @@ class Pages:
 
         with self.one_at_a_time, opened(self.asked, _folders(self.asked)) as index:
             places = _directories(index)
+            if run_id not in places:  # it may have begun since
+                refreshed(index)
+                places = _directories(index)
         if run_id not in places:
             return None
         found = self._earlier(run_id)
@@ -218,14 +226,14 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _made(self) -> tuple[HTTPStatus, str, str]:
-        # A page elsewhere whose name was made to mean this machine asks by that name.
-        if self.headers.get("Host", "").rpartition(":")[0] not in self._names:
-            return HTTPStatus.MISDIRECTED_REQUEST, "this server is not called so\n", "plain"
+        if not is_called(self.headers.get("Host", ""), self._names):
+            return HTTPStatus.MISDIRECTED_REQUEST, _NOT_CALLED_SO, "plain"
         try:
             found = self._pages.of(self.path)
         except (DynamometerError, StoreError) as error:
             return HTTPStatus.INTERNAL_SERVER_ERROR, f"{error}\n", "plain"
         except Exception as error:  # noqa: BLE001  one page must not end the others
+            traceback.print_exc()
             text = f"this page can't be made: {type(error).__name__}\n"
             return HTTPStatus.INTERNAL_SERVER_ERROR, text, "plain"
         if found is None:
@@ -244,6 +252,29 @@ _HEADERS = {
 """Pages have a stricter policy of their own, which lets them ask nobody for anything."""
 
 
+_NOT_CALLED_SO = (
+    "this server is not called so: ask for it by an address, or begin it with --host and the name\n"
+)
+
+
+def is_called(host: str, names: Container[str]) -> bool:
+    """Return whether a request's `Host` means this server.
+
+    A page elsewhere whose name was made to mean this machine (DNS rebinding) asks by that name. An
+    address is nobody's to give, so any may be asked by.
+
+    Args:
+        host: the header, with a port or without.
+        names: which this server may be called by besides, in lower case.
+    """
+    name = re.sub(r":[0-9]+$", "", host.lower()).removesuffix(".")
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return name in names
+    return True
+
+
 class Server(ThreadingHTTPServer):
     """Serves each request in a thread."""
 
@@ -257,10 +288,21 @@ class Server(ThreadingHTTPServer):
         """
         if ":" in host:
             self.address_family = socket.AF_INET6
-        own = f"[{host}]" if ":" in host else host
-        names = frozenset((*_LOCAL_NAMES, own))
-        super().__init__((host, port), partial(Handler, pages, names))
-        self.address = f"http://{own}:{self.server_port}/"
+        names = {"localhost", host.lower()}
+        if host in _ALL_ADDRESSES:
+            own = socket.gethostname().lower()
+            names |= {own, f"{own}.local", socket.getfqdn().lower()}  # the second by mDNS
+            host_shown = "localhost"
+        else:
+            host_shown = f"[{host}]" if ":" in host else host
+        self.names = frozenset(names)
+        super().__init__((host, port), partial(Handler, pages, self.names))
+        self.address = f"http://{host_shown}:{self.server_port}/"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a reader who left before its page was written."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]  # as it is called
 
 
 def run(asked: Request, _: Invocation) -> int:

@@ -92,7 +92,7 @@ class Coverage(StudyOfFixedReplicates):
         from dynamometer.common.studies.coverage.summary import coverage_of
         from dynamometer.results.comparison.entries import of_outcome
 
-        (entry,) = of_outcome(records)
+        (entry,) = of_outcome(records, self.ending(records))
         seen = coverage_of(records[-1])
         if seen is None:
             return [entry]

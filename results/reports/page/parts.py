@@ -17,7 +17,7 @@ from dynamometer.results.reports.page.values import (
 )
 from dynamometer.results.reports.sinks import OnPage
 from dynamometer.results.values.cases import NO_OVERRIDES
-from dynamometer.results.values.records import Outcome, Status
+from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.reports.page.values import Cell
     from dynamometer.results.reports.sinks import Reporter
-    from dynamometer.results.values.records import Record
+    from dynamometer.results.values.records import Outcome, Record
 
 T = TypeVar("T")
 NO_ORDERS: Mapping[str, str] = MappingProxyType({})
@@ -52,7 +52,7 @@ def part_of_any(
         cases: of a run, each with its records.
         orders: by which column a table of some kind is sorted at first (`ShownTable.order`).
     """
-    outcomes = [_outcome(records) for records in cases]
+    outcomes = [reporter.ending(records) for records in cases]
     usual = _usual(cases)
     groups = _groups(
         [(records, outcome) for records, outcome, counts in zip(cases, outcomes, usual, strict=True)
@@ -154,12 +154,6 @@ def _cell(value: object) -> Cell:
     if value is None or isinstance(value, int):
         return value
     return rounded(value) if isinstance(value, float) else str(value)
-
-
-def _outcome(records: Sequence[Record]) -> Outcome:
-    """Return how a case ended: the first that was not a pass."""
-    outcomes = [each.outcome for each in records]
-    return next((each for each in outcomes if each.status is not Status.PASS), outcomes[0])
 
 
 def _usual(cases: Sequence[Sequence[Record]]) -> list[bool]:

@@ -14,7 +14,7 @@ from dynamometer.results.reports.texts import printable_lines
 from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import Level, Status
+from dynamometer.results.values.records import Level
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -84,7 +84,7 @@ def shown(found: RunToShow) -> tuple[ShownRun, list[Details]]:
         absent=ABSENT,
         good="" if part.looks or absent else _good(part),
         cases=(
-            *(_case(records[0].case, _status(records), len(records)) for records in cases),
+            *(_case(each[0].case, found.reporter.ending(each).status, len(each)) for each in cases),
             *(_case(each, NOT_RUN, 0) for each in absent),
         ),
         part=_with_absent(part, len(cases), absent),
@@ -139,11 +139,6 @@ def _case(case: Case, status: str, replicates: int) -> ShownCase:
         status=status,
         replicates=replicates,
     )
-
-
-def _status(records: Sequence[Record]) -> str:
-    statuses = [each.outcome.status for each in records]
-    return next((each for each in statuses if each is not Status.PASS), Status.PASS)
 
 
 def _facts(manifest: Manifest, cases: Sequence[Sequence[Record]]) -> list[tuple[str, str]]:

@@ -128,7 +128,14 @@ class Index:
                 (run.run_id,),
             )
             if best[0] != directory.path:
-                return False
+                counts = file.execute(
+                    "SELECT 1 FROM runs WHERE run_id = ? AND path = ?",
+                    (run.run_id, directory.path),
+                ).fetchone()
+                if not counts:
+                    return False
+                # It has become smaller: as it is now it counts until the other is read again.
+                file.execute("UPDATE directories SET stamp = '' WHERE path = ?", (best[0],))
             kept = file.execute(
                 "SELECT size FROM runs WHERE run_id = ? AND is_kept", (run.run_id,)
             ).fetchone()

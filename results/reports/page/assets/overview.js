@@ -28,12 +28,13 @@ function groupTable(run, number) {
   if (!groups.length) return html("p", { class: "missing" }, "Nothing has ended yet.");
   const domain = ratioDomain(groups.map((each) => each.speedup).filter(Boolean));
   const timed = run.part.is_timed;
+  const several = new Set(arms.map((each) => each.arm)).size > 1;
   const headers = ["suite", "arm", "verdicts", "pass rate",
     ...(timed ? ["geomean speedup", ratioAxis(domain), "compile time", "memory ratio"] : [])];
   const rows = groups.map((group, index) => [
     `${group.suite}, ${group.mode}, ${group.dtype}`,
     group.arm,
-    tally(arms.filter((each) => each.group === index), (name) => runLink(number, { show: name, arm: group.arm })),
+    tally(arms.filter((each) => each.group === index), (name) => runLink(number, { show: name, arm: several ? group.arm : "" })),
     group.pass_rate || missing("all were skipped"),
     ...(timed ? [
       group.speedup ? html("span", {}, html("strong", {}, times(group.speedup.value)), " ",

@@ -9,7 +9,16 @@ import msgspec
 import pytest
 from fakes import FakeExecutor, RecordingSink
 
+from dynamometer.common.command_line import cli
+from dynamometer.common.command_line.decisions import preparing
 from dynamometer.common.command_line.decisions.preparing import _Stages
+from dynamometer.common.ending import ExitCode
+from dynamometer.common.interfaces.option import usual
+from dynamometer.common.interfaces.run_options import REPORT_OPTIONS
+from dynamometer.results.store import store
+from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.overview import is_locked
+from dynamometer.results.values.cases import Tuning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,3 +71,24 @@ def test_one_executor_at_a_time(kind: type[Noted], noted: list[str], tmp_path: P
         assert {each.notes[-1:] for each in records} == {("noted",)}
     stages.close()
     assert (tmp_path / "ensemble" / "notes").read_text().splitlines() == noted
+
+
+def test_nobody_else_works_on_a_run_that_is_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the first stage on: it can't be removed, or resumed by another process."""
+    tuning = Tuning(decisions=str(tmp_path / "decisions.sqlite"))
+    manifest = factories.manifest(msgspec.structs.replace(factories.plan(), tuning=tuning))
+    store.create(tmp_path / "run", manifest)
+    seen: list[bool] = []
+
+    def prepare(_: Manifest, directory: Path, __: object) -> bool:
+        seen.append(is_locked(directory))
+        return False
+
+    monkeypatch.setattr(preparing, "prepare", prepare)
+    asked = usual(REPORT_OPTIONS)
+    assert cli._execute(manifest, tmp_path / "run", asked) == ExitCode.INTERRUPTED
+    with store.RunStore(tmp_path / "run"), pytest.raises(StoreError, match="by another process"):
+        cli._execute(manifest, tmp_path / "run", asked)
+    assert seen == [True]

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import factories
 import pytest
+import stored
 
 from dynamometer.common.studies.batch_sizes.study import STUDY
 from dynamometer.common.studies.batch_sizes.summary import Throughput, is_over, summarize_search
+from dynamometer.results.exports import junit
 from dynamometer.results.reports.console import Console
 from dynamometer.results.reports.csv_sink import CsvFiles
 from dynamometer.results.values.records import Outcome, Record, Stage, Status
@@ -93,6 +96,24 @@ def test_a_search_that_found_nothing() -> None:
     """Not even one sample fits."""
     found = summarize_search(search()[-1:])
     assert (found.largest, found.fastest, found.end) == (None, None, TOO_MUCH)
+
+
+def test_a_search_that_ends_is_a_pass_everywhere() -> None:
+    """Every search ends with a size that doesn't run: no program is told of a failure for it."""
+    run = stored.run_of([search()])
+    run = replace(run, reporter=STUDY)
+    assert STUDY.ending(search()).status is Status.PASS
+    assert STUDY.ending(search()[-1:]).status is Status.OOM
+    broken = factories.record(CASE, replicate=3, outcome=Outcome(status=Status.INFRA))
+    assert STUDY.ending([*search()[:-1], broken]).status is Status.INFRA
+    assert [each.outcome.status for each in run.endings()] == [Status.PASS]
+    (entry,) = STUDY.compared(search())
+    assert entry.outcome.status is Status.PASS
+    (document,) = junit.export(run)
+    assert 'failures="0" errors="0"' in document.text
+    part = STUDY.on_page([search()]).part
+    assert (part.arms[0].status, part.looks) == (Status.PASS, ())
+    assert [(each.passed, each.counted) for each in part.groups] == [(1, 1)]
 
 
 def test_how_it_is_shown(tmp_path: Path) -> None:

@@ -242,6 +242,61 @@ def test_arms_of_one_run_are_compared_in_the_same_blocks() -> None:
         of_arm(whole, "ts")
 
 
+def test_a_run_in_which_every_worker_died_is_of_the_same_machine() -> None:
+    """Only workers tell the name of a device: that none did is what is to be told."""
+    before = with_conditions(run(), **{"device name": "Made-up CPU"})
+    dead = run()
+    for index in range(len(dead.entries)):
+        dead = changed(dead, index, outcome=factories.failure(Status.CRASH), quantities={})
+    found = compare(before, dead)
+    assert len(found.of(Change.NEWLY_FAILING)) == 6
+    with pytest.raises(IncomparableError, match="device name was Made-up CPU, is another"):
+        compare(before, with_conditions(run(), **{"device name": "another"}))
+
+
+def test_a_run_and_itself() -> None:
+    """There is nothing to find, which is said; its arms are compared in the same blocks."""
+    found = compare(run(), run())
+    assert "both sides are the same run: there is nothing to find" in found.notes
+    partial = compare(run(), run(models=2))
+    assert "both sides are copies of one run, with different records" in partial.notes
+    once, twice = run(), run()
+    together = compare(of_arm(once, "inductor"), of_arm(once, "aot_eager"))
+    apart = compare(of_arm(once, "inductor"), of_arm(twice, "aot_eager"))
+    assert not any("same run" in each for each in (*together.notes, *apart.notes))
+    assert together.tables == apart.tables
+    assert together.findings == apart.findings
+
+
+def test_models_that_one_of_two_arms_lacks_count_with_them() -> None:
+    """In one table, so that a gate on it is not of a side that is empty."""
+    found = compare(of_arm(run(), "inductor"), of_arm(run("other", models=2), "aot_eager"))
+    (table,) = found.tables
+    assert table.title == "inference, inductor -> aot_eager"
+    (column,) = table.columns
+    assert [(each.passed, each.counted) for each in column.passrate] == [(3, 3), (2, 2)]
+    assert [each.model for each in found.of(Change.GONE)] == ["m2"]
+
+
+def test_eager_is_known_of_whichever_arm_passed() -> None:
+    """An arm that failed has no figures, which says nothing of eager."""
+    before, after = run(models=6), run("other", models=6)
+    for index in range(1, 12, 2):
+        after = changed(after, index, outcome=factories.failure(), quantities={})
+    drift = compare(before, after).drift
+    assert drift is not None
+    assert drift.n == 6
+
+
+def test_eager_that_scatters_in_all_cases_is_told_of_none() -> None:
+    """On a machine whose speed varies from case to case: of one it says nothing."""
+    moved = {each: math.exp(0.1 * (each % 7 - 3)) for each in range(30)}
+    found = compare(side(Made(), 0), side(Made(eager=moved, slower=moved), 1))
+    assert not found.of(Change.EAGER_FASTER)
+    assert not found.of(Change.EAGER_SLOWER)
+    assert any("only what lies far outside is told" in each for each in found.notes)
+
+
 def test_a_machine_that_has_become_faster_changes_nothing() -> None:
     """Neither speedup nor verdict; the drift of eager says so."""
     found = compare(side(Made(), 0), side(Made(speed=0.9), 1))

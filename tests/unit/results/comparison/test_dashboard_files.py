@@ -172,6 +172,38 @@ def test_what_is_no_such_file(tmp_path: Path, text: str | bytes, says: str) -> N
         read_files(tmp_path.joinpath("empty").mkdir() or tmp_path / "empty")  # type: ignore[func-returns-value]  # makes it first
 
 
+def test_other_files_beside_them_are_left_out(tmp_path: Path) -> None:
+    """PyTorch's harness puts one of compilation metrics there; the comparison says so."""
+    performance(tmp_path, "cuda,m,16,1.5,10.0,30.0,0.9,2.0,1.8,40,1,0")
+    other = tmp_path / f"{NAME}_performance_compilation_metrics.csv"
+    other.write_text("dev,name,batch_size,entire_frame_compile\ncuda,m,16,3.5\n")
+    found = read_files(tmp_path)
+    assert len(found.entries) == 1
+    assert any(other.name in each for each in compare(found, found).notes)
+    with pytest.raises(StoreError, match=r"compilation_metrics\.csv is no CSV file of PyTorch's"):
+        read_files(other)
+
+
+def test_a_model_that_passed_and_was_not_timed(tmp_path: Path) -> None:
+    """Theirs has 0 where it failed then; ours of a disturbed case no speedup alone."""
+    performance(
+        tmp_path, "cuda,m,16,0,0,0,0,0,0,0,0,0", "cuda,n,16,1.5,1,1,1,1,1,1,1,0",
+        "cuda,p,16,0,0,12.5,1,1,1,1,1,0",
+    )  # fmt: skip
+    accuracy(tmp_path, *(f"cuda,{each},16,pass" for each in "mnop"))
+    found = {each.identity["model"]: each for each in read_files(tmp_path).entries}
+    assert [found[each].passed for each in "mnop"] == [False, True, True, True]
+    assert found["m"].outcome.reason == "it has no speedup"
+
+
+def test_files_that_say_different_things_of_a_model(tmp_path: Path) -> None:
+    """Which of them is meant can't be known from names such as these."""
+    for name, speedup in (("inference", "1.5"), ("training", "1.1")):
+        (tmp_path / f"{name}.csv").write_text(f"name,speedup\nresnet18,{speedup}\n")
+    with pytest.raises(StoreError, match=r"training.csv says speedup 1.1 of resnet18, and another"):
+        read_files(tmp_path)
+
+
 def test_what_is_not_finite_is_missing(tmp_path: Path) -> None:
     """No speedup is infinite, and a number that isn't one is none."""
     performance(

@@ -10,6 +10,7 @@ import pytest
 from dynamometer.results.comparison.entries import identity_of, of_arms, of_outcome
 from dynamometer.results.comparison.noise import learnt
 from dynamometer.results.comparison.quantities import COMPILE_TIME, SPEEDUP
+from dynamometer.results.statistics.summary import ending_of
 from dynamometer.results.values.cases import BASELINE, IDENTITY, MatmulPrecision, Overrides
 from dynamometer.results.values.records import ArmResult, BetweenProcessSd, Status
 
@@ -74,7 +75,8 @@ def test_the_identity_of_a_case() -> None:
 def test_any_study_is_compared_by_how_cases_end() -> None:
     """The first failure of several replicates counts."""
     failed = factories.record(replicate=1, outcome=factories.failure(Status.OOM))
-    (entry,) = of_outcome([factories.record(), failed])
+    records = [factories.record(), failed]
+    (entry,) = of_outcome(records, ending_of(records))
     assert entry.outcome.status is Status.OOM
     assert entry.arm == "speedup"
 

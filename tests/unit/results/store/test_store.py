@@ -182,6 +182,27 @@ def test_a_run_that_is_lost_while_it_is_written_loses_nothing(
     assert store.read_manifest(rescued) == factories.manifest()
 
 
+def test_a_run_whose_folder_is_gone_as_well_loses_nothing(tmp_path: Path) -> None:
+    """The stages of a run with `ensemble` lie in a folder of it."""
+    home = tmp_path / "run" / "ensemble"
+    store.create(home / "tuned-1", factories.manifest())
+    with RunStore(home / "tuned-1") as events:
+        shutil.rmtree(tmp_path / "run")
+        with pytest.raises(StoreError, match="moved, replaced, shortened or removed") as error:
+            events.append(factories.record())
+    assert replicates(Path(str(error.value).rpartition(" ")[2])) == [0]
+
+
+def test_a_run_that_can_be_kept_nowhere_says_so(tmp_path: Path) -> None:
+    """A file is where its folder was."""
+    store.create(tmp_path / "runs" / "run", factories.manifest())
+    with RunStore(tmp_path / "runs" / "run") as events:
+        shutil.rmtree(tmp_path / "runs")
+        (tmp_path / "runs").touch()
+        with pytest.raises(StoreError, match=r"can't be kept: .*Not a directory"):
+            events.append(factories.record())
+
+
 def test_a_run_that_is_shortened_is_noticed(directory: Path) -> None:
     """What somebody has cut off is gone, but not without a word."""
     append(directory, 0)

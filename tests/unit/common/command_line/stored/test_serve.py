@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import shutil
+import socket
 import sqlite3
 import threading
 from contextlib import closing
@@ -15,7 +16,7 @@ import pytest
 
 from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.stored.indexing import FOLDERS, INDEX, RUNS
-from dynamometer.common.command_line.stored.serve import OPTIONS, Pages, Server
+from dynamometer.common.command_line.stored.serve import OPTIONS, Pages, Server, is_called
 from dynamometer.common.interfaces.option import usual
 from dynamometer.results.history import of_index
 from dynamometer.results.history.of_index import history_of
@@ -174,6 +175,36 @@ def test_other_names_are_refused(server: Server, host: str) -> None:
     answer, text = ask(server, "/", host=host or "-")
     assert answer.status == 421
     assert "run-1" not in text
+
+
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [
+        ("localhost", True), ("LOCALHOST:8000", True), ("127.0.0.1", True), ("[::1]:80", True),
+        ("[::1]", True), ("192.168.1.5:8000", True), ("mybox", True), ("MyBox:8000", True),
+        ("evil.example", False), ("1.evil.example:80", False), ("", False), (":80", False),
+        ("localhost.evil:8000", False), ("127.0.0.1.evil", False), ("[::1].evil:1", False),
+    ],
+)  # fmt: skip
+def test_what_this_server_is_called(host: str, *, is_own: bool) -> None:
+    """Any address, as nobody can make one mean this machine, and the names that it was given."""
+    assert is_called(host, {"localhost", "mybox"}) is is_own
+
+
+def test_a_server_at_every_address(tmp_path: Path) -> None:
+    """Others ask for it by the machine's name; where it says it is can be opened here."""
+    asked = usual(OPTIONS).but(RUNS, tmp_path).but(FOLDERS, ())
+    with Server("0.0.0.0", 0, Pages(asked, threading.Lock())) as found:
+        assert found.address == f"http://localhost:{found.server_port}/"
+        assert socket.gethostname().lower() in found.names
+        assert is_called("LocalHost:80", found.names)
+
+
+def test_a_run_that_has_begun_since_is_shown(server: Server, tmp_path: Path) -> None:
+    """Whoever knows its name needs not look at the list first."""
+    ask(server, "/")
+    make_run(tmp_path / "runs" / "later", "run-later", 9)
+    assert ask(server, "/run/run-later")[0].status == 200
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"])

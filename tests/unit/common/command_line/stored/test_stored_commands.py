@@ -247,6 +247,12 @@ def test_repro_prints_and_runs(runs: Path, capfd: pytest.CaptureFixture[str]) ->
     assert cli.main(None, ["repro", str(runs / "one"), "dcgan", "--run"]) == 7
 
 
+def test_repro_of_what_a_signal_ended(runs: Path) -> None:
+    """Is an exit code as of a shell: one command that ends well doesn't hide it."""
+    with_program(runs / "one", f"{sys.executable} -c 'import os; os.kill(os.getpid(), 9)'")
+    assert cli.main(None, ["repro", str(runs / "one"), "dcgan", "--run"]) == 128 + 9
+
+
 def with_program(directory: Path, program: str) -> str:
     """Have a run begun by another program."""
     manifest = msgspec.structs.replace(store.read_manifest(directory), program=program)
@@ -319,6 +325,21 @@ def test_rm_refuses_a_run_that_goes_on(runs: Path, capsys: pytest.CaptureFixture
     """Its process holds a lock."""
     with store.RunStore(runs / "one"):
         assert "is being written by another process" in refused(capsys, runs / "one")
+
+
+def test_rm_names_what_can_not_be_removed(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And keeps nothing of a run that somebody wanted gone."""
+
+    def stopped(directory: Path) -> None:
+        (directory / store.EVENTS).unlink()
+        raise PermissionError(1, "Operation not permitted", str(directory / "logs" / "x"))
+
+    monkeypatch.setattr(removal.shutil, "rmtree", stopped)
+    found = said(capsys, "rm", "--yes", str(runs / "one"), code=3)
+    assert f"{runs / 'one' / 'logs' / 'x'} can't be removed: Operation not permitted" in found
+    assert [each.name for each in runs.iterdir()] == ["one"]
 
 
 def test_rm_refuses_links(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

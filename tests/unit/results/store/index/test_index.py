@@ -187,6 +187,22 @@ def test_runs_of_other_machines_are_a_set_union(index: Index, tmp_path: Path) ->
         assert found.copies == 1
 
 
+def test_a_copy_that_became_the_smaller_one_counts_no_more(index: Index, tmp_path: Path) -> None:
+    """The other is read in its place."""
+    make(tmp_path / "runs", "a", "a 1.5 1.25")
+    make(tmp_path / "copied", "a", "a 1.5 1.25 1.75")
+    index.add_folders([tmp_path / "copied"])
+    refresh(index, read)
+    assert held(index) == {"a": [1.25, 1.5, 1.75]}
+    (tmp_path / "copied" / "a" / "events.jsonl").write_text("a 9")
+    refresh(index, read)
+    assert held(index) == {"a": [1.25, 1.5]}
+    for name, text in (("runs", "a 7"), ("copied", "a 9.5")):  # both at once
+        (tmp_path / name / "a" / "events.jsonl").write_text(text)
+    refresh(index, read)
+    assert held(index) == {"a": [9.5]}
+
+
 def test_one_run_is_put_in_by_itself(index: Index, tmp_path: Path) -> None:
     """Once, under whatever path; a copy of a run that is there changes nothing."""
     runs = make(tmp_path / "runs", "b", "b 1.5").parent
