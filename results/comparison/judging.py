@@ -45,6 +45,7 @@ class Judged:
         adjusted_p: among all that were judged by this quantity.
         verdict: FASTER if the arm is better, SLOWER if it is worse.
         by_eager: how eager moved, where a speedup changed for no other reason.
+        run_sd: the part of the mean's error that runs have besides what their processes show.
     """
 
     pair: Pair
@@ -54,6 +55,7 @@ class Judged:
     adjusted_p: float
     verdict: Verdict
     by_eager: Judged | None = None
+    run_sd: float = 0.0
 
     @property
     def before(self) -> Quantity:
@@ -68,7 +70,7 @@ class Judged:
     @property
     def settled_by(self) -> int | None:
         """How many replicates of each side would settle it; `None` if hardly any number does."""
-        return replicates_to_settle(self.mean, self.adjusted_p, self.kind.floor)
+        return replicates_to_settle(self.mean, self.adjusted_p, self.kind.floor, self.run_sd)
 
 
 def judge(kind: Kind, pairs: Sequence[Pair], run_sd: float = 0.0) -> list[Judged]:
@@ -90,7 +92,7 @@ def judge(kind: Kind, pairs: Sequence[Pair], run_sd: float = 0.0) -> list[Judged
     ratios = [ratio(mean) for _, mean in found]
     p_values = adjusted([each.p_value for each in ratios])
     return [
-        Judged(pair, kind, mean, changed, p_value, _verdict(kind, mean, p_value))
+        Judged(pair, kind, mean, changed, p_value, _verdict(kind, mean, p_value), run_sd=run_sd)
         for (pair, mean), changed, p_value in zip(found, ratios, p_values, strict=True)
     ]
 

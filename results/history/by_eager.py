@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.history import History, HistoryChange, Series
 
-    Changes = Mapping[tuple[str, ...], Sequence[tuple[str, str, Direction]]]
+    Spans = Sequence[tuple[str, str, Direction]]
+    Changes = Mapping[tuple[str, ...], Spans]
 
 LATENCIES = (EAGER_LATENCY.name, LATENCY.name)
 """Metrics of the series that tell."""
@@ -46,6 +48,51 @@ def explained(found: History, latencies: History, times: Mapping[str, str]) -> H
     )
 
 
+def apart(found: History, eagers: History, times: Mapping[str, str]) -> History:
+    """Return a history in which no change is marked where eager of most models moved alike.
+
+    That is the machine's doing, or torch's as a whole, and compiled code that did not move with it
+    has changed (decision 18). Of few models there is no telling.
+
+    Args:
+        found: series with changes that are marked.
+        eagers: series of eager's latency, of all models.
+        times: when each run was begun, by its id.
+    """
+    peers: defaultdict[tuple[object, ...], list[Spans]] = defaultdict(list)
+    for each in eagers.series:
+        peers[_setting(each)].append(_spans(each, times))
+    return msgspec.structs.replace(
+        found,
+        series=tuple(
+            _marked_apart(each, peers[_setting(each)], times)
+            if any(change.by_eager for change in each.changes)
+            else each
+            for each in found.series
+        ),
+    )
+
+
+_FEWEST_PEERS = 5
+"""Models of which most tell how the machine's speed changed, as in a comparison."""
+
+
+def _marked_apart(series: Series, peers: Sequence[Spans], times: Mapping[str, str]) -> Series:
+    if len(peers) < _FEWEST_PEERS:
+        return series
+    changes = []
+    for change, span in zip(series.changes, _spans(series, times), strict=True):
+        alike = sum(_any_in(span, each, _OTHER[change.direction]) for each in peers)
+        is_apart = 2 * alike <= len(peers)
+        changes.append(msgspec.structs.replace(change, by_eager=change.by_eager and is_apart))
+    return msgspec.structs.replace(series, changes=tuple(changes))
+
+
+def _setting(series: Series) -> tuple[object, ...]:
+    """Return what tells the machine and the way of measuring of a series."""
+    return series.study, *sorted(series.setting.items())
+
+
 def _marked(series: Series, changes: Changes, times: Mapping[str, str]) -> Series:
     if series.metric != SPEEDUP.name:
         return series
@@ -65,7 +112,7 @@ def _marked(series: Series, changes: Changes, times: Mapping[str, str]) -> Serie
 
 def _any_in(
     span: tuple[str, str, Direction],
-    others: Sequence[tuple[str, str, Direction]],
+    others: Spans,
     direction: Direction,
 ) -> bool:
     """Return whether a change of some direction may have been where another one was."""

@@ -101,15 +101,16 @@ def lasting(series: Series) -> list[HistoryChange]:
 
 
 def _stands(series: Series, change: HistoryChange, later: Sequence[HistoryChange]) -> bool:
-    """Return whether what came later has not undone it."""
-    if not later:
+    """Return whether what came later has not undone it; what eager did undoes nothing."""
+    own = [each for each in later if not each.by_eager]
+    if not own:
         return True
-    now, before = later[-1].after, change.before
-    if isinstance(now, str) or isinstance(before, str):
-        return (now == Status.PASS) == (change.direction is Direction.BETTER)
+    if series.metric == STATUS:
+        return (own[-1].after == Status.PASS) == (change.direction is Direction.BETTER)
     kind = KIND[series.metric]
     rose = (change.direction is Direction.BETTER) == (kind.better is Better.HIGHER)
-    return (now / before if rose else before / now) > 1 + kind.floor
+    moved = math.prod(float(each.after) / float(each.before) for each in (change, *own))
+    return (moved if rose else 1 / moved) > 1 + kind.floor
 
 
 def _adjusted(found: Sequence[Series]) -> list[list[HistoryChange]]:

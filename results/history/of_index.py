@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamometer.results.comparison.quantities import SPEEDUP
+from dynamometer.results.comparison.quantities import EAGER_LATENCY, SPEEDUP
 from dynamometer.results.history import by_eager
 from dynamometer.results.history.changes import history
 from dynamometer.results.store.index.series import Asked
@@ -69,4 +69,11 @@ def _explained(index: Index, runs: Runs, found: History, until: str | None = Non
     later, latencies_of = index.read(wanted, Asked(points=0, until=until))
     # Another process may have changed the index between the two.
     times = {each.run_id: each.created_at for each in (*runs.values(), *later.values())}
-    return by_eager.explained(found, history(later, latencies_of, floor=SPEEDUP.floor), times)
+    latencies = history(later, latencies_of, floor=SPEEDUP.floor)
+    marked = by_eager.explained(found, latencies, times)
+    if not any(change.by_eager for each in marked.series for change in each.changes):
+        return marked
+    every = {"metric": (EAGER_LATENCY.name,)}
+    now, eagers = index.read(every, Asked(points=0, until=until))
+    times |= {each.run_id: each.created_at for each in now.values()}
+    return by_eager.apart(marked, history(now, eagers, floor=SPEEDUP.floor), times)

@@ -150,7 +150,9 @@ def replicates_needed(mean: Mean, target: float) -> int:
     return _fewest(mean, math.log1p(target), CONFIDENCE)
 
 
-def replicates_to_settle(mean: Mean, adjusted_p: float, floor: float = LATENCY_FLOOR) -> int | None:
+def replicates_to_settle(
+    mean: Mean, adjusted_p: float, floor: float = LATENCY_FLOOR, run_sd: float = 0.0
+) -> int | None:
     """Return how many replicates would turn UNCLEAR into another verdict.
 
     If further ones vary as those there are, and the mean stays where it is. `None` if that takes
@@ -161,13 +163,14 @@ def replicates_to_settle(mean: Mean, adjusted_p: float, floor: float = LATENCY_F
         adjusted_p: the p-value among all that are shown together, `ratio(mean).p_value` times some
             number, which is taken to stay what it is.
         floor: a change below this share is of no practical interest.
+        run_sd: the part of the mean's error that further replicates leave as it is.
     """
     least, distance = math.log1p(floor), abs(mean.value)
-    needed = max(mean.n + 1, _fewest(mean, abs(distance - least), CONFIDENCE))
+    needed = max(mean.n + 1, _fewest(mean, abs(distance - least), CONFIDENCE, run_sd))
     if distance > least:
         own_p = ratio(mean).p_value
         share = own_p / adjusted_p if adjusted_p else 1.0
-        needed = max(needed, _fewest(mean, distance, 1 - SIGNIFICANT_P * share))
+        needed = max(needed, _fewest(mean, distance, 1 - SIGNIFICANT_P * share, run_sd))
     return needed if needed <= _MOST_REPLICATES else None
 
 
@@ -175,15 +178,18 @@ _MOST_REPLICATES = 200
 """Replicates of a case take seconds each, of a large model minutes."""
 
 
-def _fewest(mean: Mean, target_log: float, confidence: float) -> int:
+def _fewest(mean: Mean, target_log: float, confidence: float, run_sd: float = 0.0) -> int:
     """Return with how many replicates half the width of an interval is within a target."""
+    own = math.sqrt(max(0.0, mean.error**2 - run_sd**2))
 
     def reaches(n: int) -> bool:
-        error = mean.error * math.sqrt(mean.n / n)
+        error = math.hypot(own * math.sqrt(mean.n / n), run_sd)
         return half_width_log(error, mean.df + n - mean.n, confidence) <= target_log
 
     if reaches(mean.n):
         return mean.n
+    if run_sd:
+        return bisect.bisect_left(range(_MOST_REPLICATES + 1), x=True, lo=mean.n, key=reaches)
     share = half_width_log(mean.error, mean.df, confidence) / max(target_log, _LEAST_TARGET_LOG)
     most = math.ceil(mean.n * share**2) + 1
     return bisect.bisect_left(range(most), x=True, lo=mean.n, key=reaches)

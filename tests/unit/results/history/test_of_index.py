@@ -67,13 +67,14 @@ def index(tmp_path: Path) -> Iterator[Watched]:
 
 
 def test_a_faster_eager_is_named(index: Watched) -> None:
-    """By the latencies of that model alone."""
+    """By the latencies of that model, apart from eager of all others."""
     found = history_of(index, SPEEDUPS, None, with_points=True)
     assert [each.identity["model"] for each in found.series] == ["alexnet", "vgg16"]
     assert [len(each.points) for each in found.series] == [18, 18]
     [change] = found.series[0].changes
     assert change.by_eager
-    assert index.asked == [SPEEDUPS, {"model": ["alexnet"], "metric": by_eager.LATENCIES}]
+    of_one = {"model": ["alexnet"], "metric": by_eager.LATENCIES}
+    assert index.asked == [SPEEDUPS, of_one, {"metric": ("eager_latency",)}]
 
 
 def test_latencies_are_not_read_for_nothing(index: Watched) -> None:

@@ -161,6 +161,19 @@ def test_what_lies_at_the_limit_is_never_settled() -> None:
     assert replicates_to_settle(Mean(math.log1p(0.02), 0.01, 10.0, 3), 0.1) is None
 
 
+def test_replicates_narrow_nothing_of_what_runs_differ_by() -> None:
+    """More of them are needed than without it; none are enough where it is most of the error."""
+    mean = Mean(0.08, 0.03, 10.0, 3)
+    own = significance.ratio(mean).p_value
+    alone, besides = (replicates_to_settle(mean, own, run_sd=sd) for sd in (0.0, 0.02))
+    assert alone is not None
+    assert besides is not None
+    assert mean.n < alone < besides
+    assert half_width_log(math.hypot(math.sqrt(0.03**2 - 0.02**2) * math.sqrt(3 / besides), 0.02),
+                          10.0 + besides - 3) <= 0.08 - math.log1p(0.02)  # fmt: skip
+    assert replicates_to_settle(Mean(0.08, 0.06, 10.0, 3), 0.2, run_sd=0.05) is None
+
+
 def test_more_replicates_for_a_p_value_among_many() -> None:
     """One that is adjusted upwards has to be smaller itself."""
     mean = Mean(0.04, 0.008, 10.0, 3)
