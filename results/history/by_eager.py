@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -14,7 +14,7 @@ from dynamometer.results.values.history import Direction
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dynamometer.results.values.history import History, HistoryChange, Series
+    from dynamometer.results.values.history import History, HistoryChange, Series, StoredSeries
 
     Spans = Sequence[tuple[str, str, Direction]]
     Changes = Mapping[tuple[str, ...], Spans]
@@ -48,20 +48,25 @@ def explained(found: History, latencies: History, times: Mapping[str, str]) -> H
     )
 
 
-def apart(found: History, eagers: History, times: Mapping[str, str]) -> History:
+def apart(
+    found: History, eagers: History, times: Mapping[str, str], begun: Mapping[tuple[str, ...], str]
+) -> History:
     """Return a history in which no change is marked where eager of most models moved alike.
 
     That is the machine's doing, or torch's as a whole, and compiled code that did not move with it
-    has changed (decision 18). Of few models there is no telling.
+    has changed (decision 18). Models count that were measured before and after; of few there is no
+    telling.
 
     Args:
         found: series with changes that are marked.
         eagers: series of eager's latency, of all models.
         times: when each run was begun, by its id.
+        begun: when the first run of each of these series was, by `key`.
     """
-    peers: defaultdict[tuple[object, ...], list[Spans]] = defaultdict(list)
+    peers: defaultdict[tuple[object, ...], list[_Peer]] = defaultdict(list)
     for each in eagers.series:
-        peers[_setting(each)].append(_spans(each, times))
+        peer = _Peer(begun[key(each)], each.last.created_at, _spans(each, times))
+        peers[_setting(each)].append(peer)
     return msgspec.structs.replace(
         found,
         series=tuple(
@@ -77,13 +82,21 @@ _FEWEST_PEERS = 5
 """Models of which most tell how the machine's speed changed, as in a comparison."""
 
 
-def _marked_apart(series: Series, peers: Sequence[Spans], times: Mapping[str, str]) -> Series:
-    if len(peers) < _FEWEST_PEERS:
-        return series
+class _Peer(NamedTuple):
+    """When eager of a model was first and last measured, and where it changed."""
+
+    begun: str
+    ended: str
+    spans: Spans
+
+
+def _marked_apart(series: Series, peers: Sequence[_Peer], times: Mapping[str, str]) -> Series:
     changes = []
     for change, span in zip(series.changes, _spans(series, times), strict=True):
-        alike = sum(_any_in(span, each, _OTHER[change.direction]) for each in peers)
-        is_apart = 2 * alike <= len(peers)
+        before, after, _ = span
+        there = [each.spans for each in peers if each.begun <= before and after <= each.ended]
+        alike = sum(_any_in(span, each, _OTHER[change.direction]) for each in there)
+        is_apart = len(there) < _FEWEST_PEERS or 2 * alike <= len(there)
         changes.append(msgspec.structs.replace(change, by_eager=change.by_eager and is_apart))
     return msgspec.structs.replace(series, changes=tuple(changes))
 
@@ -132,6 +145,11 @@ def _span(times: Mapping[str, str], change: HistoryChange) -> tuple[str, str, Di
     return times[change.last_before], times[change.first_after], change.direction
 
 
-def _key(series: Series, arm: str, metric: str) -> tuple[str, ...]:
+def key(series: Series | StoredSeries) -> tuple[str, ...]:
+    """Return what a series is known by."""
+    return _key(series, series.arm, series.metric)
+
+
+def _key(series: Series | StoredSeries, arm: str, metric: str) -> tuple[str, ...]:
     parts = (*sorted(series.identity.items()), *sorted(series.setting.items()))
     return (series.study, arm, metric, *(text for each in parts for text in each))

@@ -109,7 +109,8 @@ def _stands(series: Series, change: HistoryChange, later: Sequence[HistoryChange
         return (own[-1].after == Status.PASS) == (change.direction is Direction.BETTER)
     kind = KIND[series.metric]
     rose = (change.direction is Direction.BETTER) == (kind.better is Better.HIGHER)
-    moved = math.prod(float(each.after) / float(each.before) for each in (change, *own))
+    by_eager = (float(each.after) / float(each.before) for each in later if each.by_eager)
+    moved = float(later[-1].after) / float(change.before) / math.prod(by_eager)
     return (moved if rose else 1 / moved) > 1 + kind.floor
 
 

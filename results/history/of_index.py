@@ -76,4 +76,5 @@ def _explained(index: Index, runs: Runs, found: History, until: str | None = Non
     every = {"metric": (EAGER_LATENCY.name,)}
     now, eagers = index.read(every, Asked(points=0, until=until))
     times |= {each.run_id: each.created_at for each in now.values()}
-    return by_eager.apart(marked, history(now, eagers, floor=SPEEDUP.floor), times)
+    begun = {by_eager.key(each): now[each.columns.runs[0]].created_at for each in eagers}
+    return by_eager.apart(marked, history(now, eagers, floor=SPEEDUP.floor), times, begun)

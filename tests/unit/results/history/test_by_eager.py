@@ -7,7 +7,7 @@ import pytest
 from simulated_histories import indexed
 from test_changes import series
 
-from dynamometer.results.history.by_eager import LATENCIES, apart, explained, models
+from dynamometer.results.history.by_eager import LATENCIES, apart, explained, key, models
 from dynamometer.results.history.changes import history, regressed
 from dynamometer.results.values.cases import BASELINE
 
@@ -56,9 +56,22 @@ def test_a_faster_machine_is_not_eager_of_one_model(
         )
         for each in range(peers)
     ]  # fmt: skip
-    told = apart(marked, history(indexed(18), [of_eager, *eagers], floor=0.02), TIMES)
+    of_all = history(indexed(18), [of_eager, *eagers], floor=0.02)
+    told = apart(marked, of_all, TIMES, {key(each): TIMES["run-0"] for each in of_all.series})
     assert [each.by_eager for each in told.series[0].changes] == [by_eager]
     assert bool(regressed(told).series) is not by_eager
+    later = {key(each): TIMES["run-12"] for each in of_all.series}  # none was there before
+    assert apart(marked, of_all, TIMES, later) == marked
+
+
+def test_what_was_made_good_in_steps_is_undone() -> None:
+    """Levels need not join up: a step that is too small to tell lies between them."""
+    found = history(indexed(27), [series([1.5] * 9 + [1.35] * 9 + [1.5] * 9)])
+    (one,) = found.series
+    worse, better = one.changes
+    better = msgspec.structs.replace(better, before=1.38)
+    stepped = msgspec.structs.replace(one, changes=(worse, better))
+    assert not regressed(msgspec.structs.replace(found, series=(stepped,))).series
 
 
 def test_a_slower_eager_does_not_undo_a_slower_compiler() -> None:
