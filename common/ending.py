@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 
+SIGNALLED = 128
+"""Above which exit codes are those of signals, as shells have it."""
+
+
 class ExitCode(IntEnum):
     """What each end is; errors of ours have theirs in `errors.py`."""
 
@@ -31,8 +35,8 @@ class ExitCode(IntEnum):
     UNEXPECTED = 1
     USAGE = 2
     FAULT = 3
-    INTERRUPTED = 128 + signal.SIGINT
-    READER_LEFT = 128 + signal.SIGPIPE
+    INTERRUPTED = SIGNALLED + signal.SIGINT
+    READER_LEFT = SIGNALLED + signal.SIGPIPE
 
 
 def exit_code_of(action: Callable[[], object]) -> int:
@@ -49,7 +53,7 @@ def exit_code_of(action: Callable[[], object]) -> int:
     except KeyboardInterrupt:  # once more, while that was being said
         code = ExitCode.INTERRUPTED
     _let_go()
-    return 128 + signals.received if signals.received else code
+    return SIGNALLED + signals.received if signals.received else code
 
 
 class StopSignals:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 import dynamometer
+from dynamometer.common.ending import SIGNALLED
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.execution.channel import Receiver
 from dynamometer.common.interfaces.messages import (
@@ -59,8 +60,6 @@ _ANSWER_S = 120.0
 _ENDING_S = 30.0
 """For it to tell that a worker has ended that was killed, and for its keeper to end all."""
 _READ_BYTES = 1 << 20
-_SIGNALLED = 128
-"""Above which exit codes are those of signals, as shells have it."""
 _SERVER_AND_WORKER = 2
 """Processes below a keeper whose worker has started none."""
 _LOG_TAIL_BYTES = 8_000
@@ -335,7 +334,7 @@ class ForkServer:
     def was_killed(self) -> bool:
         """Whether a signal has ended it, or its keeper, rather than what it was to import."""
         code = self._keeper.returncode if self._keeper else None
-        return code is not None and (code < 0 or code > _SIGNALLED)
+        return code is not None and (code < 0 or code > SIGNALLED)
 
     def _receive(self) -> tuple[Answer | None, int]:
         """Return an answer, or none if there will be none, and the process id that came with it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
 
     from dynamometer.results.comparison.pairing import Pair
     from dynamometer.results.comparison.quantities import Kind, Quantity
-    from dynamometer.results.values.records import Ratio, Record
+    from dynamometer.results.values.records import Ratio
 
-_FEWEST_FOR_DRIFT = 5
+FEWEST_FOR_DRIFT = 5
 """Cases whose median tells how the machine's speed, or torch as a whole, changed."""
 
 
@@ -118,7 +117,7 @@ def drift(pairs: Sequence[Pair]) -> tuple[Drift | None, list[Judged]]:
         n=len(found),
         ratio=math.exp(middle),
         middle_half=(math.exp(low), math.exp(high)),
-        is_apart=len(found) >= _FEWEST_FOR_DRIFT,
+        is_apart=len(found) >= FEWEST_FOR_DRIFT,
     )
     judged = _apart(found, middle if summary.is_apart else 0.0)
     return summary, [each for each in judged if each.verdict in _MOVED]
@@ -202,19 +201,11 @@ def _change(kind: Kind, pair: Pair) -> Mean | None:
     if not pair.both_passed or pair.doubt or pair.why_incomparable:
         return None
     records = pair.before.records
-    if kind is SPEEDUP and _are_shared(records, pair.after.records):
+    if kind is SPEEDUP and records and records == pair.after.records:
         # Two arms of one run share processes and blocks.
         found = log_speedups(pair.before.arm, pair.after.arm, records)
         return moderated(found, was.between_sd) if found else None
     return difference(was.mean, now.mean)
-
-
-def _are_shared(records: Sequence[Record], others: Sequence[Record]) -> bool:
-    """Return whether both are the records of one case of one run, read once or twice."""
-    return bool(records) and (
-        records is others
-        or (len(records) == len(others) and all(map(operator.eq, records, others)))
-    )
 
 
 def _verdict(kind: Kind, mean: Mean, adjusted_p: float, floor: float | None = None) -> Verdict:

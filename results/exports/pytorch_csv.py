@@ -34,9 +34,10 @@ def export(run: StoredRun) -> list[Document]:
 def compatible_rows(run: StoredRun) -> dict[str, list[Rows]]:
     """Return the rows of all cases in PyTorch's columns, by file; none of tables it has not."""
     files: dict[str, list[Rows]] = {}
+    tables = run.reporter.tables()
     for records in run.cases:
         for found in run.reporter.rows(records, compatible=True):
-            if are_theirs(found, run.reporter.tables()):
+            if are_theirs(found, tables):
                 files.setdefault(found.file, []).append(found)
     return files
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from dynamometer.results.comparison.judging import FEWEST_FOR_DRIFT
 from dynamometer.results.comparison.quantities import EAGER_LATENCY, LATENCY, SPEEDUP
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.history import Direction
@@ -78,10 +79,6 @@ def apart(
     )
 
 
-_FEWEST_PEERS = 5
-"""Models of which most tell how the machine's speed changed, as in a comparison."""
-
-
 class _Peer(NamedTuple):
     """When eager of a model was first and last measured, and where it changed."""
 
@@ -96,7 +93,7 @@ def _marked_apart(series: Series, peers: Sequence[_Peer], times: Mapping[str, st
         before, after, _ = span
         there = [each.spans for each in peers if each.begun <= before and after <= each.ended]
         alike = sum(_any_in(span, each, _OTHER[change.direction]) for each in there)
-        is_apart = len(there) < _FEWEST_PEERS or 2 * alike <= len(there)
+        is_apart = len(there) < FEWEST_FOR_DRIFT or 2 * alike <= len(there)
         changes.append(msgspec.structs.replace(change, by_eager=change.by_eager and is_apart))
     return msgspec.structs.replace(series, changes=tuple(changes))
 

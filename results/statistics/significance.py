@@ -188,7 +188,7 @@ def _fewest(mean: Mean, target_log: float, confidence: float, run_sd: float = 0.
 
     if reaches(mean.n):
         return mean.n
-    if run_sd:
+    if run_sd:  # no number may be enough
         return bisect.bisect_left(range(_MOST_REPLICATES + 1), x=True, lo=mean.n, key=reaches)
     share = half_width_log(mean.error, mean.df, confidence) / max(target_log, _LEAST_TARGET_LOG)
     most = math.ceil(mean.n * share**2) + 1

@@ -129,7 +129,7 @@ class CaseSummary:
     @property
     def outcome(self) -> Outcome:
         """The first that was not a pass, else a pass."""
-        return _first_failure([record.outcome for record in self.records])
+        return ending_of(self.records)
 
     @property
     def stopped(self) -> StopReason | None:
@@ -248,7 +248,7 @@ def summarize_cases(records: Iterable[Record]) -> list[CaseSummary]:
 
 
 def ending_of(records: Sequence[Record]) -> Outcome:
-    """Return how a case ended, of whatever it has several: the first that was not a pass."""
+    """Return how a case ended as a whole: the first that was not a pass, or a pass."""
     return _first_failure([each.outcome for each in records])
 
 

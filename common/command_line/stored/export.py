@@ -41,9 +41,7 @@ def run(asked: Request, _: Invocation) -> int:
     documents = export(open_run(asked[RUN]))
     named = asked[OUTPUT]
     output = None if named is None else Path(named)
-    is_folder = (
-        output is not None and named is not None and (output.is_dir() or named.endswith("/"))
-    )
+    is_folder = named is not None and (named.endswith("/") or Path(named).is_dir())
     if not documents:
         click.echo(f"{asked[RUN]} has nothing to say in {asked[FORMAT]}", err=True)
     elif len(documents) == 1 and not is_folder:

@@ -12,6 +12,7 @@ import click
 
 from dynamometer.common import registry
 from dynamometer.common.command_line.stored.runs import RUN, cases_of
+from dynamometer.common.ending import SIGNALLED
 from dynamometer.common.errors import UsageError
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.interfaces.option import Argument, Flag
@@ -30,8 +31,6 @@ SCRIPT = Flag(
     help="Print a program that needs torch alone in place of the command, where the suite has it.",
 )  # fmt: skip
 OPTIONS = (START, SCRIPT, RUN, MODEL)
-_OF_SIGNALS = 128
-"""The exit code of what was ended by a signal is the signal's number above this, as in a shell."""
 
 
 def run(asked: Request, _: Invocation) -> int:
@@ -91,4 +90,4 @@ def _started(command: str) -> int:
             f"{words[0]} can't be started from here: {error.strerror}; the run was begun elsewhere"
         )
         raise UsageError(msg) from error
-    return code if code >= 0 else _OF_SIGNALS - code
+    return code if code >= 0 else SIGNALLED - code

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import click
@@ -299,10 +299,10 @@ class Server(ThreadingHTTPServer):
         super().__init__((host, port), partial(Handler, pages, self.names))
         self.address = f"http://{host_shown}:{self.server_port}/"
 
-    def handle_error(self, request: object, client_address: object) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a reader who left before its page was written."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]  # as it is called
+            super().handle_error(request, client_address)
 
 
 def run(asked: Request, _: Invocation) -> int:
