@@ -266,8 +266,7 @@ class Reference:
             try:
                 own = self._fresh()
                 start = Snapshot.of(own.loaded)
-                if not settings.is_brief:  # which leaves out what keeps state
-                    make_call(own, start, Call.FIRST, settings)  # what it keeps is an arm's, too
+                make_call(own, start, Call.FIRST, settings)  # what it keeps is an arm's, too
                 found = make_call(own, start, Call.ALTERED, settings)
             except Exception:  # noqa: BLE001, S112  not every model takes any inputs
                 continue

@@ -48,13 +48,15 @@ class Receiver:
 
     def feed(self, data: bytes) -> list[Message]:
         """Take what was read and give the messages that are complete."""
-        self._pending += data
-        *lines, rest = self._pending.split(b"\n")
-        if len(rest) > _LONGEST_LINE:
-            self.foreign_bytes += len(rest)
-            rest = bytearray()
-        self._pending = bytearray(rest)
-        return [message for line in lines if (message := self._parse(bytes(line)))]
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = bytes(self._pending) + lines[0]
+            self._pending = bytearray()
+        self._pending += rest
+        if len(self._pending) > _LONGEST_LINE:
+            self.foreign_bytes += len(self._pending)
+            self._pending = bytearray()
+        return [message for line in lines if (message := self._parse(line))]
 
     def _parse(self, line: bytes) -> Message | None:
         prefix = self.token.encode() + b" "

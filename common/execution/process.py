@@ -60,6 +60,8 @@ _ANSWER_S = 120.0
 _ENDING_S = 30.0
 """For it to tell that a worker has ended that was killed, and for its keeper to end all."""
 _READ_BYTES = 1 << 20
+_READS = 64
+"""At a time, of a pipe that holds 64 KiB or up to 1 MiB."""
 _SERVER_AND_WORKER = 2
 """Processes below a keeper whose worker has started none."""
 _LOG_TAIL_BYTES = 8_000
@@ -102,15 +104,20 @@ class Worker:
         return cls(pid=0, results=-1, receiver=Receiver(""), started=time.monotonic())
 
     def read(self) -> bool:
-        """Take in what is on the result pipe now, and tell whether more is of interest."""
+        """Take in what is on the result pipe now, and tell whether more is of interest.
+
+        Not all that comes while it is read: who writes without an end is still over its limits.
+        """
         with suppress(BlockingIOError):
-            while self.report is None:
+            for _ in range(_READS):
                 data = os.read(self.results, _READ_BYTES)
                 if not data:
                     return False
                 for message in self.receiver.feed(data):
                     self._take(message)
-        return self.report is None
+                if self.report is not None:
+                    return False
+        return True
 
     def _take(self, message: Message) -> None:
         match message:

@@ -36,11 +36,12 @@ from dynamometer.results.values.records import PASSED, CaptureStats, Outcome, St
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from dynamometer.common.checking.reference import Reference
     from dynamometer.common.interfaces.messages import Job
     from dynamometer.common.interfaces.suite import LoadedModel
-    from dynamometer.common.studies.experiment import Context
+    from dynamometer.common.studies.experiment import Context, StageClock
     from dynamometer.dynamo.backends.backends import Backend
     from dynamometer.results.values.cases import Case, ModelSpec
     from dynamometer.results.values.choices import Choice
@@ -130,8 +131,7 @@ def run_reference(context: Context, loaded: LoadedModel, *, briefly: bool = Fals
     case, seed = context.job.case, context.job.seed
     settings = Settings(seed, tolerance_of(case, context.job.spec), is_brief=briefly)
     try:
-        # Announced as eager's: should the process die of a run, no arm is to blame.
-        return reference_of(loaded, case, settings, partial(context.stages.at, Stage.EAGER))
+        return reference_of(loaded, case, settings, partial(_further_run, context.stages))
     except NondeterministicError:
         raise
     except Exception as error:
@@ -139,6 +139,14 @@ def run_reference(context: Context, loaded: LoadedModel, *, briefly: bool = Fals
             msg = f"it runs at one size only: {error}"
             raise SkippedError(msg) from error
         raise
+
+
+def _further_run(stages: StageClock) -> AbstractContextManager[None]:
+    """Announce a run of eager beside its own: should the process die of it, no arm is to blame.
+
+    That eager doesn't run is known by its own runs; later ones are part of comparing an arm.
+    """
+    return stages.at(Stage.EAGER if stages.stage is Stage.EAGER else Stage.COMPARE)
 
 
 def tolerance_of(case: Case, spec: ModelSpec) -> float:

@@ -14,6 +14,7 @@ import linecache
 import math
 import re
 import sys
+from abc import ABCMeta
 from contextlib import contextmanager, suppress
 from itertools import takewhile
 from types import ModuleType
@@ -33,13 +34,22 @@ _ELSEWHERE: dict[str, Mapping[str, Any]] = {
     },
 }
 """What modules have held, as Python 3.9 and torch 1.13 had it."""
+_OLDEST = "0"
+"""The version of what isn't there: a file that asks for one does what it does for the oldest."""
+_TRY = re.compile(r"try\s*:")
+_SUPPRESSED = re.compile(
+    r"with\b.*\bsuppress\(.*\b(ImportError|ModuleNotFoundError|(Base)?Exception)\b"
+)
 _EXCEPT = re.compile(r"\s*except\b")
 _HANDLER = re.compile(r"\s*except\s*(:|.*\b(ImportError|ModuleNotFoundError|(Base)?Exception)\b)")
 _BESIDE = "a file of a corpus has no modules beside it"
 
 
-class AbsentKind(type):
-    """The kind of what is absent: it has any attribute, and nothing works."""
+class AbsentKind(ABCMeta):
+    """The kind of what is absent: it has any attribute, and nothing works.
+
+    It is an abstract class', too, so that a class may be derived from both.
+    """
 
     def __getattr__(cls, name: str) -> Any:
         """Return a stand-in for an attribute.
@@ -47,6 +57,8 @@ class AbsentKind(type):
         Raises:
             AttributeError: it is one that Python itself looks for.
         """
+        if name == "__version__":
+            return _OLDEST
         if name.startswith("__"):
             raise AttributeError(name)
         return cls.imports.absent(f"{cls.stands_for}.{name}", cls.why)
@@ -107,6 +119,8 @@ class AbsentModule(ModuleType):
         Raises:
             AttributeError: it is one that Python itself looks for.
         """
+        if name == "__version__":
+            return _OLDEST
         if name.startswith("__"):
             raise AttributeError(name)
         why, imports, held = self.__absent__
@@ -218,11 +232,13 @@ class Imports:
 def _is_tried(file: str, line: int) -> bool:
     """Return whether a line stands in a `try` that goes on after an ImportError, by its text."""
     lines = linecache.getlines(file)
-    indent = _indent(linecache.getline(file, line))
-    for text in lines[line - 1 :: -1] if indent else ():
+    indent = _indent(linecache.getline(file, line)) + 1  # what it begins with may be on it, too
+    for text in lines[line - 1 :: -1]:
         if text.strip() and _indent(text) < indent:
             indent = _indent(text)
-            if text.strip() == "try:":
+            if _SUPPRESSED.match(text.lstrip()):
+                return True
+            if _TRY.match(text.lstrip()):
                 after = (each for each in lines[line:] if each.strip() and _indent(each) <= indent)
                 return any(map(_HANDLER.match, takewhile(_EXCEPT.match, after)))
     return False

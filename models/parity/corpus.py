@@ -19,13 +19,15 @@ from dynamometer.results.store.reading import BAD_PYTHON
 from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.results.values.cases import Case
 
 NAME = "parity"
 _LIST = re.compile(r"^TESTCASES *(?::[^=\n]*)?=(?!=)", re.MULTILINE)
+_CHANGED = re.compile(r"^TESTCASES *(?:[+*]=|\[|\.)", re.MULTILINE)
+"""What adds to a list, which is then not what its text says."""
 _NO_CLASS = "TESTCASES"
 """In the place of a class' name, where what stands for it can't be read."""
 _PREFIX = "test_"
@@ -138,16 +140,19 @@ def case_of(target: str, name: str) -> CorpusCase | None:
 
 
 def project_of(file: Path) -> str:
-    """Return the name of the project that a file's modules were taken from."""
-    return file.stem.removeprefix(_PREFIX)
+    """Return the name of the project that a file's modules were taken from.
+
+    It has no dots, which end it in the name of a test case.
+    """
+    return file.stem.removeprefix(_PREFIX).replace(".", "_")
 
 
 def files_of(path: Path) -> list[Path]:
     """Return the Python files of a folder, sorted; a file stands for itself."""
     if not path.is_dir():
         return [path] if path.is_file() else []
-    generated = path / _GENERATED
-    return sorted((generated if generated.is_dir() else path).glob(f"{_PREFIX}*.py"))
+    pattern = f"{_PREFIX}*.py"
+    return sorted(path.glob(pattern)) or sorted((path / _GENERATED).glob(pattern))
 
 
 def holds_test_cases(file: Path) -> bool:
@@ -162,21 +167,42 @@ def test_cases(file: Path) -> list[CorpusCase]:
         ValueError: it is no list of tuples that begin with the name of a class; says where.
     """
     text = _text(file)
-    start = max((each.start() for each in _LIST.finditer(text)), default=None)
-    if start is None:
+    starts = [each.start() for each in _LIST.finditer(text)]
+    if not starts:
         return []
-    line = text.count("\n", 0, start) + 1
-    try:
-        # What stands before is a project's code, a hundred times as long, and need not be parsed.
-        assigned = ast.parse(text[start:]).body[0]
-    except BAD_PYTHON as error:
-        msg = f"{file}, from line {line}: the list of test cases is no Python: {error}"
-        raise ValueError(msg) from error
+    start, assigned = _last_list(file, text, starts)
+    line = _line_of(text, start)
+    if changed := _CHANGED.search(text, start):
+        msg = (
+            f"{file}, line {_line_of(text, changed.start())}: TESTCASES is added to; only what the"
+            " list itself holds is read"
+        )
+        raise ValueError(msg)
     entries = assigned.value if isinstance(assigned, (ast.Assign, ast.AnnAssign)) else None
     if not isinstance(entries, (ast.List, ast.Tuple)):
         msg = f"{file}, line {line}: TESTCASES is no list: give (Class, init_args, forward_args)"
         raise ValueError(msg)  # noqa: TRY004  of the file, not of a type that a caller gave
     return [_case(file, line, index, entry) for index, entry in enumerate(entries.elts)]
+
+
+def _last_list(file: Path, text: str, starts: Sequence[int]) -> tuple[int, ast.stmt]:
+    """Return where the last list begins that is one, rather than a part of a text, and parse it."""
+    faults = []
+    for start in reversed(starts):
+        try:
+            # What stands before is a project's code, a hundred times as long, and need not be
+            # parsed.
+            return start, ast.parse(text[start:]).body[0]
+        except BAD_PYTHON as error:
+            line = _line_of(text, start)
+            msg = f"{file}, from line {line}: the list of test cases is no Python: {error}"
+            faults.append(ValueError(msg))
+            faults[-1].__cause__ = error
+    raise faults[0]
+
+
+def _line_of(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
 
 
 def _readable(file: Path) -> list[CorpusCase]:

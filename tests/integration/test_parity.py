@@ -68,6 +68,14 @@ def die_when_counted():
     if any(each.name == "_counted" for each in traceback.extract_stack()):
         os._exit(5)
 
+class DiesWhenJudged(nn.Module):
+    def forward(self, x):
+        if torch.compiler.is_compiling():
+            return x + 2
+        if any(each.name == "_judge" for each in traceback.extract_stack()):
+            os._exit(6)
+        return x + 1
+
 class Differs(nn.Module):
     def forward(self, x):
         return x + 2 if torch.compiler.is_compiling() else x + 1
@@ -86,6 +94,7 @@ TESTCASES = [
     (KilledInEager, lambda: ([], {}), X),
     (KilledInCompiled, lambda: ([], {}), X),
     (DiesWhenCounted, lambda: ([], {}), X),
+    (DiesWhenJudged, lambda: ([], {}), X),
     (Differs, lambda: ([], {}), X),
     (Wanders, lambda: ([], {}), X),
 ]
@@ -135,6 +144,7 @@ def test_each_test_case_has_a_record(
         "one.Missing": Status.SKIP,
         "one.KilledInEager": Status.SKIP,
         "one.KilledInCompiled": Status.CRASH,
+        "one.DiesWhenJudged": Status.CRASH,  # a wrong result is not hidden by a slow eager
         "one.Differs": Status.FAIL_ACCURACY,
         "one.Wanders": Status.NONDETERMINISTIC,
         "bad.Net": Status.SKIP,
@@ -152,8 +162,8 @@ def test_each_test_case_has_a_record(
     assert "OSError: gone" in (found["bad.Net"].outcome.reason or "")
     text = capsys.readouterr().out
     assert re.search(r"projects, default +2 +1 +50\.0%", text)
-    assert re.search(r"tests, default +7 +5 +71\.4%", text)
-    assert re.search(r"tests, full graph +7 +3 +42\.9%", text)
+    assert re.search(r"tests, default +8 +5 +62\.5%", text)
+    assert re.search(r"tests, full graph +8 +3 +37\.5%", text)
 
 
 def test_a_real_run_agrees_with_what_was_inferred(corpus: Path, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamometer.results.values.records import Status
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -20,8 +22,16 @@ _VARYING = (
     (re.compile(r"0x[0-9a-fA-F]+"), "ADDRESS"),
     (re.compile(r"(?<!\w)(?:/[\w.+-]+)+/"), ""),  # folders
     (re.compile(r"\b_*(?:l|L|self|__compiled_fn|torch_dynamo_resume_in)_\w+"), "_"),
-    (re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`"), "'_'"),
-    (re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?"), "N"),
+    # But for what is missing: of an object, or of torch.
+    (
+        re.compile(
+            r"(?<!attribute )(?<!module named )(?!.(?:torch|aten|prims)\b)"
+            r"(?:'[^']*'|\"[^\"]*\"|`[^`]*`)"
+        ),
+        "'_'",
+    ),
+    (re.compile(r"\b(?:zuf|[usf])\d+\b"), "SIZE"),  # Dynamo's symbols
+    (re.compile(r"(?<!\w)-?\d+(?:\.\d+)?(?:e[-+]?\d+)?"), "N"),
     (re.compile(r"N(?:, N)+"), "N, ..."),
     (re.compile(r"\s+"), " "),
 )
@@ -53,17 +63,25 @@ class Bug:
 
 
 def distinct(failed: Iterable[ParitySummary]) -> list[Bug]:
-    """Return the bugs behind failures, those of the most projects first."""
-    found: defaultdict[tuple[str, str, tuple[str, ...]], list[ParitySummary]] = defaultdict(list)
+    """Return the bugs behind failures, those of the most projects first.
+
+    Of wrong results each is a bug by itself: nothing says where they come from.
+    """
+    found: defaultdict[tuple[str, ...], list[ParitySummary]] = defaultdict(list)
     for each in failed:
         outcome = each.outcome
-        frames = stack(outcome.detail or "")
-        found[outcome.status, normalised(outcome.reason or ""), frames].append(each)
-    bugs = [
-        Bug(message, frames[-1] if frames else "", tuple(sorted(tests, key=_size)))
-        for (_, message, frames), tests in found.items()
-    ]
+        is_wrong = outcome.status is Status.FAIL_ACCURACY
+        told = (each.case.model,) if is_wrong else stack(outcome.detail or "")
+        found[outcome.status, normalised(outcome.reason or ""), *told].append(each)
+    bugs = [_bug(tests) for tests in found.values()]
     return sorted(bugs, key=lambda each: (-each.projects, -len(each.tests), each.message))
+
+
+def _bug(tests: Iterable[ParitySummary]) -> Bug:
+    smallest, *others = sorted(tests, key=_size)
+    frames = stack(smallest.outcome.detail or "")
+    message = normalised(smallest.outcome.reason or "")
+    return Bug(message, frames[-1] if frames else "", (smallest, *others))
 
 
 def normalised(message: str) -> str:

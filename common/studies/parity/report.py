@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 
 from dynamometer.common.studies.not_captured import reasons
-from dynamometer.common.studies.parity.bugs import distinct
+from dynamometer.common.studies.parity.bugs import distinct, normalised
 from dynamometer.results.reports.texts import name_columns, share
 from dynamometer.results.values.parity import NO_FORWARD, NOT_BUILT, NOT_IMPORTED, NOT_RUN
 from dynamometer.results.values.records import Status
@@ -195,18 +195,14 @@ def _failures(judged: Sequence[ParitySummary]) -> list[str]:
 
 
 def _left_out(found: Sequence[ParitySummary]) -> list[str]:
-    """Rank why tests are left out, by how their reasons begin."""
+    """Rank why tests are left out, by what their reasons have in common."""
     skipped = Counter(
-        _beginning(each.outcome.reason or "")
+        normalised(each.outcome.reason or "")
         for each in found
         if each.outcome.status is Status.SKIP
     )
     rows = [[text, str(number)] for text, number in skipped.most_common(_SHOWN)]
     return _table("why tests are left out", rows, ["reason", "tests"])
-
-
-def _beginning(reason: str) -> str:
-    return " ".join(reason.split())[:_TEXT_WIDTH]
 
 
 def _table(title: str, rows: Iterable[Sequence[str]], headers: list[str]) -> list[str]:

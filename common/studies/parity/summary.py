@@ -63,7 +63,7 @@ class ParitySummary:
     @property
     def is_judged(self) -> bool:
         """Whether it says anything of Dynamo: eager runs and agrees with itself."""
-        return self.outcome.status not in {Status.SKIP, Status.NONDETERMINISTIC, Status.INFRA}
+        return _is_judged(self.outcome)
 
     @property
     def works(self) -> bool:
@@ -100,6 +100,10 @@ class ParitySummary:
         return 1.0 if self.works and self.works_as_one else None
 
 
+def _is_judged(outcome: Outcome) -> bool:
+    return outcome.status not in {Status.SKIP, Status.NONDETERMINISTIC, Status.INFRA}
+
+
 def summarize(record: Record) -> list[ParitySummary]:
     """Summarize each arm of a model but the baseline, from its one record."""
     found = msgspec.json.decode(record.found, type=Parity | None) or Parity()
@@ -112,7 +116,8 @@ def summarize(record: Record) -> list[ParitySummary]:
             case=record.case,
             result=each,
             full_graph=full.get(each.arm, each.outcome),
-            coverage=found.coverage,
+            # Counted of the model, whatever arms there are.
+            coverage=found.coverage if each.outcome.status is Status.PASS else None,
             is_given_arguments=found.entry is not None,
         )
         for each in results
@@ -121,19 +126,26 @@ def summarize(record: Record) -> list[ParitySummary]:
 
 
 def entries(records: Sequence[Record]) -> list[Entry]:
-    """Return how each arm ended, and how it did as one graph, which is compared by itself."""
+    """Return how each arm ended, and how it did as one graph, which is compared by itself.
+
+    What is not judged is skipped, whatever it is called: it says nothing of Dynamo.
+    """
     full = {each.result.arm: each.full_graph for each in summarize(records[-1])}
-    usual = of_arms(records)
+    default = [_ended(each, each.arm, each.outcome) for each in of_arms(records)]
     return [
-        *usual,
+        *default,
         *(
-            replace(
-                each,
-                arm=f"{each.arm}, {FULL_GRAPH}",
-                outcome=full[each.arm],
-                expectation=Expectation(status=full[each.arm].status),
-            )
-            for each in usual
+            _ended(each, f"{each.arm}, {FULL_GRAPH}", full[each.arm])
+            for each in default
             if each.arm in full
         ),
     ]
+
+
+def _ended(entry: Entry, arm: str, outcome: Outcome) -> Entry:
+    if not _is_judged(outcome) and outcome.status is not Status.SKIP:
+        reason = f"{outcome.status}: {outcome.reason}"
+        outcome = msgspec.structs.replace(outcome, status=Status.SKIP, reason=reason)
+    if arm == entry.arm:
+        return replace(entry, outcome=outcome)
+    return replace(entry, arm=arm, outcome=outcome, expectation=Expectation(status=outcome.status))

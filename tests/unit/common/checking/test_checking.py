@@ -552,6 +552,30 @@ def test_as_seldom_as_may_be() -> None:
     assert_wrong(judge(layers(), torch.randn(*ROW), arm=arm, is_brief=True), "on other inputs")
 
 
+class TakesTheSameAgain(nn.Module):
+    """Refuses any inputs but those of its first call, which it keeps in Python."""
+
+    def __init__(self) -> None:
+        """Keep nothing yet."""
+        super().__init__()
+        self.kept: list[torch.Tensor] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compare with what is kept, or keep it."""
+        if self.kept and not self.kept[0].equal(x):
+            msg = "not the same"
+            raise ValueError(msg)
+        self.kept.append(x)
+        return x * 2
+
+
+@pytest.mark.parametrize("is_brief", [True, False])
+def test_eager_has_seen_what_an_arm_has(*, is_brief: bool) -> None:
+    """An arm of a model that takes its first inputs alone was once accused of what eager does."""
+    checks = assert_right(judge(TakesTheSameAgain(), torch.randn(3), is_brief=is_brief))
+    assert "a call on other inputs: eager fails on them, or gives NaN" in checks.reservations
+
+
 class TakesOnes(nn.Module):
     """Refuses any inputs but its own."""
 

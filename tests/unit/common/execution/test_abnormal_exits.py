@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 import time
 from typing import Literal
@@ -37,6 +38,14 @@ def dead_worker(
         if wait_status is None
         else Ended(pid=1234, wait_status=wait_status, peak_bytes=peak_bytes),
     )
+
+
+def test_a_flooded_channel_is_left_for_the_limits() -> None:
+    """Who writes without an end is still killed when its time is over."""
+    worker = dead_worker(None)
+    worker.results = os.open("/dev/zero", os.O_RDONLY)
+    assert worker.read()
+    worker.finish()
 
 
 def name(worker: Worker) -> Outcome:

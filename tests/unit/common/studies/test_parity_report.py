@@ -202,9 +202,53 @@ def test_failures_of_one_cause_are_one_bug() -> None:
     assert distinct(summaries[::-1]) == bugs
 
 
+def test_what_is_missing_and_what_is_wrong_tell_bugs_apart() -> None:
+    """An attribute that isn't there is known by name; of two wrong results nothing says more."""
+    missing = [
+        failing(name, f"AttributeError: 'X' object has no attribute '{what}'")
+        for name, what in (("one.A", "numpy"), ("one.B", "tolist"), ("two.A", "numpy"))
+    ]
+    wrong = [
+        record(name, factories.failure(Status.FAIL_ACCURACY, reason="output: error 0.5"))
+        for name in ("one.C", "one.D")
+    ]
+    bugs = distinct(each for found in (*missing, *wrong) for each in summarize(found))
+    assert [[test.case.model for test in each.tests] for each in bugs] == [
+        ["one.A", "two.A"], ["one.B"], ["one.C"], ["one.D"],
+    ]  # fmt: skip
+    assert bugs[0].message == "AttributeError: '_' object has no attribute 'numpy'"
+
+
+def test_why_tests_are_left_out_is_said_to_its_end() -> None:
+    """Which package is missing, and not how the reason begins."""
+    reason = "it does not run in eager: ModuleNotFoundError: No module named '{}'"
+    found = [
+        record(f"p.{name}", Outcome(status=Status.SKIP, stage=Stage.LOAD, reason=text))
+        for name, text in enumerate(map(reason.format, ("detectron2", "mmcv", "mmcv")))
+    ]
+    lines = STUDY.closing_lines([[each] for each in found])
+    text = " ".join(" ".join(lines[lines.index("why tests are left out:") :]).split())
+    assert text.index("'mmcv'") < text.index("'detectron2'")
+
+
+def test_what_is_not_judged_is_no_failure_beside_another_run() -> None:
+    """A test whose eager wanders says as little of Dynamo as one that is skipped."""
+    for status in (Status.NONDETERMINISTIC, Status.INFRA):
+        found = entries([record("p.A", factories.failure(status, reason="why"))])
+        assert [each.arm for each in found] == ["eager", "eager, full graph"]
+        assert all(each.is_skipped for each in found)
+        assert all((each.outcome.reason or "").startswith(status) for each in found)
+
+
+def test_what_is_captured_is_of_arms_that_work() -> None:
+    """It is counted once for all arms of a model."""
+    broken = record("p.A", BROKEN, counted=coverage(3, 4))
+    assert [each.coverage for each in summarize(broken)] == [None]
+
+
 def test_normalising_is_idempotent() -> None:
     """What is said of a bug is what it is known by."""
-    for text in ("a 'b' 3.5e-3 [1, 2] /x/y/z.py l_self_x_", "", "0x12 `f` -1"):
+    for text in ("a 'b' 3.5e-3 [1, 2] /x/y/z.py l_self_x_", "", "0x12 `f` -1", "Eq(u0, 1) float32"):
         assert normalised(normalised(text)) == normalised(text)
 
 

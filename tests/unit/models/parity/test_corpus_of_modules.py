@@ -56,6 +56,15 @@ def test_a_checkout_and_a_file_are_targets(tmp_path: Path) -> None:
     assert SUITE.measured_files({"target": str(tmp_path)}) == (file,)
 
 
+def test_a_folder_s_own_files_come_before_those_of_a_checkout(tmp_path: Path) -> None:
+    """A folder `generated` in a corpus doesn't hide it; dots of a file's name are no project's."""
+    (tmp_path / "generated").mkdir()
+    corpus(tmp_path / "generated", net=ONE)
+    corpus(tmp_path, **{"yolo.v5": ONE})
+    assert [each.name for each in Corpus(str(tmp_path)).specs()] == ["yolo_v5.A"]
+    assert case_of(str(tmp_path), "yolo_v5.A") is not None
+
+
 def test_what_holds_no_test_cases_is_no_target(tmp_path: Path) -> None:
     """A user's file of models is not taken for a corpus, nor is a folder of tests."""
     (tmp_path / "test_mine.py").write_text("def net(): ...\n")
@@ -80,6 +89,8 @@ def test_the_last_list_counts(tmp_path: Path) -> None:
         ("TESTCASES = [\n  make(A, f, g),\n]", "test_p.py, line 4: a test case is (Class"),
         ("TESTCASES = [()]", "test_p.py, line 3: a test case is (Class"),
         ("TESTCASES = [(lib.A, f, g)]", "test_p.py, line 3: a test case is (Class"),
+        ("TESTCASES = []\nTESTCASES.append((A, f, g))", "test_p.py, line 4: TESTCASES is added to"),
+        ("TESTCASES = [(A, f, g)]\nTESTCASES += [(B, f, g)]", "line 4: TESTCASES is added to"),
         ("x = 1", "holds no test cases"),
     ],
 )
@@ -96,6 +107,7 @@ def test_what_cant_be_read_is_named(tmp_path: Path, text: str, said: str) -> Non
         "TESTCASES: list = [(A, f, g)]\nTESTCASES_SLOW = [(B, f, g)]\nTESTCASES == 3\n",
         "\ufeffTESTCASES = ((A, f, g),)\n",
         "TESTCASES=[(A, f, g)]  # TESTCASES = none\n",
+        'TESTCASES = [(A, f, g)]\nHELP = """\nTESTCASES = [(Net, ...)]\nends a file"""\n',
     ],
 )
 def test_a_list_is_read_as_python_reads_it(tmp_path: Path, text: str) -> None:
@@ -133,7 +145,7 @@ def test_one_test_case_is_read_of_its_file_alone(tmp_path: Path) -> None:
     """It is the one of all that has its name, also where a file's name has a dot."""
     folder = corpus(tmp_path, net=ONE, **{"net.two": ONE, "broken": "TESTCASES = ["})
     every = cases_of(folder)
-    assert [*every] == ["broken.TESTCASES", "net.A", "net.two.A"]
+    assert [*every] == ["broken.TESTCASES", "net.A", "net_two.A"]
     assert {name: case_of(folder, name) for name in every} == every
     assert case_of(folder, "net.B") is None
 

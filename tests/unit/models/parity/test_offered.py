@@ -184,6 +184,7 @@ def test_what_packages_have_dropped_fails_where_it_is_used(
 
 
 TRIED = """
+import abc, contextlib
 try:
     from no_such_apex.normalization import FusedLayerNorm as LayerNorm
 except ImportError:
@@ -196,10 +197,23 @@ except AttributeError:
     HAS_FLASH = None
 except (ImportError, ValueError):
     HAS_FLASH = False
+try:  # it is there, or not
+    import no_such_comment
+except ImportError:
+    no_such_comment = None
+try: import no_such_line
+except ImportError: no_such_line = None
+no_such_held = None
+with contextlib.suppress(ImportError):
+    import no_such_held
 try:
     import no_such_other
 except AttributeError:
     pass
+IS_NEW = no_such_other.__version__ >= "1.0"
+
+class Mixed(no_such_other.Mixin, abc.ABC): ...
+
 HAS_OTHER = bool(no_such_other.HAS_CUDA)
 from no_such_star import *
 import no_such_names
@@ -226,7 +240,8 @@ def test_what_a_file_does_without_is_done_without(tmp_path: Path) -> None:
     found = load(case(tmp_path, HEAD + TRIED + LIST))
     module = sys.modules["_corpus_file"]
     assert module.LayerNorm is nn.LayerNorm
-    assert (module.HAS_FLASH, module.HAS_OTHER) == (False, False)
+    assert (module.HAS_FLASH, module.HAS_OTHER, module.IS_NEW) == (False, False, False)
+    assert module.no_such_comment is module.no_such_line is module.no_such_held is None
     assert found.module.kept == 4
     assert all(name not in vars(module) for name in ("__absent__", "AbsentModule"))
     for name in ("why", "held", "imports"):
