@@ -45,7 +45,7 @@ import json, statistics, sys, time
 sys.path.insert(0, {root!r}); import dynamometer; del sys.path[0]
 from dynamometer.common.machine.allocator import apply
 from dynamometer.common.interfaces.workload import Workload
-from dynamometer.common.planning.plan import build_cases
+from dynamometer.common.planning.cases import build_cases
 from dynamometer.common.planning.selection import Selection, select
 from dynamometer.common.registry import resolve
 from dynamometer.results.values.cases import Allocator, Scale

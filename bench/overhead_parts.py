@@ -26,7 +26,7 @@ import torch
 from dynamometer.common import registry
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.machine import allocator
-from dynamometer.common.planning.plan import build_cases
+from dynamometer.common.planning.cases import build_cases
 from dynamometer.common.planning.selection import Selection, select
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import internals

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Return what the width of intervals is made of, from the records of a run.
+"""Print what the width of intervals is made of, from the records of a run.
 
     python bench/width_parts.py RUN_DIR [RUN_DIR ...]
 

@@ -156,15 +156,15 @@ def _exit_code_of(action: Callable[[], object], signals: StopSignals) -> int:
         return ExitCode.INTERRUPTED
     except BrokenPipeError as error:
         # Whoever read has left, as `head` does. What was measured is stored.
-        return ExitCode.READER_LEFT if _reader_left() else told(error)
+        return ExitCode.READER_LEFT if _reader_left() else report_fault(error)
     except ModuleNotFoundError:  # `__main__` says what to install
         raise
     except Exception as error:  # noqa: BLE001  the last place where a fault can be named
-        return told(error)
+        return report_fault(error)
     return code if isinstance(code, int) else ExitCode.DONE
 
 
-def told(error: Exception) -> int:
+def report_fault(error: Exception) -> int:
     """Say what went wrong, and give the exit code."""
     match error:
         case DynamometerError():

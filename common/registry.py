@@ -192,16 +192,16 @@ def resolve(kind: Kind, name: str) -> Any:
     return load(kind, name, target(kind, name))
 
 
-USUAL_STUDY = "speedup"
+DEFAULT_STUDY = "speedup"
 """What a run asks unless it is asked something else."""
 
-USUAL_EXECUTOR = "local"
+DEFAULT_EXECUTOR = "local"
 """What runs cases unless another is named."""
 
-USUAL_SINKS = ("console", "csv", "report")
+DEFAULT_SINKS = ("console", "csv", "report")
 """What every run's results are put into."""
 
-USUAL_SUITE = "torchbench"
+DEFAULT_SUITE = "torchbench"
 """Whose models are meant where no suite is named."""
 
 

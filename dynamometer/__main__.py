@@ -24,9 +24,9 @@ def main(suite: str | None = None) -> int:
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in _NEEDED:
-            from dynamometer.common.ending import told
+            from dynamometer.common.ending import report_fault
 
-            return told(error)
+            return report_fault(error)
         print(  # noqa: T201  there is no click to print with
             f"error: the package {package} is not installed for {sys.executable}. In a"
             " checkout run `make setup`, then `. .venv/bin/activate`; elsewhere"

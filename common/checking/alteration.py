@@ -36,7 +36,11 @@ which rounding makes others: -1e4 is -9984 in bfloat16."""
 
 
 class Alteration(Enum):
-    """What of the inputs is changed to see whether it makes a difference."""
+    """What of the inputs is changed, so that computing is told from replaying.
+
+    They are tried in this order, the first that changes most; the first under which eager still
+    gives numbers is kept.
+    """
 
     ALL = "all"
     BUT_LARGEST = "all, but whole numbers only change places"

@@ -240,7 +240,9 @@ def _wrong_updates(before: Snapshot, weights: Mapping[str, nn.Parameter]) -> dic
 
 
 _ROUNDINGS = 2.0
+"""Of the weight and its update, by which an element may be off."""
 _MOST_OF_UPDATE = 0.75
+"""Share of the update, by norm, that all errors together may be."""
 _AS_NEAR = 1.25
 """Times as far from the exact update as eager's is: the other of two values it lies between."""
 

@@ -330,7 +330,7 @@ def _once_more(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> 
 
 
 _SEEDS = 8
-"""Other ones that are tried until one changes a result: a layer may be left out seldom."""
+"""Further seeds that are tried until one changes a result: under few may a layer be skipped."""
 
 
 _NO_DRAWS = f"random numbers: it draws none, {_SEEDS} seeds change nothing"

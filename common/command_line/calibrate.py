@@ -11,7 +11,7 @@ import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import Flag, Several, Valued, usual
+from dynamometer.common.interfaces.option import Flag, Several, Valued, defaults
 from dynamometer.common.interfaces.run_options import (
     OUTPUT_DIR,
     REPLICATES,
@@ -115,19 +115,19 @@ def _measure(program: str, arguments: Sequence[str], asked: Request) -> tuple[Pa
     from dynamometer.common.command_line import begin
     from dynamometer.common.command_line.session import Session
     from dynamometer.common.interfaces.workload import Workload
-    from dynamometer.common.planning.plan import build_cases
-    from dynamometer.common.planning.planning import usual_memory_limit
+    from dynamometer.common.planning.cases import build_cases
+    from dynamometer.common.planning.plan import default_memory_limit
     from dynamometer.common.planning.selection import Selection, listed, opened, select
     from dynamometer.common.studies.calibration.arms import ARMS
     from dynamometer.results.store import store
 
-    source = registry.suite(registry.USUAL_SUITE)
-    opening = source.opening(usual(run_options(of_suites=source.options)))
+    source = registry.suite(registry.DEFAULT_SUITE)
+    opening = source.opening(defaults(run_options(of_suites=source.options)))
     names = Selection(only=asked[ONLY] or MODELS)
-    hint = f"`dynamometer ls models {registry.USUAL_SUITE}` shows all."
+    hint = f"`dynamometer ls models {registry.DEFAULT_SUITE}` shows all."
     specs = select(listed(opened(source, opening)), names, hint)
     plan = RunPlan(
-        suite=registry.USUAL_SUITE,
+        suite=registry.DEFAULT_SUITE,
         suite_options=opening,
         models=specs,
         cases=build_cases(specs, Workload(arms=ARMS[1:], scale=asked[SCALE])),
@@ -137,17 +137,17 @@ def _measure(program: str, arguments: Sequence[str], asked: Request) -> tuple[Pa
             most_replicates=asked[COUNT],
             start_method=StartMethod.SPAWN if asked[SPAWN] else StartMethod.FORK,
         ),
-        memory_limit_bytes=usual_memory_limit(),
+        memory_limit_bytes=default_memory_limit(),
         seed=asked[SEED],
         busy=asked[BUSY],
     )
     manifest, directory = begin.begin(
         plan,
-        f"{program} run {registry.USUAL_SUITE}",
+        f"{program} run {registry.DEFAULT_SUITE}",
         shlex.join([program, *arguments]),
         asked[OUTPUT_DIR],
     )
-    reports = usual(REPORT_OPTIONS)
+    reports = defaults(REPORT_OPTIONS)
 
     def action() -> int:
         with store.RunStore(directory) as events:

@@ -17,7 +17,7 @@ from dynamometer.common.command_line.dynamobench.translation import translated
 from dynamometer.common.command_line.options import LazyGroup, command, overridden
 from dynamometer.common.ending import ExitCode, exit_code_of
 from dynamometer.common.errors import UnfitEnvironmentError, UsageError
-from dynamometer.common.interfaces.option import Argument, Flag, usual
+from dynamometer.common.interfaces.option import Argument, Flag, defaults
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR, REPORT_OPTIONS, run_options
 from dynamometer.common.interfaces.workload_options import LIST, QUICK, TARGET
 from dynamometer.common.studies.study import options_of
@@ -254,8 +254,8 @@ def _names(what: str, suite: str | None) -> list[str]:
             return registry.choices(kind)
     from dynamometer.common.planning.selection import listed, opened
 
-    source = registry.suite(suite or registry.USUAL_SUITE)
-    asked = usual(run_options(of_suites=source.options))
+    source = registry.suite(suite or registry.DEFAULT_SUITE)
+    asked = defaults(run_options(of_suites=source.options))
     return [spec.name for spec in listed(opened(source, source.opening(asked)))]
 
 
@@ -308,7 +308,7 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
     from dynamometer.common.planning import refusals, selection
 
     source = registry.suite(suite)
-    asked = asked.and_usual(source.options)
+    asked = asked.with_defaults(source.options)
     refusals.check_options(asked, suite, registry.studies())
     opening = source.opening(asked)
     specs = selection.listed(selection.opened(source, opening))
@@ -317,12 +317,13 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
         click.echo("\n".join(spec.name for spec in models))
         return 0
     from dynamometer.common.command_line import begin
-    from dynamometer.common.planning import arms, planning
+    from dynamometer.common.planning import arms
+    from dynamometer.common.planning.plan import make_plan
 
     asked, unusable = arms.with_every_backend(asked)
     for reason in unusable.values():
         click.echo(f"left out: {reason}", err=True)
-    plan = planning.make_plan(suite, opening, models, asked)
+    plan = make_plan(suite, opening, models, asked)
     line = shlex.join([*shlex.split(program), *arguments])
     manifest, directory = begin.begin(plan, program, line, asked[OUTPUT_DIR])
     return begin.carried_out(
@@ -339,7 +340,7 @@ def _resume(asked: Request, _: Invocation) -> int:
     """
     from dynamometer.common.command_line import begin
     from dynamometer.common.machine.environment import differences, read_environment, require_device
-    from dynamometer.common.planning import identity, refusals
+    from dynamometer.common.planning import refusals, source_hashes
     from dynamometer.results.store import store
 
     directory = asked[DIRECTORY]
@@ -350,7 +351,7 @@ def _resume(asked: Request, _: Invocation) -> int:
     refusals.check_output(study, manifest.plan, asked)
     require_device(manifest.plan.cases[0].device)
     measured = registry.suite(manifest.plan.suite).measured_files(manifest.plan.suite_options)
-    edited = identity.changes(manifest.sources, measured)
+    edited = source_hashes.changed_files(manifest.sources, measured)
     refused = () if asked[ANYWAY] else edited
     changes = [*refused, *differences(manifest.environment, read_environment())]
     if changes:

@@ -14,7 +14,7 @@ import msgspec
 from dynamometer.common import registry
 from dynamometer.common.command_line.output_file import write_text
 from dynamometer.common.errors import DynamometerError, UsageError
-from dynamometer.common.interfaces.option import Argument, Valued, usual
+from dynamometer.common.interfaces.option import Argument, Valued, defaults
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import DEVICE
 from dynamometer.common.interfaces.workload_options import SCALE as SCALE_OF_RUN
@@ -69,9 +69,7 @@ def run(asked: Request, _: Invocation) -> int:
     return 0
 
 
-def explain_target(
-    target: str, scale: Scale = Scale.TINY, mode: Mode = Mode.INFERENCE, device: str = "cpu"
-) -> Explanation:
+def explain_target(target: str, scale: Scale, mode: Mode, device: str) -> Explanation:
     """Build what a target names, and have Dynamo compile it.
 
     Args:
@@ -89,7 +87,7 @@ def explain_target(
     """
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.machine.environment import require_device
-    from dynamometer.common.planning.plan import build_cases
+    from dynamometer.common.planning.cases import build_cases
 
     require_device(device)
     suite, spec = _find(target)
@@ -132,7 +130,7 @@ def _find(target: str) -> tuple[Suite, ModelSpec]:
             msg = f"{target!r} is neither SUITE/MODEL nor FILE.py::NAME"
             raise UsageError(msg)
     source = registry.suite(suite_name)
-    asked = usual(run_options(of_suites=source.options)).but(TARGET_OF_RUN, source.target(path))
+    asked = defaults(run_options(of_suites=source.options)).but(TARGET_OF_RUN, source.target(path))
     suite = opened(source, source.opening(asked))
     # Of a user's file the suite itself finds what is named, which may be a dictionary of models.
     hint = f"`dynamometer ls models {suite_name}` shows all."

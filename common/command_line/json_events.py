@@ -43,7 +43,7 @@ class JsonEvents:
 
     def beside(self, other: Observer) -> Observer:
         """Return what tells both of the run."""
-        return _Both(self, other)
+        return _Observers(self, other)
 
     def case_started(self, case: Case) -> None:
         """Say that a case begins."""
@@ -62,8 +62,8 @@ class JsonEvents:
         print(text, file=self._stream, flush=True)
 
 
-class _Both:
-    """Tells two observers."""
+class _Observers:
+    """Tells several observers."""
 
     def __init__(self, *observers: Observer) -> None:
         """Take them, in order."""

@@ -78,7 +78,10 @@ class GroupedCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; from here on there is garbage, but what is there by now is none."""
+        """Run the command with the garbage collector on, which `__main__` had off for start-up.
+
+        What was imported until now is never garbage, and is not looked through.
+        """
         gc.freeze()
         gc.enable()
         return super().invoke(ctx)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamometer.common.errors import UsageError
-from dynamometer.results.store import whole_file
+from dynamometer.results.store import atomic_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ def write_text(path: Path, text: str) -> None:
         UsageError: it can't be written.
     """
     try:
-        whole_file.write_text(path, text)
+        atomic_file.write_text(path, text)
     except OSError as error:
         msg = f"{path} can't be written: {error.strerror or error}; name another file"
         raise UsageError(msg) from error

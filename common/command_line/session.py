@@ -19,8 +19,8 @@ from dynamometer.common.ending import ExitCode, Held
 from dynamometer.common.execution.executor import RunsBeside, StartUp
 from dynamometer.common.execution.runner import (
     Interrupt,
+    Listeners,
     Remaining,
-    Told,
     run,
     run_side_by_side,
 )
@@ -84,7 +84,7 @@ class Session:
         self._events = JsonEvents(sys.stdout) if request[JSON] else None
         stream = sys.stderr if self._events else sys.stdout
         destination = Destination(directory, stream, is_compatible=request[CSV_COMPAT])
-        names = dict.fromkeys((*registry.USUAL_SINKS, *request[SINKS]))
+        names = dict.fromkeys((*registry.DEFAULT_SINKS, *request[SINKS]))
         self._sinks: list[Sink] = [
             registry.resolve("sinks", name)(self._study, destination) for name in names
         ]
@@ -128,10 +128,12 @@ class Session:
             return 0
         records = store.read_records(self._directory)
         if their_expected.is_theirs(path):
-            return _told(*self._against_theirs(path, records), path)
+            return _print_changes(*self._against_theirs(path, records), path)
         found = self._study.observed(by_case(records))
         known = expected.read_table(path) if path.exists() or not self._updates else {}
-        code = _told(expected.compare(known, found), len(found), path, is_judged=not self._updates)
+        code = _print_changes(
+            expected.compare(known, found), len(found), path, is_judged=not self._updates
+        )
         if self._updates:
             expected.write_table(path, expected.updated(known, found))
             click.echo(f"{len(found)} results put into {path}")
@@ -175,8 +177,8 @@ class Session:
                 for line in (*_ready_lines(prepared), *prepared.warnings):
                     progress.say(line)
                 observer = self._events.beside(progress) if self._events else progress
-                told = Told(rest, events, self._sinks, observer)
-                done = self._run_cases(told, executor, interrupt)
+                listeners = Listeners(rest, events, self._sinks, observer)
+                done = self._run_cases(listeners, executor, interrupt)
         except KeyboardInterrupt:
             pass
         finally:
@@ -188,20 +190,20 @@ class Session:
         self._conclude(before, time.monotonic() - started, prepared)
         return done
 
-    def _run_cases(self, told: Told, executor: Executor, interrupt: Interrupt) -> bool:
+    def _run_cases(self, listeners: Listeners, executor: Executor, interrupt: Interrupt) -> bool:
         """Run cases one after the other, or several at a time where the plan says so."""
         plan = self._manifest.plan
-        jobs = min(plan.jobs, len(told.remaining.cases))
+        jobs = min(plan.jobs, len(listeners.remaining.cases))
         if jobs > 1 and isinstance(executor, RunsBeside):
             executors = [executor, *(executor.beside() for _ in range(jobs - 1))]
             order = longest_first(plan, self._directory.parent)
             try:
-                return run_side_by_side(told, executors, interrupt, order)
+                return run_side_by_side(listeners, executors, interrupt, order)
             finally:
                 with Held():
                     for each in executors:
                         each.close()
-        return run(told.remaining, told.events, executor, told.sinks, told.observer, interrupt)
+        return run(listeners, executor, interrupt)
 
     def _announce(self, cases: Sequence[Case], forecast: TimeEstimate) -> None:
         plan = self._manifest.plan
@@ -247,7 +249,7 @@ def _seconds_line(wall_s: float, spent: defaultdict[str, float], jobs: int) -> s
     return f"{wall_s:.1f} s: {parts} ({spent['harness'] / wall_s:.1%} harness)"
 
 
-def _told(
+def _print_changes(
     changes: Sequence[expected.Change], count: int, path: Path, *, is_judged: bool = True
 ) -> int:
     """Print what a run changed of a table, and give the exit code."""

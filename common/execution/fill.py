@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fill:
-    """Compiles every arm once; nothing is measured, and what fails will fail again in its place."""
+    """The experiment that fills the caches of a case's graphs, which `--warm` asks for.
+
+    It compiles every arm once; nothing is measured, and what fails will fail again in its place.
+    """
 
     def processes(
         self, case: Case, plan: RunPlan, replicate: int, found: Sequence[Findings]

@@ -16,7 +16,7 @@ import msgspec
 from dynamometer.common import registry
 from dynamometer.common.ending import Held, takes_signals
 from dynamometer.common.execution.repro import single_case_command
-from dynamometer.common.orders import drawn_from
+from dynamometer.common.randomness import seeded_rng
 from dynamometer.common.studies.study import skip_reason
 from dynamometer.results.store.bounds import bounded
 from dynamometer.results.values.records import ArmResult, Outcome, Record, Stage, Status
@@ -158,8 +158,8 @@ _MOST_RETRIES = 2
 
 
 @dataclass(frozen=True)
-class Told:
-    """Whom the loop over cases tells what happens, in which order.
+class Listeners:
+    """A run, and whom the loop over its cases tells what happens, in which order.
 
     Attributes:
         remaining: of the run, by which it is decided what comes next.
@@ -186,25 +186,23 @@ class Told:
             sink.write(self.remaining.finished[case.id])
 
 
-def run(
-    remaining: Remaining,
-    events: store.RunStore,
-    executor: Executor,
-    sinks: Sequence[Sink],
-    observer: Observer,
-    interrupt: Interrupt,
-) -> bool:
+def run(listeners: Listeners, executor: Executor, interrupt: Interrupt) -> bool:
     """Execute what is left of a run, and tell whether all is done.
 
     Every record is stored before anything else happens to it. Cases take turns in groups, each
     round in an order drawn at random, so that a machine's better and worse hours, and what one
     model leaves to the next, come to all of them.
 
+    Args:
+        listeners: the run, and who is told of it.
+        executor: makes its records.
+        interrupt: whether to end before the next case.
+
     Raises:
         StoreError: a record can't be written.
         DynamometerError: workers can't be started.
     """
-    told = Told(remaining, events, sinks, observer)
+    remaining = listeners.remaining
     plan = remaining.manifest.plan
     size = _GROUP if remaining.study.takes_turns else 1
     for first in range(0, len(plan.cases), size):
@@ -216,24 +214,24 @@ def run(
                 if interrupt.requested:
                     return False
                 if remaining.replicates(case):
-                    told.observer.case_started(case)
-                    told.of_record(_next_record(remaining, executor, case))
+                    listeners.observer.case_started(case)
+                    listeners.of_record(_next_record(remaining, executor, case))
                 if not remaining.replicates(case):
                     executor.forget(case)
-                    told.of_end(case)
+                    listeners.of_end(case)
                     group.remove(case)
     return True
 
 
 def run_side_by_side(
-    told: Told, executors: Sequence[Executor], interrupt: Interrupt, order: Sequence[Case]
+    listeners: Listeners, executors: Sequence[Executor], interrupt: Interrupt, order: Sequence[Case]
 ) -> bool:
     """Execute what is left of a run, and tell whether all is done.
 
     Threads wait for workers; only the calling one keeps records and tells of them.
 
     Args:
-        told: the run, and who is told of it.
+        listeners: the run, and who is told of it.
         executors: each runs one case at a time, in a thread of its own.
         interrupt: asks to start no further replicate.
         order: the plan's cases in the order in which they are begun.
@@ -245,7 +243,7 @@ def run_side_by_side(
     """
     pool = ThreadPoolExecutor(len(executors))
     try:
-        return _run_all(told, [*executors], interrupt, order, pool)
+        return _run_all(listeners, [*executors], interrupt, order, pool)
     except BaseException:
         # A thread waits until its worker has ended, which it does with its fork server.
         with Held():
@@ -257,21 +255,21 @@ def run_side_by_side(
 
 
 def _run_all(
-    told: Told,
+    listeners: Listeners,
     free: list[Executor],
     interrupt: Interrupt,
     order: Sequence[Case],
     pool: ThreadPoolExecutor,
 ) -> bool:
-    remaining = told.remaining
+    remaining = listeners.remaining
     waiting = deque(filter(remaining.replicates, order))
     for case in order:
         if not remaining.replicates(case):
-            told.of_end(case)
+            listeners.of_end(case)
     running: dict[Future[Record], tuple[Case, Executor]] = {}
 
     def start(case: Case, executor: Executor) -> None:
-        told.observer.case_started(case)
+        listeners.observer.case_started(case)
         running[pool.submit(_next_record, remaining, executor, case)] = case, executor
 
     while True:
@@ -281,14 +279,14 @@ def _run_all(
             return not waiting and not any(map(remaining.replicates, order))
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             case, executor = running.pop(future)
-            told.of_record(future.result())
+            listeners.of_record(future.result())
             if remaining.replicates(case) and not interrupt.requested:
                 start(case, executor)
                 continue
             free.append(executor)
             if not remaining.replicates(case):
                 executor.forget(case)
-                told.of_end(case)
+                listeners.of_end(case)
 
 
 _GROUP = 8
@@ -299,7 +297,7 @@ def _shuffled(cases: Sequence[Case], plan: RunPlan, round_: int) -> list[Case]:
     """Draw the order of one round; where there is but one, it stays the plan's."""
     if plan.protocol.most_replicates == 1:
         return list(cases)
-    rng = drawn_from(plan.seed, round_, cases[0].id if cases else "", "cases")
+    rng = seeded_rng(plan.seed, round_, cases[0].id if cases else "", "cases")
     return rng.sample(list(cases), len(cases))
 
 

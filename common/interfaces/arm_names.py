@@ -16,7 +16,7 @@ from dynamometer.common.errors import UnknownNameError, UsageError
 from dynamometer.dynamo.backends.declared import Declared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from dynamometer.dynamo.backends.declared import BackendOption
 
@@ -155,7 +155,7 @@ def _quoted(option: tuple[str, str | None]) -> tuple[str, str | None]:
 def _leaves_out(text: str) -> bool:
     """Return whether a text is an option of some backend to leave something out."""
     return text.startswith("no-") and any(
-        True for name in registry.choices("backends") for _ in _matches(_options_of(name), text)
+        _find(_options_of(name), text) for name in registry.choices("backends")
     )
 
 
@@ -171,7 +171,7 @@ def _no_such_option(arms: Sequence[ArmName], text: str) -> UsageError:
 def _with(arm: ArmName, option: tuple[str, str | None]) -> ArmName:
     name, value = option
     options = _options_of(arm.backend)
-    if any(True for _ in _matches(options, name)):
+    if _find(options, name):
         return ArmName(arm.backend, tuple(dict.fromkeys((*arm.options, option))))
     for each in options:
         if each.family and value is not None and name in each.family():
@@ -185,21 +185,24 @@ def _options_of(backend: str) -> tuple[BackendOption, ...]:
     return found.options if found else ()
 
 
-def _matches(options: Sequence[BackendOption], name: str) -> Iterator[BackendOption]:
+def _find(options: Sequence[BackendOption], name: str) -> BackendOption | None:
+    """Return the option of a name, or the family that the name is of."""
     for each in options:
         if each.family is None:
             if each.name == name:
-                yield each
+                return each
         elif name.startswith(each.name):
             keys = each.family()
             if not keys or name.removeprefix(each.name) in keys:
-                yield each
+                return each
+    return None
 
 
 def _known(backend: str, name: str) -> BackendOption:
     options = _options_of(backend)
-    for each in _matches(options, name):
-        return each
+    found = _find(options, name)
+    if found is not None:
+        return found
     names = {each.name for each in options if each.family is None}
     for each in options:
         if each.family and name.startswith(each.name):

@@ -64,7 +64,7 @@ def always(plan: RunPlan, case: Case) -> Literal[True]:
 
 
 class _Typed(msgspec.Struct, frozen=True, eq=False):
-    """What can be typed."""
+    """What can be typed; apart, as it is given by position, and what `Option` adds by name."""
 
     flags: tuple[str, ...]
 
@@ -284,16 +284,16 @@ class Request(msgspec.Struct, frozen=True):
         """Return the same request with another value of an option."""
         return msgspec.structs.replace(self, values={**self.values, option: value})
 
-    def and_usual(self, options: Sequence[Option[Any]]) -> Request:
+    def with_defaults(self, options: Sequence[Option[Any]]) -> Request:
         """Return the same request with the defaults of options that it lacks."""
-        return msgspec.structs.replace(self, values={**usual(options).values, **self.values})
+        return msgspec.structs.replace(self, values={**defaults(options).values, **self.values})
 
     def argv(self, options: Sequence[Option[Any]]) -> list[str]:
         """Return the arguments that ask for the same of some options."""
         return [word for each in options if self.is_set(each) for word in each.argv(self[each])]
 
 
-def usual(options: Sequence[Option[Any]]) -> Request:
+def defaults(options: Sequence[Option[Any]]) -> Request:
     """Return what an empty command line asks for."""
     return Request({option: option.default for option in options})
 

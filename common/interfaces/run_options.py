@@ -140,7 +140,7 @@ SPAWN = Flag(
     again=lambda plan, _: plan.protocol.start_method is StartMethod.SPAWN,
 )  # fmt: skip
 EXECUTOR = Valued(
-    ("--executor",), reads=click.STRING, default=registry.USUAL_EXECUTOR, metavar="NAME",
+    ("--executor",), reads=click.STRING, default=registry.DEFAULT_EXECUTOR, metavar="NAME",
     group="Execution", help="What runs the replicates of cases, such as one of a plugin.",
     again=lambda plan, _: plan.executor,
 )  # fmt: skip

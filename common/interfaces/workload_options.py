@@ -77,58 +77,52 @@ EVERY_BACKEND = "all"
 """In place of a backend's name: whichever can be used here."""
 
 
-def _said(case: Case) -> tuple[tuple[str, ...], set[str]]:
+def _backends_and_flags(case: Case) -> tuple[tuple[str, ...], set[str]]:
     """Return the arms that `--backend` names, and the flags of those that come after them."""
     arms, flags = tuple(arm for arm in case.arms if arm != BASELINE), set()
-    for flag, own in reversed(_WHOLE_MODEL.items()):
+    for flag, own in reversed(_ARMS_OF_FLAGS.items()):
         if arms[-len(own) :] == own:
             arms = arms[: -len(own)]
             flags.add(flag)
     return arms, flags
 
 
-_WHOLE_MODEL = {
+def _whole_model(flag: str, text: str) -> Flag:
+    return Flag(
+        (flag,), group="Workload", help=text,
+        again=lambda _, case: flag in _backends_and_flags(case)[1],
+    )  # fmt: skip
+
+
+_ARMS_OF_FLAGS = {
     "--speedup-ts": (TORCHSCRIPT,),
     "--speedup-onnx": ("onnx",),
     "--speedup-openvino": ("ov",),
     "--speedup-export": ("export", "aot_inductor"),
     "--speedup-trt": ("trt",),
 }
-
-
-def _baseline(flag: str, text: str) -> Flag:
-    return Flag(
-        (flag,), group="Workload", help=text, again=lambda _, case: flag in _said(case)[1]
-    )  # fmt: skip
-
-
+_HELP_OF_FLAGS = {
+    "--speedup-ts": "Also TorchScript, traced and frozen, without Dynamo; torch has deprecated it.",
+    "--speedup-onnx": "Also ONNX Runtime on the whole model, without Dynamo.",
+    "--speedup-openvino": "Also OpenVINO, likewise.",
+    "--speedup-export": "Also the exported program, and AOTInductor on it.",
+    "--speedup-trt": "Also TensorRT on the whole model, without Dynamo.",
+}
+WHOLE_MODEL = tuple(
+    (_whole_model(flag, _HELP_OF_FLAGS[flag]), arms) for flag, arms in _ARMS_OF_FLAGS.items()
+)
+"""Options that ask for whole models without Dynamo, each with the arms it means."""
 BACKENDS = Several(
     ("--backend",), reads=click.STRING, metavar="NAME[:OPTIONS]", group="Workload",
     help="Backend with options, such as inductor:max-autotune,freezing; or module:attribute of your"
     " own; or `all`; may be repeated.",
-    again=lambda _, case: _said(case)[0],
+    again=lambda _, case: _backends_and_flags(case)[0],
 )  # fmt: skip
 CONFIG = Several(
     ("-c", "--config"), reads=click.STRING, metavar="KEY[=VALUE]", group="Workload",
     help="An option of every backend that has it (`dynamometer ls backends --long`); may be"
     " repeated.",
 )  # fmt: skip
-SPEEDUP_TS = _baseline(
-    "--speedup-ts",
-    "Also TorchScript, traced and frozen, without Dynamo; torch has deprecated it.",
-)
-SPEEDUP_ONNX = _baseline("--speedup-onnx", "Also ONNX Runtime on the whole model, without Dynamo.")
-SPEEDUP_OPENVINO = _baseline("--speedup-openvino", "Also OpenVINO, likewise.")
-SPEEDUP_EXPORT = _baseline("--speedup-export", "Also the exported program, and AOTInductor on it.")
-SPEEDUP_TRT = _baseline("--speedup-trt", "Also TensorRT on the whole model, without Dynamo.")
-WHOLE_MODEL = tuple(
-    zip(
-        (SPEEDUP_TS, SPEEDUP_ONNX, SPEEDUP_OPENVINO, SPEEDUP_EXPORT, SPEEDUP_TRT),
-        _WHOLE_MODEL.values(),
-        strict=True,
-    )
-)
-"""Options that ask for whole models without Dynamo, each with the arms it means."""
 
 BACKEND_OPTIONS: tuple[Option[Any], ...] = (
     BACKENDS, CONFIG, *(flag for flag, _ in WHOLE_MODEL),

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.machine.openmp import is_runtime
 from dynamometer.common.machine.surroundings import compare, read_counters
-from dynamometer.common.machine.versions import judge
+from dynamometer.common.machine.versions import judge_versions
 from dynamometer.results.statistics.disturbance import BACKGROUND_CPUS
 from dynamometer.results.values.records import Diagnosis, Level
 
@@ -61,7 +61,7 @@ def examine(
         *_processors(root),
         *_variables(environment),
         _openmp(_library_folders() if folders is None else folders),
-        *judge(folders),
+        *judge_versions(folders),
         *_others(read, pause),
         _steadiness(piece_s or _work),
         *_graphics_cards(),
@@ -254,13 +254,10 @@ def _openmp(folders: Iterable[Path]) -> Diagnosis:
         for path in folder.glob(pattern)
         if is_runtime(str(path))
     )
-    if len(found) < _SEVERAL:
+    if len(found) <= 1:
         return _fine("OpenMP", f"one runtime at most: {', '.join(found) or 'none found'}")
     remedy = "nothing, unless a record's notes say that a worker had several; then remove one"
     return _note("OpenMP", f"{len(found)} runtimes are installed: {', '.join(found)}", remedy)
-
-
-_SEVERAL = 2
 
 
 def _fine(subject: str, finding: str) -> Diagnosis:

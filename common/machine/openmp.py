@@ -26,12 +26,9 @@ def note_on_runtimes(maps: str | None = None) -> str | None:
         except OSError:
             return None
     names = sorted({found[1] for found in _RUNTIME.finditer(maps)})
-    if len(names) < _SEVERAL:
+    if len(names) <= 1:
         return None
     return (
         f"{len(names)} OpenMP runtimes in one process, whose threads get in each other's way: "
         + (", ".join(names))
     )
-
-
-_SEVERAL = 2

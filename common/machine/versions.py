@@ -26,7 +26,7 @@ TRIED: Mapping[str, tuple[str, ...]] = {
 _REMEDY = "make test, or mind docs/compatibility.md: records say what this torch doesn't tell"
 
 
-def judge(folders: Iterable[Path] | None = None) -> list[Diagnosis]:
+def judge_versions(folders: Iterable[Path] | None = None) -> list[Diagnosis]:
     """Judge this Python, and the torch that is installed, without importing it.
 
     Args:

@@ -16,7 +16,7 @@ from dynamometer.common.measuring.arms import CompiledArm, WarmArm
 from dynamometer.common.measuring.measurements import compile_times
 from dynamometer.common.measuring.threads import ArmThreads
 from dynamometer.common.measuring.timing import Blocks, after_waiting, alone, measure_blocks
-from dynamometer.common.orders import drawn_from
+from dynamometer.common.randomness import seeded_rng
 from dynamometer.dynamo.capture import capture, internals
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.metrics import COMPILE_TIME, COMPILE_TIME_WARM
@@ -51,7 +51,7 @@ class TimedArms:
 
     def __init__(self, context: Context) -> None:
         """Take note of what is in the compilers' caches before the first arm is built."""
-        self.rng = drawn_from(context.job.seed, context.job.replicate, context.job.case.id)
+        self.rng = seeded_rng(context.job.seed, context.job.replicate, context.job.case.id)
         self.results: dict[str, ArmResult] = {}
         self.alone: list[Burst] = []
         self.compiled_late = False

@@ -327,7 +327,7 @@ def alone(latency_s: float, protocol: Protocol) -> Protocol:
 def after_waiting(protocol: Protocol) -> Protocol:
     """Lengthen bursts that begin with cold caches and threads asleep.
 
-    Eager beside ONNX Runtime is then within 10 % of what it is in a process of its own; with a
+    Eager beside ONNX Runtime is then within 10 % of what it is in a process of its own; with
     one discarded call it is up to 1.4 times as slow (docs/decisions/0007-error-bars.md).
     """
     return msgspec.structs.replace(protocol, discarded_s=0.030, burst_s=0.030)

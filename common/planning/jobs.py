@@ -63,6 +63,6 @@ def _reason_for_one(study: Study, request: Request) -> str | None:
         return f"cases would share one {request[DEVICE]} device, and its memory"
     if request[SPAWN]:
         return "with --spawn each case has a fork server of its own"
-    if request[EXECUTOR] != registry.USUAL_EXECUTOR:
+    if request[EXECUTOR] != registry.DEFAULT_EXECUTOR:
         return f"the executor {request[EXECUTOR]} decides by itself how cases are run"
     return None

@@ -15,7 +15,7 @@ from dynamometer.common.interfaces.run_options import (
     run_options,
 )
 from dynamometer.common.interfaces.workload_options import TARGET
-from dynamometer.common.planning.plan import asked_batch_size
+from dynamometer.common.planning.cases import asked_batch_size
 from dynamometer.common.studies.study import FIXED_SIZES, options_of, skip_reason
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import TORCHSCRIPT, Dtype, Mode

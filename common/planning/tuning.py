@@ -11,7 +11,7 @@ import msgspec
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces import arm_names
-from dynamometer.common.interfaces.option import usual
+from dynamometer.common.interfaces.option import defaults
 from dynamometer.common.interfaces.run_options import (
     CANDIDATES,
     DECISIONS,
@@ -25,6 +25,7 @@ from dynamometer.common.interfaces.workload_options import TARGET
 from dynamometer.common.planning.arms import usable
 from dynamometer.results.values.cases import BASELINE, NO_BACKEND, TORCHSCRIPT, Mode, Protocol
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE, Tuning
+from dynamometer.results.values.graphs import short_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -141,16 +142,16 @@ def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str]) -> RunPlan:
         keys: of the graphs.
     """
     from dynamometer.common.interfaces.workload import Workload
-    from dynamometer.common.planning.plan import build_cases
+    from dynamometer.common.planning.cases import build_cases
 
     assert plan.tuning is not None
     source, device = registry.suite(_CORPUS), plan.cases[0].device
-    asked = usual(run_options(of_suites=source.options)).but(TARGET, str(graphs))
+    asked = defaults(run_options(of_suites=source.options)).but(TARGET, str(graphs))
     opening = source.opening(asked)
     specs = tuple(
         spec
         for spec in source.open(opening).specs()
-        if any(spec.name.endswith(key[:_SHOWN]) for key in keys)
+        if any(spec.name.endswith(f".{short_key(key)}") for key in keys)
     )
     arms = candidates_of(plan.tuning, device, Mode.INFERENCE, of_models=False)
     if plan.cases[0].mode is Mode.TRAINING and not plan.tuning.candidates:
@@ -170,8 +171,8 @@ def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str]) -> RunPlan:
     )
 
 
-_CORPUS, _SHOWN = "corpus", 12
-"""The suite of captured graphs, and how many digits of a key the names of its models end with."""
+_CORPUS = "corpus"
+"""The suite of captured graphs."""
 
 
 def models_plan(plan: RunPlan, models: Mapping[str, bool]) -> RunPlan:
@@ -222,7 +223,7 @@ def _quick(protocol: Protocol, budget_s: float | None) -> Protocol:
 
 def _derived(plan: RunPlan, cases: Sequence[Case], *, study: str, **fields: object) -> RunPlan:
     """Return a plan of other cases for another study."""
-    experiments = registry.study(study).experiments(usual(()))
+    experiments = registry.study(study).experiments(defaults(()))
     return msgspec.structs.replace(plan, cases=tuple(cases), experiments=experiments, **fields)
 
 

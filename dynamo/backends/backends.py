@@ -1,7 +1,8 @@
-"""Arms: anything that turns a module and its inputs into a callable of the same signature.
+"""What every backend satisfies, and the backends that need no package of their own.
 
-A backend of Dynamo is one kind; TorchScript, which never sees Dynamo, another; the module as it
-is, the baseline, a third. What is returned is called by the very same step for every arm.
+A backend turns a module and its inputs into a callable of the same signature. One of Dynamo is
+one kind; TorchScript, which never sees Dynamo, another; the module as it is, the baseline, a third.
+What is returned is called by the very same step for every arm.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class CorpusSource(SuiteSource):
         Raises:
             UsageError: graphs were to be run otherwise than they were captured.
         """
-        typed = request.and_usual((TARGET,))[TARGET]
+        typed = request.with_defaults((TARGET,))[TARGET]
         target = self.target(typed or "")
         if target is None:
             return {}

@@ -69,7 +69,7 @@ class ParityCorpus(SuiteSource):
                 flag = " ".join(request.argv((option,)))
                 msg = f"{_SIZED_BY_ITSELF}: leave out {flag}; -k and -x choose among them"
                 raise UsageError(msg)
-        typed = request.and_usual((TARGET,))[TARGET]
+        typed = request.with_defaults((TARGET,))[TARGET]
         sources = request[FROM_SOURCE]
         if sources and typed:
             msg = f"--from-source says what is looked through: leave out {typed}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.graphs.corpus import Corpus, is_corpus, read_description
 from dynamometer.results.values.cases import ModelSpec
-from dynamometer.results.values.graphs import Part
+from dynamometer.results.values.graphs import Part, short_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from dynamometer.results.values.graphs import Origin, SavedGraph
 
 NAME = "corpus"
-_SHOWN = 12
-"""Digits of a key that are in a name."""
 
 
 @dataclass(frozen=True)
@@ -115,4 +113,4 @@ def name_of(origin: Origin) -> str:
 
 
 def _name(origin: str, graph: SavedGraph) -> str:
-    return f"{origin}.{graph.key[:_SHOWN]}"
+    return f"{origin}.{short_key(graph.key)}"

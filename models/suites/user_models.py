@@ -62,7 +62,7 @@ class UserModels(SuiteSource):
         if request.is_set(SCALE):
             msg = "models of your own are what your code makes them: leave out --scale"
             raise UsageError(msg)
-        typed = request.and_usual((TARGET,))[TARGET]
+        typed = request.with_defaults((TARGET,))[TARGET]
         target = self.target(typed or "")
         return {} if target is None else {"target": target}
 
@@ -73,13 +73,13 @@ class UserModels(SuiteSource):
 
     def measured_files(self, opening: Mapping[str, str]) -> tuple[Path, ...]:
         """Return the file, with what it imports; or the files of the folder of a hub's model."""
-        from dynamometer.models.suites.neighbours import with_neighbours
+        from dynamometer.models.suites.imported_files import with_imported_files
 
         path = opening["target"].partition("::")[0]
         if path.startswith(_HUB_PREFIX):
             folder = Path(path.removeprefix(_HUB_PREFIX))
             return tuple(sorted(filter(Path.is_file, folder.iterdir()))) if folder.is_dir() else ()
-        return with_neighbours(Path(path)) if path.endswith(_FILE_SUFFIX) else (Path(path),)
+        return with_imported_files(Path(path)) if path.endswith(_FILE_SUFFIX) else (Path(path),)
 
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Open what a target names.

@@ -29,7 +29,10 @@ def parsed(path: Path) -> ast.Module:
 
 
 def assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[ast.Name, ast.expr]]:
-    """Yield the names that a file gives to values as they are, and these; `None` if it declares."""
+    """Yield each name that is assigned plainly, and its value.
+
+    A bare annotation, as `x: int`, has the constant `None`.
+    """
     for node in body:
         match node:
             case ast.Assign(targets=targets, value=value):

@@ -8,9 +8,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from dynamometer.results.reports.csv_sink import texts_of
+from dynamometer.results.store.atomic_file import write_text
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import csv_rows
-from dynamometer.results.store.whole_file import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

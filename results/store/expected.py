@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from dynamometer.results.store.atomic_file import write_text
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import csv_table
-from dynamometer.results.store.whole_file import write_text
 from dynamometer.results.values.cases import Value
 from dynamometer.results.values.records import Status
 

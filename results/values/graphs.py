@@ -17,6 +17,11 @@ class Part(StrEnum):
     BACKWARD = "backward"
 
 
+def short_key(key: str) -> str:
+    """Return the digits of a graph's key that are in the name of what replays it."""
+    return key[:12]
+
+
 class Origin(Value, frozen=True, kw_only=True):
     """What a graph was captured of."""
 

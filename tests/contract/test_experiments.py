@@ -39,7 +39,7 @@ DISTURBING = Findings(
 ALL = [
     *((study, name) for study in registry.targets("studies")
       for name in registry.study(study).modules),
-    *((registry.USUAL_STUDY, name) for name in (TOOLCHAIN, FILL)),
+    *((registry.DEFAULT_STUDY, name) for name in (TOOLCHAIN, FILL)),
 ]  # fmt: skip
 
 

@@ -25,8 +25,8 @@ from dynamometer.common.interfaces.option import (
     Several,
     Switch,
     Valued,
+    defaults,
     never,
-    usual,
 )
 from dynamometer.common.interfaces.run_options import REPORT_OPTIONS, run_options
 from dynamometer.common.interfaces.workload_options import TARGET
@@ -89,7 +89,7 @@ def test_untyped_it_is_its_default(option: Option[Any]) -> None:
     """The parser and a request that was never parsed agree."""
     if not getattr(option, "is_required", isinstance(option, Arguments)):
         asked = parsed([option], [])
-        assert asked.values == usual([option]).values
+        assert asked.values == defaults([option]).values
         assert asked.typed == frozenset()
 
 

@@ -12,10 +12,10 @@ import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
-from dynamometer.common.interfaces.option import Request, usual
+from dynamometer.common.interfaces.option import Request, defaults
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload import Workload
-from dynamometer.common.planning.planning import asked_study
+from dynamometer.common.planning.plan import asked_study
 from dynamometer.common.studies.study import Study, options_of
 from dynamometer.results.reports.sinks import Reporter
 from dynamometer.results.values.records import Record, Status
@@ -44,7 +44,7 @@ def study(name: str) -> Study:
 @pytest.fixture
 def nothing() -> Request:
     """What an empty command line asks for."""
-    return usual(run_options(options_of(*registry.studies())))
+    return defaults(run_options(options_of(*registry.studies())))
 
 
 def failed(name: str) -> list[Record]:
@@ -72,7 +72,7 @@ def test_its_name_is_that_of_its_first_experiment(
 def test_nothing_asks_for_it_but_its_option(study: Study, nothing: Request) -> None:
     """Without an option there is one study that a run makes."""
     studies = registry.studies()
-    assert asked_study(nothing, studies) is registry.study(registry.USUAL_STUDY)
+    assert asked_study(nothing, studies) is registry.study(registry.DEFAULT_STUDY)
     if study.asked_by is not None:
         assert asked_study(nothing.but(study.asked_by, value=True), studies) is study
 

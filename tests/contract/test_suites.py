@@ -13,12 +13,12 @@ import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
-from dynamometer.common.interfaces.option import usual
+from dynamometer.common.interfaces.option import defaults
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.suite import Suite
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload import Workload
-from dynamometer.common.planning.plan import build_cases
+from dynamometer.common.planning.cases import build_cases
 from dynamometer.common.planning.selection import Selection, select
 from dynamometer.results.store.graphs.corpus import DESCRIPTION, Corpus, write_archive
 from dynamometer.results.values.cases import BASELINE, ModelSpec, Scale
@@ -96,7 +96,7 @@ def test_it_has_the_protocols_methods(suite: Suite, name: str) -> None:
 def test_an_empty_command_line_opens_it_as_it_is(name: str) -> None:
     """No option of its own is needed, and none changes what it is opened with unless typed."""
     source = registry.suite(name)
-    assert source.opening(usual(run_options(of_suites=source.options))) == {}
+    assert source.opening(defaults(run_options(of_suites=source.options))) == {}
 
 
 def test_no_other_suite_takes_its_name_for_a_target(name: str) -> None:

@@ -17,7 +17,7 @@ from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.runner import Interrupt, Remaining
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.machine.environment import read_environment
-from dynamometer.common.planning.plan import build_cases
+from dynamometer.common.planning.cases import build_cases
 from dynamometer.common.planning.selection import Selection, select
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import Mode, Protocol, RunPlan

@@ -12,7 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from dynamometer.common import registry
 from dynamometer.common.command_line import cli
 from dynamometer.common.interfaces.workload import Workload
-from dynamometer.common.planning.plan import build_cases
+from dynamometer.common.planning.cases import build_cases
 from dynamometer.common.planning.selection import Selection, select
 from dynamometer.common.studies.coverage.summary import coverage_of
 from dynamometer.dynamo import state

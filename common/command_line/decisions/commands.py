@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.store.decisions import Decisions
     from dynamometer.results.values.decisions import Decision
+    from dynamometer.results.values.records import Ratio
 
 DECISIONS = Valued(
     ("--decisions",), reads=click.Path(dir_okay=False, path_type=Path),
@@ -190,9 +191,5 @@ def _ratio(each: Decision) -> str:
     return _evidence(each.chosen.speedup) if each.chosen else "no candidate is faster"
 
 
-def _evidence(ratio: object) -> str:
-    from dynamometer.results.values.records import Ratio
-
-    if not isinstance(ratio, Ratio):
-        return "not timed"
-    return f"{ratio.value:.3f}x [{ratio.low:.3f}, {ratio.high:.3f}]"
+def _evidence(ratio: Ratio | None) -> str:
+    return f"{ratio.value:.3f}x [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "not timed"

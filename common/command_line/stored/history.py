@@ -51,7 +51,7 @@ PAGE = Valued[Path | None](
 )  # fmt: skip
 OPTIONS = (SUITE, ARMS, METRICS, SINCE, REGRESSED, JSON, PAGE, INDEX, RUNS, MODEL)
 
-USUAL_METRICS = ("status", "speedup")
+DEFAULT_METRICS = ("status", "speedup")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
@@ -128,7 +128,7 @@ def _wanted(index: Index, asked: Request) -> dict[str, tuple[str, ...]]:
         "model": (model,) if model else (),
         "suite": (suite,) if suite else (),
         "arm": asked[ARMS],
-        "metric": asked[METRICS] or (() if model else USUAL_METRICS),
+        "metric": asked[METRICS] or (() if model else DEFAULT_METRICS),
     }
     typed = {**wanted, "metric": asked[METRICS]}
     for column, names in typed.items():

@@ -22,7 +22,7 @@ import click
 import msgspec
 
 from dynamometer.common import registry
-from dynamometer.common.command_line.stored.history import USUAL_METRICS
+from dynamometer.common.command_line.stored.history import DEFAULT_METRICS
 from dynamometer.common.command_line.stored.indexing import (
     FOLDERS,
     INDEX,
@@ -93,7 +93,7 @@ class Pages:
                 asked = parse_qs(parts.query)
                 return self._compare(asked.get("a", [""])[0], asked.get("b", [""])[0])
             case ["history"]:
-                return self._history(parts.path, {"metric": USUAL_METRICS})
+                return self._history(parts.path, {"metric": DEFAULT_METRICS})
             case ["history", model]:
                 return self._history(parts.path, {"model": (model,)})
             case _:
@@ -132,7 +132,7 @@ class Pages:
         with self.one_at_a_time, opened(self.asked, _folders(self.asked)) as index:
             refreshed(index)
             # Its points are what was read of these, and a page counts weeks from its day.
-            state = index.directories(), index.extent(), datetime.now(UTC).date()
+            state = index.directories(), index.version_key(), datetime.now(UTC).date()
         return self.histories.page(name, state, partial(self._made_history, wanted))
 
     def _made_history(self, wanted: Mapping[str, Sequence[str]]) -> str | None:

@@ -31,7 +31,7 @@ _SECCOMP_MODE_FILTER = 2
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """Landlock's system calls, the same on every architecture."""
-_LANDLOCK_VERSION = 1
+_ASK_VERSION = 1
 _PATH_BENEATH = 1
 _WRITE_FILE = 1 << 1
 _WRITING = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
@@ -163,18 +163,19 @@ class _Left:
 def _leave_namespaces(directory: Path, bounds: Bounds) -> _Left:
     """Have no network, and nothing that can be changed but files in memory; say what can be."""
     missing = []
-    has_own = namespaces.own_network_and_mounts()
+    has_own = namespaces.unshare_network_and_mounts()
     if not has_own and not _refuse_sockets():
         missing.append("the network can be reached: neither namespaces nor seccomp are permitted")
-    is_read_only = has_own and namespaces.read_only()
+    is_read_only = has_own and namespaces.remount_read_only()
     if not is_read_only:
         missing.append("files outside its directory can be given other modes and times")
-    if not (has_own and namespaces.in_memory(str(directory), bounds.files_bytes)):
+    if not (has_own and namespaces.mount_tmpfs(str(directory), bounds.files_bytes)):
         missing.append(f"the disk can be filled by files of {bounds.file_bytes} bytes")
     # One in memory would hide a directory that is there.
     is_apart = has_own and not directory.is_relative_to(_SHARED_MEMORY) and _SHARED_MEMORY.is_dir()
-    has_own_memory = is_apart and namespaces.in_memory(str(_SHARED_MEMORY), bounds.files_bytes // 4)
-    if has_own and not namespaces.no_way_back():
+    shared_bytes = bounds.files_bytes // 4
+    has_own_memory = is_apart and namespaces.mount_tmpfs(str(_SHARED_MEMORY), shared_bytes)
+    if has_own and not namespaces.lock_mounts():
         missing.append("mounts can be undone: user namespaces can't be nested")
     return _Left(tuple(missing), is_read_only, has_own_memory)
 
@@ -226,7 +227,7 @@ def _landlock(directory: Path, device: str, left: _Left, *, is_alone: bool) -> l
     if not left.is_read_only:
         refused.append("files outside its directory can be written to: there is no Landlock here")
     refused += [] if is_alone else ["processes can be signalled: there is no Landlock here"]
-    version = syscall(_CREATE_RULESET, None, 0, _LANDLOCK_VERSION)
+    version = syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
     if version < 1:
         return refused
     writing = _WRITING

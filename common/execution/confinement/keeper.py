@@ -36,11 +36,11 @@ def split(program: int, descriptors: tuple[int, ...], *, apart: bool) -> None:
         apart: whether its workers are to see no other processes.
     """
     adopt_orphans()
-    apart = apart and namespaces.own_processes()
+    apart = apart and namespaces.unshare_processes()
     server = os.fork()
     if not server:
         if apart:
-            namespaces.show_own_processes()
+            namespaces.mount_proc()
         # A group of its own, so that no signal to it is one to the keeper.
         os.setpgid(0, 0)
         os.close(program)

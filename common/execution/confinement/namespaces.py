@@ -22,7 +22,7 @@ _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _MOUNT_ATTR_RDONLY = 1
 
 
-def own_processes() -> bool:
+def unshare_processes() -> bool:
     """Have the next child be the first process of a PID namespace; tell whether it will be.
 
     Its descendants see no process but each other. They can't end it, and end when it does, all at
@@ -37,7 +37,7 @@ def is_first_process() -> bool:
     return os.getpid() == 1
 
 
-def show_own_processes() -> bool:
+def mount_proc() -> bool:
     """Have /proc show the processes of this PID namespace; tell whether it does.
 
     Where parts of /proc are covered, as in most containers, it can't be mounted anew.
@@ -54,26 +54,26 @@ def are_own_processes_shown() -> bool:
         return True  # it shows none
 
 
-def own_network_and_mounts() -> bool:
+def unshare_network_and_mounts() -> bool:
     """Have a network without any device, and mounts that nobody else sees; tell whether that is."""
     return _unshare_as_user(_CLONE_NEWNET | _CLONE_NEWNS | _CLONE_NEWIPC) and _mount(
         "none", "/", None, _MS_PRIVATE_ALL, None
     )
 
 
-def read_only() -> bool:
+def remount_read_only() -> bool:
     """Have nothing that is mounted be changed through this process; tell whether it can't be."""
     attributes = struct.pack("QQQQ", _MOUNT_ATTR_RDONLY, 0, 0, 0)
     place = (_AT_FDCWD, b"/", _AT_RECURSIVE)
     return not syscall(_MOUNT_SETATTR, *place, attributes, len(attributes))
 
 
-def no_way_back() -> bool:
+def lock_mounts() -> bool:
     """Give up what could undo that: mounts are locked for who is in one more user namespace."""
     return _unshare_as_user(_CLONE_NEWNS)
 
 
-def in_memory(directory: str, most_bytes: int) -> bool:
+def mount_tmpfs(directory: str, most_bytes: int) -> bool:
     """Have a directory in memory, empty and of a limited size; tell whether it is."""
     return _mount("tmpfs", directory, "tmpfs", _MS_NOSUID_NODEV, f"size={most_bytes}")
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dynamometer.results.store import logs
-from dynamometer.results.store.whole_file import replacing
+from dynamometer.results.store.atomic_file import replacing
 
 if TYPE_CHECKING:
     from pathlib import Path

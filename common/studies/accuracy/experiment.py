@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Accuracy(InOneProcess):
+class AccuracyExperiment(InOneProcess):
     """The accuracy experiment: what `--accuracy` does."""
 
     def measure(self, context: Context) -> Findings:

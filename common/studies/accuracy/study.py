@@ -18,7 +18,9 @@ ACCURACY = Switch(
 class Accuracy(StudyOfArms):
     """Does each backend compute what eager computes? Nothing is timed."""
 
-    modules: ClassVar = {"accuracy": "dynamometer.common.studies.accuracy.experiment:Accuracy"}
+    modules: ClassVar = {
+        "accuracy": "dynamometer.common.studies.accuracy.experiment:AccuracyExperiment"
+    }
     asked_by = ACCURACY
     jobs = Jobs.ALL_CORES
 

@@ -20,7 +20,7 @@ _ENOUGH_S = 1.0
 
 
 @dataclass(frozen=True)
-class BatchSizes(InOneProcess):
+class BatchSizesExperiment(InOneProcess):
     """The search of `--find-batch-sizes`: replicate `k` runs eager at batch size 2 to the `k`.
 
     Each size has a process of its own, so that one too large takes nothing found before with it,

@@ -37,7 +37,7 @@ class BatchSizes(StudyOfCases):
     """What is the largest batch a model runs at here? Replicate `k` is batch size 2 to the `k`."""
 
     modules: ClassVar = {
-        "batch_sizes": "dynamometer.common.studies.batch_sizes.experiment:BatchSizes",
+        "batch_sizes": "dynamometer.common.studies.batch_sizes.experiment:BatchSizesExperiment",
     }
     asked_by = FIND_BATCH_SIZES
     jobs = Jobs.AS_ASKED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.common.orders import drawn_from
+from dynamometer.common.randomness import seeded_rng
 from dynamometer.common.studies.calibration.arms import IN_ISOLATION
 from dynamometer.common.studies.speedup.isolated import Isolated
 from dynamometer.common.studies.speedup.isolated_runs import isolated_runs_of, latencies_of
@@ -27,7 +27,7 @@ class InIsolation(Isolated):
     ) -> tuple[WorkerSpec, ...]:
         """Return the arms of each group their isolated runs."""
         latencies = latencies_of(found)
-        rng = drawn_from(plan.seed, replicate, case.id, "turns")
+        rng = seeded_rng(plan.seed, replicate, case.id, "turns")
         groups = [
             {arm: latencies[arm] for arm in group if arm in latencies} for group in IN_ISOLATION
         ]

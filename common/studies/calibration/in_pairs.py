@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common.studies.calibration.arms import PAIRS
-from dynamometer.common.studies.speedup.in_blocks import Speedup
+from dynamometer.common.studies.speedup.in_blocks import SpeedupExperiment
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Findings
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class InPairs(Speedup):
+class InPairs(SpeedupExperiment):
     """Latencies in blocks of two arms, of each pair one after the other.
 
     Were all arms in the same blocks, the two of a pair would be timed farther from each other

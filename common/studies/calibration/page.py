@@ -15,7 +15,7 @@ from dynamometer.common.machine.disturber import BUSY_S, IDLE_S
 from dynamometer.common.studies.calibration import evaluation as calibration
 from dynamometer.common.studies.calibration.arms import PAIRS
 from dynamometer.results.statistics.between_processes import learnt, scatters
-from dynamometer.results.store.whole_file import replacing, write_text
+from dynamometer.results.store.atomic_file import replacing, write_text
 from dynamometer.results.values.cases import Protocol
 from dynamometer.results.values.records import (
     ASSUMED_SD,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CoverageOfModels(InOneProcess):
+class CoverageExperiment(InOneProcess):
     """The experiment of `--coverage`: what of a step is captured, and what is not where."""
 
     def measure(self, context: Context) -> Findings:

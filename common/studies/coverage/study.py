@@ -44,7 +44,7 @@ class Coverage(StudyOfFixedReplicates):
     """What share of a model does Dynamo capture, and where not? Nothing is timed."""
 
     modules: ClassVar = {
-        "coverage": "dynamometer.common.studies.coverage.experiment:CoverageOfModels"
+        "coverage": "dynamometer.common.studies.coverage.experiment:CoverageExperiment"
     }
     asked_by = COVERAGE
     jobs = Jobs.ALL_CORES

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class GraphsOfModels(InOneProcess):
+class GraphsExperiment(InOneProcess):
     """The experiment of `--record-graphs`: two steps, whose graphs are saved."""
 
     def measure(self, context: Context) -> Findings:

@@ -50,7 +50,7 @@ RECORD_GRAPHS = Valued[Path | None](
 class Graphs(StudyOfFixedReplicates):
     """Which graphs does a model consist of? Nothing is timed."""
 
-    modules: ClassVar = {"graphs": "dynamometer.common.studies.graphs.experiment:GraphsOfModels"}
+    modules: ClassVar = {"graphs": "dynamometer.common.studies.graphs.experiment:GraphsExperiment"}
     asked_by = RECORD_GRAPHS
 
     def workload(self, asked: Workload, request: Request) -> Workload:

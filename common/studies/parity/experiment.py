@@ -18,7 +18,7 @@ _JUDGED = frozenset({Status.PASS, Status.SKIP, Status.NONDETERMINISTIC, Status.I
 
 
 @dataclass(frozen=True)
-class ParityOfModels(InOneProcess):
+class ParityExperiment(InOneProcess):
     """The experiment of `--parity`: what `parity.py` does."""
 
     def measure(self, context: Context) -> Findings:

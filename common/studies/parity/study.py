@@ -48,7 +48,7 @@ PARITY = Flag(
 class ParityOfModels(StudyOfArms):
     """Does each model compute compiled what it computes in eager, and is it one graph?"""
 
-    modules: ClassVar = {"parity": "dynamometer.common.studies.parity.experiment:ParityOfModels"}
+    modules: ClassVar = {"parity": "dynamometer.common.studies.parity.experiment:ParityExperiment"}
     asked_by = PARITY
     jobs = Jobs.ALL_CORES
     usual_threads = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.common.studies.graphs.experiment import GraphsOfModels
+from dynamometer.common.studies.graphs.experiment import GraphsExperiment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Recording(GraphsOfModels):
+class RecordingExperiment(GraphsExperiment):
     """The same of each model that isn't decided on."""
 
     def recorder(self) -> Callable[[Context, LoadedModel], Value]:

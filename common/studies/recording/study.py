@@ -17,7 +17,7 @@ class Recording(StudyOfFixedReplicates):
     """Which graphs is a model made of, and is it decided on? Nothing is timed."""
 
     modules: ClassVar = {
-        "recording": "dynamometer.common.studies.recording.experiment:Recording",
+        "recording": "dynamometer.common.studies.recording.experiment:RecordingExperiment",
     }
 
     def tables(self) -> list[Table[Any]]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sizes(InOneProcess):
+class SizesExperiment(InOneProcess):
     """The experiment of `--sweep-sizes`."""
 
     def measure(self, context: Context) -> Findings:

@@ -47,7 +47,7 @@ SWEEP_SIZES = Flag(
 class Sizes(StudyOfCases):
     """How does what was compiled for several sizes compare, at each of them, with eager?"""
 
-    modules: ClassVar = {"sizes": "dynamometer.common.studies.sizes.experiment:Sizes"}
+    modules: ClassVar = {"sizes": "dynamometer.common.studies.sizes.experiment:SizesExperiment"}
     asked_by = SWEEP_SIZES
     cost_factor = 7.0
     """A guess: there are five sizes, for each of which a third arm is compiled."""

@@ -20,7 +20,7 @@ from dynamometer.common.measuring.measurements import latencies
 from dynamometer.common.measuring.threads import ArmThreads
 from dynamometer.common.measuring.timed_arms import arm_result, pad_heap, time_in_blocks
 from dynamometer.common.measuring.timing import Blocks, warm_up_to_steady
-from dynamometer.common.orders import drawn_from
+from dynamometer.common.randomness import seeded_rng
 from dynamometer.common.studies.arms_beside_eager import load
 from dynamometer.dynamo.capture import capture, sizes
 from dynamometer.dynamo.trees import tree_map_only
@@ -47,7 +47,7 @@ def sweep(context: Context) -> Findings:
     """
     job, stages = context.job, context.stages
     arm = job.arms[-1]
-    rng = drawn_from(job.seed, job.replicate, job.case.id)
+    rng = seeded_rng(job.seed, job.replicate, job.case.id)
     loaded, reference = load(context)
     names = shapes.names(job.spec, job.case)
     with stages.at(Stage.COMPILE, arm):

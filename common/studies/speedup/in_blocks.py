@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Speedup(InOneProcess):
+class SpeedupExperiment(InOneProcess):
     """The speedup experiment: compile time, correctness, then latencies in blocks."""
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.common.orders import drawn_from
+from dynamometer.common.randomness import seeded_rng
 from dynamometer.common.studies.experiment import WorkerSpec, only_missing
 from dynamometer.common.studies.speedup.isolated_runs import isolated_runs_of, latencies_of
 from dynamometer.results.statistics.interference import (
@@ -39,7 +39,7 @@ class Isolated:
         latencies = latencies_of(found)
         if BASELINE not in latencies or not _disturb_each_other(found):
             return ()
-        return isolated_runs_of(latencies, plan, drawn_from(plan.seed, replicate, case.id, "turns"))
+        return isolated_runs_of(latencies, plan, seeded_rng(plan.seed, replicate, case.id, "turns"))
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Leave the case as it is: only this run of the arm is missing."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.common.interfaces.messages import Findings
+from dynamometer.common.machine import allocator
 from dynamometer.common.studies.experiment import WorkerSpec, only_missing
 from dynamometer.results.values.metrics import CALLS_MEMORY, LOADED_MEMORY, RESIDUE_MEMORY
 from dynamometer.results.values.records import PASSED, Stage
@@ -55,7 +56,6 @@ class Memory:
 
     def measure(self, context: Context) -> Findings:
         """Load, compile, see what that leaves behind, then read the peak of some calls."""
-        from dynamometer.common.machine import allocator  # imports torch, which the parent doesn't
         from dynamometer.common.measuring import arms  # imports torch, which the parent doesn't
 
         allocator.pin_mmap_threshold()

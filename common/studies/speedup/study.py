@@ -27,7 +27,7 @@ class Speedup(StudyOfArms):
     """How fast is each arm beside eager, what does compiling cost, and how much memory?"""
 
     modules: ClassVar = {
-        "speedup": "dynamometer.common.studies.speedup.in_blocks:Speedup",
+        "speedup": "dynamometer.common.studies.speedup.in_blocks:SpeedupExperiment",
         "isolated": "dynamometer.common.studies.speedup.isolated:Isolated",
         "memory": "dynamometer.common.studies.speedup.memory:Memory",
     }

@@ -12,7 +12,7 @@ from dynamometer.common.measuring import arms
 from dynamometer.common.measuring.measurements import counted, latencies
 from dynamometer.common.measuring.timed_arms import TimedArms, machine, pad_heap
 from dynamometer.common.measuring.timing import measure_blocks, warm_up_to_steady
-from dynamometer.common.orders import drawn_from
+from dynamometer.common.randomness import seeded_rng
 from dynamometer.common.studies.arms_beside_eager import findings_of, load
 from dynamometer.common.studies.speedup.absences import absences
 from dynamometer.common.studies.speedup.isolated_runs import ISOLATED_RUNS
@@ -72,7 +72,7 @@ def measure_isolated(context: Context) -> Findings:
     """Time the one arm of this process, in an isolated run; its results were compared before."""
     job, stages = context.job, context.stages
     (name,) = job.arms
-    rng = drawn_from(job.seed, job.replicate, job.isolated_run, job.case.id)
+    rng = seeded_rng(job.seed, job.replicate, job.isolated_run, job.case.id)
     with stages.at(Stage.LOAD):
         loaded = context.load()
     padding = pad_heap(rng)

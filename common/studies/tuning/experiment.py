@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.common.studies.speedup.in_blocks import Speedup
+from dynamometer.common.studies.speedup.in_blocks import SpeedupExperiment
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Findings
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Tuning(Speedup):
+class TuningExperiment(SpeedupExperiment):
     """Candidates beside eager, in blocks, on the inputs of the case and on others like them."""
 
     def measure(self, context: Context) -> Findings:

@@ -41,7 +41,7 @@ class Tuning(StudyOfArms):
     open.
     """
 
-    modules: ClassVar = {"tuning": "dynamometer.common.studies.tuning.experiment:Tuning"}
+    modules: ClassVar = {"tuning": "dynamometer.common.studies.tuning.experiment:TuningExperiment"}
     asked_by = TUNE
     usual_replicates = (1, 3)
     is_timed = True

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results.history.changes import KIND, lasting
 from dynamometer.results.reports.history import apart, configuration, level_text, value_text
+from dynamometer.results.reports.page.parts import rounded
 from dynamometer.results.reports.page.values import (
     ShownChange,
     ShownHistory,
@@ -67,9 +68,9 @@ def _series(series: Series, numbers: Numbers, differing: str) -> ShownSeries:
         unit=unit,
         last=value_text(series, series.last),
         runs=tuple(numbers[each.run_id] for each in points),
-        values=tuple(_rounded(each.value) for each in points),
-        lows=tuple(_rounded(each.low) for each in points),
-        highs=tuple(_rounded(each.high) for each in points),
+        values=tuple(rounded(each.value) for each in points),
+        lows=tuple(rounded(each.low) for each in points),
+        highs=tuple(rounded(each.high) for each in points),
         replicates=tuple(each.n for each in points),
         marks=tuple(
             (place, each.status, each.doubt)
@@ -103,8 +104,3 @@ def _change(
         is_lasting=is_lasting,
         differences=tuple((each.name, each.before, each.after) for each in change.differences),
     )
-
-
-def _rounded(value: float | None) -> float | None:
-    """Return what a chart can show of a value; all digits of a year of runs are megabytes."""
-    return None if value is None else float(f"{value:.6g}")

@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dynamometer.results.reports.texts import printable
+from dynamometer.results.store.atomic_file import replacing
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.store import read_manifest, read_records
-from dynamometer.results.store.whole_file import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dynamometer.results.store.atomic_file import replacing
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.graphs.corpus import GRAPHS, MARKER, MODELS, SUFFIX, read_description
-from dynamometer.results.store.whole_file import replacing
 from dynamometer.results.values.graphs import RecordedModel
 
 if TYPE_CHECKING:

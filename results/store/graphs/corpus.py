@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dynamometer.results.store.atomic_file import replacing
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.store.whole_file import replacing
 from dynamometer.results.values.graphs import RecordedModel, SavedGraph
 
 if TYPE_CHECKING:

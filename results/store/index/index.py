@@ -151,8 +151,8 @@ class Index:
         [[found]] = self._file.read("SELECT count(*) FROM runs")
         return int(found)
 
-    def extent(self) -> tuple[int, ...]:
-        """Return what differs once a run is put in, whether a directory or a file brought it."""
+    def version_key(self) -> tuple[int, ...]:
+        """Return a value that differs once any run has been put in, for who keeps what it read."""
         [found] = self._file.read("SELECT count(*), total(size), max(id) FROM runs")
         return tuple(found)
 

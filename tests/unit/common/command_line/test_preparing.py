@@ -13,7 +13,7 @@ from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.decisions import preparing
 from dynamometer.common.command_line.decisions.preparing import _Stages
 from dynamometer.common.ending import ExitCode
-from dynamometer.common.interfaces.option import usual
+from dynamometer.common.interfaces.option import defaults
 from dynamometer.common.interfaces.run_options import REPORT_OPTIONS
 from dynamometer.results.store import store
 from dynamometer.results.store.errors import StoreError
@@ -87,7 +87,7 @@ def test_nobody_else_works_on_a_run_that_is_prepared(
         return False
 
     monkeypatch.setattr(preparing, "prepare", prepare)
-    asked = usual(REPORT_OPTIONS)
+    asked = defaults(REPORT_OPTIONS)
     assert cli._execute(manifest, tmp_path / "run", asked) == ExitCode.INTERRUPTED
     with store.RunStore(tmp_path / "run"), pytest.raises(StoreError, match="by another process"):
         cli._execute(manifest, tmp_path / "run", asked)

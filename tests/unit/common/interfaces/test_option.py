@@ -9,8 +9,8 @@ from dynamometer.common.interfaces.option import (
     Several,
     Switch,
     always,
+    defaults,
     never,
-    usual,
 )
 from dynamometer.common.interfaces.run_options import CACHES, CALLS, SEED, run_options
 from dynamometer.common.interfaces.workload_options import BACKENDS, DTYPE, TRAINING
@@ -24,7 +24,7 @@ QUIET = Flag(("-q", "--quiet"), group="Output", again=always)
 
 def test_a_request_gives_values_of_their_types() -> None:
     """An option is asked for by itself."""
-    asked = usual(run_options())
+    asked = defaults(run_options())
     assert asked[SEED] + 1 == 1
     assert asked[CACHES] is Caches.FIRST_COLD
     assert asked[DTYPE] is Dtype.FLOAT32
@@ -34,20 +34,20 @@ def test_a_request_gives_values_of_their_types() -> None:
 
 def test_an_option_that_a_command_lacks_is_no_default() -> None:
     """Whoever asks for it has made a mistake, unless they ask whether it is set."""
-    asked = usual([SEED])
+    asked = defaults([SEED])
     assert QUIET not in asked
     assert not asked.is_set(QUIET)
     with pytest.raises(KeyError):
         asked[QUIET]
-    assert not asked.and_usual([QUIET])[QUIET]
+    assert not asked.with_defaults([QUIET])[QUIET]
 
 
 def test_a_request_never_changes() -> None:
     """What differs is another one; and defaults don't replace what was asked for."""
-    asked = usual([SEED])
+    asked = defaults([SEED])
     other = asked.but(SEED, 3)
     assert (asked[SEED], other[SEED]) == (0, 3)
-    assert other.and_usual([SEED])[SEED] == 3
+    assert other.with_defaults([SEED])[SEED] == 3
     assert other.is_set(SEED)
     assert not asked.is_set(SEED)
 

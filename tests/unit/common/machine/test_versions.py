@@ -20,7 +20,7 @@ def judge(folder: Path, torch: str) -> dict[str, Diagnosis]:
     place = folder / "torch.dist-info"
     place.mkdir(parents=True)
     (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {torch}\n")
-    return {each.subject: each for each in versions.judge([folder])}
+    return {each.subject: each for each in versions.judge_versions([folder])}
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_a_python_that_was_never_tried_is_noted(
 
 def test_without_torch_nothing_is_said_of_it(tmp_path: Path) -> None:
     """A folder without packages has none to judge."""
-    assert [each.subject for each in versions.judge([tmp_path])] == ["Python"]
+    assert [each.subject for each in versions.judge_versions([tmp_path])] == ["Python"]
 
 
 def test_the_torch_that_is_imported_is_found() -> None:
     """Where nothing else is said, what is judged is what a worker would import."""
-    assert "torch" in {each.subject for each in versions.judge()}
+    assert "torch" in {each.subject for each in versions.judge_versions()}
 
 
 @pytest.mark.parametrize("what", TRIED)

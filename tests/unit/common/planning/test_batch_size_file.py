@@ -10,7 +10,7 @@ import pytest
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.planning.batch_size_file import read_batch_sizes
-from dynamometer.common.planning.plan import build_cases
+from dynamometer.common.planning.cases import build_cases
 
 if TYPE_CHECKING:
     from pathlib import Path

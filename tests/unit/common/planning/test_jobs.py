@@ -8,7 +8,7 @@ import pytest
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import usual
+from dynamometer.common.interfaces.option import defaults
 from dynamometer.common.interfaces.run_options import EXECUTOR, JOBS, SPAWN, THREADS, run_options
 from dynamometer.common.interfaces.workload_options import DEVICE
 from dynamometer.common.planning import jobs
@@ -18,7 +18,7 @@ from dynamometer.common.studies.study import Jobs
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Option, Request
 
-NOTHING = usual(run_options())
+NOTHING = defaults(run_options())
 UNTIMED = [each for each in registry.studies() if each.jobs is Jobs.ALL_CORES]
 TIMED = [each for each in registry.studies() if each.jobs is Jobs.ONE]
 

@@ -12,7 +12,7 @@ import pytest
 from dynamometer.common.command_line import cli
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.interfaces.workload import Workload
-from dynamometer.common.planning.plan import build_cases
+from dynamometer.common.planning.cases import build_cases
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture.overrides import apply_overrides
 from dynamometer.dynamo.explain import explain

@@ -8,7 +8,7 @@ import msgspec
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.parity import report
 from dynamometer.common.studies.parity.bugs import distinct, normalised
-from dynamometer.common.studies.parity.experiment import ParityOfModels
+from dynamometer.common.studies.parity.experiment import ParityExperiment
 from dynamometer.common.studies.parity.study import STUDY
 from dynamometer.common.studies.parity.summary import entries, summarize
 from dynamometer.results.values.cases import BASELINE
@@ -154,7 +154,7 @@ def test_either_mode_is_compared() -> None:
 
 def test_what_eager_cant_run_is_skipped() -> None:
     """Also where it ends its process; what Dynamo does is not."""
-    experiment, arms = ParityOfModels(), (BASELINE, "eager")
+    experiment, arms = ParityExperiment(), (BASELINE, "eager")
     for status, stage, expected in (
         (Status.FAIL, Stage.LOAD, Status.SKIP),
         (Status.CRASH, Stage.EAGER, Status.SKIP),

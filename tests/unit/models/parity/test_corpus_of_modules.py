@@ -8,7 +8,7 @@ import factories
 import pytest
 
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import usual
+from dynamometer.common.interfaces.option import defaults
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
 from dynamometer.models.parity import FROM_SOURCE, SUITE
@@ -168,7 +168,7 @@ def test_any_text_is_read_or_refused(tmp_path: Path, text: str) -> None:
 def test_modules_are_what_files_make_them(tmp_path: Path, option: object, value: object) -> None:
     """Neither shrunk nor a handful of them."""
     every = (*run_options(of_suites=SUITE.options), TARGET)
-    asked = usual(every).but(TARGET, corpus(tmp_path, net=ONE))
+    asked = defaults(every).but(TARGET, corpus(tmp_path, net=ONE))
     assert SUITE.opening(asked) == {"target": str(tmp_path)}
     with pytest.raises(UsageError, match="leave out"):
         SUITE.opening(asked.but(option, value))  # type: ignore[arg-type]  # either option's
@@ -176,8 +176,8 @@ def test_modules_are_what_files_make_them(tmp_path: Path, option: object, value:
 
 def test_projects_are_looked_through_instead(tmp_path: Path) -> None:
     """Paths are said from the root, packages by name; not together with a corpus."""
-    usual_ = usual((*run_options(of_suites=SUITE.options), TARGET))
-    asked = usual_.but(FROM_SOURCE, (str(tmp_path), "torchvision"))
+    typed = defaults((*run_options(of_suites=SUITE.options), TARGET))
+    asked = typed.but(FROM_SOURCE, (str(tmp_path), "torchvision"))
     opening = SUITE.opening(asked)
     assert opening == {"sources": f"{tmp_path}\ntorchvision"}
     assert SUITE.measured_files(opening) == (tmp_path,)

@@ -15,7 +15,7 @@ from test_history_command import DAYS, make_runs, said, values
 
 from dynamometer.common.command_line.stored.indexing import FOLDERS, INDEX, RUNS
 from dynamometer.common.command_line.stored.serve import OPTIONS, Pages
-from dynamometer.common.interfaces.option import usual
+from dynamometer.common.interfaces.option import defaults
 from dynamometer.results.store.index import parquet
 
 ROWS = 6 * DAYS
@@ -79,7 +79,7 @@ def test_runs_without_a_directory_have_no_page(
     there = tmp_path / "there"
     said(capsys, "index", "--output-dir", there, "--from-parquet", handed)
     shutil.copytree(runs / "day-3", there / "day-3")
-    asked = usual(OPTIONS).but(RUNS, there).but(INDEX, None).but(FOLDERS, ())
+    asked = defaults(OPTIONS).but(RUNS, there).but(INDEX, None).but(FOLDERS, ())
     pages = Pages(asked, Lock())
     text = pages.of("/") or ""
     assert '<a href="/run/day-3">' in text

@@ -17,7 +17,7 @@ import pytest
 from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.stored.indexing import FOLDERS, INDEX, RUNS
 from dynamometer.common.command_line.stored.serve import OPTIONS, Pages, Server, is_called
-from dynamometer.common.interfaces.option import usual
+from dynamometer.common.interfaces.option import defaults
 from dynamometer.results.history import of_index
 from dynamometer.results.history.of_index import history_of
 from dynamometer.results.store import store
@@ -50,7 +50,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     for number, name in enumerate(NAMES):
         make_run(runs / f"run-{number}", name, number + 1)
     (tmp_path / "secret").write_text("not for everybody")
-    asked = usual(OPTIONS).but(RUNS, runs).but(INDEX, tmp_path / "index").but(FOLDERS, ())
+    asked = defaults(OPTIONS).but(RUNS, runs).but(INDEX, tmp_path / "index").but(FOLDERS, ())
     with Server("127.0.0.1", 0, Pages(asked, threading.Lock())) as found:
         thread = threading.Thread(target=found.serve_forever)
         thread.start()
@@ -193,7 +193,7 @@ def test_what_this_server_is_called(host: str, *, is_own: bool) -> None:
 
 def test_a_server_at_every_address(tmp_path: Path) -> None:
     """Others ask for it by the machine's name; where it says it is can be opened here."""
-    asked = usual(OPTIONS).but(RUNS, tmp_path).but(FOLDERS, ())
+    asked = defaults(OPTIONS).but(RUNS, tmp_path).but(FOLDERS, ())
     with Server("0.0.0.0", 0, Pages(asked, threading.Lock())) as found:
         assert found.address == f"http://localhost:{found.server_port}/"
         assert socket.gethostname().lower() in found.names

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-def sources_of(files: Iterable[Path]) -> dict[str, str]:
+def hashes_of(files: Iterable[Path]) -> dict[str, str]:
     """Return a hash of what each file holds, by its path; of one that can't be read, nothing.
 
     A folder stands for the Python files in it, at whatever depth.
@@ -21,7 +21,7 @@ def sources_of(files: Iterable[Path]) -> dict[str, str]:
     return {path: known for path, known in found.items() if known}
 
 
-def changes(sources: Mapping[str, str], measured: Iterable[Path]) -> list[str]:
+def changed_files(sources: Mapping[str, str], measured: Iterable[Path]) -> list[str]:
     """Name the files that don't hold any more what they held; none where nothing is known.
 
     Args:
@@ -31,7 +31,7 @@ def changes(sources: Mapping[str, str], measured: Iterable[Path]) -> list[str]:
     """
     if not sources:
         return []
-    now = sources_of({*map(Path, sources), *measured})
+    now = hashes_of({*map(Path, sources), *measured})
     return [
         *(f"{path} {'has changed' if path in now else 'is gone'}"
           for path, known in sources.items() if now.get(path) != known),

@@ -5,7 +5,7 @@ import pytest
 
 from dynamometer.common.errors import NothingSelectedError, UnknownNameError, UsageError
 from dynamometer.common.interfaces.workload import Workload
-from dynamometer.common.planning.plan import build_cases
+from dynamometer.common.planning.cases import build_cases
 from dynamometer.common.planning.selection import Selection, select
 from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.common.studies.study import skip_reason

@@ -10,7 +10,7 @@ from pathlib import Path
 import fakes
 import pytest
 
-from dynamometer.results.store.whole_file import replacing, write_text
+from dynamometer.results.store.atomic_file import replacing, write_text
 
 
 def test_it_takes_the_place_of_what_was_there(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from dynamometer.common import registry
 from dynamometer.common.command_line import cli
-from dynamometer.common.planning.identity import changes, sources_of
+from dynamometer.common.planning.source_hashes import changed_files, hashes_of
 from dynamometer.models.suites.user_models import SUITE
 from dynamometer.results.store import store
 from dynamometer.results.store.graphs import corpus
@@ -95,10 +95,10 @@ def test_of_a_large_neighbour_the_folder_is_named(folder: Path) -> None:
     (folder / "other.py").write_text("import large\n")
     assert files(folder, "other.py") == ["large", "other.py"]
     measured = SUITE.measured_files({"target": str(folder / "other.py")})
-    sources = sources_of(measured)
-    assert changes(sources, measured) == []
+    sources = hashes_of(measured)
+    assert changed_files(sources, measured) == []
     (large / "part7.py").write_text("x = 1")
-    assert changes(sources, measured) == [f"{large} has changed"]
+    assert changed_files(sources, measured) == [f"{large} has changed"]
 
 
 def test_a_checkout_and_a_corpus_are_measured(tmp_path: Path) -> None:
@@ -118,22 +118,22 @@ def test_a_checkout_and_a_corpus_are_measured(tmp_path: Path) -> None:
 def test_a_new_file_is_named(folder: Path) -> None:
     """One that was looked for, and is there now; not a graph beside those of the run."""
     target = {"target": str(folder / "mine.py")}
-    sources = sources_of(SUITE.measured_files(target))
+    sources = hashes_of(SUITE.measured_files(target))
     (folder / "torch.py").touch()
     measured = (*SUITE.measured_files(target), folder / "new.pt2")
     (folder / "new.pt2").touch()
-    assert changes(sources, measured) == [f"{folder / 'torch.py'} is new"]
+    assert changed_files(sources, measured) == [f"{folder / 'torch.py'} is new"]
 
 
 def test_what_has_changed_is_named(folder: Path) -> None:
     """Each file, and how."""
-    sources = sources_of(SUITE.measured_files({"target": str(folder / "mine.py")}))
-    assert changes(sources, ()) == []
+    sources = hashes_of(SUITE.measured_files({"target": str(folder / "mine.py")}))
+    assert changed_files(sources, ()) == []
     (folder / "other.py").write_text("x = 1")
-    assert changes(sources, ()) == []
+    assert changed_files(sources, ()) == []
     (folder / "far.py").write_text("x = 1")
     (folder / "near.py").unlink()
-    assert changes(sources, ()) == [
+    assert changed_files(sources, ()) == [
         f"{folder / 'far.py'} has changed", f"{folder / 'near.py'} is gone",
     ]  # fmt: skip
 
@@ -170,4 +170,4 @@ def test_a_run_from_before_files_were_known_is_gone_on_with(folder: Path) -> Non
     del stored["sources"]
     path.write_bytes(msgspec.json.encode(stored))
     sources = store.read_manifest(folder / "run").sources
-    assert changes(sources, [folder / "mine.py"]) == []
+    assert changed_files(sources, [folder / "mine.py"]) == []

@@ -20,7 +20,7 @@ _MOST = 200
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
-def with_neighbours(file: Path) -> tuple[Path, ...]:
+def with_imported_files(file: Path) -> tuple[Path, ...]:
     """Return a file, and all that it imports which is not installed, sorted.
 
     That is in its folder, or wherever else Python finds it, as what is installed to be edited.
