@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
+import copyreg
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from torch import nn
 
@@ -54,7 +58,11 @@ class LoadedModel:
         return (Inputs(args=self.args, kwargs=self.kwargs), *self.others)
 
     def copy(self) -> LoadedModel:
-        """Return a copy whose weights, buffers and inputs are its own."""
+        """Return a copy whose weights, buffers, inputs and locks are its own.
+
+        Raises:
+            TypeError: it holds what can't be copied, such as an open file.
+        """
         # Tensors that were computed from parameters, as by the old `weight_norm`, refuse to be
         # deep-copied; a forward computes them anew.
         computed = [
@@ -64,7 +72,13 @@ class LoadedModel:
             if getattr(value, "grad_fn", None) is not None
         ]
         memo = {id(value): value.detach().clone() for value in computed}
-        return replace(self.with_inputs(copy.deepcopy), module=copy.deepcopy(self.module, memo))
+        try:
+            with _locks_made_anew():
+                module = copy.deepcopy(self.module, memo)
+        except TypeError as error:
+            msg = f"the model can't be copied, and each arm needs a copy of its own: {error}"
+            raise TypeError(msg) from error
+        return replace(self.with_inputs(copy.deepcopy), module=module)
 
     def with_inputs(self, change: Callable[[Any], Any]) -> LoadedModel:
         """Return the same module with inputs made of its own.
@@ -78,6 +92,32 @@ class LoadedModel:
             changed.append(Inputs(args=args, kwargs=kwargs))
         first, *others = changed
         return replace(self, args=first.args, kwargs=first.kwargs, others=tuple(others))
+
+
+@contextmanager
+def _locks_made_anew() -> Iterator[None]:
+    """Have `copy.deepcopy`, which refuses locks, put new ones in their place.
+
+    Layers hold some that synchronise normalisation between devices.
+    """
+    made = {type(make()): make for make in (threading.Lock, threading.RLock)}
+    kept = {kind: copyreg.dispatch_table.get(kind) for kind in made}
+    for kind, make in made.items():
+        copyreg.pickle(kind, partial(_made_by, make))
+    try:
+        yield
+    finally:
+        for kind, before in kept.items():
+            if before is None:
+                del copyreg.dispatch_table[kind]
+            else:
+                copyreg.dispatch_table[kind] = before
+
+
+def _made_by(make: Callable[[], Any], lock: object) -> tuple[Callable[[], Any], tuple[()]]:
+    """Return how `copy.deepcopy` makes what stands in for a lock."""
+    del lock
+    return make, ()
 
 
 class Suite(Protocol):

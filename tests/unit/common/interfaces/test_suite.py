@@ -1,0 +1,51 @@
+"""A loaded model, and copies of it."""
+
+from __future__ import annotations
+
+import copyreg
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from dynamometer.common.interfaces.suite import LoadedModel
+
+
+class Held:
+    """What layers that synchronise between devices hold."""
+
+    def __init__(self) -> None:
+        """Hold a lock of either kind."""
+        self.locks = (threading.Lock(), threading.RLock())
+
+
+class Synchronised(nn.Linear):
+    """A layer with locks."""
+
+    def __init__(self) -> None:
+        """Hold them at some depth."""
+        super().__init__(2, 2)
+        self.held = [Held()]
+
+
+def test_a_copy_has_locks_of_its_own() -> None:
+    """Such layers were once said not to run in eager, as nothing copies a lock."""
+    model = Synchronised()
+    before = dict(copyreg.dispatch_table)
+    copied = LoadedModel(module=model, args=(torch.ones(2),)).copy().module
+    assert copyreg.dispatch_table == before
+    pairs = zip(model.held[0].locks, copied.held[0].locks, strict=True)
+    assert all(type(one) is type(other) and one is not other for one, other in pairs)
+    with model.held[0].locks[0]:
+        assert copied.held[0].locks[0].acquire(blocking=False)
+
+
+def test_what_cant_be_copied_is_said() -> None:
+    """And why a copy is wanted."""
+    model = nn.Linear(2, 2)
+    with Path(__file__).open() as file:
+        model.file = file
+        with pytest.raises(TypeError, match=r"can't be copied, and each arm needs .*TextIOWrapper"):
+            LoadedModel(module=model).copy()
