@@ -10,26 +10,31 @@ from typing import TYPE_CHECKING
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from dynamometer.common.studies.parity.summary import ParitySummary
 
 _FRAMES = 3
 """The innermost of torch's frames that tell two bugs of one message apart."""
 _TORCH_FRAME = re.compile(r'File "[^"]*?/(torch/[^"]+\.py)", line \d+, in (\S+)')
-_VARYING = (
+_QUOTED = re.compile(
+    r"((?:attribute |module named )?)(?:'[^']*'|\"[^\"]*\"|`[^`]*`)", re.IGNORECASE
+)
+
+
+def _unless_telling(found: re.Match[str]) -> str:
+    """Leave out what is quoted, but for what an object or a package lacks, and names of torch."""
+    quoted = found[0][len(found[1]) :]
+    is_telling = found[1] or re.match(r"(?:torch|aten|prims)\b", quoted[1:])
+    return found[0] if is_telling else "'_'"
+
+
+_VARYING: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r" \([^()\s]+\.py:\d+\)"), ""),  # where in a test's own code
     (re.compile(r"0x[0-9a-fA-F]+"), "ADDRESS"),
     (re.compile(r"(?<!\w)(?:/[\w.+-]+)+/"), ""),  # folders
     (re.compile(r"\b_*(?:l|L|self|__compiled_fn|torch_dynamo_resume_in)_\w+"), "_"),
-    # But for what is missing: of an object, or of torch.
-    (
-        re.compile(
-            r"(?<!attribute )(?<!module named )(?!.(?:torch|aten|prims)\b)"
-            r"(?:'[^']*'|\"[^\"]*\"|`[^`]*`)"
-        ),
-        "'_'",
-    ),
+    (_QUOTED, _unless_telling),
     (re.compile(r"\b(?:zuf|[usf])\d+\b"), "SIZE"),  # Dynamo's symbols
     (re.compile(r"(?<!\w)-?\d+(?:\.\d+)?(?:e[-+]?\d+)?"), "N"),
     (re.compile(r"N(?:, N)+"), "N, ..."),

@@ -248,8 +248,10 @@ def test_what_is_captured_is_of_arms_that_work() -> None:
 
 def test_normalising_is_idempotent() -> None:
     """What is said of a bug is what it is known by."""
-    for text in ("a 'b' 3.5e-3 [1, 2] /x/y/z.py l_self_x_", "", "0x12 `f` -1", "Eq(u0, 1) float32"):
+    for text in ("a 'b' 3.5e-3 [1, 2] /x/y/z.py l_self_x_", "", "0x12 `f` -1", "Eq(u0, 1) float32",
+                 "remove `torch.compile`, or `f`: no attribute 'g'"):  # fmt: skip
         assert normalised(normalised(text)) == normalised(text)
+    assert normalised(text) == "remove `torch.compile`, or '_': no attribute 'g'"
 
 
 def test_how_far_classes_of_projects_came_is_counted() -> None:
