@@ -197,18 +197,18 @@ def test_every_status_has_its_gravity() -> None:
         assert worst([PASSED, outcome]) == outcome
 
 
+FAKE = "Explanation: Dynamo failed to run FX node with fake tensors"
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("No\n  Explanation: It calls `f`. Reason: There is no f.\n", "There is no f."),
         ("No\n  Explanation: It calls `f`. Reason: None.\n  Hint: Write f.\n", "Write f."),
-        (
-            "No\n  Explanation: Dynamo failed to run FX node with fake tensors: call_function f(): got"
-            " TypeError('no')\n  Hint: Don't.\n",
-            "got TypeError('no')",
-        ),
+        (f"No\n  {FAKE}: call_function f(): got TypeError('no')\n  Hint: Don't.\n",
+         "got TypeError('no')"),
     ],
-)
+)  # fmt: skip
 def test_a_deeper_reason_stands_in_for_a_hint(text: str, told: str) -> None:
     """As torch 2.15 names it of an RNN; a hint is told before it, but what was raised first."""
     assert classify(RuntimeError(text), Stage.COMPILE).reason == f"RuntimeError: No. {told}"
