@@ -62,7 +62,7 @@ class Obstacle(Value, frozen=True, kw_only=True):
         return not any(removable.values())
 
 
-class Known(Value, frozen=True, kw_only=True):
+class ModelEntry(Value, frozen=True, kw_only=True):
     """What the table knows of one model."""
 
     requires: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Table(Value, frozen=True, kw_only=True):
 
     configurations: dict[str, dict[str, Any]]
     """Hub configurations the models ask for, by the hub's name."""
-    models: dict[str, Known]
+    models: dict[str, ModelEntry]
 
 
 class TorchBenchCheckout:
@@ -103,7 +103,7 @@ class TorchBenchCheckout:
         """Describe every model folder, sorted by name; reads files and imports nothing."""
         table = _read_table()
         return [
-            self._spec(path, table.models.get(path.parent.name, Known()))
+            self._spec(path, table.models.get(path.parent.name, ModelEntry()))
             for path in sorted((self._root / MODELS).glob("*/__init__.py"))
         ]
 
@@ -148,7 +148,7 @@ class TorchBenchCheckout:
             module=built, args=args, kwargs=kwargs, notes=(*notes, *substitutions.notes)
         )
 
-    def _spec(self, path: Path, known: Known) -> ModelSpec:
+    def _spec(self, path: Path, known: ModelEntry) -> ModelSpec:
         name = path.parent.name
         source = path.read_text(encoding="utf-8")
         frameworks = re.findall(r"torchbenchmark\.util\.framework\.(\w+)", source)

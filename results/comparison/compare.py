@@ -122,20 +122,34 @@ def _count(kind: Kind, judged: Sequence[Judged]) -> Count:
 
 def _notes(before: Side, after: Side, pairs: Pairs, run_sd: float) -> Iterator[str]:
     """Say what is not known, and what is assumed."""
-    for name, side in (("before", before), ("after", after)):
-        if side.unfinished:
-            yield (
-                f"{side.source} ({name}) is unfinished: {side.unfinished} of its cases have no"
-                " record (dynamometer resume)"
-            )
-        if not side.conditions:
-            yield (
-                f"{side.source} ({name}) is CSV: it says nothing of versions, threads or hardware,"
-                " nor how far its numbers scatter"
-            )
-        if side.left_out:
-            names = ", ".join(side.left_out)
-            yield f"{side.source} ({name}): left out, as they are no tables of models: {names}"
+    yield from _of_side("before", before)
+    yield from _of_side("after", after)
+    yield from _of_one_run(before, after)
+    if run_sd:
+        yield f"intervals allow for runs whose speedups differ by a further {run_sd:.1%}"
+    yield from _of_screening(pairs)
+    yield from _of_caches(pairs)
+
+
+def _of_side(name: str, side: Side) -> Iterator[str]:
+    """Say what a side lacks."""
+    if side.unfinished:
+        yield (
+            f"{side.source} ({name}) is unfinished: {side.unfinished} of its cases have no"
+            " record (dynamometer resume)"
+        )
+    if not side.conditions:
+        yield (
+            f"{side.source} ({name}) is CSV: it says nothing of versions, threads or hardware,"
+            " nor how far its numbers scatter"
+        )
+    if side.left_out:
+        names = ", ".join(side.left_out)
+        yield f"{side.source} ({name}): left out, as they are no tables of models: {names}"
+
+
+def _of_one_run(before: Side, after: Side) -> Iterator[str]:
+    """Say so where a run is compared with itself."""
     if before.run_id is not None and (before.run_id, before.arm) == (after.run_id, after.arm):
         is_all = before.entries == after.entries
         yield (
@@ -143,8 +157,10 @@ def _notes(before: Side, after: Side, pairs: Pairs, run_sd: float) -> Iterator[s
             if is_all
             else "both sides are copies of one run, with different records"
         )
-    if run_sd:
-        yield f"intervals allow for runs whose speedups differ by a further {run_sd:.1%}"
+
+
+def _of_screening(pairs: Pairs) -> Iterator[str]:
+    """Say what is assumed of cases with one replicate."""
     assumed = [
         quantity.between_sd
         for pair in pairs.common
@@ -157,6 +173,10 @@ def _notes(before: Side, after: Side, pairs: Pairs, run_sd: float) -> Iterator[s
             f"screening: some cases have one replicate; intervals assume that speedups differ by"
             f" {sd:.1%} from process to process"
         )
+
+
+def _of_caches(pairs: Pairs) -> Iterator[str]:
+    """Say how many compile times are not compared, as caches were not the same."""
     conditions = [
         tuple(each.quantities[COMPILE_TIME.name].condition for each in (pair.before, pair.after))
         for pair in pairs.common

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results.exports.export import Document
 from dynamometer.results.exports.pytorch_csv import compatible_rows, csv_text
+from dynamometer.results.reports.columns import file_ending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from dynamometer.results.exports.export import StoredRun
 
 COLUMNS = ("name", "accuracy", "graph_breaks")
-_KIND = "_accuracy.csv"
+_KIND = "accuracy"
 
 
 def export(run: StoredRun) -> list[Document]:
@@ -42,7 +43,7 @@ def accuracy_rows(run: StoredRun) -> dict[str, list[dict[str, object]]]:
     """Return the rows of the files of accuracy, by arm."""
     found: dict[str, list[dict[str, object]]] = {}
     case = run.manifest.plan.cases[0]
-    end = f"_{case.suite}_{case.dtype}_{case.mode}_{case.device}{_KIND}"
+    end = file_ending(case, _KIND)
     for file, rows in compatible_rows(run).items():
         if file.endswith(end):
             own = [row for each in rows for row in each.by_column()]

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynamometer.results.reports.columns import name_in_file
+from dynamometer.results.reports.columns import file_ending, name_in_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -109,7 +109,7 @@ def _files(run: StoredRun, kind: str) -> dict[str, tuple[str, _Found]]:
     case_of: dict[_Key, Case] = {}
     for records in run.cases:
         case = records[0].case
-        end = f"_{case.suite}_{case.dtype}_{case.mode}_{case.device}_{kind}.csv"
+        end = file_ending(case, kind)
         for rows in run.reporter.rows(records, compatible=False):
             if rows.file.endswith(end):
                 known = found.setdefault(rows.file, (rows.file.removesuffix(end), []))[1]

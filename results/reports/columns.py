@@ -86,16 +86,13 @@ class Table(Generic[T]):
     def rows(self, case: Case, arm: str, found: Iterable[T]) -> Rows:
         """Return rows in the file of an arm.
 
-        A file is called `<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv`, as PyTorch's dashboards
-        parse it.
-
         Args:
             case: one of those that the file is of.
             arm: name of the arm, or of what else the file is of.
             found: what the rows are made of, in order.
         """
         return Rows(
-            file=f"{name_in_file(arm)}_{case.suite}_{case.dtype}_{case.mode}_{case.device}_{self.kind}.csv",
+            file=name_in_file(arm) + file_ending(case, self.kind),
             columns=tuple(each.name for each in self.columns),
             rows=tuple(tuple(column.value(each) for column in self.columns) for each in found),
         )
@@ -110,6 +107,14 @@ def are_theirs(rows: Rows, tables: Iterable[Table[Any]]) -> bool:
     """
     theirs = {column.name for table in tables for column in table.columns if column.is_theirs}
     return theirs.issuperset(rows.columns)
+
+
+def file_ending(case: Case, kind: str) -> str:
+    """Return how the name of a file ends, which begins with that of an arm.
+
+    `<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv` is how PyTorch's dashboards parse it.
+    """
+    return f"_{case.suite}_{case.dtype}_{case.mode}_{case.device}_{kind}.csv"
 
 
 def name_in_file(arm: str) -> str:

@@ -34,7 +34,7 @@ def without_overrides(found: Sequence[Found]) -> list[Found]:
     return [each for each in found if each.case.overrides == NO_OVERRIDES]
 
 
-def usual(found: Sequence[Found]) -> list[Found]:
+def counted(found: Sequence[Found]) -> list[Found]:
     """Leave the cases that a run's figures are of: those without, or all where none is without."""
     return without_overrides(found) or list(found)
 

@@ -26,6 +26,16 @@ def speedup_text(found: Estimate | None) -> str:
     return f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}]" if found else "-"
 
 
+def number_text(value: float | None, form: str) -> str:
+    """Write a number; `-` of none.
+
+    Args:
+        value: the number.
+        form: a format string, such as `{:.2f}`.
+    """
+    return "-" if value is None else form.format(value)
+
+
 def share(part: int, whole: int, decimals: int = 0) -> str:
     """Write a share as a percentage, of which 100 % is all and 0 % none, however many there are."""
     text = f"{part / whole:.{decimals}%}"

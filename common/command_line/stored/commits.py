@@ -35,7 +35,7 @@ _GIT_TAKES_S = 60.0
 
 
 @dataclass(frozen=True)
-class Known:
+class IndexedRuns:
     """What the index knows.
 
     Attributes:
@@ -58,12 +58,12 @@ class RunsByCommit:
     asked: Request
 
     @cached_property
-    def known(self) -> Known:
+    def known(self) -> IndexedRuns:
         """What the index knows."""
         with opened(self.asked) as index:
             refreshed(index)
             runs, _ = index.read({"metric": ()})
-            return Known([*runs.values()][::-1], index.places())
+            return IndexedRuns([*runs.values()][::-1], index.places())
 
     def directory(self, name: str) -> Path:
         """Return the directory of the newest finished run that was made on a commit.
@@ -90,7 +90,7 @@ class RunsByCommit:
         return _newest(name, commit or _only(name, self.known), self.known)
 
 
-def _newest(name: str, wanted: str, known: Known) -> Path:
+def _newest(name: str, wanted: str, known: IndexedRuns) -> Path:
     """Return the directory of the newest finished run of a commit, and say which it is.
 
     Raises:
@@ -120,7 +120,7 @@ def _why_not(place: Path) -> str | None:
     return None if found.state is RunState.DONE else found.progress
 
 
-def _only(start: str, known: Known) -> str:
+def _only(start: str, known: IndexedRuns) -> str:
     """Return the commit of the index that begins so.
 
     Raises:
@@ -133,7 +133,7 @@ def _only(start: str, known: Known) -> str:
     return found[0] if found else start
 
 
-def _nothing_of(name: str, commit: str, known: Known, refused: Sequence[str]) -> str:
+def _nothing_of(name: str, commit: str, known: IndexedRuns, refused: Sequence[str]) -> str:
     """Say that no run can be taken, why not those there are, and which commits have some."""
     changed = [
         f"{known.places.get(each.run_id, each.run_id)}: the checkout had changes"

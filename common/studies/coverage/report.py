@@ -39,7 +39,7 @@ def line(found: CoverageSummary) -> str:
 
 def closing_lines(found: Sequence[CoverageSummary]) -> list[str]:
     """Render what the models come to, and what overrides changed of it."""
-    return [*lines(overrides_report.usual(found)), *_overrides_lines(found)]
+    return [*lines(overrides_report.counted(found)), *_overrides_lines(found)]
 
 
 def lines(found: Sequence[CoverageSummary]) -> list[str]:

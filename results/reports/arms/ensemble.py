@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
+from dynamometer.results.reports.texts import number_text
 from dynamometer.results.statistics.breakeven import breakeven
 from dynamometer.results.values.choices import Subject
 
@@ -122,10 +123,10 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
             use.case.case.label,
             use.arm.name,
             ", ".join(f"{times} {arm}" for arm, times in use.made_of.most_common()),
-            _number(use.predicted, "{:.2f}x"),
-            _number(use.achieved, "{:.2f}x"),
+            number_text(use.predicted, "{:.2f}x"),
+            number_text(use.achieved, "{:.2f}x"),
             f"{use.tuning_s:.0f} s",
-            _number(use.pays_after_calls, "{:,.0f}"),
+            number_text(use.pays_after_calls, "{:,.0f}"),
         ]
         for use in found
     ]
@@ -140,7 +141,3 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
 
 def _table(rows: list[list[str]], headers: list[str]) -> list[str]:
     return tabulate(rows, headers=headers, disable_numparse=True).splitlines()
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else form.format(value)

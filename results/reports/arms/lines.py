@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.arms import ensemble, overhead
-from dynamometer.results.reports.texts import name_columns, pass_rate, speedup_text
+from dynamometer.results.reports.texts import name_columns, number_text, pass_rate, speedup_text
 from dynamometer.results.statistics.between_processes import is_provisional
 from dynamometer.results.statistics.significance import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.statistics.summary import CaseSummary, summarize_suite
@@ -69,7 +69,7 @@ def closing_lines(ended: Sequence[CaseSummary], known: Sequence[CaseSummary]) ->
         ended: as they were known when they ended.
         known: as they are among each other (`between_processes.shared`).
     """
-    usual = overrides_report.usual(known)
+    usual = overrides_report.counted(known)
     return [*suite_lines(usual), *_between_sd_lines(ended, known), *overrides_report.lines(known)]
 
 
@@ -144,9 +144,9 @@ def _reasons_against_one_graph(cases: Sequence[CaseSummary]) -> list[str]:
 
 
 def _timed_lines(suite: Sequence[SuiteSummary], judged: Sequence[Judgement]) -> list[str]:
-    means = " ".join(_number(arm.mean, "{:.3f}") for arm in suite)
+    means = " ".join(number_text(arm.mean, "{:.3f}") for arm in suite)
     geomeans = " ".join(
-        _number(arm.geomean.value if arm.geomean else None, "{:.3f}") for arm in suite
+        number_text(arm.geomean.value if arm.geomean else None, "{:.3f}") for arm in suite
     )
     headers = ["arm", "pass rate", "geomean speedup", "n", "compile time", "memory ratio"]
     table = _table([_timed_row(arm) for arm in suite], headers)
@@ -184,7 +184,7 @@ def _unclear_lines(judged: Sequence[Judgement]) -> list[str]:
 
 def _accuracy_lines(suite: Sequence[SuiteSummary]) -> list[str]:
     rows = [
-        [arm.name, pass_rate(arm.passed, arm.counted), _number(arm.max_error, "{:.1e}")]
+        [arm.name, pass_rate(arm.passed, arm.counted), number_text(arm.max_error, "{:.1e}")]
         for arm in suite
     ]
     return ["", *_table(rows, ["arm", "pass rate", "largest error"])]
@@ -201,7 +201,7 @@ def _arm_text(case: CaseSummary, arm: ArmSummary) -> str:
     if not arm.passed:
         return label + arm.outcome.line
     if ratio is None:
-        error = _number(arm.max_error, "{:.1e}")
+        error = number_text(arm.max_error, "{:.1e}")
         passed = f"PASS error {error}{_fallbacks(arm)}"
         why = f": {arm.untimed}" if arm.untimed else ""
         return f"{label}not measured{why}" if case.is_timed else label + passed
@@ -238,8 +238,8 @@ def _timed_row(arm: SuiteSummary) -> list[str]:
         pass_rate(arm.passed, arm.counted),
         speedup_text(arm.geomean),
         str(len(arm.speedups)),
-        _number(sum(times) / len(times) if times else None, "{:.1f} s"),
-        _number(sum(ratios) / len(ratios) if ratios else None, "{:.2f}x")
+        number_text(sum(times) / len(times) if times else None, "{:.1f} s"),
+        number_text(sum(ratios) / len(ratios) if ratios else None, "{:.2f}x")
         + f" of {len(ratios)}" * bool(ratios),
     ]
 
@@ -267,7 +267,3 @@ def _problems(cases: Sequence[CaseSummary]) -> list[str]:
     if not counts:
         return []
     return ["", "not passed: " + ", ".join(f"{n} {status}" for status, n in counts.items())]
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else form.format(value)

@@ -43,7 +43,7 @@ def closing_rows(cases: Sequence[CaseSummary]) -> list[Rows]:
     Backends against each other stand in `backends_..._pairs.csv`.
     """
     timed = shared([case for case in cases if case.is_timed])
-    judged = judge(overrides_report.usual(timed))
+    judged = judge(overrides_report.counted(timed))
     over_eager = {(each.case.case.id, each.arm): each for each in judged if each.base == BASELINE}
     arms = [
         ArmRow(case, arm, over_eager.get((case.case.id, arm.name)))

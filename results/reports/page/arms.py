@@ -37,7 +37,7 @@ def part_of_arms(known: Sequence[CaseSummary]) -> Part:
     Args:
         known: the cases of a run, as they are among each other (`between_processes.shared`).
     """
-    usual = overrides_report.usual(known)
+    usual = overrides_report.counted(known)
     counted = {each.case.id for each in usual}
     groups = list(_groups(usual))
     places = {(each.suite, each.mode, each.dtype, each.arm): n for n, each in enumerate(groups)}

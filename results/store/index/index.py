@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.history import IndexedRun, Row, StoredSeries
 
 
-class Known(NamedTuple):
+class IndexedDirectory(NamedTuple):
     """A run directory, as the index has it.
 
     Attributes:
@@ -96,10 +96,10 @@ class Index:
         """Return the folders it was told of."""
         return [Path(path) for (path,) in self._file.read("SELECT path FROM folders ORDER BY path")]
 
-    def directories(self) -> dict[str, Known]:
+    def directories(self) -> dict[str, IndexedDirectory]:
         """Return the run directories it has seen, by path."""
         found = self._file.read("SELECT path, stamp, size, run_id FROM directories")
-        return {each[0]: Known(*each) for each in found}
+        return {each[0]: IndexedDirectory(*each) for each in found}
 
     def forget(self, paths: Iterable[str]) -> None:
         """Forget directories that are gone; a run of which there is another copy is read from that.
@@ -114,7 +114,7 @@ class Index:
             file.executemany("DELETE FROM directories WHERE path = ?", given)
             _drop_orphans(file)
 
-    def add(self, directory: Known, run: IndexedRun, rows: Sequence[Row]) -> bool:
+    def add(self, directory: IndexedDirectory, run: IndexedRun, rows: Sequence[Row]) -> bool:
         """Put in a run as it is now, and return whether it is this copy of it that counts.
 
         Raises:
@@ -161,7 +161,7 @@ class Index:
         found = self._file.read("SELECT run_id, path FROM runs WHERE path != ''")
         return {run_id: Path(path) for run_id, path in found}
 
-    def put_unreadable(self, directory: Known) -> None:
+    def put_unreadable(self, directory: IndexedDirectory) -> None:
         """Note a directory that can't be read.
 
         Raises:
@@ -201,7 +201,7 @@ class Index:
         return series.read(self._file, wanted, asked)
 
 
-def _put_directory(file: Connection, directory: Known) -> None:
+def _put_directory(file: Connection, directory: IndexedDirectory) -> None:
     file.execute("INSERT OR REPLACE INTO directories VALUES (?, ?, ?, ?)", directory)
 
 

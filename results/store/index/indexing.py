@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.store.index.index import Known
+from dynamometer.results.store.index.index import IndexedDirectory
 from dynamometer.results.store.overview import run_directories
 from dynamometer.results.store.store import EVENTS, MANIFEST
 from dynamometer.results.values.history import ROWS
@@ -71,9 +71,9 @@ def refresh(index: Index, read: Reader) -> Indexed:
                 run, rows = read(found[path])
             except StoreError as error:
                 unreadable[path] = str(error)
-                index.put_unreadable(Known(path, stamp, size, None))
+                index.put_unreadable(IndexedDirectory(path, stamp, size, None))
                 continue
-            is_best = index.add(Known(path, stamp, size, run.run_id), run, rows)
+            is_best = index.add(IndexedDirectory(path, stamp, size, run.run_id), run, rows)
             counts.update(read=1, rows=len(rows) * is_best, copies=int(not is_best))
         # What was read is not read again, however it grows: only copies of what has vanished.
         pending = [
@@ -113,11 +113,11 @@ def put(index: Index, directory: Path, read: Reader) -> str:
         each.run_id == run.run_id and place != path for place, each in directories.items()
     )
     if not is_copy:
-        index.add(Known(path, stamp, size, run.run_id), run, rows)
+        index.add(IndexedDirectory(path, stamp, size, run.run_id), run, rows)
     return run.run_id
 
 
-def _outdated(found: Mapping[str, Path], known: Mapping[str, Known]) -> list[str]:
+def _outdated(found: Mapping[str, Path], known: Mapping[str, IndexedDirectory]) -> list[str]:
     """Return the directories that are not as they were when they were read."""
     return [
         path

@@ -10,7 +10,7 @@ from simulated_histories import indexed
 
 from dynamometer.results.history import by_eager, of_index
 from dynamometer.results.history.of_index import history_of, history_until
-from dynamometer.results.store.index.index import Index, Known
+from dynamometer.results.store.index.index import Index, IndexedDirectory
 from dynamometer.results.store.index.index_file import IndexFile
 from dynamometer.results.store.index.series import ALL, Asked
 from dynamometer.results.values.cases import BASELINE
@@ -62,7 +62,7 @@ def index(tmp_path: Path) -> Iterator[Watched]:
                 row("alexnet", "eager_latency", eager), row("alexnet", "latency", 7.0),
                 row("alexnet", "status", None),
             ]  # fmt: skip
-            found.add(Known(f"/runs/{run.run_id}", "1", 1, run.run_id), run, rows)
+            found.add(IndexedDirectory(f"/runs/{run.run_id}", "1", 1, run.run_id), run, rows)
         yield found
 
 
@@ -95,7 +95,7 @@ def test_points_change_nothing(index: Watched, metric: str) -> None:
             run, run_id=f"old-{run.run_id}", created_at=run.created_at.replace("2026", "2025")
         )
         rows = [row("alexnet", "speedup", 0.9), row("alexnet", "status", None, "crash")]
-        index.add(Known(f"/runs/{old.run_id}", "1", 1, old.run_id), old, rows)
+        index.add(IndexedDirectory(f"/runs/{old.run_id}", "1", 1, old.run_id), old, rows)
     found = [
         history_of(index, {"metric": (metric,)}, None, with_points=each) for each in (True, False)
     ]
@@ -130,7 +130,7 @@ def test_of_what_a_run_did_not_measure_nothing_is_told(index: Watched) -> None:
     """Nor of what no earlier run did."""
     [last] = list(indexed(19).values())[18:]
     rows = [row("vgg16", "speedup", 1.2), row("dcgan", "speedup", 1.2)]
-    index.add(Known("/runs/last", "1", 1, last.run_id), last, rows)
+    index.add(IndexedDirectory("/runs/last", "1", 1, last.run_id), last, rows)
     found = history_until(index, last.run_id)
     assert found is not None
     assert [each.identity["model"] for each in found.series] == ["vgg16"]

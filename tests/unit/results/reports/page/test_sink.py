@@ -17,7 +17,7 @@ from dynamometer.results.history.rows import indexed_run, rows
 from dynamometer.results.reports.page import document
 from dynamometer.results.reports.page.sink import FILE, ReportFile
 from dynamometer.results.store import store
-from dynamometer.results.store.index.index import Index, Known
+from dynamometer.results.store.index.index import Index, IndexedDirectory
 from dynamometer.results.store.index.index_file import IndexFile
 from dynamometer.results.store.index.indexing import refresh
 from dynamometer.results.values.history import INDEX_FILE
@@ -152,7 +152,7 @@ def earlier_days(folder: Path, days: int) -> Path:
             )
             records = [factories.measured_record(factories.case("model_0"))]
             side = of_run("", manifest, records, STUDY.compared(records))
-            known = Known(str(folder / f"day-{day}"), "1", 1, manifest.run_id)
+            known = IndexedDirectory(str(folder / f"day-{day}"), "1", 1, manifest.run_id)
             index.add(known, indexed_run(manifest, side), rows(side))
     return path
 

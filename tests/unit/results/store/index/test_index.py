@@ -14,7 +14,7 @@ import pytest
 
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.index import indexing
-from dynamometer.results.store.index.index import Index, Known
+from dynamometer.results.store.index.index import Index, IndexedDirectory
 from dynamometer.results.store.index.index_file import IndexFile
 from dynamometer.results.store.index.indexing import put, refresh
 from dynamometer.results.values.history import IndexedRun, Row
@@ -45,9 +45,9 @@ def row(model: str = "alexnet", value: float = 1.5, **fields: object) -> Row:
     return Row(**given)  # type: ignore[arg-type]  untyped
 
 
-def known(name: str, size: int = 1) -> Known:
+def known(name: str, size: int = 1) -> IndexedDirectory:
     """Describe a directory of a run."""
-    return Known(f"/runs/{name}", "stamp", size, name.rpartition("/")[2])
+    return IndexedDirectory(f"/runs/{name}", "stamp", size, name.rpartition("/")[2])
 
 
 def make(folder: Path, name: str, text: str) -> Path:
@@ -138,9 +138,9 @@ def test_a_run_is_put_in_once(index: Index) -> None:
     index.add(known("a"), run("a"), [row(value=1.0), row("vgg16")])
     index.add(known("a"), run("a"), [row(value=2.0)])
     assert held(index) == {"a": [2.0]}
-    assert not index.add(Known("/other/a", "s", 0, "a"), run("a"), [row(value=3.0)])
+    assert not index.add(IndexedDirectory("/other/a", "s", 0, "a"), run("a"), [row(value=3.0)])
     assert held(index) == {"a": [2.0]}
-    assert index.add(Known("/other/a", "s", 9, "a"), run("a"), [row(value=4.0)])
+    assert index.add(IndexedDirectory("/other/a", "s", 9, "a"), run("a"), [row(value=4.0)])
     assert held(index) == {"a": [4.0]}
 
 
