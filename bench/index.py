@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree
 import msgspec
 
-from dynamometer.results.store.index.index import Index, Known
+from dynamometer.results.store.index.index import Index, IndexedDirectory
 from dynamometer.results.store.index.index_file import IndexFile
 from dynamometer.results.values.history import IndexedRun, Row
 
@@ -70,7 +70,7 @@ class InSqlite:
 
     def add(self, run: IndexedRun, rows: Sequence[Row]) -> None:
         """Put in a run."""
-        self._index.add(Known(f"/runs/{run.run_id}", "1", 1, run.run_id), run, rows)
+        self._index.add(IndexedDirectory(f"/runs/{run.run_id}", "1", 1, run.run_id), run, rows)
 
     def of_model(self) -> int:
         """Read all of a model."""

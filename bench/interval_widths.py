@@ -17,8 +17,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from against_dynamobench import MODELS, ROOT, STUB, _cpu, _their_run
+from against_dynamobench import ROOT, STUB, _cpu, _their_run
 
+MODELS = ("lennard_jones", "resnet18", "squeezenet1_1", "dcgan", "phlippe_resnet")
 RUNS = 5
 
 
@@ -31,7 +32,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=MODELS, metavar="MODEL")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    options.batch_size, options.repeat = 1, 30
+    options.batch_size, options.repeat, options.limit_s = 1, 30, 600.0
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
         (Path(scratch) / "sitecustomize.py").write_text(STUB.format(root=str(ROOT)))

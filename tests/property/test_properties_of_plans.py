@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dynamometer.common.errors import NothingSelectedError
-from dynamometer.common.execution.runner import Interrupt, Remaining, run
+from dynamometer.common.execution.runner import Interrupt, Listeners, Remaining, run
 from dynamometer.common.interfaces.option import ByteSize
 from dynamometer.common.measuring.timing import burst_orders
 from dynamometer.common.planning.selection import Selection, select
@@ -143,7 +143,9 @@ def test_planned_cases_are_recorded_whatever_happens(
             sink = RecordingSink()
             with store.RunStore(directory) as events:
                 rest = Remaining(manifest, store.read_records(directory))
-                done = run(rest, events, executor, [sink], RecordingObserver(), interrupt)
+                done = run(
+                    Listeners(rest, events, [sink], RecordingObserver()), executor, interrupt
+                )
         records = store.read_records(directory)
     assert done
     keys = [(record.case.model, record.replicate) for record in records]
