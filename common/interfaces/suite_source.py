@@ -69,15 +69,21 @@ class SuiteSource(Protocol):
         del opening
         return ()
 
-    def script(self, opening: Mapping[str, str], case: Case) -> str | None:
+    def script(self, opening: Mapping[str, str], case: Case, seed: int) -> str | None:
         """Return a program that does without us what a case's first backend is asked to do.
 
         `None` where a model can't be had apart from its suite.
 
+        Args:
+            opening: what the suite was opened with.
+            case: of one of its models.
+            seed: of random numbers.
+
         Raises:
-            ValueError: what the suite was opened with is no longer there.
+            ValueError: what the suite was opened with is no longer there, or there is no such
+                program for that backend.
         """
-        del opening, case
+        del opening, case, seed
         return None
 
     def open(self, opening: Mapping[str, str]) -> Suite:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import msgspec
+
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.results.reports.sinks import Reporter
@@ -145,6 +147,14 @@ class Study(Reporter, Protocol):
         """Return what the cases of a run came to, to be compared with what is expected."""
         ...
 
+    def failing(self, records: Sequence[Record]) -> Case | None:
+        """Return a case as it fails: with the first arm that does; `None` where none does.
+
+        Args:
+            records: of the case, one for each replicate it had; at least one.
+        """
+        ...
+
 
 class StudyOfCases:
     """What most studies share: cases that take turns, each in as many replicates as asked for.
@@ -228,6 +238,16 @@ class StudyOfCases:
         """Return nothing."""
         del cases
         return {}
+
+    def failing(self, records: Sequence[Record]) -> Case | None:
+        """Take the first arm that failed in some replicate."""
+        from dynamometer.results.values.cases import BASELINE
+
+        for record in records:
+            for each in record.arms:
+                if each.arm != BASELINE and each.outcome.is_fault:
+                    return msgspec.structs.replace(record.case, arms=(BASELINE, each.arm))
+        return None
 
     def ending(self, records: Sequence[Record]) -> Outcome:
         """Return the first that was not a pass, or a pass."""

@@ -11,7 +11,6 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Several
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
-from dynamometer.results.values.cases import NO_BACKEND, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +93,7 @@ class ParityCorpus(SuiteSource):
             return tuple(filter(Path.exists, map(Path, opening[_SOURCES].split("\n"))))
         return tuple(files_of(Path(opening["target"])))
 
-    def script(self, opening: Mapping[str, str], case: Case) -> str | None:
+    def script(self, opening: Mapping[str, str], case: Case, seed: int) -> str | None:
         """Return the class of a test case with what it needs, in eager and compiled."""
         from dynamometer.models.parity.corpus import case_of
         from dynamometer.models.parity.standalone import script_of
@@ -105,15 +104,7 @@ class ParityCorpus(SuiteSource):
         if found is None:
             msg = f"{opening['target']} holds no test case {case.model} any more"
             raise ValueError(msg)
-        backend = (*case.arms[1:], NO_BACKEND)[0]
-        return script_of(
-            found.file,
-            found.index,
-            found.class_name,
-            backend,
-            full_graph=case.nopython,
-            training=case.mode is Mode.TRAINING,
-        )
+        return script_of(found, case, seed)
 
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Return the test cases; nothing is read yet, and nothing of them imported."""

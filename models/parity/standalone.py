@@ -3,94 +3,138 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynamometer.models.parity.main_of_script import MAIN, TEST, docstring_of, main_of
+from dynamometer.models.parity.needed import guarded, names_bound, names_used, needed
 from dynamometer.results.store.reading import BAD_PYTHON
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
-_OFFERED = "_paritybench_helpers"
+    from dynamometer.models.parity.corpus import CorpusCase
+    from dynamometer.results.values.cases import Case
+
+_HELPERS = "_paritybench_helpers"
+_OFFERED = Path(__file__).with_name("offered.py")
+"""What stands for that module."""
+_OWN = Path(__file__).with_name("beside_eager.py")
 _LIST = "TESTCASES"
-_ALWAYS = "*"
-"""In the place of the name of what is needed whatever is asked for."""
-_SCRIPT = '''"""{class_name} of {origin}, in eager and compiled with {backend}."""
-
-import copy
-
-import torch
-
-{definitions}
+_NOTE = re.compile(r"  # (noqa|type:).*")
+"""To those who check this program, not to who reads a script."""
+_ABSENT = "_Absent"
+"""What of `beside_eager.py` stands for what can't be imported."""
 
 
-def main():
-    """Compare what is computed."""
-    torch.manual_seed(0)
-    args, kwargs = ({init_args})()
-    model = {class_name}(*args, **kwargs).{mode}()
-    args, kwargs = ({forward_args})()
-    torch.manual_seed(0)
-    expected = model(*copy.deepcopy(args), **copy.deepcopy(kwargs))
-    compiled = torch.compile(copy.deepcopy(model), backend={backend!r}, fullgraph={full_graph})
-    torch.manual_seed(0)
-    found = compiled(*args, **kwargs)
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
-    print("compiled and eager agree")
+def script_of(found: CorpusCase, case: Case, seed: int = 0) -> str:
+    """Return a script that runs a test case in eager and compiled, and compares.
 
-
-if __name__ == "__main__":
-    main()
-'''
-
-
-def script_of(
-    file: Path,
-    index: int,
-    class_name: str,
-    backend: str,
-    *,
-    full_graph: bool = False,
-    training: bool = False,
-) -> str:
-    """Return a script that runs a test case in eager and compiled.
-
-    It holds the class, and of the file's definitions those that it needs.
+    It holds the class, and of the file's statements those that it needs.
 
     Args:
-        file: of the corpus.
-        index: of the test case in the file's list.
-        class_name: of its module.
-        backend: of `torch.compile`.
-        full_graph: whether all must be one graph.
-        training: whether the module is in training mode.
+        found: the test case.
+        case: how it is run; its first arm beside the baseline is what it is compiled with.
+        seed: of random numbers.
 
     Raises:
-        ValueError: the file can't be parsed, or has no such test case.
+        ValueError: the file can't be parsed, or has no such test case; or `torch.compile` can't be
+            told to do what the arm does.
     """
+    main = main_of(case, seed)
     try:
-        tree = ast.parse(file.read_text(encoding="utf-8-sig", errors="replace"))
+        tree = ast.parse(found.file.read_text(encoding="utf-8-sig", errors="replace"))
+        functions = _functions(tree, found.index)
+        wanted = {"torch", found.class_name}.union(*map(names_used, functions))
+        body = (*ast.parse(_OFFERED.read_text()).body, *tree.body)
+        statements = needed(body, wanted, apart=(_HELPERS,))
+        test = ", ".join((found.class_name, *map(ast.unparse, functions)))
+        own = _own_part(main, f"{test}\n{_text(statements)}")
+        definitions = _text(guarded(each, own.absent) for each in statements)
     except (OSError, *BAD_PYTHON) as error:
-        msg = f"{file} can't be read as Python: {error}"
+        msg = f"{found.file} can't be read as Python: {error}"
         raise ValueError(msg) from error
-    init_args, forward_args = _functions(tree, file, index)
-    wanted = {_ALWAYS, class_name, *_names(init_args), *_names(forward_args)}
-    return _SCRIPT.format(
-        class_name=class_name,
-        origin=file.stem,
-        backend=backend,
-        definitions="\n\n".join(map(ast.unparse, _needed(tree, wanted))),
-        init_args=ast.unparse(init_args),
-        forward_args=ast.unparse(forward_args),
-        full_graph=full_graph,
-        mode="train" if training else "eval",
+    if not functions:
+        msg = f"{found.file} holds no test case {found.index}"
+        raise ValueError(msg)
+    parts = (
+        docstring_of(case, found.class_name, found.file.stem),
+        _text(each for each in tree.body if _is_future(each)),
+        own.imports,
+        own.stand_in if own.absent in definitions else "",
+        definitions,
+        f"{own.test} = ({test})",
+        own.functions,
+        f"if __name__ == '__main__':\n    {own.main}()",
+    )
+    return "\n\n\n".join(filter(None, parts)) + "\n"
+
+
+@dataclass(frozen=True)
+class _OwnPart:
+    """What a script has beside its test case, by names that this doesn't have.
+
+    Attributes:
+        imports: what goes before the test case.
+        stand_in: the class of what stands for what can't be imported; goes there, too.
+        functions: what goes after it.
+        absent: the name of that class.
+        test: the name that the test case is to have.
+        main: the name of the function that runs it.
+    """
+
+    imports: str
+    stand_in: str
+    functions: str
+    absent: str
+    test: str
+    main: str
+
+
+def _own_part(main: str, of_test: str) -> _OwnPart:
+    """Return what a script has beside its test case.
+
+    Args:
+        main: the text of the function that runs it.
+        of_test: the text of the test case.
+    """
+    source = _OWN.read_text()
+    tree = ast.parse(source)
+    names = names_bound(tree.body) | {TEST, MAIN}
+    taken = set(re.findall(r"\w+", of_test))
+    sign = ""
+    while {f"{each}{sign}" for each in names} & taken:
+        sign += "_"
+    own = re.compile(rf"\b({'|'.join(names)})\b")
+
+    def renamed(text: str) -> str:
+        return own.sub(rf"\1{sign}", text)
+
+    def written(statements: Iterable[ast.stmt]) -> str:
+        parts = (ast.get_source_segment(source, each) or "" for each in statements)
+        return renamed(_NOTE.sub("", "\n\n\n".join(parts)))
+
+    chosen = needed(tree.body, {_ABSENT, *names_used(ast.parse(main))})
+    imports = [each for each in chosen if isinstance(each, ast.Import | ast.ImportFrom)]
+    stand_in = [each for each in chosen if getattr(each, "name", None) == _ABSENT]
+    rest = [each for each in chosen if each not in (*imports, *stand_in)]
+    return _OwnPart(
+        imports=renamed(_text(imports)),
+        stand_in=written(stand_in),
+        functions=f"{written(rest)}\n\n\n{renamed(main)}",
+        absent=renamed(_ABSENT),
+        test=renamed(TEST),
+        main=renamed(MAIN),
     )
 
 
-def _functions(tree: ast.Module, file: Path, index: int) -> tuple[ast.expr, ast.expr]:
-    """Return the functions of a test case: the constructor's arguments, and those of forward."""
+def _functions(tree: ast.Module, index: int) -> tuple[ast.expr, ...]:
+    """Return the functions of a test case: the constructor's arguments, and those of forward.
+
+    None where there is no such test case.
+    """
     for statement in reversed(tree.body):
         match statement:
             case (
@@ -103,95 +147,23 @@ def _functions(tree: ast.Module, file: Path, index: int) -> tuple[ast.expr, ast.
                     value=ast.List(elts=entries) | ast.Tuple(elts=entries),
                 )
             ) if name == _LIST and index < len(entries):
-                entry = entries[index]
-                if isinstance(entry, ast.Tuple) and len(entry.elts) > 2:  # noqa: PLR2004  class and two functions
-                    return entry.elts[1], entry.elts[2]
-    msg = f"{file} holds no test case {index}"
-    raise ValueError(msg)
+                match entries[index]:
+                    case ast.Tuple(elts=[_, init_args, forward_args, *_]):
+                        return init_args, forward_args
+    return ()
 
 
-@dataclass(frozen=True)
-class _Definition:
-    """A statement of a file, or the part of an import that gives one name.
-
-    Attributes:
-        place: its number in the file, to keep the order.
-        statement: what is written.
-    """
-
-    place: tuple[int, int]
-    statement: ast.stmt
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
 
 
-def _needed(tree: ast.Module, wanted: Iterable[str]) -> list[ast.stmt]:
-    """Return what defines some names, and what that needs in turn, in the file's order."""
-    known: defaultdict[str, list[_Definition]] = defaultdict(list)
-    for place, statement in enumerate(tree.body):
-        for name, found in _defined(place, statement):
-            known[name].append(found)
-    _add_offered(known)
-    chosen: dict[tuple[int, int], ast.stmt] = {}
-    seen, waiting = set[str](), [*wanted]
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        for found in known[name]:
-            if found.place not in chosen:
-                chosen[found.place] = found.statement
-                waiting += _names(found.statement)
-    return [chosen[place] for place in sorted(chosen)]
-
-
-def _defined(place: int, statement: ast.stmt) -> Iterator[tuple[str, _Definition]]:
-    """Yield the names that a statement defines, each with what is needed of it."""
-    match statement:
-        case ast.ImportFrom(module=module) if module == _OFFERED:
-            return
-        case ast.Import(names=names) | ast.ImportFrom(names=names):
-            for part, alias in enumerate(names):
-                one: ast.stmt = ast.Import([alias])
-                if isinstance(statement, ast.ImportFrom):
-                    one = ast.ImportFrom(statement.module, [alias], statement.level)
-                bound = alias.asname or alias.name.partition(".")[0]
-                yield bound, _Definition((place, part), one)
-        case ast.Expr():
-            if (name := _effect_of(statement)) is not None:
-                yield name, _Definition((place, 0), statement)
-        case _:
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                    yield node.id, _Definition((place, 0), statement)
-                elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-                    yield node.name, _Definition((place, 0), statement)
-
-
-def _effect_of(statement: ast.Expr) -> str | None:
-    """Return the name that is needed of what a statement changes, if of anything."""
-    match statement.value:
-        case ast.Call(func=ast.Name(id="patch_functional")):
-            return "F"
-        case ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name("sys"), attr="path"))):
-            return _ALWAYS
-    return None
-
-
-def _add_offered(known: defaultdict[str, list[_Definition]]) -> None:
-    """Add what stands for a project's program (`offered.py`), before all that a file defines."""
-    tree = ast.parse(Path(__file__).with_name("offered.py").read_text())
-    statements = [
-        inner
-        for each in tree.body
-        for inner in (each.body if isinstance(each, ast.If) else [each])
-        if not (isinstance(inner, ast.ImportFrom) and inner.module == "__future__")
-    ]
-    for place, statement in enumerate(statements, start=-len(statements)):
-        for name, found in _defined(place, statement):
-            if name.startswith("_") or name == "patch_functional" or not known[name]:
-                known[name].append(found)
-
-
-def _names(node: ast.AST) -> list[str]:
-    """Return the names that are used anywhere in a node."""
-    return [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
+def _text(statements: Iterable[ast.stmt]) -> str:
+    """Write statements, imports one below the other."""
+    lines: list[str] = []
+    was_import = False
+    for each in statements:
+        is_import = isinstance(each, ast.Import | ast.ImportFrom)
+        lines += [""] * (bool(lines) and not (is_import and was_import))
+        lines.append(ast.unparse(each))
+        was_import = is_import
+    return "\n".join(lines)

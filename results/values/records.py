@@ -51,6 +51,11 @@ class Outcome(Value, frozen=True, kw_only=True):
     detail: str | None = None
 
     @property
+    def is_fault(self) -> bool:
+        """Whether an arm does not do what eager does."""
+        return self.status not in _NO_FAULTS
+
+    @property
     def line(self) -> str:
         """Status, stage and how the reason begins."""
         reason = " ".join((self.reason or "no reason given").split())[:_REASON_CHARACTERS]
@@ -59,6 +64,7 @@ class Outcome(Value, frozen=True, kw_only=True):
 
 
 _REASON_CHARACTERS = 100
+_NO_FAULTS = frozenset({Status.PASS, Status.SKIP, Status.NONDETERMINISTIC, Status.INFRA})
 PASSED = Outcome(status=Status.PASS)
 
 

@@ -20,6 +20,8 @@ from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store import store
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.values.records import Manifest
@@ -46,7 +48,7 @@ def run(asked: Request, _: Invocation) -> int:
         msg = "--script prints a program, for a file of your own; leave out --run"
         raise UsageError(msg)
     if asked[SCRIPT]:
-        click.echo(_script(manifest, asked[MODEL]))
+        click.echo(_script(asked[RUN], manifest, asked[MODEL]))
         return 0
     commands = [single_case_command(manifest, each) for each in cases_of(manifest, asked[MODEL])]
     codes = []
@@ -57,15 +59,21 @@ def run(asked: Request, _: Invocation) -> int:
     return max(codes, default=0)
 
 
-def _script(manifest: Manifest, model: str) -> str:
-    """Return the program of a model's first case.
+def _script(directory: Path, manifest: Manifest, model: str) -> str:
+    """Return the program of a model's first case that failed, as it did, or else of its first.
 
     Raises:
-        UsageError: its suite has none.
+        UsageError: its suite has none, or the run can't be read.
     """
-    suite = registry.suite(manifest.plan.suite)
+    plan = manifest.plan
+    suite, study = registry.suite(plan.suite), registry.study(plan.study)
+    cases = {each.id: each for each in cases_of(manifest, model)}
+    with store_errors_as_usage():
+        records = [each for each in store.read_records(directory) if each.case.id in cases]
+    failed = (study.failing([record]) for record in records)
+    case = next(filter(None, failed), next(iter(cases.values())))
     try:
-        found = suite.script(manifest.plan.suite_options, cases_of(manifest, model)[0])
+        found = suite.script(plan.suite_options, case, plan.seed)
     except ValueError as error:
         raise UsageError(str(error)) from error
     if found is None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
     from dynamometer.results.reports.sinks import OnPage, Sink
-    from dynamometer.results.values.cases import Protocol
+    from dynamometer.results.values.cases import Case, Protocol
     from dynamometer.results.values.records import Record, StopReason
 
 _WHOLE = tuple(flag for flag, _ in WHOLE_MODEL)
@@ -117,6 +117,21 @@ class ParityOfModels(StudyOfArms):
         found = [each for records in cases for each in self._arms_of(records)]
         part = msgspec.structs.replace(part, tables=(*page.tables(found), *part.tables))
         return beside_lines(self, cases, part)
+
+    def failing(self, records: Sequence[Record]) -> Case | None:
+        """Take the first arm that fails in default mode, else the first that does as one graph."""
+        from dynamometer.results.values.cases import BASELINE
+
+        found = self._arms_of(records)
+        for as_one in (False, True):
+            for each in found:
+                if (each.full_graph if as_one else each.outcome).is_fault:
+                    return msgspec.structs.replace(
+                        each.case,
+                        arms=(BASELINE, each.result.arm),
+                        nopython=as_one or each.case.nopython,
+                    )
+        return None
 
     def compared(self, records: Sequence[Record]) -> list[Entry]:
         """Compare how each arm ended in either mode."""

@@ -11,6 +11,7 @@ from dynamometer.common.studies.parity.bugs import distinct, normalised
 from dynamometer.common.studies.parity.experiment import ParityExperiment
 from dynamometer.common.studies.parity.study import STUDY
 from dynamometer.common.studies.parity.summary import entries, summarize
+from dynamometer.common.studies.speedup.study import STUDY as SPEEDUP
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.coverage import CapturedGraph, Coverage, GraphBreak
 from dynamometer.results.values.parity import (
@@ -34,6 +35,33 @@ from dynamometer.results.values.records import (
 )
 
 BROKEN = factories.failure(Status.FAIL, reason="Unsupported: print")
+
+
+def test_the_arm_that_fails_is_known() -> None:
+    """In default mode before as one graph; a case that passes, or says nothing, has none."""
+    arms = (BASELINE, "eager", "aot_eager", "inductor")
+    case = factories.case("m.Net", arms)
+
+    def record(**ends: Outcome) -> Record:
+        results = tuple(ArmResult(arm=arm, outcome=ends.get(arm, PASSED)) for arm in arms)
+        full = tuple(
+            FullGraph(arm=arm, outcome=ends.get(f"{arm}_full", ends.get(arm, PASSED)))
+            for arm in arms[1:]
+        )
+        return factories.record(case, arms=results, found=packed(Parity(full_graph=full)))
+
+    def failing(**ends: Outcome) -> tuple[str, bool] | None:
+        found = STUDY.failing([record(**ends)])
+        return None if found is None else (*found.arms[1:], found.nopython)
+
+    assert failing() is None
+    assert failing(eager=factories.failure(Status.SKIP, reason="")) is None
+    assert failing(eager_full=BROKEN) == ("eager", True)
+    assert failing(eager_full=BROKEN, inductor=BROKEN) == ("inductor", False)
+    assert failing(aot_eager=BROKEN, inductor=BROKEN) == ("aot_eager", False)
+    timed = SPEEDUP.failing([record(), record(inductor=BROKEN, eager_full=BROKEN)])
+    assert timed == msgspec.structs.replace(case, arms=(BASELINE, "inductor"))
+    assert SPEEDUP.failing([record(baseline=BROKEN)]) is None
 
 
 def captured(graphs: int, ops: int, breaks: int = 0) -> CaptureStats:
