@@ -36,7 +36,8 @@ def name_exit(worker: Worker, timeout_s: float, machine_bytes: int) -> Outcome:
     if stage is Stage.WORKER and status is Status.CRASH:
         status = Status.INFRA  # nothing of the model has been run
     where = f"at stage {stage}" + (f" of {arm}" if arm else "")
-    return Outcome(status=status, stage=stage, reason=f"{reason} {where}")
+    doing = f"{worker.progress.doing}: " if worker.progress and worker.progress.doing else ""
+    return Outcome(status=status, stage=stage, reason=f"{doing}{reason} {where}")
 
 
 def arms_at_exit(worker: Worker, case: Case, outcome: Outcome) -> tuple[ArmResult, ...]:

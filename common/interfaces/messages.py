@@ -78,6 +78,8 @@ class Progress(Value, tag="progress", frozen=True, kw_only=True):
 
     stage: Stage
     arm: str | None
+    doing: str | None = None
+    """How the reason begins if it ends there, where the stage says too little."""
 
 
 class Interim(Value, tag="interim", frozen=True, kw_only=True):

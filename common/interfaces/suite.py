@@ -8,7 +8,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -139,5 +139,19 @@ class Suite(Protocol):
         """Build one model with its inputs.
 
         Called in the worker process, after every random generator was seeded.
+        """
+        ...
+
+
+@runtime_checkable
+class TellingSuite(Suite, Protocol):
+    """A suite that says how far loading a model came, which may take long or end the process."""
+
+    def telling(self, tell: Callable[[str], None]) -> Suite:
+        """Return the same suite, that tells.
+
+        Args:
+            tell: is given how the reason would begin if loading went no further; nothing at its
+                end.
         """
         ...

@@ -73,6 +73,9 @@ class ParityCorpus(SuiteSource):
         if sources and typed:
             msg = f"--from-source says what is looked through: leave out {typed}"
             raise UsageError(msg)
+        if "" in sources:
+            msg = '--from-source "" names nothing: name a folder, a file or a package (here: .)'
+            raise UsageError(msg)
         if sources:
             return {_SOURCES: "\n".join(map(_from_anywhere, sources))}
         if typed and Path(typed).resolve().is_relative_to(_HIDDEN):
@@ -108,12 +111,12 @@ class ParityCorpus(SuiteSource):
 
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Return the test cases; nothing is read yet, and nothing of them imported."""
-        from dynamometer.models.parity.corpus import Corpus
+        from dynamometer.models.parity.rooted import RootedCorpus
         from dynamometer.models.parity.source.suite import ModulesOfProjects
 
         if _SOURCES in opening:
             return ModulesOfProjects(opening[_SOURCES].split("\n"))
-        return Corpus(opening.get("target", ""))
+        return RootedCorpus(opening.get("target", ""))
 
 
 SUITE = ParityCorpus()

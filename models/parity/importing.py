@@ -15,8 +15,10 @@ from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.models.builders.torchvision_schemas import define_missing_schemas
 from dynamometer.models.parity.absent import absent_as_stand_ins
 from dynamometer.models.parity.offered import patch_functional
+from dynamometer.models.parity.roots import forget_others, roots_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
     from types import ModuleType
 
@@ -32,12 +34,17 @@ _USUAL = (
 """What the head of nearly every file of the published corpus imports."""
 
 
-def preload() -> None:
-    """Import, once for all workers, what files of a corpus usually import."""
+def preload(others: Collection[str] = ()) -> None:
+    """Import, once for all workers, what files of a corpus usually import.
+
+    Args:
+        others: packages that some of the files take from elsewhere.
+    """
     define_missing_schemas()
     for name in _USUAL:
-        with suppress(ImportError):
-            importlib.import_module(name)
+        if name.partition(".")[0] not in others:
+            with suppress(ImportError):
+                importlib.import_module(name)
 
 
 def load(case: CorpusCase) -> LoadedModel:
@@ -74,6 +81,9 @@ def load(case: CorpusCase) -> LoadedModel:
 def import_file(file: Path) -> ModuleType:
     """Run a file as a module of its own, which classes can be pickled and copied by.
 
+    It finds itself alone on the command line, and modules in the folders that it names, whatever
+    else is loaded.
+
     Raises:
         ImportError: it is no Python file.
         Exception: whatever it raises.
@@ -86,6 +96,9 @@ def import_file(file: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         msg = f"{file} is no Python file"
         raise ImportError(msg)
+    sys.argv[:] = [str(file)]
+    for root in roots_of(file):
+        forget_others(root)
     module = importlib.util.module_from_spec(spec)
     sys.modules[_MODULE] = module
     spec.loader.exec_module(module)

@@ -19,6 +19,8 @@ class FullGraph(Value, frozen=True, kw_only=True):
 NOT_IMPORTED, NOT_BUILT, NOT_RUN = "it can't be imported", "it can't be built", "it can't be called"
 NO_FORWARD = "it has no forward"
 """How the reason of a class begins that no arguments were found for."""
+NOT_A_MODULE, NOT_READ = "it is no class of nn.Module", "its file can't be read"
+"""How the reason begins of what is no class that could be tried."""
 
 
 class CorpusEntry(Value, frozen=True, kw_only=True):
@@ -32,6 +34,8 @@ class CorpusEntry(Value, frozen=True, kw_only=True):
     forward_args: str
     root: str | None = None
     """Folder that the module is imported from; `None` for what is installed."""
+    beside: str | None = None
+    """Folder that its project may import from as well, as the last."""
 
 
 class Parity(Value, frozen=True, kw_only=True):

@@ -198,6 +198,58 @@ def test_any_suite_can_be_asked(tmp_path: Path) -> None:
     assert "--parity" in record.command
 
 
+ENDS = """
+import os
+from torch import nn
+from own_package.beside import Base
+class Works(Base):
+    def forward(self, x): return x + 1
+class ExitsInInit(Base):
+    def __init__(self):
+        os._exit(3)
+    def forward(self, x): ...
+class InterruptsInInit(Base):
+    def __init__(self):
+        raise KeyboardInterrupt
+    def forward(self, x): ...
+class ExitsInForward(Base):
+    def forward(self, x):
+        os._exit(3)
+def made(): return object
+class NoModule(made()): ...
+"""
+
+
+def test_how_far_classes_of_a_project_came(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As their workers told, whatever ended these; what runs is found again in what was written.
+
+    The project's package is below `src`, and has the name of one that is there already.
+    """
+    for name in ("own_package", "yaml"):
+        package = tmp_path / "project" / "src" / name
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (package / "beside.py").write_text("from torch import nn\nclass Base(nn.Module): ...\n")
+    (package.parent / "own_package" / "ends.py").write_text(ENDS)
+    (package / "net.py").write_text(ENDS.partition("class Exits")[0])
+    (tmp_path / "project" / "ends.py").write_text(f"{ENDS}raise KeyboardInterrupt\n")
+    words = ["--from-source", str(tmp_path / "project"), "--output-dir", str(tmp_path / "runs")]
+    assert cli.main("parity", [*words, "-k", "ends|net"]) == 0
+    text = capsys.readouterr().out
+    for what, number in (
+        ("classes of nn.Module with a forward", 10), ("imported", 5), ("built", 3),
+        ("run in eager", 2), ("work compiled", 2),
+    ):  # fmt: skip
+        assert re.search(rf"{what} +{number}\n", text), text
+    (directory,) = (tmp_path / "runs").iterdir()
+    again = run(directory / "corpus", runs=tmp_path / "again")
+    assert {name: each.works for name, each in again.items()} == {
+        "own_package.Works": True, "yaml.Works": True,
+    }  # fmt: skip
+
+
 def test_a_corpus_can_be_asked_otherwise(corpus: Path, tmp_path: Path) -> None:
     """By the command of every suite, too, and the command that repeats a case runs it."""
     runs = tmp_path / "runs"

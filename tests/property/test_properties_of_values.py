@@ -212,6 +212,7 @@ full_graphs = st.builds(FullGraph, arm=texts, outcome=outcomes, is_inferred=st.b
 entries = st.builds(
     CorpusEntry,
     module=texts, class_name=texts, init_args=texts, forward_args=texts, root=st.none() | texts,
+    beside=st.none() | texts,
 )  # fmt: skip
 parities = st.builds(
     Parity,
@@ -276,7 +277,10 @@ jobs = st.builds(
     allocator=st.sampled_from(Allocator), isolated_run=counts, fastest_s=st.none() | finite,
     raise_backend_errors=st.booleans(), tuning=st.none() | tunings, corpus=st.none() | texts,
 )  # fmt: skip
-progresses = st.builds(messages.Progress, stage=st.sampled_from(Stage), arm=st.none() | texts)
+progresses = st.builds(
+    messages.Progress,
+    stage=st.sampled_from(Stage), arm=st.none() | texts, doing=st.none() | texts,
+)  # fmt: skip
 findings = st.builds(
     messages.Findings,
     outcome=outcomes, arms=st.lists(arm_results, max_size=2).map(tuple),

@@ -59,7 +59,7 @@ class CorpusFiles:
         if files:
             self._folder.mkdir(exist_ok=True)
         for name, text in files.items():
-            (self._folder / name).write_text(text)
+            (self._folder / name).write_text(text, encoding="utf-8")
         self._written = [self._folder / name for name in files]
 
     @property
@@ -69,25 +69,41 @@ class CorpusFiles:
 
 
 def texts(found: Iterable[CorpusEntry]) -> dict[str, str]:
-    """Return a file for each project; classes of one name are in files of their own.
+    """Return a file for each project, which names where the project is imported from.
+
+    Projects of one name are in files of their own, and so are classes of one name.
 
     Returns:
         Texts by the files' names.
     """
     files: defaultdict[str, list[CorpusEntry]] = defaultdict(list)
-    for each in sorted(found, key=lambda one: (one.module, one.class_name)):
-        project = each.module.partition(".")[0]
+    for each in sorted(found, key=lambda one: (one.module, one.class_name, one.root or "")):
+        project = _project(each)
         name, number = project, 1
-        while any(one.class_name == each.class_name for one in files[name]):
+        while not all(_fits(each, one) for one in files[name]):
             number += 1
             name = f"{project}_{number}"
         files[name].append(each)
     return {f"test_{name}.py": _text(name, own) for name, own in files.items()}
 
 
+def _project(entry: CorpusEntry) -> str:
+    return entry.module.partition(".")[0]
+
+
+def _fits(entry: CorpusEntry, other: CorpusEntry) -> bool:
+    """Return whether both may be in one file, which imports each by its name."""
+    same = _project(entry) == _project(other) and entry.root == other.root
+    return same and entry.class_name != other.class_name
+
+
 def _text(project: str, found: Sequence[CorpusEntry]) -> str:
     roots = dict.fromkeys(each.root for each in found if each.root is not None)
-    paths = "".join(f"sys.path.insert(0, {root!r})\n" for root in roots)
+    folders = dict.fromkeys(each.beside for each in found if each.beside is not None)
+    paths = "".join(
+        [f"sys.path.insert(0, {root!r})\n" for root in roots]
+        + [f"sys.path.append({folder!r})\n" for folder in folders]
+    )
     imports = "\n".join(f"from {each.module} import {each.class_name}" for each in found)
     entries = "\n".join(
         f"    ({each.class_name},\n     lambda: {each.init_args},\n"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common.studies.experiment import InOneProcess
+from dynamometer.results.values.parity import NOT_BUILT, NOT_IMPORTED, NOT_RUN
 from dynamometer.results.values.records import ArmResult, Outcome, Stage, Status
 
 if TYPE_CHECKING:
@@ -34,11 +35,9 @@ class ParityExperiment(InOneProcess):
         found = findings.outcome
         if found.stage not in {Stage.LOAD, Stage.EAGER} or found.status in _JUDGED:
             return super().salvage(findings, arms)
-        outcome = Outcome(
-            status=Status.SKIP,
-            stage=found.stage,
-            reason=f"it does not run in eager: {found.reason or found.status}",
-            detail=found.detail,
-        )
+        reason = found.reason or str(found.status)
+        if not reason.startswith((NOT_IMPORTED, NOT_BUILT, NOT_RUN)):
+            reason = f"it does not run in eager: {reason}"
+        outcome = Outcome(status=Status.SKIP, stage=found.stage, reason=reason, detail=found.detail)
         results = tuple(ArmResult(arm=arm, outcome=outcome) for arm in arms)
         return msgspec.structs.replace(findings, outcome=outcome, arms=results)

@@ -12,7 +12,14 @@ from tabulate import tabulate
 from dynamometer.common.studies.not_captured import reasons
 from dynamometer.common.studies.parity.bugs import distinct, normalised
 from dynamometer.results.reports.texts import name_columns, share
-from dynamometer.results.values.parity import NO_FORWARD, NOT_BUILT, NOT_IMPORTED, NOT_RUN
+from dynamometer.results.values.parity import (
+    NO_FORWARD,
+    NOT_A_MODULE,
+    NOT_BUILT,
+    NOT_IMPORTED,
+    NOT_READ,
+    NOT_RUN,
+)
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
@@ -70,7 +77,7 @@ def _how_far(found: Sequence[ParitySummary]) -> list[str]:
     ends = [sum(text.startswith(how) for text in reasons_) for how in _ENDS]
     if not any(ends) and not any(each.is_given_arguments for each in found):
         return []
-    left = len(found) - reasons_.count(NO_FORWARD)
+    left = sum(not text.startswith((NO_FORWARD, NOT_A_MODULE, NOT_READ)) for text in reasons_)
     rows = [["classes of nn.Module with a forward", left]]
     for what, number in zip(("imported", "built"), ends[:2], strict=True):
         left -= number

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common.checking.steps import make_step
+from dynamometer.common.interfaces.messages import Findings, Progress
 from dynamometer.common.interfaces.outcome import attempt
+from dynamometer.common.interfaces.suite import TellingSuite
 from dynamometer.common.measuring import arms
 from dynamometer.common.measuring.timed_arms import arm_result
 from dynamometer.common.studies.arms_beside_eager import findings_of, load
@@ -24,7 +26,6 @@ from dynamometer.results.values.records import PASSED, ArmResult, Outcome, Stage
 
 if TYPE_CHECKING:
     from dynamometer.common.checking.reference import Reference
-    from dynamometer.common.interfaces.messages import Findings
     from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.common.studies.experiment import Context
     from dynamometer.results.values.coverage import Coverage
@@ -45,7 +46,10 @@ def judge(context: Context) -> Findings:
         NondeterministicError: eager disagrees with itself.
         Exception: whatever the model raises in eager.
     """
-    loaded, reference = load(context, briefly=True)
+    ready = _ready(context)
+    if isinstance(ready, Outcome):
+        return Findings(outcome=ready)
+    loaded, reference = ready
     # Eager's two runs are what its arm would be held to.
     judged = {
         name: _arm(context, loaded, name, reference)
@@ -72,6 +76,23 @@ def judge(context: Context) -> Findings:
         return with_(None)
     context.keep(with_(None))
     return with_(_coverage(context, loaded))
+
+
+def _ready(context: Context) -> tuple[LoadedModel, Reference] | Outcome:
+    """Load the model and run it; what ends loading is told with how far that came."""
+    if not isinstance(context.suite, TellingSuite):
+        return load(context, briefly=True)
+    told = [""]
+
+    def tell(doing: str) -> None:
+        told.append(doing)
+        context.send(Progress(stage=Stage.LOAD, arm=None, doing=doing or None))
+
+    telling = replace(context, suite=context.suite.telling(tell))
+    found = attempt(context.stages, partial(load, telling, briefly=True))
+    if isinstance(found, Outcome) and found.status is not Status.SKIP and told[-1]:
+        return msgspec.structs.replace(found, reason=f"{told[-1]}: {found.reason}")
+    return found
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from dynamometer.models.parity.source.discovery import FoundClass, found_classes
 from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.results.values.cases import Case
@@ -20,11 +20,19 @@ class ModulesOfProjects:
 
     Attributes:
         targets: paths, or names of packages.
+        tell: is told how far a class has come.
     """
 
-    def __init__(self, targets: Sequence[str]) -> None:
+    def __init__(
+        self, targets: Sequence[str], tell: Callable[[str], None] = lambda _: None
+    ) -> None:
         """Read nothing yet."""
         self.targets = targets
+        self.tell = tell
+
+    def telling(self, tell: Callable[[str], None]) -> Self:
+        """Return the same classes, with another one who is told how far one has come."""
+        return type(self)(self.targets, tell)
 
     def specs(self) -> list[ModelSpec]:
         """Describe each class, by the text that defines it.
@@ -60,4 +68,4 @@ class ModulesOfProjects:
         from dynamometer.models.parity.source.trials import load
 
         del case
-        return load(FoundClass(**spec.options))
+        return load(FoundClass(**spec.options), self.tell)

@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from torch import nn
 from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.models.parity.offered import _mock_config
+from dynamometer.models.parity.roots import forget_others, is_from
 from dynamometer.models.parity.source.arguments import (
     NO_HINTS,
     SHAPES,
@@ -38,8 +40,10 @@ from dynamometer.models.parity.source.arguments import (
     tensor,
     words_in,
 )
+from dynamometer.models.parity.source.signatures import any_number_of, needed_by
 from dynamometer.results.values.parity import (
     NO_FORWARD,
+    NOT_A_MODULE,
     NOT_BUILT,
     NOT_IMPORTED,
     NOT_RUN,
@@ -53,6 +57,8 @@ if TYPE_CHECKING:
     from dynamometer.models.parity.source.discovery import FoundClass
 
 T = TypeVar("T")
+_FAULTS = (Exception, SystemExit)
+"""What a project's code may raise: a program that parses arguments ends so."""
 _MOST_TRIALS = 200
 _MOST_S = 15.0
 """Of either search."""
@@ -64,24 +70,36 @@ _MODULES_TRIED = 3
 _NAMES = {"torch": torch, "nn": nn, "_mock_config": _mock_config}
 
 
-def load(found: FoundClass) -> LoadedModel:
+def load(found: FoundClass, tell: Callable[[str], None] = lambda _: None) -> LoadedModel:
     """Find arguments that a class runs with in eager, and make it with those.
+
+    Args:
+        found: the class.
+        tell: is told before each stage how the reason would begin if it were the last; nothing at
+            the end.
 
     Raises:
         SkippedError: it can't be imported or built, or no inputs were found; says the first error
-            of the stage that was reached.
+            of the stage that was reached. Or it is no module.
     """
+    if found.fault is not None:
+        raise SkippedError(found.fault)
+    tell(NOT_IMPORTED)
     try:
         kind = _imported(found)
-    except Exception as error:
+    except _FAULTS as error:
         raise _skipped(NOT_IMPORTED, error) from error
-    if kind.forward is nn.Module.forward:
+    if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
+        raise SkippedError(NOT_A_MODULE)
+    if getattr(kind, "forward", nn.Module.forward) is nn.Module.forward:
         raise SkippedError(NO_FORWARD)
-    search = _Search(found, kind)
+    tell(NOT_BUILT)
+    search = _Search(found, kind, tell)
     with _unchanged_random_state():
         init_args, forward_args = search.arguments()
     made = search.built(init_args)
     args, kwargs = _values(forward_args)
+    tell("")
     return LoadedModel(
         module=made,
         args=tuple(args),
@@ -92,29 +110,39 @@ def load(found: FoundClass) -> LoadedModel:
             init_args=init_args.text,
             forward_args=forward_args.text,
             root=found.root,
+            beside=found.beside,
         ),
     )
 
 
-def _imported(found: FoundClass) -> type[nn.Module]:
+def _imported(found: FoundClass) -> object:
+    """Import what a class seems to be, from where it was found.
+
+    Raises:
+        ImportError: the name of its module is that of another one, which can't be replaced.
+    """
+    sys.argv[:] = [found.file]
     if found.root is not None:
+        forget_others(Path(found.root))
         sys.path.insert(0, found.root)
-    kind = getattr(importlib.import_module(found.module), found.class_name)
-    if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
-        msg = f"{found.name} is no class of nn.Module"
-        raise TypeError(msg)
-    return kind
+    if found.beside is not None:
+        sys.path.append(found.beside)
+    module = importlib.import_module(found.module)
+    if found.root is not None and not is_from(module, Path(found.root)):
+        msg = f"{found.module} is another one here, not that of {found.root}: rename it"
+        raise ImportError(msg, name=found.module)
+    return getattr(module, found.class_name)
 
 
 class _Failures:
     """What wrong guesses led to: the first error is told, and all lead to further guesses."""
 
     def __init__(self) -> None:
-        self._first: dict[str, Exception] = {}
+        self._first: dict[str, BaseException] = {}
         self._words: list[str] = []
         self._sizes: list[int] = []
 
-    def note(self, stage: str, error: Exception) -> None:
+    def note(self, stage: str, error: BaseException) -> None:
         self._first.setdefault(stage, error)
         self._words += words_in(str(error))
         self._sizes += sizes_in(str(error)) if stage == NOT_BUILT else []
@@ -138,6 +166,7 @@ def _most_frequent(found: list[T]) -> list[T]:
 class _Search:
     found: FoundClass
     kind: type[nn.Module]
+    tell: Callable[[str], None]
 
     def arguments(self) -> tuple[Arguments, Arguments]:
         """Return those of the constructor and of forward.
@@ -149,6 +178,7 @@ class _Search:
         for _ in range(2):  # the second time with what errors asked for
             hints = failures.hints
             for init_args, made in islice(self._modules(hints, failures), _MODULES_TRIED):
+                self.tell(NOT_RUN)
                 forward_args = self._inputs_for(made, failures)
                 if forward_args is not None:
                     return init_args, forward_args
@@ -165,13 +195,13 @@ class _Search:
         for arguments in _bounded(self._constructions(hints)):
             try:
                 made = self.built(arguments)
-            except Exception as error:  # noqa: BLE001  whatever a wrong guess leads to
+            except _FAULTS as error:  # whatever a wrong guess leads to
                 failures.note(NOT_BUILT, error)
             else:
                 yield arguments, made
 
     def _constructions(self, hints: Hints) -> Iterator[Arguments]:
-        needed = _needed(self.kind.__init__)
+        needed = needed_by(self.kind.__init__)
         if not needed:
             yield Arguments()
         source = _text_of(sys.modules[self.found.module])
@@ -182,7 +212,7 @@ class _Search:
 
     def _inputs_for(self, made: nn.Module, failures: _Failures) -> Arguments | None:
         """Return inputs that it runs with, if any are found."""
-        needed = _needed(made.forward) or _any_number(made.forward)
+        needed = needed_by(made.forward) or any_number_of(made.forward)
         examples = inputs_in(examples_of(inspect.getdoc(self.kind) or ""))
         queue = [*examples, *_fitting(made), *map(tensor, SHAPES)]
         tried: set[str] = set()
@@ -204,12 +234,12 @@ class _Search:
         return None
 
 
-def _error_of(made: nn.Module, arguments: Arguments) -> Exception | None:
+def _error_of(made: nn.Module, arguments: Arguments) -> BaseException | None:
     try:
         args, kwargs = _values(arguments)
         with torch.no_grad():
             made(*args, **kwargs)
-    except Exception as error:  # noqa: BLE001  whatever a wrong guess leads to
+    except _FAULTS as error:  # whatever a wrong guess leads to
         return error
     return None
 
@@ -257,7 +287,7 @@ _LAYERS: tuple[tuple[Any, Callable[[Any], list[str]]], ...] = (
 """What each layer takes, by its own sizes."""
 
 
-def _mended(shape: str, error: Exception) -> list[str]:
+def _mended(shape: str, error: BaseException) -> list[str]:
     """Return the same input as an error asks for it: in a container, or of a size it speaks of."""
     for pattern, form in _CONTAINERS:
         if re.search(pattern, str(error)):
@@ -279,43 +309,6 @@ _CONTAINERS = (
      "{{'0': {0}, '1': {0}}}"),
     (r"'Tensor' object has no attribute 'append'", "[{0}, {0}]"),
 )  # fmt: skip
-
-
-def _needed(function: Callable[..., Any]) -> list[Parameter]:
-    """Return the parameters that have no default; none where they can't be told."""
-    parameters = _parameters_of(function)
-    if parameters and parameters[0].name == "self":
-        del parameters[0]
-    variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
-    return [
-        Parameter(
-            each.name,
-            "" if each.annotation is each.empty else _annotation(each.annotation),
-            each.kind is inspect.Parameter.POSITIONAL_ONLY,
-        )
-        for each in parameters
-        if each.default is each.empty and each.kind not in variadic
-    ]
-
-
-def _any_number(function: Callable[..., Any]) -> list[Parameter]:
-    """Return one parameter of a function that takes any number of them; none of another."""
-    kinds = {each.kind for each in _parameters_of(function)}
-    takes_any = inspect.Parameter.VAR_POSITIONAL in kinds
-    return [Parameter("inputs", "", is_positional=True)] if takes_any else []
-
-
-def _parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    try:
-        return [*inspect.signature(function).parameters.values()]
-    except (TypeError, ValueError):
-        return []
-
-
-def _annotation(annotation: object) -> str:
-    if isinstance(annotation, str):
-        return annotation
-    return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
 
 
 def _combined(needed: list[Parameter], choices: list[list[str]]) -> Iterator[Arguments]:
@@ -351,7 +344,7 @@ def _text_of(module: ModuleType) -> str:
         return ""
 
 
-def _skipped(stage: str, error: Exception) -> SkippedError:
+def _skipped(stage: str, error: BaseException) -> SkippedError:
     """Say of an error how far a class came."""
     text = " ".join(str(error).split())
     return SkippedError(f"{stage}: {type(error).__name__}: {text}")

@@ -91,6 +91,9 @@ def test_a_death_is_placed() -> None:
     placed = name(dead_worker(signal.SIGSEGV, progress=progress))
     assert placed.stage is Stage.COMPILE
     assert placed.reason == "killed by SIGSEGV at stage compile of inductor"
+    progress = Progress(stage=Stage.LOAD, arm=None, doing="it can't be built")
+    placed = name(dead_worker(signal.SIGSEGV, progress=progress))
+    assert placed.reason == "it can't be built: killed by SIGSEGV at stage load"
 
 
 def test_the_arm_at_work_is_blamed() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import factories
 import msgspec
 
-from dynamometer.common.studies.parity.corpus_files import FOLDER, CorpusFiles
+from dynamometer.common.studies.parity.corpus_files import FOLDER, CorpusFiles, texts
 from dynamometer.models.parity.corpus import Corpus
 from dynamometer.results.values.parity import CorpusEntry, Parity
 from dynamometer.results.values.records import PASSED, Outcome, Record, Stage, Status, packed
@@ -22,11 +22,13 @@ def record(entry: CorpusEntry | None, outcome: Outcome = PASSED) -> Record:
     return msgspec.structs.replace(made, found=packed(Parity(entry=entry)))
 
 
-def case(module: str, class_name: str, root: str | None = None) -> CorpusEntry:
+def case(
+    module: str, class_name: str, root: str | None = None, beside: str | None = None
+) -> CorpusEntry:
     """Make arguments that were found."""
     return CorpusEntry(
         module=module, class_name=class_name, init_args="([4], {'a': 'b'})",
-        forward_args="([torch.rand([2])], {})", root=root,
+        forward_args="([torch.rand([2])], {})", root=root, beside=beside,
     )  # fmt: skip
 
 
@@ -48,6 +50,24 @@ def test_a_file_for_each_project(tmp_path: Path) -> None:
     assert "lambda: ([4], {'a': 'b'}),\n     lambda: ([torch.rand([2])], {})),\n" in text
     found = Corpus(str(tmp_path / FOLDER)).specs()
     assert [each.name for each in found] == ["net.Net", "net_2.Net", "other.Conv"]
+
+
+def test_projects_of_one_name_are_in_files_of_their_own() -> None:
+    """Each file has one folder that its modules are imported from, or none."""
+    found = [
+        case("model", "A", "/p1"), case("model", "B", "/p2"), case("model.x", "C", "/p1", "/p1/x"),
+        case("model", "D"), case("model_2", "E"),
+    ]  # fmt: skip
+    files = texts(found)
+    assert {name: [each for each in "ABCDE" if f" import {each}\n" in text]
+            for name, text in files.items()} == {
+        "test_model.py": ["A", "C"], "test_model_2.py": ["B"], "test_model_3.py": ["D"],
+        "test_model_2_2.py": ["E"],
+    }  # fmt: skip
+    assert "sys.path.insert(0, '/p1')\nsys.path.append('/p1/x')\n" in files["test_model.py"]
+    assert "/p1" not in files["test_model_2.py"]
+    assert "sys.path" not in files["test_model_3.py"]
+    assert texts(found[::-1]) == files
 
 
 def test_nothing_is_written_of_other_runs(tmp_path: Path) -> None:

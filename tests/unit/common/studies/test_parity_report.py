@@ -16,8 +16,10 @@ from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.coverage import CapturedGraph, Coverage, GraphBreak
 from dynamometer.results.values.parity import (
     NO_FORWARD,
+    NOT_A_MODULE,
     NOT_BUILT,
     NOT_IMPORTED,
+    NOT_READ,
     NOT_RUN,
     CorpusEntry,
     FullGraph,
@@ -198,6 +200,14 @@ def test_what_eager_cant_run_is_skipped() -> None:
         assert "why" in (found.outcome.reason or "")
 
 
+def test_how_far_it_came_is_how_a_reason_begins() -> None:
+    """Also of a class that ended the process, where the worker said what it was at."""
+    for reason in (f"{NOT_BUILT}: the process exited", f"{NOT_IMPORTED}: KeyboardInterrupt"):
+        outcome = Outcome(status=Status.CRASH, stage=Stage.LOAD, reason=reason)
+        found = ParityOfModels().salvage(Findings(outcome=outcome), (BASELINE, "eager"))
+        assert (found.outcome.status, found.outcome.reason) == (Status.SKIP, reason)
+
+
 TRACEBACK = """Traceback (most recent call last):
   File "/venv/lib/python3.11/site-packages/torch/_dynamo/convert.py", line {line}, in inner
     return go()
@@ -294,7 +304,8 @@ def test_how_far_classes_of_projects_came_is_counted() -> None:
     cases = [
         works, record("p.B", factories.failure()), skipped("p.C", f"{NOT_RUN}: oops"),
         skipped("p.D", f"{NOT_BUILT}: oops"), skipped("p.E", f"{NOT_IMPORTED}: oops"),
-        skipped("p.F", NO_FORWARD),
+        skipped("p.F", NO_FORWARD), skipped("p.G", NOT_A_MODULE),
+        skipped("p.CLASSES", f"{NOT_READ}: SyntaxError: oops"),
     ]  # fmt: skip
     lines = STUDY.closing_lines([[each] for each in cases])
     rows = [line.rpartition(" ")[::2] for line in lines[3:9]]

@@ -185,3 +185,5 @@ def test_projects_are_looked_through_instead(tmp_path: Path) -> None:
     assert [each.name for each in SUITE.open({"sources": str(tmp_path)}).specs()] == ["net.Net"]
     with pytest.raises(UsageError, match="leave out here"):
         SUITE.opening(asked.but(TARGET, "here"))
+    with pytest.raises(UsageError, match='--from-source "" names nothing'):
+        SUITE.opening(usual_.but(FROM_SOURCE, ("torchvision", "")))

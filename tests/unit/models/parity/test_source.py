@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +26,13 @@ from dynamometer.models.parity.source.arguments import (
 from dynamometer.models.parity.source.discovery import found_classes
 from dynamometer.models.parity.source.suite import ModulesOfProjects
 from dynamometer.models.parity.source.trials import load
-from dynamometer.results.values.parity import NO_FORWARD, NOT_BUILT, NOT_IMPORTED, NOT_RUN
+from dynamometer.results.values.parity import (
+    NO_FORWARD,
+    NOT_A_MODULE,
+    NOT_BUILT,
+    NOT_IMPORTED,
+    NOT_RUN,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,6 +86,24 @@ class Unbuilt(nn.Module):
 class Uncalled(nn.Module):
     def forward(self, x):
         raise RuntimeError("no such input")
+class ExitsOnce(nn.Module):
+    """Exits where it is not told the truth.
+
+    >>> ExitsOnce(key="wrong")
+    >>> ExitsOnce(key="secret")
+    """
+    def __init__(self, key):
+        super().__init__()
+        if key != "secret":
+            raise SystemExit(2)
+    def forward(self, x):
+        if x.dim() != 2:
+            raise SystemExit("two dimensions, please")
+        return x
+class Interrupts(nn.Module):
+    def __init__(self, key):
+        raise KeyboardInterrupt
+    def forward(self, x): ...
 class Example(nn.Module):
     """Takes what the example says.
 
@@ -156,6 +182,7 @@ def test_what_holds_no_modules_is_named(target: str, said: str) -> None:
         ("Wide", "([], {})", None),
         ("Variadic", "([], {})", "([torch.rand([4, 16, 16, 16])], {})"),
         ("Divides", "([], {'width': 24})", None),
+        ("ExitsOnce", "([], {'key': 'secret'})", "([], {'x': torch.rand([16, 16])})"),
         ("Example", "(['secret'], {'size': 7})", "([], {'x': torch.rand([5, 7])})"),
     ],
 )
@@ -195,11 +222,66 @@ def test_how_far_the_rest_came_is_said(project: Path, name: str, reason: str) ->
 
 
 def test_a_class_that_is_none_is_said(project: Path) -> None:
-    """Its text may look so."""
-    (project / "odd.py").write_text("class Module: ...\nclass Seems(Module): ...\n")
+    """Only importing it tells."""
+    (project / "odd.py").write_text("def made(): return object\nclass Seems(made()): ...\n")
     found = found_classes([str(project)])["some_project.odd.Seems"]
-    with pytest.raises(SkippedError, match=r"some_project\.odd\.Seems is no class of nn\.Module"):
+    with pytest.raises(SkippedError, match=f"^{NOT_A_MODULE}$"):
         load(found)
+
+
+def test_how_far_a_class_came_is_told_before_each_stage(project: Path) -> None:
+    """So that it is known where the process ends; an interruption is no error to search on with."""
+    found = found_classes([str(project)])
+    for name, ended, stages in (
+        ("more.Further", SkippedError, [NOT_IMPORTED]),
+        ("layers.Unbuilt", SkippedError, [NOT_IMPORTED, NOT_BUILT]),
+        ("layers.Interrupts", KeyboardInterrupt, [NOT_IMPORTED, NOT_BUILT]),
+        ("layers.Uncalled", SkippedError, [NOT_IMPORTED, NOT_BUILT, NOT_RUN]),
+        ("layers.Wide", None, [NOT_IMPORTED, NOT_BUILT, NOT_RUN, ""]),
+        ("broken.CLASSES", SkippedError, []),
+    ):
+        told: list[str] = []
+        with pytest.raises(ended) if ended else nullcontext():
+            load(found[f"some_project.{name}"], told.append)
+        assert list(dict.fromkeys(told)) == stages
+
+
+def test_a_program_is_imported_as_if_it_were_run_alone(project: Path) -> None:
+    """What parses arguments finds none; what wants some ends, and that is told."""
+    head = "import argparse\nfrom torch import nn\nparser = argparse.ArgumentParser()\n"
+    for name, wants in (("free", "--n"), ("wants", "n")):
+        (project / f"{name}.py").write_text(
+            f"{head}parser.add_argument({wants!r})\nargs = parser.parse_args()\n"
+            "class Net(nn.Module):\n    def forward(self, x): return x\n"
+        )
+    sys.argv[:] = ["server", "--what-is-this"]
+    found = found_classes([str(project)])
+    load(found["some_project.free.Net"])
+    assert sys.argv == [str(project / "free.py")]
+    with pytest.raises(SkippedError, match=f"^{NOT_IMPORTED}: SystemExit: 2$"):
+        load(found["some_project.wants.Net"])
+
+
+def test_a_project_is_imported_from_its_own_folders(tmp_path: Path) -> None:
+    """Its package's, and the project's or the file's own; never from what is loaded of its name."""
+    package = tmp_path / "src" / "some_project"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    head = "from torch import nn\nclass Net(nn.Module):\n    def forward(self, x): return x\n"
+    (package / "net.py").write_text(f"import beside_it\nfrom some_project import __path__\n{head}")
+    (tmp_path / "beside_it.py").touch()
+    (tmp_path / "random.py").write_text(head)
+    sys.modules["some_project"] = ModuleType("some_project")
+    found = found_classes([str(tmp_path)])
+    try:
+        entry = load(found["some_project.net.Net"]).entry
+    finally:
+        for name in ("some_project", "some_project.net", "beside_it"):
+            sys.modules.pop(name, None)
+    assert entry is not None
+    assert (entry.root, entry.beside) == (str(tmp_path / "src"), str(tmp_path))
+    with pytest.raises(SkippedError, match=r"random is another one here, not that of .*: rename"):
+        load(found["random.Net"])
 
 
 @pytest.mark.parametrize(
@@ -259,19 +341,8 @@ def test_the_likeliest_combinations_come_first() -> None:
     assert list(combinations([])) == [()]
 
 
-def test_classes_of_one_name_are_not_mixed_up(tmp_path: Path) -> None:
-    """Of two folders that both have such a file: a corpus of both would import one of them."""
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "models.py").write_text(
-            "from torch import nn\nclass Net(nn.Module): ...\n"
-        )
-    with pytest.raises(ValueError, match=r"two has models\.Net, as another one has"):
-        found_classes([str(tmp_path / "one"), str(tmp_path / "two")])
-
-
 def test_a_file_that_cant_be_imported_is_named(tmp_path: Path) -> None:
     """Its name is no name of a module."""
     (tmp_path / "my-net.py").write_text("from torch import nn\nclass Net(nn.Module): ...\n")
-    with pytest.raises(ValueError, match=r"my-net is no name of a module; rename the file"):
+    with pytest.raises(ValueError, match=r"my-net is no name of a module; rename my-net\.py"):
         found_classes([str(tmp_path / "my-net.py")])

@@ -1,0 +1,165 @@
+"""What the names of a file stand for, read from its text; nothing is run. Pure but for reading."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dynamometer.results.store.reading import BAD_PYTHON, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A module, or what one holds under a name.
+
+    Attributes:
+        parts: of the module's name.
+        name: in the module; `None` of the module itself.
+        level: how many dots stand before its name.
+    """
+
+    parts: tuple[str, ...]
+    name: str | None = None
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A class; of its file's text no more is kept than is needed.
+
+    Attributes:
+        name: that it is given.
+        bases: expressions for them.
+    """
+
+    name: str
+    bases: tuple[ast.expr, ...]
+
+
+Binding = Definition | ast.expr | Imported | None
+"""A class, an expression, an import; `None` of what is no class, or says nothing of it."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The names of a file.
+
+    Attributes:
+        bound: what each may stand for: either branch of an `if` or a `try` is taken.
+        stars: modules that all names are imported from.
+        classes: those that can be imported from it, by name.
+        inner: those within functions and classes, by all their names.
+    """
+
+    bound: dict[str, list[Binding]] = field(default_factory=lambda: defaultdict(list))
+    stars: list[Imported] = field(default_factory=list)
+    classes: dict[str, list[Definition]] = field(default_factory=lambda: defaultdict(list))
+    inner: dict[str, Definition] = field(default_factory=dict)
+
+
+def scope_of(path: Path) -> Scope:
+    """Read a file.
+
+    Raises:
+        ValueError: it can't be read, or is no Python; says why.
+    """
+    try:
+        with opened(path) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a project's text is warned of is not ours
+            tree = ast.parse(file.read())
+    except (OSError, *BAD_PYTHON) as error:
+        msg = f"{type(error).__name__}: {error}"
+        raise ValueError(msg) from error
+    scope = Scope()
+    for statement in _statements(tree.body):
+        _bind(scope, statement)
+    return scope
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements, also those within `if`, `try` and the like; not of functions, classes."""
+    waiting = body[::-1]
+    while waiting:
+        statement = waiting.pop()
+        yield statement
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        parts = [*getattr(statement, "handlers", []), *getattr(statement, "cases", [])]
+        inner = [each for part in (statement, *parts) for each in getattr(part, "body", [])]
+        for name in ("orelse", "finalbody"):
+            inner += getattr(statement, name, [])
+        waiting += inner[::-1]
+
+
+def _bind(scope: Scope, statement: ast.stmt) -> None:
+    match statement:
+        case ast.ClassDef(name=name):
+            scope.bound[name].append(_definition(statement))
+            scope.classes[name].append(_definition(statement))
+            scope.inner.update(_inner_classes(statement))
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            scope.bound[name].append(None)
+            scope.inner.update(_inner_classes(statement))
+        case ast.Import(names=names):
+            for alias in names:
+                parts = tuple(alias.name.split("."))
+                kept = parts if alias.asname else parts[:1]
+                scope.bound[alias.asname or parts[0]].append(Imported(kept))
+        case ast.ImportFrom():
+            _bind_names(scope, statement)
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                _assign(scope, target, value)
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            _assign(scope, target, value)
+
+
+def _bind_names(scope: Scope, statement: ast.ImportFrom) -> None:
+    parts = tuple(statement.module.split(".")) if statement.module else ()
+    for alias in statement.names:
+        found = Imported(parts, alias.name, statement.level)
+        if alias.name == "*":
+            scope.stars.append(found)
+        else:
+            scope.bound[alias.asname or alias.name].append(found)
+
+
+def _assign(scope: Scope, target: ast.expr, value: ast.expr) -> None:
+    """Bind a name to an expression, or several at once to what says nothing."""
+    for node in ast.walk(target):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            is_alone = node is target
+            scope.bound[node.id].append(_kept(value) if is_alone else None)
+
+
+def _kept(value: ast.expr) -> ast.expr | None:
+    """Return what of an expression may say that it is a class."""
+    match value:
+        case ast.Call(func=function):
+            return ast.Call(function, [], [])
+        case ast.Name() | ast.Attribute() | ast.Subscript() | ast.IfExp() | ast.BoolOp():
+            return value
+    return None
+
+
+def _definition(node: ast.ClassDef) -> Definition:
+    return Definition(node.name, tuple(node.bases))
+
+
+def _inner_classes(
+    outer: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
+) -> Iterator[tuple[str, Definition]]:
+    """Yield the classes within a function or class, with the names of all they are in."""
+    for statement in _statements(outer.body):
+        if isinstance(statement, ast.ClassDef):
+            yield f"{outer.name}.{statement.name}", _definition(statement)
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for name, found in _inner_classes(statement):
+                yield f"{outer.name}.{name}", found

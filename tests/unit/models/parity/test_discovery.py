@@ -1,0 +1,183 @@
+"""Which classes of a project are modules, as its text says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dynamometer.models.parity.source.discovery import found_classes
+from dynamometer.results.values.parity import NOT_IMPORTED, NOT_READ
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NET = "from torch import nn\nclass Net(nn.Module): ...\n"
+
+
+def written(folder: Path, texts: dict[str, str]) -> str:
+    """Write the files of a project."""
+    for name, text in texts.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return str(folder)
+
+
+def classes(folder: Path, texts: dict[str, str]) -> set[str]:
+    """Write a project, and name its modules."""
+    return set(found_classes([written(folder, texts)]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch.nn as own\nclass A(own.Module): ...",
+        "import torch.nn\nclass A(torch.nn.modules.conv.Conv2d): ...",
+        "import torch\nclass A(torch.jit.ScriptModule): ...",
+        "from torch.nn import Module as M\nclass A(M): ...",
+        "from torch.nn.modules import *\nclass A(Conv2d): ...",
+        "from torch import nn\nBase = nn.Module\nclass A(Base): ...",
+        "from torch import nn\nBase = nn.Module if nn else object\nclass A(Base): ...",
+        "from torch import nn\nBase = object or nn.Module\nclass A(Base): ...",
+        "from torch import nn\nif nn:\n  class A(nn.Module): ...",
+        "from torch import nn\nif not nn: ...\nelse:\n  class A(nn.Module): ...",
+        "try:\n  from torch import nn\n  class A(nn.Module): ...\nexcept ImportError: ...",
+        "try:\n  import no\nexcept ImportError:\n  from torch import nn\nclass A(nn.Module): ...",
+        "from torch import nn\nclass B(nn.Module, Generic[T]): ...\nclass A(B[int]): ...",
+        "from torchvision.models import ResNet\nclass A(ResNet): ...",
+        "import torchvision\nclass A(torchvision.models.ResNet): ...",
+        "from torch.optim.swa_utils import AveragedModel\nclass A(AveragedModel): ...",
+    ],
+)
+def test_a_base_is_what_its_name_stands_for(tmp_path: Path, text: str) -> None:
+    """However it is imported, and wherever in the file; nothing is imported for it."""
+    assert "p.A" in classes(tmp_path, {"p.py": text})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from torch import nn\nclass A(nn.Parameter): ...",
+        "import torch\nclass A(torch.Tensor): ...",
+        "from torch.utils.data import Dataset\nclass A(Dataset): ...",
+        "from torch.autograd import Function\nclass A(Function): ...",
+        "import enum\nclass A(enum.Enum): ...",
+        "from collections import namedtuple\nclass A(namedtuple('B', 'c')): ...",
+        "from typing_extensions import TypedDict\nclass A(TypedDict): ...",
+        "from torch.nn import *\nclass A(Exception): ...",
+        "class A: ...",
+        "class A(A): ...",
+    ],
+)
+def test_what_is_no_module_is_not_taken_for_one(tmp_path: Path, text: str) -> None:
+    """Also where torch has it beside its modules."""
+    assert classes(tmp_path, {"p.py": text, "net.py": NET}) == {"net.Net"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import no_such as pl\nclass A(pl.LightningModule): ...",
+        "from no_such import Base\nclass A(Base[int]): ...",
+        "from no_such import *\nclass A(Base): ...",
+        "from net import absent\nclass A(absent): ...",
+        "from net import made\nclass A(made()): ...",
+        "class A(getattr(nn, 'Module')): ...",
+    ],
+)
+def test_what_only_importing_tells_is_taken_for_one(tmp_path: Path, text: str) -> None:
+    """A worker tells; until then nothing is left out."""
+    texts = {"p.py": text, "net.py": f"{NET}def made(): ...\n"}
+    assert classes(tmp_path, texts) == {"net.Net", "p.A"}
+
+
+def test_a_name_means_what_its_file_says(tmp_path: Path) -> None:
+    """Not what another file calls so; what is beside a file that is looked at is known, too."""
+    texts = {
+        "a.py": "from torch import nn\nclass Base(nn.Module): ...\nclass _Own(Base): ...\n",
+        "b.py": "class Base: ...\nclass None_(Base): ...\n",
+        "c.py": "from a import Base\nfrom b import Base as Other\n"
+        "class One(Base): ...\nclass No(Other): ...\n",
+        "pkg/__init__.py": "from .inner import *\n",
+        "pkg/inner.py": "from .. import nothing\nfrom ..a import Base as Up\nclass E(Up): ...\n",
+        "d.py": "import pkg.inner\nclass Dotted(pkg.inner.E): ...\nclass Star(pkg.E): ...\n",
+    }
+    assert classes(tmp_path, texts) == {
+        "a.Base", "a._Own", "c.One", "pkg.inner.E", "d.Dotted", "d.Star",
+    }  # fmt: skip
+    assert set(found_classes([str(tmp_path / "c.py")])) == {"c.One"}
+
+
+def test_a_file_is_imported_from_where_its_package_is(tmp_path: Path) -> None:
+    """Else from the project; below a folder that is no name of a module from that folder."""
+    texts = {
+        "src/mypkg/__init__.py": "", "src/mypkg/net.py": NET, "src/mypkg/scripts/run.py": NET,
+        "inner/kinds.py": NET, "my-model/vit.py": NET, "my-model/pkg/__init__.py": NET,
+        "flat.py": NET, "build/__init__.py": NET, "docs/conf.py": NET, "tests/net.py": NET,
+    }  # fmt: skip
+    found = found_classes([written(tmp_path, texts)])
+    own, src, model = str(tmp_path), str(tmp_path / "src"), str(tmp_path / "my-model")
+    assert {name: (each.root, each.beside) for name, each in found.items()} == {
+        "build.Net": (own, None),
+        "flat.Net": (own, None),
+        "inner.kinds.Net": (own, str(tmp_path / "inner")),
+        "mypkg.net.Net": (src, own),
+        "mypkg.scripts.run.Net": (src, str(tmp_path / "src/mypkg/scripts")),
+        "pkg.Net": (model, own),
+        "vit.Net": (model, own),
+    }
+
+
+def test_classes_of_one_name_are_named_apart(tmp_path: Path) -> None:
+    """By the folder that each is imported from; what is found twice is there once."""
+    texts = {"a/one/model.py": NET, "b/one/model.py": NET, "b/two/model.py": NET}
+    written(tmp_path, texts)
+    folders = [str(tmp_path / each) for each in ("a/one", "b/two")]
+    found = found_classes([*folders, folders[0], f"{folders[0]}/model.py"])
+    assert {name: each.root for name, each in found.items()} == {
+        "one.model.Net": folders[0], "two.model.Net": folders[1],
+    }  # fmt: skip
+    found = found_classes([*folders, str(tmp_path / "b/one")])
+    assert set(found) == {"a.one.model.Net", "b.one.model.Net", "b.two.model.Net"}
+
+
+def test_what_cant_be_looked_at_is_named(tmp_path: Path) -> None:
+    """A file that is no Python, one whose name is no module's, a class within something."""
+    inner = "class Out(nn.Module):\n  class In(nn.Module): ...\ndef f():\n  class G(Out): ...\n"
+    texts = {"bad.py": "class (", "1st.py": NET, "net.py": f"{NET}{inner}", "class.py": NET}
+    found = found_classes([written(tmp_path, texts)])
+    assert {name: (each.fault or "").partition(": ")[::2] for name, each in found.items()} == {
+        "1st.Net": (NOT_IMPORTED, "1st is no name of a module; rename 1st.py"),
+        "bad.CLASSES": (NOT_READ, "SyntaxError: invalid syntax (<unknown>, line 1)"),
+        "class.Net": (NOT_IMPORTED, "class is no name of a module; rename class.py"),
+        "net.Net": ("", ""),
+        "net.Out": ("", ""),
+        "net.Out.In": (NOT_IMPORTED, "it is defined within Out"),
+        "net.f.G": (NOT_IMPORTED, "it is defined within f"),
+    }
+    with pytest.raises(ValueError, match=r"no class of nn\.Module.*bad\.py: its file can't be"):
+        found_classes([str(tmp_path / "bad.py")])
+
+
+@pytest.mark.parametrize("target", ["__main__", "sys", "no_such", "a.b", "class"])
+def test_what_is_no_package_is_said(target: str) -> None:
+    """Also of what Python has without a file."""
+    with pytest.raises(ValueError, match=f"^{target} is neither a path nor an installed package"):
+        found_classes([target])
+
+
+def test_a_file_must_be_of_python(tmp_path: Path) -> None:
+    """Whatever it holds."""
+    (tmp_path / "net.txt").write_text(NET)
+    with pytest.raises(ValueError, match=r"net\.txt is no Python file"):
+        found_classes([str(tmp_path / "net.txt")])
+
+
+def test_any_nesting_is_read(tmp_path: Path) -> None:
+    """As long as Python's parser takes it."""
+    chain = "".join(f"B{each + 1} = B{each}\n" for each in range(3000))
+    cases = "".join(f"elif nn == {each}: ...\n" for each in range(500))
+    text = f"from torch import nn\nif not nn: ...\n{cases}else:\n  class Last(nn.Module): ...\n"
+    text += f"B0 = nn.Module\n{chain}class Far(B3000): ...\n"
+    assert classes(tmp_path, {"p.py": text}) == {"p.Last", "p.Far"}
