@@ -111,12 +111,12 @@ class ParityCorpus(SuiteSource):
 
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Return the test cases; nothing is read yet, and nothing of them imported."""
-        from dynamometer.models.parity.rooted import RootedCorpus
+        from dynamometer.models.parity.corpus import Corpus
         from dynamometer.models.parity.source.suite import ModulesOfProjects
 
         if _SOURCES in opening:
             return ModulesOfProjects(opening[_SOURCES].split("\n"))
-        return RootedCorpus(opening.get("target", ""))
+        return Corpus(opening.get("target", ""))
 
 
 SUITE = ParityCorpus()

@@ -11,10 +11,12 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynamometer.models.parity.roots import provided_by, roots_of
 from dynamometer.results.store.reading import BAD_PYTHON
 from dynamometer.results.values.cases import ModelSpec
 
@@ -82,11 +84,18 @@ class Corpus:
         ]
 
     def preload(self, specs: Iterable[ModelSpec]) -> None:
-        """Import what nearly every file imports, as far as it is installed."""
+        """Import what nearly every file imports, but for what a file's own root holds."""
         if specs:
             from dynamometer.models.parity.importing import preload
 
-            preload()
+            preload(self._provided())
+
+    def _provided(self) -> set[str]:
+        roots: set[Path] = set()
+        for file in files_of(Path(self.target)):
+            with suppress(OSError):  # whoever loads a case of it says so
+                roots.update(roots_of(file))
+        return {name for root in roots for name in provided_by(root)}
 
     def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
         """Import the file of a test case, and make the module with its inputs.

@@ -204,7 +204,7 @@ def test_how_far_it_came_is_how_a_reason_begins() -> None:
     """Also of a class that ended the process, where the worker said what it was at."""
     for reason in (f"{NOT_BUILT}: the process exited", f"{NOT_IMPORTED}: KeyboardInterrupt"):
         outcome = Outcome(status=Status.CRASH, stage=Stage.LOAD, reason=reason)
-        found = ParityOfModels().salvage(Findings(outcome=outcome), (BASELINE, "eager"))
+        found = ParityExperiment().salvage(Findings(outcome=outcome), (BASELINE, "eager"))
         assert (found.outcome.status, found.outcome.reason) == (Status.SKIP, reason)
 
 

@@ -186,4 +186,4 @@ def test_projects_are_looked_through_instead(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="leave out here"):
         SUITE.opening(asked.but(TARGET, "here"))
     with pytest.raises(UsageError, match='--from-source "" names nothing'):
-        SUITE.opening(usual_.but(FROM_SOURCE, ("torchvision", "")))
+        SUITE.opening(typed.but(FROM_SOURCE, ("torchvision", "")))

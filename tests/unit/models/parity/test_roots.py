@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dynamometer.models.parity import SUITE, importing
-from dynamometer.models.parity.corpus import CorpusCase
-from dynamometer.models.parity.rooted import RootedCorpus
+from dynamometer.models.parity.corpus import Corpus, CorpusCase
 from dynamometer.models.parity.roots import forget_others, provided_by, roots_of
 
 if TYPE_CHECKING:
@@ -106,6 +105,6 @@ def test_what_a_file_has_a_root_for_is_not_imported_ahead(
     monkeypatch.setattr(importing, "define_missing_schemas", lambda: None)
     monkeypatch.setattr(importing.importlib, "import_module", asked.append)
     suite = SUITE.open({"target": str(tmp_path)})
-    assert isinstance(suite, RootedCorpus)
+    assert isinstance(suite, Corpus)
     suite.preload(suite.specs())
     assert asked == ["json"]
