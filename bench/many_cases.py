@@ -23,7 +23,7 @@ import msgspec
 from tabulate import tabulate
 
 from dynamometer.common import registry
-from dynamometer.common.execution.runner import Interrupt, Listeners, Remaining, run
+from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress, run
 from dynamometer.results.reports.sinks import Destination
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE, Case, ModelSpec, Protocol, RunPlan
@@ -78,7 +78,11 @@ def main() -> None:
         with store.RunStore(directory) as events:
             executor = FakeExecutor(before=before, experiments=("accuracy",))
             began = time.perf_counter()
-            run(Listeners(Remaining(manifest, []), events, sinks, Quiet()), executor, Interrupt())
+            run(
+                RunInProgress(Remaining(manifest, []), events, sinks, Quiet()),
+                executor,
+                Interrupt(),
+            )
     step = asked.cases // _STEPS
     print(f"{asked.cases:,} cases; {before_mb:.0f} MB before the first\n")
     table = [

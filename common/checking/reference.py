@@ -330,7 +330,7 @@ def _once_more(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> 
 
 
 _SEEDS = 8
-"""Further seeds that are tried until one changes a result: under few may a layer be skipped."""
+"""Further seeds that are tried until one changes a result: few of them may skip no layer."""
 
 
 _NO_DRAWS = f"random numbers: it draws none, {_SEEDS} seeds change nothing"

@@ -19,8 +19,8 @@ from dynamometer.common.ending import ExitCode, Held
 from dynamometer.common.execution.executor import RunsBeside, StartUp
 from dynamometer.common.execution.runner import (
     Interrupt,
-    Listeners,
     Remaining,
+    RunInProgress,
     run,
     run_side_by_side,
 )
@@ -177,8 +177,8 @@ class Session:
                 for line in (*_ready_lines(prepared), *prepared.warnings):
                     progress.say(line)
                 observer = self._events.beside(progress) if self._events else progress
-                listeners = Listeners(rest, events, self._sinks, observer)
-                done = self._run_cases(listeners, executor, interrupt)
+                ongoing = RunInProgress(rest, events, self._sinks, observer)
+                done = self._run_cases(ongoing, executor, interrupt)
         except KeyboardInterrupt:
             pass
         finally:
@@ -190,20 +190,20 @@ class Session:
         self._conclude(before, time.monotonic() - started, prepared)
         return done
 
-    def _run_cases(self, listeners: Listeners, executor: Executor, interrupt: Interrupt) -> bool:
+    def _run_cases(self, ongoing: RunInProgress, executor: Executor, interrupt: Interrupt) -> bool:
         """Run cases one after the other, or several at a time where the plan says so."""
         plan = self._manifest.plan
-        jobs = min(plan.jobs, len(listeners.remaining.cases))
+        jobs = min(plan.jobs, len(ongoing.remaining.cases))
         if jobs > 1 and isinstance(executor, RunsBeside):
             executors = [executor, *(executor.beside() for _ in range(jobs - 1))]
             order = longest_first(plan, self._directory.parent)
             try:
-                return run_side_by_side(listeners, executors, interrupt, order)
+                return run_side_by_side(ongoing, executors, interrupt, order)
             finally:
                 with Held():
                     for each in executors:
                         each.close()
-        return run(listeners, executor, interrupt)
+        return run(ongoing, executor, interrupt)
 
     def _announce(self, cases: Sequence[Case], forecast: TimeEstimate) -> None:
         plan = self._manifest.plan

@@ -61,7 +61,7 @@ _ENDING_S = 30.0
 """For it to tell that a worker has ended that was killed, and for its keeper to end all."""
 _READ_BYTES = 1 << 20
 _READS = 64
-"""At a time, of a pipe that holds 64 KiB or up to 1 MiB."""
+"""At a time at most; each gives what the pipe holds, 64 KiB or up to 1 MiB."""
 _SERVER_AND_WORKER = 2
 """Processes below a keeper whose worker has started none."""
 _LOG_TAIL_BYTES = 8_000
@@ -110,14 +110,18 @@ class Worker:
         """
         with suppress(BlockingIOError):
             for _ in range(_READS):
+                if self._has_reported:  # what comes after that is not its own
+                    return False
                 data = os.read(self.results, _READ_BYTES)
                 if not data:
                     return False
                 for message in self.receiver.feed(data):
                     self._take(message)
-                if self.report is not None:
-                    return False
-        return True
+        return not self._has_reported
+
+    @property
+    def _has_reported(self) -> bool:
+        return self.report is not None
 
     def _take(self, message: Message) -> None:
         match message:

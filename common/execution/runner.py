@@ -158,8 +158,8 @@ _MOST_RETRIES = 2
 
 
 @dataclass(frozen=True)
-class Listeners:
-    """A run, and whom the loop over its cases tells what happens, in which order.
+class RunInProgress:
+    """A run, with whom the loop over its cases tells what happens, in which order.
 
     Attributes:
         remaining: of the run, by which it is decided what comes next.
@@ -186,7 +186,7 @@ class Listeners:
             sink.write(self.remaining.finished[case.id])
 
 
-def run(listeners: Listeners, executor: Executor, interrupt: Interrupt) -> bool:
+def run(ongoing: RunInProgress, executor: Executor, interrupt: Interrupt) -> bool:
     """Execute what is left of a run, and tell whether all is done.
 
     Every record is stored before anything else happens to it. Cases take turns in groups, each
@@ -194,7 +194,7 @@ def run(listeners: Listeners, executor: Executor, interrupt: Interrupt) -> bool:
     model leaves to the next, come to all of them.
 
     Args:
-        listeners: the run, and who is told of it.
+        ongoing: the run, and who is told of it.
         executor: makes its records.
         interrupt: whether to end before the next case.
 
@@ -202,7 +202,7 @@ def run(listeners: Listeners, executor: Executor, interrupt: Interrupt) -> bool:
         StoreError: a record can't be written.
         DynamometerError: workers can't be started.
     """
-    remaining = listeners.remaining
+    remaining = ongoing.remaining
     plan = remaining.manifest.plan
     size = _GROUP if remaining.study.takes_turns else 1
     for first in range(0, len(plan.cases), size):
@@ -214,24 +214,27 @@ def run(listeners: Listeners, executor: Executor, interrupt: Interrupt) -> bool:
                 if interrupt.requested:
                     return False
                 if remaining.replicates(case):
-                    listeners.observer.case_started(case)
-                    listeners.of_record(_next_record(remaining, executor, case))
+                    ongoing.observer.case_started(case)
+                    ongoing.of_record(_next_record(remaining, executor, case))
                 if not remaining.replicates(case):
                     executor.forget(case)
-                    listeners.of_end(case)
+                    ongoing.of_end(case)
                     group.remove(case)
     return True
 
 
 def run_side_by_side(
-    listeners: Listeners, executors: Sequence[Executor], interrupt: Interrupt, order: Sequence[Case]
+    ongoing: RunInProgress,
+    executors: Sequence[Executor],
+    interrupt: Interrupt,
+    order: Sequence[Case],
 ) -> bool:
     """Execute what is left of a run, and tell whether all is done.
 
     Threads wait for workers; only the calling one keeps records and tells of them.
 
     Args:
-        listeners: the run, and who is told of it.
+        ongoing: the run, and who is told of it.
         executors: each runs one case at a time, in a thread of its own.
         interrupt: asks to start no further replicate.
         order: the plan's cases in the order in which they are begun.
@@ -243,7 +246,7 @@ def run_side_by_side(
     """
     pool = ThreadPoolExecutor(len(executors))
     try:
-        return _run_all(listeners, [*executors], interrupt, order, pool)
+        return _run_all(ongoing, [*executors], interrupt, order, pool)
     except BaseException:
         # A thread waits until its worker has ended, which it does with its fork server.
         with Held():
@@ -255,21 +258,21 @@ def run_side_by_side(
 
 
 def _run_all(
-    listeners: Listeners,
+    ongoing: RunInProgress,
     free: list[Executor],
     interrupt: Interrupt,
     order: Sequence[Case],
     pool: ThreadPoolExecutor,
 ) -> bool:
-    remaining = listeners.remaining
+    remaining = ongoing.remaining
     waiting = deque(filter(remaining.replicates, order))
     for case in order:
         if not remaining.replicates(case):
-            listeners.of_end(case)
+            ongoing.of_end(case)
     running: dict[Future[Record], tuple[Case, Executor]] = {}
 
     def start(case: Case, executor: Executor) -> None:
-        listeners.observer.case_started(case)
+        ongoing.observer.case_started(case)
         running[pool.submit(_next_record, remaining, executor, case)] = case, executor
 
     while True:
@@ -279,14 +282,14 @@ def _run_all(
             return not waiting and not any(map(remaining.replicates, order))
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             case, executor = running.pop(future)
-            listeners.of_record(future.result())
+            ongoing.of_record(future.result())
             if remaining.replicates(case) and not interrupt.requested:
                 start(case, executor)
                 continue
             free.append(executor)
             if not remaining.replicates(case):
                 executor.forget(case)
-                listeners.of_end(case)
+                ongoing.of_end(case)
 
 
 _GROUP = 8

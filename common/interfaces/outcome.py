@@ -28,7 +28,7 @@ _TRACED_PLACE = re.compile(r'^ *File "([^"]+)", line (\d+), in ', re.MULTILINE)
 _HINTS = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
-        r"^ *Explanation: Dynamo failed to run FX node with fake tensors: .*: (got .+)$",
+        r"^ *Explanation: Dynamo failed to run FX node with fake tensors: .*?: (got .+)$",
         r"^ *Hint: (.+)$",
         r"^ *Explanation: .* Reason: (.+)$",
         r"^-- (No conversion rule found for operations: .+)$",  # OpenVINO

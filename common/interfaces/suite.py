@@ -7,7 +7,6 @@ import copyreg
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -75,10 +74,10 @@ class LoadedModel:
         try:
             with _locks_made_anew():
                 module = copy.deepcopy(self.module, memo)
+                return replace(self.with_inputs(copy.deepcopy), module=module)
         except TypeError as error:
             msg = f"the model can't be copied, and each arm needs a copy of its own: {error}"
             raise TypeError(msg) from error
-        return replace(self.with_inputs(copy.deepcopy), module=module)
 
     def with_inputs(self, change: Callable[[Any], Any]) -> LoadedModel:
         """Return the same module with inputs made of its own.
@@ -100,10 +99,14 @@ def _locks_made_anew() -> Iterator[None]:
 
     Layers hold some that synchronise normalisation between devices.
     """
-    made = {type(make()): make for make in (threading.Lock, threading.RLock)}
+    made: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+        type(threading.Lock()): lambda _: (threading.Lock, ()),
+        type(threading.RLock()): lambda _: (threading.RLock, ()),
+        # Its methods are those of its lock, and would stay those of the first.
+        threading.Condition: lambda held: (threading.Condition, (vars(held)["_lock"],)),
+    }
     kept = {kind: copyreg.dispatch_table.get(kind) for kind in made}
-    for kind, make in made.items():
-        copyreg.pickle(kind, partial(_made_by, make))
+    copyreg.dispatch_table.update(made)
     try:
         yield
     finally:
@@ -112,12 +115,6 @@ def _locks_made_anew() -> Iterator[None]:
                 del copyreg.dispatch_table[kind]
             else:
                 copyreg.dispatch_table[kind] = before
-
-
-def _made_by(make: Callable[[], Any], lock: object) -> tuple[Callable[[], Any], tuple[()]]:
-    """Return how `copy.deepcopy` makes what stands in for a lock."""
-    del lock
-    return make, ()
 
 
 class Suite(Protocol):

@@ -80,7 +80,7 @@ EVERY_BACKEND = "all"
 def _backends_and_flags(case: Case) -> tuple[tuple[str, ...], set[str]]:
     """Return the arms that `--backend` names, and the flags of those that come after them."""
     arms, flags = tuple(arm for arm in case.arms if arm != BASELINE), set()
-    for flag, own in reversed(_ARMS_OF_FLAGS.items()):
+    for flag, (own, _) in reversed(_OF_FLAGS.items()):
         if arms[-len(own) :] == own:
             arms = arms[: -len(own)]
             flags.add(flag)
@@ -94,23 +94,20 @@ def _whole_model(flag: str, text: str) -> Flag:
     )  # fmt: skip
 
 
-_ARMS_OF_FLAGS = {
-    "--speedup-ts": (TORCHSCRIPT,),
-    "--speedup-onnx": ("onnx",),
-    "--speedup-openvino": ("ov",),
-    "--speedup-export": ("export", "aot_inductor"),
-    "--speedup-trt": ("trt",),
-}
-_HELP_OF_FLAGS = {
-    "--speedup-ts": "Also TorchScript, traced and frozen, without Dynamo; torch has deprecated it.",
-    "--speedup-onnx": "Also ONNX Runtime on the whole model, without Dynamo.",
-    "--speedup-openvino": "Also OpenVINO, likewise.",
-    "--speedup-export": "Also the exported program, and AOTInductor on it.",
-    "--speedup-trt": "Also TensorRT on the whole model, without Dynamo.",
-}
-WHOLE_MODEL = tuple(
-    (_whole_model(flag, _HELP_OF_FLAGS[flag]), arms) for flag, arms in _ARMS_OF_FLAGS.items()
-)
+_OF_FLAGS = {
+    "--speedup-ts": (
+        (TORCHSCRIPT,),
+        "Also TorchScript, traced and frozen, without Dynamo; torch has deprecated it.",
+    ),
+    "--speedup-onnx": (("onnx",), "Also ONNX Runtime on the whole model, without Dynamo."),
+    "--speedup-openvino": (("ov",), "Also OpenVINO, likewise."),
+    "--speedup-export": (
+        ("export", "aot_inductor"), "Also the exported program, and AOTInductor on it."
+    ),
+    "--speedup-trt": (("trt",), "Also TensorRT on the whole model, without Dynamo."),
+}  # fmt: skip
+"""The arms that each stands for, and its help."""
+WHOLE_MODEL = tuple((_whole_model(flag, text), arms) for flag, (arms, text) in _OF_FLAGS.items())
 """Options that ask for whole models without Dynamo, each with the arms it means."""
 BACKENDS = Several(
     ("--backend",), reads=click.STRING, metavar="NAME[:OPTIONS]", group="Workload",

@@ -142,11 +142,14 @@ def run_reference(context: Context, loaded: LoadedModel, *, briefly: bool = Fals
 
 
 def _further_run(stages: StageClock) -> AbstractContextManager[None]:
-    """Announce a run of eager beside its own: should the process die of it, no arm is to blame.
+    """Announce a run of eager beside its own.
 
-    That eager doesn't run is known by its own runs; later ones are part of comparing an arm.
+    That eager doesn't run is known by its first runs, of which no arm is to blame. Later ones are
+    part of comparing the arm that is at work.
     """
-    return stages.at(Stage.EAGER if stages.stage is Stage.EAGER else Stage.COMPARE)
+    if stages.stage is Stage.EAGER:
+        return stages.at(Stage.EAGER)
+    return stages.at(Stage.COMPARE, stages.arm)
 
 
 def tolerance_of(case: Case, spec: ModelSpec) -> float:

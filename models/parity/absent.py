@@ -34,7 +34,7 @@ _ELSEWHERE: dict[str, Mapping[str, Any]] = {
     },
 }
 """What modules have held, as Python 3.9 and torch 1.13 had it."""
-_OLDEST = "0"
+_OLDEST = "0.0.0"
 """The version of what isn't there: a file that asks for one does what it does for the oldest."""
 _TRY = re.compile(r"try\s*:")
 _SUPPRESSED = re.compile(
@@ -62,6 +62,11 @@ class AbsentKind(ABCMeta):
         if name.startswith("__"):
             raise AttributeError(name)
         return cls.imports.absent(f"{cls.stands_for}.{name}", cls.why)
+
+    @property
+    def register(cls) -> Any:
+        """Return a stand-in as for any attribute: an abstract class has one of this name."""
+        return cls.imports.absent(f"{cls.stands_for}.register", cls.why)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
         """Refuse to be called, but while its file is imported: then it decorates, or gives another.
@@ -119,12 +124,14 @@ class AbsentModule(ModuleType):
         Raises:
             AttributeError: it is one that Python itself looks for.
         """
+        why, imports, held = vars(self)["__absent__"]
+        if name in held:
+            return held[name]
         if name == "__version__":
             return _OLDEST
         if name.startswith("__"):
             raise AttributeError(name)
-        why, imports, held = self.__absent__
-        return held[name] if name in held else imports.absent(f"{self.__name__}.{name}", why)
+        return imports.absent(f"{self.__name__}.{name}", why)
 
 
 class Imports:

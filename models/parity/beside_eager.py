@@ -5,8 +5,10 @@ alone. Its names are private, so that they are not those of a test case.
 """
 
 import copy as _copy
+import copyreg as _copyreg
 import dataclasses as _dataclasses
 import random as _random
+import threading as _threading
 from collections.abc import Callable as _Callable
 from collections.abc import Iterator as _Iterator
 from collections.abc import Mapping as _Mapping
@@ -22,8 +24,10 @@ class _Absent:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __getattr__(self, name: str) -> "_Absent":
+    def __getattr__(self, name: str) -> _Any:
         """Return another one, but for what Python itself looks for."""
+        if name == "__version__":
+            return "0.0.0"
         if name.startswith("__"):
             raise AttributeError(name)
         return _Absent(f"{self._name}.{name}")
@@ -106,7 +110,9 @@ def _moved(value: _Any, device: str, dtype: _torch.dtype | None) -> _Any:
 
 
 def _copied(model: _torch.nn.Module, inputs: _Any) -> tuple[_torch.nn.Module, _Any]:
-    """Return copies; what a model has computed from its weights refuses to be copied otherwise."""
+    """Return copies; what a model has computed from its weights, and locks, refuse otherwise."""
+    _copyreg.pickle(type(_threading.Lock()), lambda _: (_threading.Lock, ()))
+    _copyreg.pickle(type(_threading.RLock()), lambda _: (_threading.RLock, ()))
     attributes = [each for part in model.modules() for each in vars(part).values()]
     computed = [each for each in attributes if getattr(each, "grad_fn", None) is not None]
     memo = {id(each): each.detach().clone() for each in computed}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import collections.abc
 import symtable
 import sys
 from collections import defaultdict
@@ -21,11 +22,26 @@ and what changes torch, or where to import from."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef, ast.Lambda)
 _IMPORTS = (ast.Import, ast.ImportFrom)
-_OF_TORCH = (
-    "torch.autograd", "torch.distributions", "torch.nn", "torch.optim", "torch.utils.checkpoint",
-    "torch.utils.data",
-)  # fmt: skip
-"""What every torch has had for long, beside itself."""
+_OF_TORCH = frozenset((
+    "torch", "torch.autograd", "torch.distributions", "torch.nn", "torch.nn.functional",
+    "torch.nn.init", "torch.nn.modules", "torch.nn.parameter", "torch.nn.utils", "torch.optim",
+    "torch.utils.checkpoint", "torch.utils.data",
+))  # fmt: skip
+"""What every torch has had for long."""
+_WAS_IN_SIX = {
+    "container_abcs": "__import__('collections.abc').abc",
+    "inf": "float('inf')",
+    "int_classes": "int",
+    "nan": "float('nan')",
+    "string_classes": "(str, bytes)",
+}
+"""What `torch._six` has held; `absent.py` has the same for runs."""
+_PARTS_OF_PYTHON = frozenset((
+    "collections.abc", "concurrent.futures", "importlib.metadata", "importlib.util",
+    "logging.handlers", "multiprocessing.pool", "os.path", "unittest.mock", "urllib.parse",
+    "urllib.request", "xml.etree", "xml.etree.ElementTree",
+))  # fmt: skip
+"""Modules of Python's own packages, which have had them for long."""
 _CHANGE_NOTHING = frozenset({"print"})
 _FIXED = (
     ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.unaryop, ast.operator, ast.expr_context,
@@ -129,7 +145,9 @@ def guarded(statement: ast.stmt, absent: str) -> ast.stmt:
         statement: of a file.
         absent: what is called with a name to stand for it.
     """
-    if not isinstance(statement, _IMPORTS) or _is_there(_module(statement)):
+    if isinstance(statement, ast.ImportFrom):
+        statement = ast.fix_missing_locations(_moved(statement))
+    if not isinstance(statement, _IMPORTS) or _is_there(statement):
         return statement
     (alias,) = statement.names
     bound = _bound(alias)
@@ -137,8 +155,15 @@ def guarded(statement: ast.stmt, absent: str) -> ast.stmt:
     if alias.name != ALWAYS and bound != "torch":
         stand_in = ast.Call(ast.Name(absent, ast.Load()), [ast.Constant(bound)], [])
         instead = ast.Assign([ast.Name(bound, ast.Store())], stand_in)
+    if isinstance(statement, ast.Import) and not alias.asname and "." in alias.name:
+        # The package itself may be there.
+        instead = _or_else(ast.Import([ast.alias(bound)]), instead)
+    return ast.fix_missing_locations(_or_else(statement, instead))
+
+
+def _or_else(statement: ast.stmt, instead: ast.stmt) -> ast.stmt:
     handler = ast.ExceptHandler(ast.Name("ImportError", ast.Load()), None, [instead])
-    return ast.fix_missing_locations(ast.Try([statement], [handler], [], []))
+    return ast.Try([statement], [handler], [], [])
 
 
 def _module(statement: ast.Import | ast.ImportFrom) -> str:
@@ -147,9 +172,22 @@ def _module(statement: ast.Import | ast.ImportFrom) -> str:
     return statement.names[0].name
 
 
-def _is_there(module: str) -> bool:
-    is_torch = any(module == each or module.startswith(f"{each}.") for each in _OF_TORCH)
-    return module == "torch" or is_torch or module.partition(".")[0] in sys.stdlib_module_names
+def _is_there(statement: ast.Import | ast.ImportFrom) -> bool:
+    module = _module(statement)
+    package, dot, _ = module.partition(".")
+    is_pythons_own = package in sys.stdlib_module_names
+    return module in _OF_TORCH or (is_pythons_own and (not dot or module in _PARTS_OF_PYTHON))
+
+
+def _moved(statement: ast.ImportFrom) -> ast.stmt:
+    """Return an import of one name from where that is by now, or what it was."""
+    (alias,) = statement.names
+    if statement.module == "collections" and alias.name in collections.abc.__all__:
+        return ast.ImportFrom("collections.abc", [alias], 0)
+    if statement.module == "torch._six" and alias.name in _WAS_IN_SIX:
+        target = ast.Name(_bound(alias), ast.Store())
+        return ast.Assign([target], ast.parse(_WAS_IN_SIX[alias.name], mode="eval").body)
+    return statement
 
 
 def names_used(node: ast.AST) -> frozenset[str]:

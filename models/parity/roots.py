@@ -60,8 +60,15 @@ def forget_others(root: Path) -> None:
 
 def is_from(module: ModuleType, root: Path) -> bool:
     """Return whether a module was imported from below a folder."""
-    folder = root.resolve()
-    return any(Path(each).resolve().is_relative_to(folder) for each in _places(module))
+    places = [Path(each).absolute() for each in _places(module)]
+    folders = (root.absolute(), root.resolve())
+    # A file of it may be a link to elsewhere.
+    return any(
+        path.is_relative_to(folder)
+        for place in places
+        for path in (place, place.resolve())
+        for folder in folders
+    )
 
 
 def _places(module: ModuleType) -> Iterator[str]:

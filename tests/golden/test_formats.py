@@ -16,7 +16,7 @@ import pytest
 from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common import registry
-from dynamometer.common.execution.runner import Interrupt, Listeners, Remaining, run
+from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress, run
 from dynamometer.common.planning.between_processes import known_between_sd
 from dynamometer.results.reports.console import Console
 from dynamometer.results.statistics.summary import by_case
@@ -51,8 +51,8 @@ def test_one_that_was_interrupted_is_resumed(tmp_path: Path) -> None:
     executor = FakeExecutor()
     with store.RunStore(directory) as events:
         rest = Remaining(manifest, before)
-        listeners = Listeners(rest, events, [RecordingSink()], RecordingObserver())
-        assert run(listeners, executor, Interrupt())
+        ongoing = RunInProgress(rest, events, [RecordingSink()], RecordingObserver())
+        assert run(ongoing, executor, Interrupt())
     assert executor.executed == [("lennard_jones", 1)]
     after = store.read_records(directory)
     assert (after[:-1], after[-1].case, after[-1].replicate) == (before, before[0].case, 1)

@@ -14,7 +14,7 @@ from dynamometer.common.execution import runner
 from dynamometer.common.execution.executors import local
 from dynamometer.common.execution.executors.local import LocalExecutor
 from dynamometer.common.execution.fork_servers import ForkServers
-from dynamometer.common.execution.runner import Interrupt, Listeners, Remaining
+from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.machine.environment import read_environment
 from dynamometer.common.planning.cases import build_cases
@@ -214,7 +214,7 @@ def run_replicates(manifest: Manifest, directory: Path) -> list[Record]:
     try:
         with store.RunStore(directory) as events:
             rest = Remaining(manifest, store.read_records(directory))
-            assert runner.run(Listeners(rest, events, [], Unobserved()), executor, Interrupt())
+            assert runner.run(RunInProgress(rest, events, [], Unobserved()), executor, Interrupt())
     finally:
         executor.close()
     records = store.read_records(directory)

@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dynamometer.common.errors import NothingSelectedError
-from dynamometer.common.execution.runner import Interrupt, Listeners, Remaining, run
+from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress, run
 from dynamometer.common.interfaces.option import ByteSize
 from dynamometer.common.measuring.timing import burst_orders
 from dynamometer.common.planning.selection import Selection, select
@@ -144,7 +144,7 @@ def test_planned_cases_are_recorded_whatever_happens(
             with store.RunStore(directory) as events:
                 rest = Remaining(manifest, store.read_records(directory))
                 done = run(
-                    Listeners(rest, events, [sink], RecordingObserver()), executor, interrupt
+                    RunInProgress(rest, events, [sink], RecordingObserver()), executor, interrupt
                 )
         records = store.read_records(directory)
     assert done

@@ -15,7 +15,7 @@ from dynamometer.common.command_line.decisions.sink import DecisionSink
 from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.ending import Held
 from dynamometer.common.execution.executor import HandsOver
-from dynamometer.common.execution.runner import Interrupt, Listeners, Remaining, run
+from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress, run
 from dynamometer.common.planning.estimate import estimate
 from dynamometer.common.planning.tuning import graphs_plan, models_plan, recording_plan
 from dynamometer.results.store import store
@@ -138,7 +138,7 @@ class _Stages:
                 executor.prepare(plan.cases)
                 sinks = [self._sink] if study.is_timed else []
                 rest = Remaining(manifest, (), self._notes)
-                done = run(Listeners(rest, events, sinks, progress), executor, interrupt)
+                done = run(RunInProgress(rest, events, sinks, progress), executor, interrupt)
         except KeyboardInterrupt:
             pass
         return store.read_records(directory) if done else None

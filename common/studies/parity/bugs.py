@@ -18,7 +18,7 @@ _FRAMES = 3
 """The innermost of torch's frames that tell two bugs of one message apart."""
 _TORCH_FRAME = re.compile(r'File "[^"]*?/(torch/[^"]+\.py)", line \d+, in (\S+)')
 _QUOTED = re.compile(
-    r"((?:attribute |module named )?)(?:'[^']*'|\"[^\"]*\"|`[^`]*`)", re.IGNORECASE
+    r"((?:attribute |module named )?)(?<!\w)(?:'[^']*'|\"[^\"]*\"|`[^`]*`)(?!\w)", re.IGNORECASE
 )
 
 
@@ -36,6 +36,7 @@ _VARYING: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ..
     (re.compile(r"\b_*(?:l|L|self|__compiled_fn|torch_dynamo_resume_in)_\w+"), "_"),
     (_QUOTED, _unless_telling),
     (re.compile(r"\b(?:zuf|[usf])\d+\b"), "SIZE"),  # Dynamo's symbols
+    (re.compile(r"\b\d+(?:x\d+)+\b"), "N"),  # 4x16
     (re.compile(r"(?<!\w)-?\d+(?:\.\d+)?(?:e[-+]?\d+)?"), "N"),
     (re.compile(r"N(?:, N)+"), "N, ..."),
     (re.compile(r"\s+"), " "),

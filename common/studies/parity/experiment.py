@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Findings
     from dynamometer.common.studies.experiment import Context
 
-_JUDGED = frozenset({Status.PASS, Status.SKIP, Status.NONDETERMINISTIC, Status.INFRA})
-
 
 @dataclass(frozen=True)
 class ParityExperiment(InOneProcess):
@@ -33,7 +31,7 @@ class ParityExperiment(InOneProcess):
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Skip a model that fails before anything is compiled: that is nothing of Dynamo's."""
         found = findings.outcome
-        if found.stage not in {Stage.LOAD, Stage.EAGER} or found.status in _JUDGED:
+        if found.stage not in {Stage.LOAD, Stage.EAGER} or not found.is_fault:
             return super().salvage(findings, arms)
         reason = found.reason or str(found.status)
         if not reason.startswith((NOT_IMPORTED, NOT_BUILT, NOT_RUN)):

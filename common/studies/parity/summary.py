@@ -131,21 +131,22 @@ def entries(records: Sequence[Record]) -> list[Entry]:
     What is not judged is skipped, whatever it is called: it says nothing of Dynamo.
     """
     full = {each.result.arm: each.full_graph for each in summarize(records[-1])}
-    default = [_ended(each, each.arm, each.outcome) for each in of_arms(records)]
+    default = [_of_outcome(each, each.outcome) for each in of_arms(records)]
     return [
         *default,
         *(
-            _ended(each, f"{each.arm}, {FULL_GRAPH}", full[each.arm])
+            _of_outcome(replace(each, arm=f"{each.arm}, {FULL_GRAPH}"), full[each.arm])
             for each in default
             if each.arm in full
         ),
     ]
 
 
-def _ended(entry: Entry, arm: str, outcome: Outcome) -> Entry:
+def _of_outcome(entry: Entry, outcome: Outcome) -> Entry:
+    """Return an entry that ended so; what was captured is known where that is as it was."""
     if not _is_judged(outcome) and outcome.status is not Status.SKIP:
         reason = f"{outcome.status}: {outcome.reason}"
         outcome = msgspec.structs.replace(outcome, status=Status.SKIP, reason=reason)
-    if arm == entry.arm:
-        return replace(entry, outcome=outcome)
-    return replace(entry, arm=arm, outcome=outcome, expectation=Expectation(status=outcome.status))
+    elif outcome == entry.outcome:
+        return entry
+    return replace(entry, outcome=outcome, expectation=Expectation(status=outcome.status))

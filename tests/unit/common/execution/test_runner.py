@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
-from dynamometer.common.execution.runner import Interrupt, Listeners, Remaining, run
+from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress, run
 from dynamometer.results.store import store
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.overview import read_overview
@@ -49,7 +49,7 @@ def go(
     observer = observer or RecordingObserver()
     with store.RunStore(directory) as events:
         rest = Remaining(manifest, store.read_records(directory))
-        return run(Listeners(rest, events, sinks, observer), executor, interrupt or Interrupt())
+        return run(RunInProgress(rest, events, sinks, observer), executor, interrupt or Interrupt())
 
 
 @pytest.fixture
@@ -399,7 +399,7 @@ def test_records_hold_what_is_to_be_known_of_all(tmp_path: Path) -> None:
     directory, executor = start(tmp_path, manifest), FakeExecutor()
     with store.RunStore(directory) as events:
         rest = Remaining(manifest, (), ["resumed though mine.py has changed"])
-        assert run(Listeners(rest, events, [], RecordingObserver()), executor, Interrupt())
+        assert run(RunInProgress(rest, events, [], RecordingObserver()), executor, Interrupt())
     records = store.read_records(directory)
     assert {each.case.model for each in records} == {"a", "b", "c", "d"}
     for record in records:

@@ -12,7 +12,12 @@ import pytest
 from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common.errors import DynamometerError
-from dynamometer.common.execution.runner import Interrupt, Listeners, Remaining, run_side_by_side
+from dynamometer.common.execution.runner import (
+    Interrupt,
+    Remaining,
+    RunInProgress,
+    run_side_by_side,
+)
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Status
 
@@ -47,9 +52,9 @@ def go(
         store.create(directory, manifest)
     with store.RunStore(directory) as events:
         rest = Remaining(manifest, store.read_records(directory))
-        listeners = Listeners(rest, events, [sink], RecordingObserver())
+        ongoing = RunInProgress(rest, events, [sink], RecordingObserver())
         cases = manifest.plan.cases if order is None else order
-        done = run_side_by_side(listeners, executors, interrupt or Interrupt(), cases)
+        done = run_side_by_side(ongoing, executors, interrupt or Interrupt(), cases)
     return done, store.read_records(directory), sink
 
 

@@ -205,8 +205,8 @@ FAKE = "Explanation: Dynamo failed to run FX node with fake tensors"
     [
         ("No\n  Explanation: It calls `f`. Reason: There is no f.\n", "There is no f."),
         ("No\n  Explanation: It calls `f`. Reason: None.\n  Hint: Write f.\n", "Write f."),
-        (f"No\n  {FAKE}: call_function f(): got TypeError('no')\n  Hint: Don't.\n",
-         "got TypeError('no')"),
+        (f"No\n  {FAKE}: call_function f(): got TypeError('x: got no')\n  Hint: Don't.\n",
+         "got TypeError('x: got no')"),
     ],
 )  # fmt: skip
 def test_a_deeper_reason_stands_in_for_a_hint(text: str, told: str) -> None:

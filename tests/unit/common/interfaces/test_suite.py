@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import queue
 import threading
 from pathlib import Path
 
@@ -19,6 +20,7 @@ class Held:
     def __init__(self) -> None:
         """Hold a lock of either kind."""
         self.locks = (threading.Lock(), threading.RLock())
+        self.condition = threading.Condition()
 
 
 class Synchronised(nn.Linear):
@@ -38,8 +40,19 @@ def test_a_copy_has_locks_of_its_own() -> None:
     assert copyreg.dispatch_table == before
     pairs = zip(model.held[0].locks, copied.held[0].locks, strict=True)
     assert all(type(one) is type(other) and one is not other for one, other in pairs)
-    with model.held[0].locks[0]:
+    with model.held[0].locks[0], model.held[0].condition:
         assert copied.held[0].locks[0].acquire(blocking=False)
+    with copied.held[0].condition as held:
+        copied.held[0].condition.notify_all()
+    assert held
+
+
+def test_inputs_have_locks_of_their_own() -> None:
+    """As what a queue hands on."""
+    waiting: queue.Queue[int] = queue.Queue()
+    waiting.put(1)
+    (copied,) = LoadedModel(module=nn.Identity(), args=(waiting,)).copy().args
+    assert (copied.get(), waiting.get()) == (1, 1)
 
 
 def test_what_cant_be_copied_is_said() -> None:

@@ -289,6 +289,9 @@ def test_normalising_is_idempotent() -> None:
     for text in ("a 'b' 3.5e-3 [1, 2] /x/y/z.py l_self_x_", "", "0x12 `f` -1", "Eq(u0, 1) float32",
                  "remove `torch.compile`, or `f`: no attribute 'g'"):  # fmt: skip
         assert normalised(normalised(text)) == normalised(text)
+    assert normalised("shapes (4x16 and 3x3)") == normalised("shapes (2x8 and 5x7)")
+    unread = f"{NOT_IMPORTED}: No module named 'mmcv'; it isn't 'there'"
+    assert normalised(unread) == f"{NOT_IMPORTED}: No module named 'mmcv'; it isn't '_'"
     assert normalised(text) == "remove `torch.compile`, or '_': no attribute 'g'"
 
 

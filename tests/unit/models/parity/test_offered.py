@@ -214,6 +214,12 @@ IS_NEW = no_such_other.__version__ >= "1.0"
 
 class Mixed(no_such_other.Mixin, abc.ABC): ...
 
+@no_such_other.REGISTRY.register()
+class Registered: ...
+
+@no_such_other.REGISTRY.register
+class RegisteredPlainly: ...
+
 HAS_OTHER = bool(no_such_other.HAS_CUDA)
 from no_such_star import *
 import no_such_names

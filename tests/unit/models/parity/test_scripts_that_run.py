@@ -27,6 +27,13 @@ from torch import nn
 import no_such_package.inner
 from no_such_package import decorated, Thing
 import torch.utils.no_such_module
+import torch.utils.no_such_other as no_such_other
+import json.no_such_module
+from collections import Iterable
+from torch._six import string_classes, container_abcs
+from torch.autograd.gradcheck import no_such_gradients
+import threading
+IS_NEW = no_such_package.__version__ > "1.0"
 try:
     from torch.nn.functional import gelu
 except ImportError:
@@ -211,6 +218,16 @@ class UnderAutocast(Linear):
         assert y.dtype is torch.bfloat16
         return y
 
+class Moved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.RLock()
+    def forward(self, x):
+        assert isinstance([x], Iterable) and isinstance('', string_classes) and not IS_NEW
+        assert issubclass(dict, container_abcs.Mapping)
+        assert json.loads('1')
+        return no_such_gradients(x) if x.shape[0] == 9 else x + 1
+
 class Diagonal(nn.Module):
     def forward(self, x):
         y = x.clone().unsqueeze(0).expand(1, 4, 4).contiguous()
@@ -296,6 +313,7 @@ ENDS = {
     ("Breaks", "one graph"): "Unsupported: ",
     ("InBfloat16", "bfloat16"): AGREE,
     ("UnderAutocast", "amp"): AGREE,
+    ("Moved", ""): AGREE,
     ("Diagonal", ""): AGREE,
     ("Diagonal", "aot_eager"): "BackendCompilerFailed: ",
     ("Sizes", "dynamic"): AGREE,
