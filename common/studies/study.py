@@ -10,6 +10,7 @@ import msgspec
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.results.reports.sinks import Reporter
+from dynamometer.results.values.cases import BASELINE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -241,8 +242,6 @@ class StudyOfCases:
 
     def failing(self, records: Sequence[Record]) -> Case | None:
         """Take the first arm that failed in some replicate."""
-        from dynamometer.results.values.cases import BASELINE
-
         for record in records:
             for each in record.arms:
                 if each.arm != BASELINE and each.outcome.is_fault:

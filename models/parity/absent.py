@@ -57,16 +57,12 @@ class AbsentKind(ABCMeta):
         Raises:
             AttributeError: it is one that Python itself looks for.
         """
-        if name == "__version__":
-            return _OLDEST
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return cls.imports.absent(f"{cls.stands_for}.{name}", cls.why)
+        return cls.imports.attribute(cls.stands_for, name, cls.why)
 
     @property
     def register(cls) -> Any:
         """Return a stand-in as for any attribute: an abstract class has one of this name."""
-        return cls.imports.absent(f"{cls.stands_for}.register", cls.why)
+        return cls.imports.attribute(cls.stands_for, "register", cls.why)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
         """Refuse to be called, but while its file is imported: then it decorates, or gives another.
@@ -125,13 +121,7 @@ class AbsentModule(ModuleType):
             AttributeError: it is one that Python itself looks for.
         """
         why, imports, held = vars(self)["__absent__"]
-        if name in held:
-            return held[name]
-        if name == "__version__":
-            return _OLDEST
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return imports.absent(f"{self.__name__}.{name}", why)
+        return held[name] if name in held else imports.attribute(self.__name__, name, why)
 
 
 class Imports:
@@ -190,6 +180,18 @@ class Imports:
         """Return a stand-in, from which classes can be derived."""
         held = {"stands_for": stands_for, "why": why, "imports": self}
         return AbsentKind(stands_for.rpartition(".")[2], (), held)
+
+    def attribute(self, of: str, name: str, why: str) -> Any:
+        """Return a stand-in for an attribute of what isn't there; its version is the oldest.
+
+        Raises:
+            AttributeError: it is one that Python itself looks for.
+        """
+        if name == "__version__":
+            return _OLDEST
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.absent(f"{of}.{name}", why)
 
     def _some_of(self, name: str, names: Sequence[str], why: str) -> AbsentModule:
         """Return what some names are taken from, of which a module lacks one, or all."""

@@ -203,11 +203,10 @@ def _last_list(file: Path, text: str, starts: Sequence[int]) -> tuple[int, ast.s
             # parsed.
             return start, ast.parse(text[start:]).body[0]
         except BAD_PYTHON as error:
-            line = _line_of(text, start)
-            msg = f"{file}, from line {line}: the list of test cases is no Python: {error}"
-            faults.append(ValueError(msg))
-            faults[-1].__cause__ = error
-    raise faults[0]
+            faults.append(error)
+    line = _line_of(text, starts[-1])
+    msg = f"{file}, from line {line}: the list of test cases is no Python: {faults[0]}"
+    raise ValueError(msg) from faults[0]
 
 
 def _line_of(text: str, position: int) -> int:

@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 from dynamometer.common.studies.not_captured import reasons
 from dynamometer.results.reports import overrides_report
-from dynamometer.results.reports.texts import in_source, name_columns, place
+from dynamometer.results.reports.texts import in_source, name_columns, number_text, place
 from dynamometer.results.values.cases import Mode
 from dynamometer.results.values.coverage import GraphBreak
 from dynamometer.results.values.records import Status
@@ -74,7 +74,7 @@ def _cells(found: CoverageSummary) -> list[str]:
     seen = found.coverage
     if seen is None:
         return ["-", "-", "-", "-", str(found.outcome.status)]
-    of_time = "-" if seen.share_of_time is None else f"{seen.share_of_time:.0%}"
+    of_time = number_text(seen.share_of_time, "{:.0%}")
     return [
         str(len(seen.graphs)),
         str(sum(each.times for each in seen.breaks)),
@@ -126,7 +126,7 @@ def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
                 name,
                 *_place(each),
                 f"{share:.1%}",
-                "-" if time is None else f"{time:.1%}",
+                number_text(time, "{:.1%}"),
                 each.hint or each.reason,
             ]
             for share, time, name, each in worth[:_SHOWN]

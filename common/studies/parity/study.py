@@ -17,7 +17,7 @@ from dynamometer.common.interfaces.run_options import (
 from dynamometer.common.interfaces.workload_options import BACKENDS, COMPILED_OPTIMIZER, WHOLE_MODEL
 from dynamometer.common.studies.study import Jobs
 from dynamometer.common.studies.study_of_arms import StudyOfArms
-from dynamometer.results.values.cases import NO_BACKEND
+from dynamometer.results.values.cases import BASELINE, NO_BACKEND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,8 +120,6 @@ class ParityOfModels(StudyOfArms):
 
     def failing(self, records: Sequence[Record]) -> Case | None:
         """Take the first arm that fails in default mode, else the first that does as one graph."""
-        from dynamometer.results.values.cases import BASELINE
-
         found = self._arms_of(records)
         for as_one in (False, True):
             for each in found:

@@ -101,7 +101,7 @@ class ParitySummary:
 
 
 def _is_judged(outcome: Outcome) -> bool:
-    return outcome.status not in {Status.SKIP, Status.NONDETERMINISTIC, Status.INFRA}
+    return outcome.is_fault or outcome.status is Status.PASS
 
 
 def summarize(record: Record) -> list[ParitySummary]:

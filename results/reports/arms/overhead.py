@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
+from dynamometer.results.reports.texts import number_text
 from dynamometer.results.statistics.significance import geometric_mean
 from dynamometer.results.values.cases import NO_BACKEND
 from dynamometer.results.values.records import Status
@@ -95,7 +96,7 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
     )
     rows = [
         [each.name, _cost(each.speedup), _microseconds(each.added_s), each.guards,
-         _microseconds(each.guards_s), _percent(each.share_of_guards)]
+         _microseconds(each.guards_s), number_text(each.share_of_guards, "{:.0%}")]
         for each in found[:_SHOWN]
     ]  # fmt: skip
     headers = ["model", "overhead", "per step", "guards", "guard lookup", "lookup / overhead"]
@@ -120,7 +121,3 @@ def _cost(speedup: Estimate) -> str:
 
 def _microseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{1e6 * seconds:,.1f} us"
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.0%}"

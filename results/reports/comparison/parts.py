@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamometer.results.reports.texts import pass_rate, speedup_text
+from dynamometer.results.reports.texts import number_text, pass_rate, speedup_text
 from dynamometer.results.values.comparison import Change
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _values(cell: Cell, form: str) -> str:
     values = [(cell.before, cell.n_before), (cell.after, cell.n_after)]
     if not (cell.n_before or cell.n_after):
         return "-"
-    texts = ["-" if value is None else form.format(value) for value, _ in values]
+    texts = [number_text(value, form) for value, _ in values]
     counts = f"{cell.n_before}" if cell.n_before == cell.n_after else (
         f"{cell.n_before} -> {cell.n_after}"
     )  # fmt: skip

@@ -6,7 +6,7 @@ from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from dynamometer.results.reports import texts
+from dynamometer.results.reports import overrides_report, texts
 from dynamometer.results.reports.page.values import (
     Group,
     Look,
@@ -16,7 +16,6 @@ from dynamometer.results.reports.page.values import (
     ShownTable,
 )
 from dynamometer.results.reports.sinks import OnPage
-from dynamometer.results.values.cases import NO_OVERRIDES
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
@@ -158,8 +157,8 @@ def _cell(value: object) -> Cell:
 
 def _usual(cases: Sequence[Sequence[Record]]) -> list[bool]:
     """Return which cases count: those without overrides, or all where none is without."""
-    without = [records[0].case.overrides == NO_OVERRIDES for records in cases]
-    return without if any(without) else [True] * len(cases)
+    counted = {each.case.id for each in overrides_report.counted([each[0] for each in cases])}
+    return [records[0].case.id in counted for records in cases]
 
 
 def _groups(cases: Iterable[tuple[Sequence[Record], Outcome]]) -> list[Group]:
