@@ -10,7 +10,7 @@ import torch
 from dynamometer.common.checking.checking import Checks, check_first_calls, check_later_calls
 from dynamometer.common.checking.looking import Settings
 from dynamometer.common.checking.reference import reference_of
-from dynamometer.common.checking.snapshots import Snapshot
+from dynamometer.common.checking.snapshots import Snapshot, state_of
 from dynamometer.common.checking.steps import configure, make_step
 from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.common.interfaces.suite import LoadedModel
@@ -67,9 +67,9 @@ def judge(  # noqa: PLR0913  each of a few tests differs in one of them
         settings = Settings(seed=0, tolerance=tolerance, is_brief=is_brief)
         reference = reference_of(loaded, case, settings)
         own = loaded.copy()
-        start = Snapshot.of(own)
+        start, weights = Snapshot.of(own), state_of(own)
         step = make_step(arm(own.module), own, mode, 0, optimizer)
-        start.restore()
+        start = start.compiled(weights, mode)
         try:
             checks = check_first_calls(step, start, reference)
             return check_later_calls(step, start, reference, checks, now=lambda: 0.0)

@@ -28,7 +28,7 @@ than rounding, and in range wherever the original is. Not all by the same, which
 would undo."""
 
 _INSTEAD_OF_ZERO = (0.5, -0.5)
-"""What changed inputs are where all were zero."""
+"""What changed inputs and weights are where all were zero."""
 
 _LEFT_OUT = -50.0
 """What is added to scores that are to be left out, or less. It is far from the values in use, of
@@ -70,8 +70,9 @@ class Alteration(Enum):
 def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     """Change inputs in place, and in training weights too, the same in every copy of a model.
 
-    Half of the numbers are halved, and change sign where there are both; where all are zero, as in
-    an empty cache, they become 0.5 and -0.5. Whole numbers, and masks that are added, change places
+    Half of the numbers are halved, and those of inputs change sign where there are both; where all
+    are zero, as in an empty cache or a new bias, they become 0.5 and -0.5. Whole numbers, and masks
+    that are added, change places
     along the last dimension where that makes a difference, so that none leaves its range. Of
     three different ones or more the largest are lowered, as the sum of a bag, the edges of a graph,
     and the longest of many lengths are the same in any order. Where all are the same, as in a mask
@@ -93,7 +94,11 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
             if alteration.changes_largest and (lowered := _lowered(value)) is not None:
                 value.copy_(lowered)
         elif not path.startswith("inputs") and mode is Mode.TRAINING and _is_number(value):
-            value.mul_(_factors(value, _FACTORS))
+            is_zero = alteration.changes_zeros and not bool(value.any())
+            if is_zero:  # a bias as it is created: of it only a gradient would be seen
+                value.copy_(_factors(value, _INSTEAD_OF_ZERO))
+            else:
+                value.mul_(_factors(value, _FACTORS))
 
 
 def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:

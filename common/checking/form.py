@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,11 +10,12 @@ import torch
 
 from dynamometer.common.checking.snapshots import attributes_of, state_of
 from dynamometer.common.checking.steps import own_module
+from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy import leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from dynamometer.common.interfaces.suite import LoadedModel
 
@@ -75,6 +76,25 @@ class Form:
         if eager.facts - self.facts:
             return f"in eager {min(eager.facts - self.facts)}, here not"
         return None
+
+
+@contextmanager
+def keeping_what_is_set() -> Iterator[None]:
+    """Keep torch's settings as they are for what runs later, other arms among it.
+
+    Raises:
+        WrongResultError: some are others in the end.
+    """
+    before = state.settings()
+    with state.keeping_settings():
+        yield
+        now = state.settings()
+    if now - before:
+        msg = f"{min(now - before)} once it is compiled, before it not"
+        raise WrongResultError(msg)
+    if before - now:
+        msg = f"{min(before - now)} until it is compiled, then not"
+        raise WrongResultError(msg)
 
 
 def what_is_on(loaded: LoadedModel) -> frozenset[str]:

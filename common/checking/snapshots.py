@@ -15,6 +15,8 @@ from dynamometer.common.checking.steps import own_module
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy import leaves
 from dynamometer.dynamo.accuracy.expected import CHANGE
+from dynamometer.dynamo.accuracy.numbers import same
+from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -25,8 +27,15 @@ if TYPE_CHECKING:
 _ROUNDINGS = 4.0
 """Of itself that a value may be off by which is divided by its own norm once more, or the like."""
 
+_SENTINEL, _OVERWRITTEN = 1e3, 1 / 64
+"""A state at least as large is known to be overwritten where so small a share of it is left."""
+
 _STORED = 2.0
 """Roundings of a stored value that a change of it can't be known better than by."""
+
+
+OVERWRITTEN = ", overwritten"
+"""How the paths of what was overwritten end."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,12 @@ class Snapshot:
             for path, value in now.items()
             if (leaf := _change(self.kept.get(path), value)) is not None
         }
+        found |= {
+            f"{CHANGE}{path}{OVERWRITTEN}": leaf
+            for path, value in now.items()
+            if CHANGE + path in found
+            if (leaf := _overwritten(self.kept.get(path), value)) is not None
+        }
         gone = self.kept.keys() - now.keys() - set(but)
         return {**found, **{CHANGE + path: leaves.keep("removed") for path in gone}}
 
@@ -72,6 +87,7 @@ class Snapshot:
         return frozenset(
             path
             for path, leaf in changes.items()
+            if not path.endswith(OVERWRITTEN)
             if not _is_rounding(self.kept.get(path.removeprefix(CHANGE)), leaf.value)
             and not self._was_zero_buffer(path.removeprefix(CHANGE))
         )
@@ -83,10 +99,38 @@ class Snapshot:
             return False
         return has_arithmetic(before) and not bool(before.any())
 
-    def restore(self) -> None:
-        """Put back in place whatever still has the form it had."""
+    def restore(self, but: Collection[str] = ()) -> None:
+        """Put back in place whatever still has the form it had.
+
+        Args:
+            but: paths that are left out.
+        """
         for path, value in state_of(self.loaded).items():
-            _put_back(value, self.kept.get(path))
+            if path not in but:
+                _put_back(value, self.kept.get(path))
+
+    def compiled(self, before: Mapping[str, object], mode: Mode) -> Snapshot:
+        """Put back what compiling may have changed, as tracing runs the model.
+
+        In inference a backend may put other weights into its copy, as what folds a normalisation
+        into the layer before does. Those stay, and are what calls begin with.
+
+        Args:
+            before: the tensors themselves, by path, as `state_of` gave them before compiling.
+            mode: inference or training.
+
+        Returns:
+            The state that calls begin with.
+        """
+        now = state_of(self.loaded)
+        others = {
+            path for path in before.keys() | now.keys() if before.get(path) is not now.get(path)
+        }
+        if mode is Mode.TRAINING or not others:
+            self.restore()
+            return self
+        self.restore(but=others)
+        return Snapshot.of(self.loaded)
 
 
 def state_of(loaded: LoadedModel) -> dict[str, object]:
@@ -189,11 +233,28 @@ def difference(before: torch.Tensor, now: torch.Tensor) -> Leaf:
         return leaves.keep(found ^ was)
     if not found.is_floating_point():  # torch can't subtract every kind without a sign
         return leaves.keep(found.long() - was.long())
-    change = leaves.keep(found - was)
+    # Over what is no number, what is written is the change.
+    written_over = torch.where(same(was, found), 0.0, found)
+    change = leaves.keep(torch.where(was.isfinite(), found - was, written_over))
     stored_in = now.dtype if now.is_floating_point() else found.dtype
     wide = torch.promote_types(found.dtype, torch.float32)
     size = torch.maximum(found.abs(), was.abs()).to("cpu", wide)
     return replace(change, resolution=_STORED * torch.finfo(stored_in).eps * size)
+
+
+def _overwritten(before: object, now: object) -> Leaf | None:
+    """Return what was written over large numbers, and zero in other places.
+
+    A running minimum begins with 1e10, say: the change of that says nothing of what is there now.
+    """
+    if not isinstance(before, torch.Tensor) or not isinstance(now, torch.Tensor):
+        return None
+    if _kind(before) != _kind(now) or not now.is_floating_point():
+        return None
+    was, found = (_dense(each.detach()) for each in (before, now))
+    is_large = was.isfinite() & (was.abs() >= _SENTINEL)
+    is_over = is_large & (found.abs() <= _OVERWRITTEN * was.abs())
+    return leaves.keep(torch.where(is_over, found, 0.0)) if bool(is_over.any()) else None
 
 
 def has_arithmetic(tensor: torch.Tensor) -> bool:

@@ -10,9 +10,10 @@ import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.checking.checking import Checks, check, check_later_calls
+from dynamometer.common.checking.form import keeping_what_is_set
 from dynamometer.common.checking.looking import Call, Settings, make_call
 from dynamometer.common.checking.reference import reference_of
-from dynamometer.common.checking.snapshots import Snapshot
+from dynamometer.common.checking.snapshots import Snapshot, state_of
 from dynamometer.common.checking.steps import Step, make_step
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces import arm_names
@@ -195,11 +196,13 @@ def compile_arm(
     with stages.at(Stage.COMPILE, name):
         backend = _available_backend(name, context.job)
         own = loaded.copy()
-        start = Snapshot.of(own)
+        start, weights = Snapshot.of(own), state_of(own)
         started = watch.now()
-        step = _step(context, backend, own)
+        with keeping_what_is_set():
+            step = _step(context, backend, own)
         preparing_s = watch.now() - started
-        start.restore()  # tracing may run the model
+        start = start.compiled(weights, context.job.case.mode)
+        del weights
         first = make_call(step, start, Call.FIRST, reference.settings, take)
     with stages.at(Stage.RUN, name):
         second = make_call(step, start, Call.SECOND, reference.settings, take)

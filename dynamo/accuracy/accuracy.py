@@ -31,6 +31,7 @@ from dynamometer.dynamo.accuracy.numbers import (
     root_mean_square,
     same,
 )
+from dynamometer.dynamo.accuracy.whole_numbers import Judged
 from dynamometer.results.values.cases import Dtype, Mode
 
 if TYPE_CHECKING:
@@ -62,6 +63,13 @@ eager shows as well.
 
 _FLOAT64 = 1e-5
 """Of the tolerance: what a model that is published in float64 may be off by."""
+
+_MOST_OFF = 0.25
+"""What share of float64's values eager's may be off by in the mean square, again and again, by
+rounding in half precision."""
+
+_ROUNDINGS_OF_WHOLE = 8.0
+"""Of its dtype, that a whole number may be off by which all runs agree on."""
 
 _NEGLIGIBLE = 1e-4
 """A gradient that is a smaller share of the median size of its like is zero but for rounding."""
@@ -231,7 +239,7 @@ def _compare_leaf(path: str, known: Known, actual: Leaf, allowed: Allowed) -> Co
     if not isinstance(known.eager.value, torch.Tensor):
         return _compare_objects(known.eager, actual)
     if known.centre is None:
-        return _compare_integers(path, known, actual.value, allowed)
+        return _compare_whole(path, known, actual.value, allowed)
     return _compare_values(path, known, actual.value, allowed)
 
 
@@ -241,52 +249,23 @@ def _compare_objects(leaf: Leaf, actual: Leaf) -> Comparison:
     return Comparison(math.inf, f"expected {leaf.value!r}, got {actual.value!r}")
 
 
-def _compare_integers(
-    path: str, known: Known, actual: torch.Tensor, allowed: Allowed
-) -> Comparison:
-    """Compare indices and the like: right is what some run gave, or is as near to float64's."""
-    wrong = known.eager.value != actual
-    if not bool(wrong.any()):
-        return Comparison()
-    decided = torch.zeros_like(wrong)
-    for other in known.others:
-        wrong &= other != actual
-        decided |= other != known.eager.value
-    differing, share = int(wrong.sum()), float(decided.double().mean())
-    if not differing:
-        return Comparison(loose={path: share} if share > MOST_ROUNDING else {})
-    if allowed.multiples is IN_HALF and _is_as_near(known, actual):
-        return Comparison(loose={path: share})
-    return Comparison(math.inf, f"{differing} elements differ", may_be_rounding=True)
-
-
-def _is_as_near(known: Known, actual: torch.Tensor) -> bool:
-    """Return whether no more whole numbers are one off float64's than eager's are.
-
-    What is rounded to half precision before it is rounded to a whole number is often another one
-    than what is rounded once, as in a fused kernel, which is the nearer of the two. Of truth values
-    and indices, whose distance means nothing, that says nothing.
-    """
-    if known.exact is None or actual.dtype is torch.bool:
-        return False
-    off, eagers = (
-        (each.double() - known.exact.double()).abs() for each in (actual, known.eager.value)
-    )
-    return bool((off > 0).sum() <= (eagers > 0).sum()) and bool(off.max() <= 1 >= eagers.max())
+def _compare_whole(path: str, known: Known, actual: torch.Tensor, allowed: Allowed) -> Comparison:
+    found = Judged.of(known, actual, is_half=allowed.multiples is IN_HALF)
+    if found.wrong:
+        return Comparison(math.inf, f"{found.wrong} elements differ", may_be_rounding=True)
+    return Comparison(loose={path: found.share} if found.is_loose else {})
 
 
 def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allowed) -> Comparison:
-    eager, tolerance = known.eager.value, allowed.tolerance
+    eager = known.eager.value
     if is_all_nan(eager):
         is_same = is_all_nan(actual)
         return Comparison() if is_same else _accusation("it is not NaN everywhere, as in eager")
-    is_wide = eager.dtype is torch.float64 and known.eager.kind != "float"
-    # What float32 holds without loss was computed in it.
-    if is_wide and not bool(same(eager.float().double(), eager).all()):
-        tolerance *= _FLOAT64
+    tolerance = _own_tolerance(known, allowed.tolerance)
     if known.beyond is not None:
         is_theirs = (actual - known.beyond).abs() <= tolerance * known.beyond.abs()
-        actual = torch.where(is_theirs & ~eager.isfinite(), eager, actual)
+        overflows = known.beyond.isfinite() & ~eager.isfinite()
+        actual = torch.where(is_theirs & overflows, eager, actual)
     assert known.centre is not None  # of floating point there is one
     found = _deviation(known, known.centre, actual, allowed)
     problem = found.problem(tolerance)
@@ -303,13 +282,46 @@ def _compare_values(path: str, known: Known, actual: torch.Tensor, allowed: Allo
         return _accusation(problem, may_be_rounding=not found.is_hopeless)
     if known.is_zero:
         return Comparison()
-    error, share = relative_error(eager, actual), found.rounding_share
-    if known.eager.resolution is not None and known.centre.size:
-        share = max(share, root_mean_square(known.eager.resolution) / known.centre.size)
-    if is_rare and known.coarse and known.centre.size:
-        share = max(share, known.coarse.overall / known.centre.size)
+    error, share = relative_error(eager, actual), _hidden_share(known, found, is_rare=is_rare)
     hides = is_rare or share > MOST_ROUNDING or (error > tolerance and found.is_rare)
     return Comparison(loose={path: share}) if hides else Comparison(error)
+
+
+def _own_tolerance(known: Known, tolerance: float) -> float:
+    """Return what share of itself an element of a leaf may be off by."""
+    eager = known.eager.value
+    is_wide = eager.dtype is torch.float64 and known.eager.kind != "float"
+    # What float32 holds without loss was computed in it.
+    if is_wide and not bool(same(eager.float().double(), eager).all()):
+        tolerance *= _FLOAT64
+    if _are_whole(known):
+        tolerance = min(tolerance, _ROUNDINGS_OF_WHOLE * torch.finfo(eager.dtype).eps)
+    return tolerance
+
+
+def _hidden_share(known: Known, found: Deviation, *, is_rare: bool) -> float:
+    """Return what share of a leaf errors may be that don't show.
+
+    Args:
+        known: what it is held to.
+        found: an arm that is right.
+        is_rare: whether only coarse runs explain it.
+    """
+    assert known.centre is not None  # of floating point there is one
+    share, size = found.rounding_share, known.centre.size
+    if known.eager.resolution is not None and size:
+        share = max(share, root_mean_square(known.eager.resolution) / size)
+    if is_rare and known.coarse and size:
+        share = max(share, known.coarse.overall / size)
+    return max(share, 1.0) if found.escapes else share
+
+
+def _are_whole(known: Known) -> bool:
+    """Return whether they are whole numbers, the same in every run: counts or indices, say."""
+    eager, spread = known.eager.value, known.spread
+    if spread is None or not known.has_truth or spread.escapes is not None or spread.overall:
+        return False
+    return bool(eager.numel()) and torch.equal(eager, eager.round())
 
 
 def _deviation(known: Known, centre: Centre, actual: torch.Tensor, allowed: Allowed) -> Deviation:
@@ -339,9 +351,10 @@ def _nearest(
     """Return what an arm is compared with where eager's values aren't float64's but for rounding.
 
     In half precision eager may be off by the same again and again, and an arm that rounds more or
-    less often by something else: what is no farther from float64's values than eager's is right.
+    less often by something else: what is no farther from float64's values than eager's is right,
+    unless these are so far apart that they are two computations.
     """
-    if multiples is not IN_HALF:
+    if multiples is not IN_HALF or relative_error(truth.values, eager) > _MOST_OFF:
         return truth
     off = (eager.double() - truth.values.double()).abs()
     moved = (actual.double() - truth.values.double()).clamp(-off, off)

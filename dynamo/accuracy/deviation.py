@@ -158,6 +158,12 @@ class Deviation:
         return cls(centre, actual, found, spread, multiples, nothing)
 
     @property
+    def escapes(self) -> bool:
+        """Whether it has no number where eager has one, or the other way round, as some run."""
+        one, other = self.distance.escapes, self.spread.escapes
+        return one is not None and other is not None and bool((one & other).any())
+
+    @property
     def rounding_share(self) -> float:
         """What share of the values rounding changes, in the mean square; infinite of zeros."""
         rounding, size = self.spread.overall, self.centre.size
@@ -185,6 +191,8 @@ class Deviation:
         allowed = tolerance * finite(self.centre.values).abs()
         allowed += torch.finfo(self.actual.dtype).tiny  # below it, some flush to zero
         allowed[self.centre.values == 0] += self._least()
+        if self.spread.escapes is not None:  # no number is excused by that
+            allowed[self.spread.escapes & self.distance.elements.isinf()] = math.inf
         if bool((self.distance.elements > allowed).any()):
             problem = self._elements(allowed)
             if problem:

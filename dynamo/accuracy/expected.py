@@ -31,15 +31,16 @@ class Known:
 
     Attributes:
         eager: eager's.
-        centre: what an arm's is compared with: float64's values, or eager's where float64 has none
-            or computed something else; `None` of what is not of floating point.
+        centre: what an arm's is compared with: float64's values, or eager's where one of the two
+            has no number there, or float64 computed something else; `None` of what is not of
+            floating point.
         spread: how far runs of eager are from the centre; `None` without any.
         coarse: how far coarse runs are (`deviation.Multiples.coarse`); `None` without any.
         others: of integers, what runs gave that differ from eager's; not coarse ones.
         exact: of integers, what the run in float64 gave.
-        unlike: float64's values, where they are no referee: low precision may be off by the same
-            again and again, and an arm that isn't is right.
-        beyond: float64's values, where eager overflows and they don't.
+        unlike: what would have been the centre, where float64 is no referee: low precision may be
+            off by the same again and again, and an arm that isn't is right.
+        beyond: float64's values, of which those count that are numbers where eager overflows.
     """
 
     eager: Leaf
@@ -153,27 +154,34 @@ def _known(eager: Leaf, truth: Leaf | None, runs: Sequence[Leaf | None], toleran
         known = known.with_run(run)
     if truth is None or not _are_alike(eager.value, truth.value):
         return known
-    if not _is_like(known, truth, tolerance):
-        return replace(known, unlike=Centre(truth.value, beside=known.centre))
-    overflows = ~eager.value.isfinite()
-    if bool(overflows.any()):
-        values = torch.where(overflows, eager.value.double(), truth.value)
-        known = Known(eager, Centre(values), beyond=truth.value)
-    else:
-        known = Known(eager, Centre(truth.value))
+    overflows = not bool(eager.value.isfinite().all())
+    are_numbers = eager.value.isfinite() & _is_in_range(truth.value, eager.value.dtype)
+    if not bool(are_numbers.any()):
+        return replace(known, beyond=truth.value if overflows else None)
+    values = truth.value
+    if not bool(are_numbers.all()):
+        values = torch.where(are_numbers, values, eager.value.double())
+    if not _is_like(known, values, tolerance):
+        return replace(known, unlike=Centre(values, beside=known.centre))
+    known = Known(eager, Centre(values), beyond=truth.value if overflows else None)
     for run in (eager, *runs):
         known = known.with_run(run)
     return known
 
 
-def _is_like(known: Known, truth: Leaf, tolerance: float) -> bool:
+def _is_in_range(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return where there are numbers that a dtype has, too: float64's lowest is none of float32."""
+    return values.abs() <= torch.finfo(dtype).max
+
+
+def _is_like(known: Known, truth: torch.Tensor, tolerance: float) -> bool:
     """Return whether float64 computed what eager did."""
     if known.centre is None:
         return False
     size = known.centre.size
-    if size < NOTHING and root_mean_square(truth.value) < ZERO * size:
+    if size < NOTHING and root_mean_square(truth) < ZERO * size:
         return True  # zero in exact arithmetic, of which eager may leave the same again and again
-    distance = root_mean_square(distances(truth.value, known.eager.value))
+    distance = root_mean_square(distances(truth, known.eager.value))
     usual = known.spread.overall if known.spread else 0.0
     return distance <= max(_UNLIKE * usual, _UNLIKE_TOLERANCES * tolerance * size)
 

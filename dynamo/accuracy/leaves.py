@@ -131,7 +131,7 @@ def _children(tree: object) -> Iterable[tuple[str, object]] | None:
     if isinstance(tree, _IN_ORDER):
         return [(f"[{index}]", value) for index, value in enumerate(tree)]
     if isinstance(tree, _PLAIN):
-        return None
+        return _of_compound(tree) if isinstance(tree, np.ndarray) else None
     if isinstance(tree, Mapping):
         return [(_step(key), value) for key, value in tree.items()]
     if isinstance(tree, Sequence):
@@ -148,6 +148,17 @@ def _of_nested(tensor: torch.Tensor) -> list[tuple[str, object]]:
         offsets = tensor.offsets()  # type: ignore[attr-defined]  # of jagged ones alone
         return [(".values()", tensor.values()), (".offsets()", offsets)]
     return [(f"[{index}]", each) for index, each in enumerate(tensor.unbind())]
+
+
+def _of_compound(array: np.ndarray[Any, Any]) -> list[tuple[str, object]] | None:
+    """Return what an array of more than numbers or text consists of; `None` of one that is none."""
+    if array.dtype.names:
+        return [(_step(name), array[name]) for name in array.dtype.names]
+    if isinstance(array, np.ma.MaskedArray):
+        return [(".data", array.filled(0)), (".mask", np.ma.getmaskarray(array))]
+    if array.dtype.kind == "O":
+        return [(".shape", array.shape), (".tolist()", array.ravel().tolist())]
+    return None
 
 
 def _attributes(tree: object) -> list[tuple[str, object]] | None:

@@ -65,6 +65,12 @@ class Distance:
     size: float
     slope: float
 
+    @property
+    def escapes(self) -> torch.Tensor | None:
+        """Where the distance is infinite; `None` for nowhere."""
+        is_finite = self.elements.isfinite()
+        return None if bool(is_finite.all()) else ~is_finite
+
     @classmethod
     def between(cls, centre: Centre, other: torch.Tensor) -> Distance:
         """Compare a leaf with a centre of the same shape."""
@@ -80,8 +86,11 @@ class Distance:
 
 def _slope(centre: torch.Tensor, other: torch.Tensor) -> float:
     known, found = finite(centre.double()).flatten(), finite(other.double()).flatten()
-    square = float(known @ known)
-    return abs(float(known @ found) / square - 1) if square else 0.0
+    largest = float(known.abs().max()) if known.numel() else 0.0
+    if not largest:
+        return 0.0
+    known, found = known / largest, found / largest  # the square of float64's largest is none
+    return abs(float(known @ found) / float(known @ known) - 1)
 
 
 @dataclass(frozen=True)
@@ -89,12 +98,15 @@ class Spread:
     """How far several runs are from a centre.
 
     Attributes:
-        largest: distance of each element in the run where it is farthest.
+        largest: distance of each element in the run where it is farthest, of those in which it is
+            a number as the centre's is.
         second: in the run where it is second.
         by_magnitude: largest root mean square of a run, for each magnitude of the centre.
         runs: root mean square of all elements, of each run.
         sizes: root mean square of each run's own values.
         slope: largest of a run.
+        escapes: where the distance of some run is infinite: rounding decides whether there is a
+            number. `None` for nowhere.
     """
 
     largest: torch.Tensor
@@ -103,12 +115,21 @@ class Spread:
     runs: tuple[float, ...]
     sizes: tuple[float, ...]
     slope: float
+    escapes: torch.Tensor | None = None
 
     @classmethod
     def of(cls, run: Distance) -> Spread:
         """Begin with one run."""
-        nothing = torch.zeros_like(run.elements)
-        return cls(run.elements, nothing, run.by_magnitude, (run.overall,), (run.size,), run.slope)
+        numbers = finite(run.elements)
+        return cls(
+            numbers,
+            torch.zeros_like(numbers),
+            run.by_magnitude,
+            (run.overall,),
+            (run.size,),
+            run.slope,
+            run.escapes,
+        )
 
     @classmethod
     def none_of(cls, centre: Centre) -> Spread:
@@ -128,14 +149,17 @@ class Spread:
 
     def with_run(self, run: Distance) -> Spread:
         """Take another run into account."""
+        numbers = finite(run.elements)
+        escapes = [each for each in (self.escapes, run.escapes) if each is not None]
         return replace(
             self,
-            largest=torch.maximum(self.largest, run.elements),
-            second=torch.maximum(self.second, torch.minimum(self.largest, run.elements)),
+            largest=torch.maximum(self.largest, numbers),
+            second=torch.maximum(self.second, torch.minimum(self.largest, numbers)),
             by_magnitude=torch.maximum(self.by_magnitude, run.by_magnitude),
             runs=(*self.runs, run.overall),
             sizes=(*self.sizes, run.size),
             slope=max(self.slope, run.slope),
+            escapes=torch.stack(escapes).any(0) if escapes else None,
         )
 
     def usual(self, centre: Centre) -> torch.Tensor:

@@ -11,7 +11,7 @@ import torch
 
 from dynamometer.common.checking import shapes
 from dynamometer.common.checking.checking import check_first_calls
-from dynamometer.common.checking.snapshots import Snapshot
+from dynamometer.common.checking.snapshots import Snapshot, state_of
 from dynamometer.common.checking.steps import make_step
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.interfaces.outcome import attempt
@@ -118,11 +118,11 @@ def _static(context: Context, loaded: LoadedModel, index: int, arm: str) -> Call
     inputs = loaded.calls[index]
     alone = replace(loaded, args=inputs.args, kwargs=inputs.kwargs, others=())
     own = alone.copy().with_inputs(partial(tree_map_only, torch.Tensor, torch.clone))  # no marks
-    start = Snapshot.of(own)
+    start, weights = Snapshot.of(own), state_of(own)
     strictly = msgspec.structs.replace(context.job, raise_backend_errors=True)
     with context.stages.at(Stage.COMPILE, arm):
         step = arms.compiled_step(replace(context, job=strictly), own, arm, dynamic=False)
-        start.restore()
+        start = start.compiled(weights, context.job.case.mode)
         check_first_calls(step, start, arms.run_reference(context, alone))
     return step.call
 
