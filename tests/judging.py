@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import factories
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from dynamometer.common.checking.checking import Checks, check_first_calls, check_later_calls
 from dynamometer.common.checking.looking import Settings
@@ -16,6 +17,7 @@ from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.accuracy import tolerance_of
+from dynamometer.dynamo.trees import tree_map_only
 from dynamometer.results.values.cases import Dtype, Mode
 
 if TYPE_CHECKING:
@@ -29,6 +31,44 @@ if TYPE_CHECKING:
 def same(module: nn.Module) -> nn.Module:
     """Be the right arm: eager."""
     return module
+
+
+class InFloat64(TorchDispatchMode):
+    """Kernels that compute in float64 and round once: right, and unlike eager's."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Call an operator with wider numbers, and narrow what it gives."""
+        given, name = kwargs or {}, func.overloadpacket.__name__
+        narrow: set[torch.dtype] = set()
+
+        def widen(tensor: torch.Tensor) -> torch.Tensor:
+            if not tensor.is_floating_point() or tensor.dtype is torch.float64:
+                return tensor
+            narrow.add(tensor.dtype)
+            return tensor.double()
+
+        wide_args, wide_kwargs = tree_map_only(torch.Tensor, widen, (args, given))
+        stays = name.endswith("_") or func.is_view or "to_copy" in name or len(narrow) != 1
+        if stays or torch.Tag.nondeterministic_seeded in func.tags:
+            return func(*args, **given)
+        dtype = narrow.pop()
+        return tree_map_only(
+            torch.Tensor,
+            lambda each: each.to(dtype) if each.dtype is torch.float64 else each,
+            func(*wide_args, **wide_kwargs),
+        )
+
+
+def precisely(module: nn.Module) -> Callable[..., Any]:
+    """Be right in another way than eager: rounded less often."""
+
+    def call(*args: Any) -> Any:
+        with InFloat64():
+            return module(*args)
+
+    return call
 
 
 def reservations_of(found: str | Checks) -> str:

@@ -1,0 +1,106 @@
+"""What an arm's model may be once it is compiled, and what may be left on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from judging import judge
+from torch import nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+from dynamometer.common.checking.checking import Checks
+from dynamometer.common.checking.form import keeping_what_is_set
+from dynamometer.common.interfaces.outcome import WrongResultError
+from dynamometer.results.values.cases import Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Convolution(nn.Module):
+    """A convolution and a normalisation that can be folded into it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.norm = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Convolve and normalise."""
+        out: torch.Tensor = self.norm(self.layer(x))
+        return out
+
+
+def _folding(own: Any) -> nn.Module:
+    own.layer, own.norm = fuse_conv_bn_eval(own.layer, own.norm), nn.Identity()
+    return own  # type: ignore[no-any-return]  # of the tests
+
+
+def _tracing(own: Any) -> nn.Module:
+    own.train()(torch.randn(2, 3, 8, 8))
+    return own.eval()  # type: ignore[no-any-return]  # of the tests
+
+
+def _folding_wrongly(own: Any) -> nn.Module:
+    _folding(own)
+    with torch.no_grad():
+        own.layer.weight[3] *= 1.1
+    return own  # type: ignore[no-any-return]  # of the tests
+
+
+@pytest.mark.parametrize("arm", [_folding, _tracing])
+def test_a_backend_may_change_its_own_copy(arm: Callable[[nn.Module], nn.Module]) -> None:
+    """What was folded was overwritten with what eager begins with, and accused of the rest."""
+    torch.manual_seed(0)
+    assert isinstance(judge(Convolution().eval(), torch.randn(2, 3, 8, 8), arm=arm), Checks)
+
+
+def test_what_it_computes_then_must_be_the_same() -> None:
+    """Whoever folds wrongly is found out by results."""
+    torch.manual_seed(0)
+    found = judge(Convolution().eval(), torch.randn(2, 3, 8, 8), arm=_folding_wrongly)
+    assert "output" in str(found)
+
+
+class WithZeros(nn.Module):
+    """A bias as it is created."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 64)
+        nn.init.zeros_(self.layer.bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Apply the layer."""
+        out: torch.Tensor = self.layer(x)
+        return out
+
+
+def _folding_zeros(own: Any) -> nn.Module:
+    inner = own.module.layer
+    own.module.forward = lambda x: nn.functional.linear(
+        x, inner.weight, inner.bias - inner.bias.detach()
+    )
+    return own  # type: ignore[no-any-return]  # of the tests
+
+
+def test_a_weight_that_is_zero_is_another_later() -> None:
+    """Its gradient is right, its value is left out: in training that is wrong after one step."""
+    torch.manual_seed(0)
+    model, x = WithZeros(), torch.randn(8, 16)
+    found = judge(model, x, arm=_folding_zeros, mode=Mode.TRAINING)
+    assert str(found).startswith("call on other inputs")
+    assert isinstance(judge(model, x, mode=Mode.TRAINING), Checks)
+
+
+def test_what_compiling_leaves_on_is_told_and_put_back() -> None:
+    """Later arms paid for it."""
+    told = pytest.raises(WrongResultError, match=r"dtype is torch.float64 once it is compiled")
+    with told, keeping_what_is_set():
+        torch.set_default_dtype(torch.float64)
+    told = pytest.raises(WrongResultError, match="gradients are recorded until it is compiled")
+    with told, keeping_what_is_set():
+        torch.set_grad_enabled(False)
+    assert torch.get_default_dtype() is torch.float32
+    assert torch.is_grad_enabled()
