@@ -147,10 +147,11 @@ class Reference:
         self._doubts: tuple[str, ...] = ()
         own = self._fresh()
         start, attributes = Snapshot.of(own.loaded), attributes_of(own.loaded)
-        self._eager = {
-            call: make_call(own, start, call, settings) for call in (Call.FIRST, Call.SECOND)
-        }
-        self._unchecked = _beyond_calls(own, written(attributes, attributes_of(own.loaded)))
+        self._eager, changed = {}, dict[str, None]()
+        for call in (Call.FIRST, Call.SECOND):
+            self._eager[call] = make_call(own, start, call, settings)
+            changed |= dict.fromkeys(written(attributes, attributes_of(own.loaded)))
+        self._unchecked = _beyond_calls(own, tuple(changed))
         del attributes
         first, second = self._eager.values()
         self._keeps_no_state = first.is_like(second)
@@ -171,6 +172,8 @@ class Reference:
         del own, start, later
         if self.is_repeatable:
             self._try_other_inputs()
+        if changed and Call.ALTERED in self._eager:
+            self.is_repeatable = not self._alternates()
 
     @property
     def hides_replay(self) -> str | None:
@@ -277,6 +280,15 @@ class Reference:
             start.restore()
             self.left_alone = left_alone(own.loaded, alteration)
             return
+
+    def _alternates(self) -> bool:
+        """Return whether the call on other inputs comes to something else after one call more."""
+        own = self._fresh()
+        start = Snapshot.of(own.loaded)
+        for call in (Call.FIRST, Call.SECOND):
+            make_call(own, start, call, self.settings)
+        found = make_call(own, start, Call.ALTERED, self.settings)
+        return self._where_other(Call.ALTERED, found) is not None
 
     def _require_same(self, call: Call, found: Look) -> None:
         self._repeats &= are_identical(self._eager[call].found, found.found)

@@ -236,3 +236,28 @@ def test_results_that_other_inputs_do_not_change_are_named() -> None:
     """Whoever takes them for constants can't be told."""
     found = judge(WithFlag(), torch.randn(8, 16))
     assert reservations_of(found) == "output[1]: other inputs don't change it"
+
+
+class EveryOther(nn.Module):
+    """Keeps the mean of one call for the next one, which forgets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+        self.kept: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Subtract what was kept, or what is kept from now on."""
+        out: torch.Tensor = self.layer(x)
+        if self.kept is not None:
+            out, self.kept = out - self.kept, None
+            return out
+        self.kept = out.mean().detach()
+        return out - self.kept
+
+
+@pytest.mark.parametrize("is_brief", [False, True])
+def test_a_model_that_alternates_is_asked_as_often_as_eager(*, is_brief: bool) -> None:
+    """Its call on other inputs was eager's second call, and the arm's third."""
+    found = judge(EveryOther(), torch.randn(8, 16), is_brief=is_brief)
+    assert "the model keeps state of its own" in reservations_of(found)
