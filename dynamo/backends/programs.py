@@ -131,7 +131,13 @@ class Program:
     constants: tuple[tuple[int, Any], ...]
 
     def run(self, compute: Compute, given: Sequence[Any]) -> list[Any]:
-        """Return the flat outputs for flat inputs, having changed what the program changes."""
+        """Return the flat outputs for flat inputs, having changed what the program changes.
+
+        Raises:
+            UnsupportedError: it changes inputs, and some of these share memory.
+        """
+        if self.writes:
+            refuse_overlap(given)
         fed = [given[feed] if isinstance(feed, int) else feed for feed in self.feeds]
         made = compute(fed) if fed or self.exported else ()
         for target, result in self.writes:

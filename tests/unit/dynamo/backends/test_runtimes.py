@@ -107,6 +107,26 @@ def test_inputs_are_changed_in_place(name: str) -> None:
         assert_same((call(x), x), (Adds()(expected), expected))
 
 
+class AddsToOne(nn.Module):
+    """Changes an input, and reads another."""
+
+    def forward(self, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """Change the one first."""
+        one.add_(1)
+        return other * 2
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@torch.no_grad()
+def test_inputs_that_share_memory_are_refused_at_any_call(name: str) -> None:
+    """The program reads all of them before it changes one."""
+    call = compiled(name, AddsToOne(), torch.ones(4), torch.ones(4))
+    x = torch.ones(4)
+    with pytest.raises(UnsupportedError, match="share memory"):
+        call(x, x.view(4))
+    assert_same(call(x, torch.ones(4)), torch.full((4,), 2.0))
+
+
 @pytest.mark.parametrize("name", [*WHOLE, *PER_GRAPH])
 @torch.no_grad()
 def test_buffers_are_changed_in_place(name: str) -> None:
