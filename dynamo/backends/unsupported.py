@@ -12,6 +12,8 @@ from torch import fx, nn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from torch.export import ExportedProgram
+
 
 _READS = torch.ops.aten.as_strided.default
 _WRITES = torch.ops.aten.as_strided_scatter.default
@@ -70,6 +72,43 @@ def refuse_overlap(given: Sequence[Any]) -> None:
     if len({each.untyped_storage().data_ptr() for each in tensors}) < len(tensors):
         msg = "it changes inputs in place, and some of its inputs share memory"
         raise UnsupportedError(msg)
+
+
+def floored_by_remainders(exported: ExportedProgram) -> ExportedProgram:
+    """Return a program that divides whole numbers, rounding down, by their remainders.
+
+    OpenVINO (2026.4.1) rounds -7 // 2 towards zero; its remainders are right.
+    """
+    table: dict[Any, Any] = dict.fromkeys(_DIVISIONS, _floored)
+    if not any(map(_floors_whole_numbers, exported.graph.nodes)):
+        return exported
+    floored: ExportedProgram = exported.run_decompositions(table)
+    return floored
+
+
+_DIVISIONS = (
+    torch.ops.aten.div.Tensor_mode,
+    torch.ops.aten.div.Scalar_mode,
+    torch.ops.aten.floor_divide.default,
+    torch.ops.aten.floor_divide.Scalar,
+)
+
+
+def _floors_whole_numbers(node: fx.Node) -> bool:
+    made = node.meta.get("val")
+    return (
+        node.target in _DIVISIONS
+        and node.kwargs.get("rounding_mode", "floor") == "floor"
+        and isinstance(made, torch.Tensor)
+        and not made.is_floating_point()
+    )
+
+
+def _floored(one: torch.Tensor, other: Any, *, rounding_mode: str | None = "floor") -> torch.Tensor:
+    made = torch.result_type(one, other)
+    if rounding_mode != "floor" or made.is_floating_point:
+        return NotImplemented  # type: ignore[no-any-return]  # the operator as it is
+    return torch.div(one - torch.remainder(one, other), other, rounding_mode="trunc")
 
 
 def read_in_order(module: fx.GraphModule) -> None:

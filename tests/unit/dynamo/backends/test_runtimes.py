@@ -107,6 +107,24 @@ def test_inputs_are_changed_in_place(name: str) -> None:
         assert_same((call(x), x), (Adds()(expected), expected))
 
 
+class Floors(nn.Module):
+    """Rounds quotients of whole numbers down, in each of the ways there are."""
+
+    def forward(self, one: torch.Tensor, other: torch.Tensor) -> list[torch.Tensor]:
+        """Divide."""
+        down = torch.div(one, other, rounding_mode="floor")
+        zero = torch.div(one, other, rounding_mode="trunc")
+        return [one // other, one // 2, down, zero, one % other, one.float() // 2]
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *PER_GRAPH])
+@torch.no_grad()
+def test_negative_quotients_are_rounded_down(name: str) -> None:
+    """OpenVINO rounds them towards zero."""
+    given = (torch.tensor([-7, 7, -8, 8, -1, 0]), torch.tensor([2, -2, 3, -3, 5, 5]))
+    assert_same(compiled(name, Floors(), *given)(*given), Floors()(*given))
+
+
 class AddsToOne(nn.Module):
     """Changes an input, and reads another."""
 
