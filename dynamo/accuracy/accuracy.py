@@ -313,13 +313,13 @@ def _hidden_share(known: Known, found: Deviation, *, is_rare: bool) -> float:
         share = max(share, root_mean_square(known.eager.resolution) / size)
     if is_rare and known.coarse and size:
         share = max(share, known.coarse.overall / size)
-    return max(share, 1.0) if found.escapes else share
+    return max(share, 1.0) if found.strays else share
 
 
 def _are_whole(known: Known) -> bool:
     """Return whether they are whole numbers, the same in every run: counts or indices, say."""
     eager, spread = known.eager.value, known.spread
-    if spread is None or not known.has_truth or spread.escapes is not None or spread.overall:
+    if spread is None or not known.has_truth or spread.strays is not None or spread.overall:
         return False
     return bool(eager.numel()) and torch.equal(eager, eager.round())
 

@@ -158,10 +158,9 @@ class Deviation:
         return cls(centre, actual, found, spread, multiples, nothing)
 
     @property
-    def escapes(self) -> bool:
-        """Whether it has no number where eager has one, or the other way round, as some run."""
-        one, other = self.distance.escapes, self.spread.escapes
-        return one is not None and other is not None and bool((one & other).any())
+    def strays(self) -> bool:
+        """Whether it has no number where eager has one, or the other way round."""
+        return self.distance.strays is not None
 
     @property
     def rounding_share(self) -> float:
@@ -191,8 +190,9 @@ class Deviation:
         allowed = tolerance * finite(self.centre.values).abs()
         allowed += torch.finfo(self.actual.dtype).tiny  # below it, some flush to zero
         allowed[self.centre.values == 0] += self._least()
-        if self.spread.escapes is not None:  # no number is excused by that
-            allowed[self.spread.escapes & self.distance.elements.isinf()] = math.inf
+        if self.strays and self.spread.strays is not None:
+            excused = self.spread.strays.excuse(self.actual, tolerance)
+            allowed[excused & self.distance.elements.isinf()] = math.inf
         if bool((self.distance.elements > allowed).any()):
             problem = self._elements(allowed)
             if problem:

@@ -47,6 +47,57 @@ class Centre:
 
 
 @dataclass(frozen=True)
+class Strays:
+    """Elements of runs that are numbers where the centre's are none, or the other way round.
+
+    Attributes:
+        is_none: where some run has no number, or another kind of none.
+        lowest: of the numbers that runs have there; infinite without any.
+        highest: likewise.
+    """
+
+    is_none: torch.Tensor
+    lowest: torch.Tensor
+    highest: torch.Tensor
+
+    @classmethod
+    def of(cls, distances: torch.Tensor, values: torch.Tensor) -> Strays | None:
+        """Return those of one run; `None` if it has none."""
+        strays = distances.isinf()
+        if not bool(strays.any()):
+            return None
+        is_number = values.isfinite()
+        wide = values.double()
+        return cls(
+            strays & ~is_number,
+            torch.where(strays & is_number, wide, torch.inf),
+            torch.where(strays & is_number, wide, -torch.inf),
+        )
+
+    def and_those(self, more: Strays | None) -> Strays:
+        """Take those of another run into account."""
+        if more is None:
+            return self
+        return Strays(
+            self.is_none | more.is_none,
+            self.lowest.minimum(more.lowest),
+            self.highest.maximum(more.highest),
+        )
+
+    def excuse(self, values: torch.Tensor, tolerance: float) -> torch.Tensor:
+        """Return where an arm may have what the centre hasn't: no number, or one as runs have it.
+
+        Args:
+            values: the arm's.
+            tolerance: what share of itself a number may be off by.
+        """
+        wide = values.double()
+        margin = (self.highest - self.lowest) + tolerance * wide.abs()
+        is_within = (wide >= self.lowest - margin) & (wide <= self.highest + margin)
+        return torch.where(wide.isfinite(), is_within, self.is_none)
+
+
+@dataclass(frozen=True)
 class Distance:
     """How far another leaf is from a centre.
 
@@ -57,6 +108,7 @@ class Distance:
         size: root mean square of the other's own values.
         slope: how far the other is from being the centre once, on average: 0.1 if it is 1.1 times
             the centre, 0 if it differs from it by chance.
+        strays: what there is where the distance is infinite; `None` if it is nowhere.
     """
 
     elements: torch.Tensor
@@ -64,12 +116,7 @@ class Distance:
     overall: float
     size: float
     slope: float
-
-    @property
-    def escapes(self) -> torch.Tensor | None:
-        """Where the distance is infinite; `None` for nowhere."""
-        is_finite = self.elements.isfinite()
-        return None if bool(is_finite.all()) else ~is_finite
+    strays: Strays | None = None
 
     @classmethod
     def between(cls, centre: Centre, other: torch.Tensor) -> Distance:
@@ -81,6 +128,7 @@ class Distance:
             root_mean_square(elements),
             root_mean_square(other),
             _slope(centre.values, other),
+            Strays.of(elements, other),
         )
 
 
@@ -105,8 +153,7 @@ class Spread:
         runs: root mean square of all elements, of each run.
         sizes: root mean square of each run's own values.
         slope: largest of a run.
-        escapes: where the distance of some run is infinite: rounding decides whether there is a
-            number. `None` for nowhere.
+        strays: where rounding decides whether there is a number; `None` for nowhere.
     """
 
     largest: torch.Tensor
@@ -115,7 +162,7 @@ class Spread:
     runs: tuple[float, ...]
     sizes: tuple[float, ...]
     slope: float
-    escapes: torch.Tensor | None = None
+    strays: Strays | None = None
 
     @classmethod
     def of(cls, run: Distance) -> Spread:
@@ -128,7 +175,7 @@ class Spread:
             (run.overall,),
             (run.size,),
             run.slope,
-            run.escapes,
+            run.strays,
         )
 
     @classmethod
@@ -150,7 +197,6 @@ class Spread:
     def with_run(self, run: Distance) -> Spread:
         """Take another run into account."""
         numbers = finite(run.elements)
-        escapes = [each for each in (self.escapes, run.escapes) if each is not None]
         return replace(
             self,
             largest=torch.maximum(self.largest, numbers),
@@ -159,7 +205,7 @@ class Spread:
             runs=(*self.runs, run.overall),
             sizes=(*self.sizes, run.size),
             slope=max(self.slope, run.slope),
-            escapes=torch.stack(escapes).any(0) if escapes else None,
+            strays=self.strays.and_those(run.strays) if self.strays else run.strays,
         )
 
     def usual(self, centre: Centre) -> torch.Tensor:
