@@ -190,7 +190,7 @@ def _parameters(option: Option[Any]) -> Iterator[click.Parameter]:
                 [option.key],
                 type=option.reads,
                 required=option.is_required,
-                default=None if option.is_required else default,
+                **({} if option.is_required else {"default": default}),  # click takes None for one
                 metavar=option.flag if option.is_required else f"[{option.flag}]",
             )
         case Arguments():
