@@ -1,7 +1,7 @@
 """Names of arms: a backend with what is set of it, `inductor:freezing,max-autotune`.
 
 An arm is called so in records, tables, files and the command that repeats a case. Options stand in
-alphabetical order, so that what is the same is called the same.
+alphabetical order, settings are spelled in one way: what is the same is called the same.
 """
 
 from __future__ import annotations
@@ -89,20 +89,102 @@ def settings_of(arm: ArmName) -> dict[str, Any]:
         UsageError: they contradict each other, or a value is not one that can be set.
         UnknownNameError: the backend has no such option; says which come near.
     """
-    if not arm.options:
-        return {}
-    chosen = [(name, value, _known(arm.backend, name)) for name, value in arm.options]
-    names = {name for name, _, _ in chosen}
-    settings: dict[str, Any] = {}
-    for name, value, option in chosen:
+    chosen = _chosen(arm)
+    for each in chosen:
+        for other in chosen:
+            if each.contradicts(other):
+                raise UsageError(_contradiction(arm, each.word, other.word))
+    return {key: value for each in chosen for key, value in each.sets.items()}
+
+
+def canonical(arm: ArmName) -> ArmName:
+    """Return the arm with its settings spelled in one way, so that the same is called the same.
+
+    A setting that has a word is called by it; a value is spelled as Python does. What other options
+    set as well is left out, and what is so anyway.
+
+    Raises:
+        UsageError: as `settings_of` does.
+    """
+    settings_of(arm)
+    found = declared(arm.backend) if arm.options else None
+    if found is None:
+        return arm
+    chosen = _chosen(arm)
+    order = [each.name for each in found.options]
+    kept = list(chosen)
+    for each in sorted(chosen, key=lambda one: order.index(one.option.name), reverse=True):
+        others = {key: value for one in kept if one != each for key, value in one.comes_to.items()}
+        is_said = each.comes_to.items() <= others.items()
+        is_so = all(
+            found.default(key) == (value,) and key not in others
+            for key, value in each.comes_to.items()
+        )
+        if is_said or is_so:
+            kept.remove(each)
+    return ArmName(arm.backend, tuple(each.typed for each in chosen if each in kept))
+
+
+class _Chosen(msgspec.Struct, frozen=True):
+    """An option as it is chosen.
+
+    Attributes:
+        word: as it was typed.
+        option: that it is; of a setting that has a word, the word's.
+        typed: its name and its value, spelled in one way.
+        sets: settings of the compiler.
+        comes_to: the same where one that stands for others is resolved.
+    """
+
+    word: str
+    option: Any
+    typed: tuple[str, str | None]
+    sets: dict[str, Any]
+    comes_to: dict[str, Any]
+
+    def contradicts(self, other: _Chosen) -> bool:
+        """Return whether both can't be meant."""
+        if other.option.name in self.option.excludes:
+            return True
+        names = {self.option.name, other.option.name}
+        if names & {*self.option.overrides, *other.option.overrides}:
+            return False
+        theirs = other.comes_to
+        return any(value != theirs.get(key, value) for key, value in self.comes_to.items())
+
+
+def _chosen(arm: ArmName) -> list[_Chosen]:
+    """Return the options of an arm, each once.
+
+    Raises:
+        UsageError: a value is not one that can be set.
+        UnknownNameError: the backend has no such option.
+    """
+    options = _options_of(arm.backend) if arm.options else ()
+    found: dict[tuple[str, str | None], _Chosen] = {}
+    for name, value in arm.options:
+        option = _known(arm.backend, name)
         _check_value(arm, option, name, value)
-        for other in option.excludes:
-            if other in names:
-                raise UsageError(_contradiction(arm, name, other))
-        for key, setting in option.settings(name, value).items():
-            if settings.setdefault(key, setting) != setting:
-                raise UsageError(_contradiction(arm, _word((name, value)), f"another {key}"))
-    return settings
+        sets = option.settings(name, value)
+        typed = (name, value)
+        if option.family is not None:
+            ((key, setting),) = sets.items()
+            typed = (name, _spelled(setting, value or ""))
+            words = [each for each in options if each.sets == {key: setting}]
+            if words:
+                option, typed = words[0], (words[0].name, None)
+        comes_to = option.resolved(*typed)
+        found.setdefault(typed, _Chosen(_word((name, value)), option, typed, sets, comes_to))
+    return list(found.values())
+
+
+def _spelled(value: Any, typed: str) -> str:
+    """Spell the value of a setting as Python does, a text without quotes it can do without."""
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return value if "," not in value and _WORDS.fullmatch(value) else repr(value)
+    return typed
 
 
 def training_refusal(arm: ArmName) -> str | None:
@@ -222,6 +304,11 @@ def _check_value(arm: ArmName, option: BackendOption, name: str, value: str | No
     if option.values and value not in option.values:
         msg = f"backend {arm.backend}: {name} is one of {', '.join(option.values)}, not {value!r}"
         raise UsageError(msg)
+    try:
+        option.settings(name, value)
+    except ValueError as error:
+        msg = f"backend {arm.backend}: {name} is {error}, not {value!r}"
+        raise UsageError(msg) from error
 
 
 def _contradiction(arm: ArmName, one: str, other: str) -> str:

@@ -94,9 +94,8 @@ def asked_arms(request: Request) -> tuple[str, ...]:
             msg = "the baseline is always measured; --backend names what is compared with it"
             raise UsageError(msg)
     config: tuple[str, ...] = request[CONFIG]
-    arms = arm_names.with_config(arms, config)
+    arms = [arm_names.canonical(arm) for arm in arm_names.with_config(arms, config)]
     for arm in arms:
-        arm_names.settings_of(arm)
         refusal = arm_names.training_refusal(arm) if request[TRAINING] else None
         if refusal:
             raise UsageError(refusal)

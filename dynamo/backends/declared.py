@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 from dataclasses import dataclass, field, is_dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
+from dynamometer.dynamo.backends.settings.values import Values
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,21 +22,26 @@ class BackendOption:
         name: how it is typed; of a family, such as `config.KEY`, the part before the key.
         does: what it does, in a line.
         sets: settings of the compiler, by name, that a word stands for.
+        means: what these come to, where one of them stands for others, as a mode does.
         key: the setting that takes the value which is typed; `None` for a word.
         values: which that may be.
         excludes: options that contradict it.
+        overrides: options of which it leaves out a part, and is none the less given with them.
         trains: whether a model can be trained with it.
-        family: what keys a family has, asked for when one is typed; `None` for no family.
+        family: what keys a family has, with their values, asked for when one is typed; `None` for
+            no family.
     """
 
     name: str
     does: str
     sets: Mapping[str, Any] = field(default_factory=dict)
+    means: Callable[[], Mapping[str, Any]] | None = None
     key: str | None = None
     values: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
     trains: bool = True
-    family: Callable[[], Collection[str]] | None = None
+    family: Callable[[], Mapping[str, Values]] | None = None
 
     @property
     def form(self) -> str:
@@ -56,18 +61,22 @@ class BackendOption:
         Args:
             name: as typed; of a family, with the key.
             value: as typed, if it takes one.
+
+        Raises:
+            ValueError: it is no value of that setting; says which are.
         """
         if self.family is not None:
-            return {name.removeprefix(self.name): _literal(value or "")}
+            key = name.removeprefix(self.name)
+            return {key: self.family().get(key, Values()).read(value or "")}
         return {self.key: value} if self.key else dict(self.sets)
 
+    def resolved(self, name: str, value: str | None) -> dict[str, Any]:
+        """Return what it sets in the end; arguments and errors are those of `settings`."""
+        return dict(self.means() if self.means else {}) or self.settings(name, value)
 
-def _literal(text: str) -> object:
-    """Read a value as Python, or as it is: `True`, `4`, and `CPP` for the word."""
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return {"true": True, "false": False}.get(text, text)
+    def default(self, key: str) -> tuple[Any, ...]:
+        """Return the value that a setting of its family has unless it is set, if that is known."""
+        return self.family().get(key, Values()).default if self.family is not None else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +137,12 @@ class Declared:
         if mode is Mode.TRAINING and not self.trains:
             return f"{self.name} computes no gradients; leave out --training"
         return None
+
+    def default(self, key: str) -> tuple[Any, ...]:
+        """Return the value that a setting has unless it is set, if that is known."""
+        if is_dataclass(self.compiler) and hasattr(self.compiler, key):
+            return (getattr(self.compiler, key),)
+        return next(filter(None, (each.default(key) for each in self.options)), ())
 
     def set_to(self, settings: Mapping[str, Any]) -> Self:
         """Return the backend with other settings of its compiler."""

@@ -1,48 +1,20 @@
-"""What can be set of Inductor and AOTInductor, and the names of Inductor's settings. No torch."""
+"""What can be set of Inductor and AOTInductor. No torch."""
 
 from __future__ import annotations
 
-import ast
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from dynamometer.dynamo.backends.declared import BackendOption
+from dynamometer.dynamo.backends.settings import inductor_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping
 
 MODE = "mode"
 """Stands for the settings that torch has for a mode, which differ from release to release."""
 
 CUDA_GRAPHS = "triton.cudagraphs"
-
-
-@cache
-def setting_names() -> frozenset[str]:
-    """Return the names of Inductor's settings, read from its file; none where there is no such."""
-    spec = find_spec("torch")
-    for folder in (spec and spec.submodule_search_locations) or ():
-        path = Path(folder, "_inductor", "config.py")
-        if path.is_file():
-            return frozenset(_bound(ast.parse(path.read_text(encoding="utf-8")).body))
-    return frozenset()
-
-
-def _bound(body: Sequence[ast.stmt], prefix: str = "") -> Iterator[str]:
-    classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
-    for node in body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                yield prefix + name
-            case ast.ClassDef(name=name, bases=bases):
-                named = [each.id for each in bases if isinstance(each, ast.Name)]
-                above = [classes[each] for each in named if each in classes]
-                for each in (node, *above):
-                    yield from _bound(each.body, f"{prefix}{name}.")
-            case _:
-                pass
 
 
 _MODES = {
@@ -55,11 +27,16 @@ _WITHOUT_GRAPHS = {"reduce-overhead": ("no-cudagraphs",),
                    "max-autotune-no-cudagraphs": ("cudagraphs",)}  # fmt: skip
 
 
+def _of_mode(name: str) -> Mapping[str, Any]:
+    return inductor_settings.modes().get(name, {})
+
+
 def _mode(name: str) -> BackendOption:
     return BackendOption(
         name=name,
         does=_MODES[name],
         sets={} if name == "default" else {MODE: name},
+        means=partial(_of_mode, name),
         excludes=(*(each for each in _MODES if each != name), *_WITHOUT_GRAPHS.get(name, ())),
     )
 
@@ -75,11 +52,12 @@ _NO_CUDA_GRAPHS = BackendOption(
     does="no CUDA graphs, whatever the mode",
     sets={CUDA_GRAPHS: False},
     excludes=("cudagraphs", "reduce-overhead"),
+    overrides=("max-autotune",),
 )
 _CONFIG = BackendOption(
     name="config.",
     does="any setting of torch._inductor.config",
-    family=setting_names,
+    family=inductor_settings.settings,
 )
 INDUCTOR = (
     *map(_mode, _MODES),
@@ -103,6 +81,7 @@ AOT_INDUCTOR = (
         name="max-autotune",
         does="templates and kernels chosen by timing them",
         sets={MODE: "max-autotune-no-cudagraphs"},
+        means=partial(_of_mode, "max-autotune-no-cudagraphs"),
     ),
     _FREEZING,
     _NO_CUDA_GRAPHS,

@@ -51,7 +51,10 @@ def test_what_follows_no_backend_is_an_attribute() -> None:
             "inductor:config.max_autotune_gemm_backends='ATEN,CPP',freezing",
             {"max_autotune_gemm_backends": "ATEN,CPP", "freezing": True},
         ),
-        ("inductor:config.debug_fusion=[1,2],freezing", {"debug_fusion": [1, 2], "freezing": True}),
+        ("inductor:config.rocm.arch=[1,2],freezing", {"rocm.arch": [1, 2], "freezing": True}),
+        ("inductor:config.freezing=1", {"freezing": True}),
+        ("inductor:config.triton.min_split_scan_rblock=32", {"triton.min_split_scan_rblock": 32}),
+        ("inductor:config.cpp.simdlen=None", {"cpp.simdlen": None}),
         ("onnx:no-spin", {"spinning": False}),
         ("ov:precision=bf16,hint=throughput", {"precision": "bf16", "hint": "throughput"}),
     ],
@@ -70,11 +73,24 @@ def test_options_set_something(name: str, settings: dict[str, object]) -> None:
         ("inductor:freezng", "unknown option 'freezng'; did you mean freezing"),
         ("inductor:config.max_autotun=1", "did you mean config.max_autotune"),
         ("inductor:config.freezing", "config.freezing needs a value"),
+        ("inductor:config.max_autotune=flase", "max_autotune is True or False, not 'flase'"),
+        ("aot_inductor:config.max_autotune=flase", "max_autotune is True or False, not 'flase'"),
+        ("inductor:config.max_autotune=2", "max_autotune is True or False, not '2'"),
+        ("inductor:config.cpp.simdlen=8.0", "simdlen is a whole number or None, not '8.0'"),
+        ("inductor:config.cpu_backend=c", "is one of cpp, triton, halide, pallas, not 'c'"),
         ("inductor:freezing=yes", "freezing takes no value"),
         ("inductor:default,max-autotune", "default and max-autotune contradict each other"),
         ("inductor:no-cudagraphs,cudagraphs", "contradict each other"),
         ("inductor:reduce-overhead,no-cudagraphs", "contradict each other"),
         ("inductor:freezing,config.freezing=False", "contradict each other"),
+        ("inductor:max-autotune,config.max_autotune=False", "contradict each other"),
+        ("aot_inductor:config.max_autotune=0,max-autotune", "contradict each other"),
+        ("inductor:reduce-overhead,config.triton.cudagraphs=False", "contradict each other"),
+        (
+            "inductor:config.triton.cudagraphs=True,max-autotune-no-cudagraphs",
+            "config.triton.cudagraphs=True and max-autotune-no-cudagraphs contradict each other",
+        ),
+        ("inductor:config.cpp.threads=1,config.cpp.threads=2", "contradict each other"),
         ("onnxrt:spin,no-spin", "contradict each other"),
         ("ov:precision=f8", "one of f32, bf16, f16, not 'f8'"),
         ("ov:precision", "precision needs a value"),
@@ -85,6 +101,43 @@ def test_what_cant_be_set_is_refused(name: str, says: str) -> None:
     """The message names backend and option, and what comes near."""
     with pytest.raises(UsageError, match=says):
         arm_names.settings_of(arm_names.read(name))
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("eager", "eager"),
+        ("my_package.fast:compiler", "my_package.fast:compiler"),
+        ("inductor:default", "inductor"),
+        ("inductor:config.freezing=true", "inductor:freezing"),
+        ("inductor:config.freezing=1,freezing", "inductor:freezing"),
+        ("inductor:config.triton.cudagraphs=False", "inductor:no-cudagraphs"),
+        ("inductor:max-autotune,no-cudagraphs", "inductor:max-autotune,no-cudagraphs"),
+        (
+            "inductor:config.triton.cudagraphs=False,max-autotune",
+            "inductor:max-autotune,no-cudagraphs",
+        ),
+        ("inductor:max-autotune,config.max_autotune=True", "inductor:max-autotune"),
+        ("inductor:reduce-overhead,cudagraphs", "inductor:reduce-overhead"),
+        ("aot_inductor:max-autotune,config.max_autotune=1", "aot_inductor:max-autotune"),
+        ("inductor:config.epilogue_fusion=True,freezing", "inductor:freezing"),
+        ("inductor:config.epilogue_fusion=false", "inductor:config.epilogue_fusion=False"),
+        ("inductor:config.cpp.simdlen=0x10", "inductor:config.cpp.simdlen=16"),
+        (
+            "inductor:config.max_autotune_gemm_backends='ATEN,CPP'",
+            "inductor:config.max_autotune_gemm_backends='ATEN,CPP'",
+        ),
+        ("inductor:config.cpu_backend='halide'", "inductor:config.cpu_backend=halide"),
+        ("onnx:spin", "onnx"),
+        ("onnx:no-spin", "onnx:no-spin"),
+        ("ov:precision=f32,hint=throughput", "ov:hint=throughput"),
+    ],
+)
+def test_the_same_settings_have_one_name(typed: str, name: str) -> None:
+    """Words for settings that have one, and nothing that is so anyway; it is stable."""
+    found = arm_names.canonical(arm_names.read(typed))
+    assert str(found) == name
+    assert arm_names.canonical(arm_names.read(name)) == arm_names.read(name)
 
 
 def test_an_option_goes_to_every_backend_that_has_it() -> None:

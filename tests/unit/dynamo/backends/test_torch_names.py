@@ -10,6 +10,8 @@ import torch._inductor.config
 from dynamometer.common import registry
 from dynamometer.dynamo.backends import inductor_options, named, torch_names
 from dynamometer.dynamo.backends.inductor import inductor, of_inductor
+from dynamometer.dynamo.backends.settings import inductor_settings
+from dynamometer.dynamo.backends.settings.values import Values
 
 
 def test_names_are_those_of_torch_compile() -> None:
@@ -21,8 +23,30 @@ def test_names_are_those_of_torch_compile() -> None:
 def test_settings_are_those_of_inductor() -> None:
     """Each name that torch tells is known without it."""
     told = {name for name in torch._inductor.config.get_config_copy() if name != "TYPE_CHECKING"}
-    assert told - inductor_options.setting_names() == set()
+    assert told - {*inductor_settings.settings()} == set()
     assert inductor_options.CUDA_GRAPHS in told
+
+
+def test_what_is_read_of_settings_is_so() -> None:
+    """Each has a value that it may have, and where a default is known that is its value."""
+    known = inductor_settings.settings()
+    told = torch._inductor.config.get_config_copy()
+    for name in told.keys() & known:
+        value = told[name]
+        types, default = known[name].types, known[name].default
+        assert not types or isinstance(value, types), name
+        assert not default or default == (value,), name
+    assert known["max_autotune"] == Values((bool,))
+    assert known["cpp.simdlen"] == Values((int, type(None)), default=(None,))
+    assert known["cpu_backend"].choices == ("cpp", "triton", "halide", "pallas")
+
+
+def test_modes_are_those_of_torch() -> None:
+    """What each sets is read without importing it; one that isn't said plainly is left out."""
+    told = torch._inductor.list_mode_options()
+    read = inductor_settings.modes()
+    assert {"default", "max-autotune", "reduce-overhead"} <= {*read}
+    assert read == {mode: told[mode] for mode in read}
 
 
 def test_such_a_name_is_a_backend() -> None:
