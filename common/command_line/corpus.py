@@ -179,7 +179,7 @@ def _import(asked: Request, _: Invocation) -> int:
     from dynamometer.results.store.graphs.archive import read_tar
 
     with store_errors_as_usage():
-        new, count = read_tar(Corpus.made(asked[INTO]), asked[FILE])
+        new, count = read_tar(asked[INTO], asked[FILE])
     click.echo(f"{new} of {count} graphs are new in {asked[INTO]}")
     return 0
 
@@ -193,4 +193,4 @@ def _opened(folder: Path) -> Corpus:
     if not is_corpus(folder):
         msg = f"{folder} is no corpus; `dynamometer corpus record SUITE -o {folder}` makes one"
         raise UsageError(msg)
-    return Corpus(folder)
+    return Corpus.opened(folder)

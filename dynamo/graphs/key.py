@@ -11,14 +11,12 @@ import torch
 
 from dynamometer.dynamo.graphs.plain import Writer
 from dynamometer.dynamo.placeholders import is_of_dynamo, is_weight, placeholders
+from dynamometer.results.store.graphs.contents import KEY_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import fx
-
-_VERSION = "graph 1"
-"""Keys of another version are other keys."""
 
 _SYMBOL = re.compile(r"[a-z]+\d+")
 
@@ -37,7 +35,7 @@ def graph_key(graph: fx.GraphModule, inputs: Sequence[Any]) -> str:
     kinds = [
         _kind(node, given, symbols) for node, given in zip(placeholders(graph), inputs, strict=True)
     ]
-    text = msgspec.json.encode([_VERSION, kinds, Writer().graph(graph)])
+    text = msgspec.json.encode([KEY_VERSION, kinds, Writer().graph(graph)])
     return hashlib.sha256(text).hexdigest()
 
 

@@ -11,6 +11,7 @@ import msgspec
 from dynamometer.dynamo.graphs.saved import Captured
 from dynamometer.dynamo.graphs.targets import UnsaveableError
 from dynamometer.dynamo.private import private
+from dynamometer.results.store.graphs.contents import holds
 from dynamometer.results.values.cases import Mode
 from dynamometer.results.values.graphs import Part, RecordedGraph, RecordedModel
 
@@ -119,9 +120,9 @@ class Recorder:
         return run
 
     def _save(self, seen: _Seen, given: Sequence[Any]) -> None:
-        """Save a graph unless it is there, or no file can hold it."""
+        """Save a graph unless it is there, whole, or no file can hold it."""
         path = self.corpus.path(seen.captured.key)
-        if path.exists() or seen.captured.reason:
+        if seen.captured.reason or holds(path, seen.captured.key):
             return
         origin = msgspec.structs.replace(self.origin, part=seen.part)
         try:

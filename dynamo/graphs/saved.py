@@ -23,10 +23,10 @@ from dynamometer.dynamo.graphs.plain import StrictWriter, read
 from dynamometer.dynamo.graphs.targets import UnsaveableError, name_of
 from dynamometer.dynamo.placeholders import is_of_dynamo, is_weight, mark_weight, placeholders
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.graphs.contents import Constant, Contents, read_contents
 from dynamometer.results.store.graphs.corpus import (
     DESCRIPTION,
     GRAPH,
-    read_description,
     write_archive,
 )
 from dynamometer.results.values.graphs import SavedGraph, TensorInput
@@ -38,18 +38,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.graphs import Origin
 
 _MOST_CONSTANT_BYTES = 64 * 2**20
-
-
-class _Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    shape: tuple[int, ...]
-    dtype: str
-    device: str
-    file: str
-
-
-class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    nodes: list[Any]
-    constants: tuple[_Constant, ...]
+_TOO_LARGE = "its constants are larger than 64 MiB"
 
 
 @dataclass(frozen=True)
@@ -85,7 +74,7 @@ class Captured:
             for each in writer.constants:
                 refuse_unplain(each)
             if sum(each.nbytes for each in writer.constants) > _MOST_CONSTANT_BYTES:
-                reason, nodes = "its constants are larger than 64 MiB", None
+                reason, nodes = _TOO_LARGE, None
         except UnsaveableError as error:
             reason, nodes = str(error), None
         return cls(
@@ -124,17 +113,18 @@ class Captured:
             torch=str(torch.__version__),
         )
         constants = tuple(
-            _Constant(
+            Constant(
                 tuple(each.shape),
                 str(each.dtype).removeprefix("torch."),
                 str(each.device),
                 f"constants/{number}",
+                None if each.is_contiguous() else tuple(each.stride()),
             )
             for number, each in enumerate(self.constants)
         )
         members = {
             DESCRIPTION: msgspec.json.encode(description),
-            GRAPH: msgspec.json.encode(_Stored(self.nodes, constants)),
+            GRAPH: msgspec.json.encode(Contents(self.nodes, constants)),
         }
         for constant, tensor in zip(constants, self.constants, strict=True):
             members[constant.file] = _bytes(tensor)
@@ -149,13 +139,13 @@ def load(path: Path) -> tuple[fx.GraphModule, SavedGraph]:
     kind on torch's device `meta`.
 
     Raises:
-        StoreError: there is no such file, it is damaged, or was written otherwise.
+        StoreError: there is no such file, it is damaged, was written otherwise, or holds another
+            graph than that of its key.
         UnsaveableError: it calls what a file may not name, or this torch doesn't have.
     """
-    description = read_description(path)
+    description, stored = read_contents(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            stored = msgspec.json.decode(archive.read(GRAPH), type=_Stored)
             constants = _tensors(stored.constants, archive)
         graph = read(stored.nodes, constants)
         inputs = zip(placeholders(graph), description.inputs, strict=True)
@@ -200,19 +190,33 @@ def _bytes(tensor: torch.Tensor) -> bytes:
     return flat.view(torch.uint8).numpy().tobytes()
 
 
-def _tensors(constants: Sequence[_Constant], archive: zipfile.ZipFile) -> list[torch.Tensor]:
+def _tensors(constants: Sequence[Constant], archive: zipfile.ZipFile) -> list[torch.Tensor]:
     # Of all together, as a file may name the same bytes any number of times.
     if sum(archive.getinfo(each.file).file_size for each in constants) > _MOST_CONSTANT_BYTES:
-        msg = "its constants are larger than 64 MiB"
-        raise ValueError(msg)
+        raise ValueError(_TOO_LARGE)
     return [_tensor(each, archive.read(each.file)) for each in constants]
 
 
-def _tensor(constant: _Constant, data: bytes) -> torch.Tensor:
+def _tensor(constant: Constant, data: bytes) -> torch.Tensor:
     dtype = dtype_of(constant.dtype)
     flat = (
         torch.frombuffer(bytearray(data), dtype=torch.uint8).view(dtype)
         if data
         else torch.empty(0, dtype=dtype)
     )
-    return flat.reshape(constant.shape).to(constant.device)
+    return _laid_out(flat.reshape(constant.shape), constant.stride).to(constant.device)
+
+
+def _laid_out(tensor: torch.Tensor, stride: Sequence[int] | None) -> torch.Tensor:
+    """Copy a tensor into memory of given strides."""
+    if stride is None:
+        return tensor
+    length = 1 + sum((size - 1) * each for size, each in zip(tensor.shape, stride, strict=True))
+    if length * tensor.element_size() > _MOST_CONSTANT_BYTES:
+        raise ValueError(_TOO_LARGE)
+    found = written = torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype)
+    for dim, each in enumerate(stride):
+        if not each and tensor.shape[dim]:  # all along it are the same element
+            written, tensor = written.narrow(dim, 0, 1), tensor.narrow(dim, 0, 1)
+    written.copy_(tensor)
+    return found

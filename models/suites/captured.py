@@ -94,12 +94,12 @@ def opened(target: str) -> CapturedGraphs:
         graphs = CapturedGraphs((path,), {})
         graphs.specs()
         return graphs
-    corpus = Corpus(path)
-    files = tuple(map(corpus.path, corpus.keys()))
-    if not files:
-        msg = f"{path} holds no graphs yet: dynamometer corpus record SUITE -o {path}"
-        raise ValueError(msg)
     try:
+        corpus = Corpus.opened(path)
+        files = tuple(map(corpus.path, corpus.keys()))
+        if not files:
+            msg = f"{path} holds no graphs yet: dynamometer corpus record SUITE -o {path}"
+            raise ValueError(msg)
         return CapturedGraphs(files, corpus.origins())
     except StoreError as error:
         raise ValueError(str(error)) from error

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
+import shutil
 import tarfile
 import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,25 +15,38 @@ import msgspec
 
 from dynamometer.results.store.atomic_file import replacing
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.store.graphs.corpus import GRAPHS, MARKER, MODELS, SUFFIX, read_description
+from dynamometer.results.store.graphs.contents import read_contents
+from dynamometer.results.store.graphs.corpus import (
+    FORMAT,
+    GRAPHS,
+    MARKER,
+    MODELS,
+    SUFFIX,
+    Corpus,
+    Marker,
+    is_corpus,
+    read_marker,
+)
 from dynamometer.results.values.graphs import RecordedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from dynamometer.results.store.graphs.corpus import Corpus
+    from collections.abc import Collection, Iterator
+    from typing import IO
 
 _GRAPH = re.compile(rf"{GRAPHS}/([0-9a-f]{{64}}){re.escape(SUFFIX)}")
 _MODEL = re.compile(rf"{MODELS}/[\w-][\w.-]*\.json")
-_MOST_BYTES = 2**30
-"""Of one member."""
+_MIB = 2**20
+_MOST_BYTES, _MOST_OF_A_GRAPH, _MOST_OF_ANOTHER = 1024 * _MIB, 256 * _MIB, 16 * _MIB
+"""What an archive may unpack to: all members together, a graph, and any other member."""
 
 
 def write_tar(corpus: Corpus, path: Path) -> int:
     """Write a corpus as a tar archive, whole or not at all, and return how many graphs it has.
 
+    Its first member says what there is in it, so that half of it isn't taken for all.
+
     Raises:
-        StoreError: the file can't be written.
+        StoreError: the file can't be written, or couldn't be imported.
     """
     names = sorted(
         str(each.relative_to(corpus.folder))
@@ -38,9 +54,16 @@ def write_tar(corpus: Corpus, path: Path) -> int:
         for each in (corpus.folder / folder).glob("*")
     )
     chosen = [name for name in names if _GRAPH.fullmatch(name) or _MODEL.fullmatch(name)]
+    marker = msgspec.json.encode(Marker(format=FORMAT, members=tuple(chosen)))
+    if sum((corpus.folder / name).stat().st_size for name in chosen) > _MOST_BYTES:
+        msg = f"{corpus.folder} is too large for one archive, which holds {_MOST_BYTES // _MIB} MiB"
+        raise StoreError(msg)
     try:
         with replacing(path) as unfinished, tarfile.open(unfinished, "w|") as archive:
-            for name in (MARKER, *chosen):
+            first = tarfile.TarInfo(MARKER)
+            first.size = len(marker)
+            archive.addfile(_plain(first), io.BytesIO(marker))
+            for name in chosen:
                 archive.add(corpus.folder / name, name, recursive=False, filter=_plain)
     except OSError as error:
         msg = f"{path} can't be written: {error.strerror or error}"
@@ -48,10 +71,15 @@ def write_tar(corpus: Corpus, path: Path) -> int:
     return sum(_GRAPH.fullmatch(name) is not None for name in chosen)
 
 
-def read_tar(corpus: Corpus, path: Path) -> tuple[int, int]:
+def read_tar(folder: Path, path: Path) -> tuple[int, int]:
     """Add what a tar archive of a corpus holds; what is there already stays as it is.
 
-    Nothing is added unless all of it is a corpus'.
+    Nothing is added, and no corpus is made, unless all that the archive's list names is there and
+    is a corpus'.
+
+    Args:
+        folder: of the corpus, which is made if it isn't there.
+        path: of the archive.
 
     Returns:
         How many graphs were new, and how many the archive holds.
@@ -59,48 +87,143 @@ def read_tar(corpus: Corpus, path: Path) -> tuple[int, int]:
     Raises:
         StoreError: it can't be read, or holds something else than a corpus; says what.
     """
-    with tempfile.TemporaryDirectory(dir=corpus.folder) as folder:
-        try:
-            with tarfile.open(path) as archive:
-                names = list(dict.fromkeys(_taken_out(archive, Path(folder), path)))
-        except StoreError:
-            raise
-        except Exception as error:  # tarfile and what unpacks for it raise errors of many kinds
-            msg = f"{path} can't be read: {error!r}"
-            raise StoreError(msg) from error
+    with _made(folder) as corpus, tempfile.TemporaryDirectory(dir=folder) as unpacked:
+        names = _unpacked(path, Path(unpacked))
         graphs = [name for name in names if _GRAPH.fullmatch(name)]
         if not graphs:
             msg = f"{path} holds no graphs; `dynamometer corpus export` writes such files"
             raise StoreError(msg)
         new = [name for name in names if not (corpus.folder / name).exists()]
         for name in sorted(new):  # graphs before the models that have them
-            Path(folder, name).replace(corpus.folder / name)
+            Path(unpacked, name).replace(corpus.folder / name)
     return sum(name in graphs for name in new), len(graphs)
 
 
-def _taken_out(archive: tarfile.TarFile, folder: Path, source: Path) -> Iterator[str]:
+@contextmanager
+def _made(folder: Path) -> Iterator[Corpus]:
+    """Give the corpus of a folder; one that had to be made is gone again if something is raised."""
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
+    is_new = not is_corpus(folder)
+    corpus = Corpus.made(folder)
+    try:
+        yield corpus
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # which say that something is in it by now
+                for each in (folder / GRAPHS, folder / MODELS):
+                    each.rmdir()
+                (folder / MARKER).unlink()
+                for each in new:
+                    each.rmdir()
+        raise
+
+
+def _unpacked(path: Path, folder: Path) -> list[str]:
+    """Write the members of an archive into an empty folder, and return their names.
+
+    Raises:
+        StoreError: it can't be read, something is missing, or one is no file of a corpus.
+    """
+    try:
+        with tarfile.open(path) as archive:
+            listed = _listed(archive, path)
+            names = list(dict.fromkeys(_taken_out(archive, listed, folder, path)))
+    except StoreError:
+        raise
+    except tarfile.ReadError as error:
+        if tarfile.is_tarfile(path):
+            raise _unreadable(path, str(error)) from error
+        msg = f"{path} can't be read: it is no tar archive. `dynamometer corpus export` writes such"
+        raise StoreError(msg) from error
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
+    except Exception as error:  # tarfile and what unpacks for it raise errors of many kinds
+        raise _unreadable(path, repr(error)) from error
+    missing = [name for name in listed if name not in names]
+    if missing:
+        msg = (
+            f"{path} is not whole: {len(missing)} of the {len(listed)} files that it lists are"
+            " missing. Nothing was imported; copy or export it anew"
+        )
+        raise StoreError(msg)
+    return names
+
+
+def _unreadable(path: Path, why: str) -> StoreError:
+    return StoreError(f"{path} can't be read: {why}. Nothing was imported; copy or export it anew")
+
+
+def _listed(archive: tarfile.TarFile, source: Path) -> tuple[str, ...]:
+    """Read the list that an archive begins with.
+
+    Raises:
+        StoreError: it begins with something else, or its list is of another format.
+    """
+    first = archive.next()
+    if first is None or first.name != MARKER or not first.isreg():
+        msg = (
+            f"{source} is not taken: it doesn't begin with the {MARKER} of a corpus. Nothing was"
+            " imported; `dynamometer corpus export` writes such files"
+        )
+        raise StoreError(msg)
+    file = archive.extractfile(first)
+    assert file is not None
+    _refuse_size(first, 0, source)
+    members = read_marker(file.read(), f"{MARKER} of {source}").members
+    if members is None:
+        msg = (
+            f"{source} is not taken: it doesn't list what there is in it, as an earlier version"
+            " wrote it. Nothing was imported; export it anew"
+        )
+        raise StoreError(msg)
+    return members
+
+
+def _taken_out(
+    archive: tarfile.TarFile, listed: Collection[str], folder: Path, source: Path
+) -> Iterator[str]:
     """Write members into an empty folder, and yield their names.
 
     Raises:
-        StoreError: one is no file of a corpus.
+        StoreError: one is no file of a corpus, or isn't listed.
     """
     for each in (GRAPHS, MODELS):
         (folder / each).mkdir()
+    known, taken = set(listed), 0
     for member in archive:
-        known = _GRAPH.fullmatch(member.name) or _MODEL.fullmatch(member.name)
-        if member.name == MARKER and member.isreg():
+        if member.name == MARKER and member.offset == 0:
             continue
-        file = archive.extractfile(member) if known and member.isreg() else None
-        if file is None or member.size > _MOST_BYTES:
+        is_of_corpus = _GRAPH.fullmatch(member.name) or _MODEL.fullmatch(member.name)
+        file = archive.extractfile(member) if is_of_corpus and member.isreg() else None
+        if file is None or member.name not in known:
             msg = (
-                f"{source} is not taken: {member.name!r} is no file of a corpus. Nothing was"
-                " imported"
+                f"{source} is not taken: {member.name!r} is no file of a corpus, or isn't in its"
+                " list. Nothing was imported"
             )
             raise StoreError(msg)
-        path = folder / member.name
-        path.write_bytes(file.read())
-        _check(path, member.name, source)
+        _refuse_size(member, taken, source)
+        taken += member.size
+        _write(file, folder / member.name)
+        _check(folder / member.name, member.name, source)
         yield member.name
+
+
+def _refuse_size(member: tarfile.TarInfo, taken: int, source: Path) -> None:
+    """Raise `StoreError` before a member is unpacked that is larger than it may be."""
+    most = _MOST_OF_A_GRAPH if _GRAPH.fullmatch(member.name) else _MOST_OF_ANOTHER
+    if member.size > most:
+        msg = f"{source} is not taken: {member.name} is larger than {most // _MIB} MiB"
+    elif taken + member.size > _MOST_BYTES:
+        msg = f"{source} is not taken: it unpacks to more than {_MOST_BYTES // _MIB} MiB"
+    else:
+        return
+    msg += ". Nothing was imported"
+    raise StoreError(msg)
+
+
+def _write(file: IO[bytes], path: Path) -> None:
+    with path.open("wb") as written:
+        shutil.copyfileobj(file, written)
 
 
 def _check(path: Path, name: str, source: Path) -> None:
@@ -114,8 +237,11 @@ def _check(path: Path, name: str, source: Path) -> None:
         if graph is None:
             msgspec.json.decode(path.read_bytes(), type=RecordedModel)
             return
-        key = read_description(path).key
-    except (StoreError, msgspec.DecodeError) as error:
+        key = read_contents(path, name)[0].key
+    except StoreError as error:
+        msg = f"{source} is not taken: {error}. Nothing was imported"
+        raise StoreError(msg) from error
+    except msgspec.DecodeError as error:
         msg = f"{source} is not taken: {name} is damaged: {error}. Nothing was imported"
         raise StoreError(msg) from error
     if key != graph[1]:

@@ -32,7 +32,7 @@ DESCRIPTION, GRAPH = "description.json", "graph.json"
 """What is in the file of a graph, besides constants."""
 
 FORMAT = 1
-_MARKED = b'{"dynamometer corpus": 1}\n'
+_MARKED = msgspec.json.encode({"dynamometer corpus": FORMAT}) + b"\n"
 _DATE = (1980, 1, 1, 0, 0, 0)
 """The first that a zip archive can hold: the same graph is the same bytes."""
 
@@ -40,41 +40,78 @@ _MOST_BYTES = 256 * 2**20
 _KEY = re.compile(r"[0-9a-f]{64}")
 
 
+class Marker(msgspec.Struct, frozen=True):
+    """What `corpus.json` says; in an archive also what there is in it.
+
+    Attributes:
+        format: of the corpus.
+        members: names of the files; `None` in a folder.
+    """
+
+    format: int = msgspec.field(name="dynamometer corpus")
+    members: tuple[str, ...] | None = None
+
+
 def is_corpus(path: Path) -> bool:
-    """Return whether a folder is a corpus."""
+    """Return whether a folder is a corpus, of whichever format."""
     return (path / MARKER).is_file()
 
 
-def read_description(path: Path) -> SavedGraph:
-    """Read what the file of a graph says of it.
+def read_marker(data: bytes, called: str) -> Marker:
+    """Read what a `corpus.json` says.
 
     Raises:
-        StoreError: there is no such file, it is damaged, or of another format.
+        StoreError: it says no such thing, or another format.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            _refuse_size(archive, path)
-            found = msgspec.json.decode(archive.read(DESCRIPTION), type=SavedGraph)
-    except StoreError:
-        raise
-    except OSError as error:
-        msg = f"{path} can't be read: {error.strerror or error}"
-        raise StoreError(msg) from error
-    except Exception as error:  # zipfile and what unpacks for it raise errors of many kinds
-        msg = f"{path} is damaged, or was not written by this version of dynamometer: {error!r}"
+        found = msgspec.json.decode(data, type=Marker)
+    except msgspec.DecodeError as error:
+        msg = f"{called} is damaged, or was not written by dynamometer: {error}"
         raise StoreError(msg) from error
     if found.format != FORMAT:
-        msg = f"{path} is of format {found.format}, and this version reads {FORMAT}"
-        raise StoreError(msg)
-    if not _KEY.fullmatch(found.key):
-        msg = f"{path} is damaged: {found.key!r} is no key of a graph"
+        msg = (
+            f"{called} is of format {found.format}, and this version reads {FORMAT}: use the"
+            " version of dynamometer that wrote it, or name another corpus"
+        )
         raise StoreError(msg)
     return found
 
 
-def _refuse_size(archive: zipfile.ZipFile, path: Path) -> None:
+def read_description(path: Path, called: str | None = None) -> SavedGraph:
+    """Read what the file of a graph says of it.
+
+    Args:
+        path: of the file.
+        called: what errors call it, if that isn't its path.
+
+    Raises:
+        StoreError: there is no such file, it is damaged, or of another format.
+    """
+    called = called or str(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _refuse_size(archive, called)
+            found = msgspec.json.decode(archive.read(DESCRIPTION), type=SavedGraph)
+    except StoreError:
+        raise
+    except OSError as error:
+        msg = f"{called} can't be read: {error.strerror or error}"
+        raise StoreError(msg) from error
+    except Exception as error:  # zipfile and what unpacks for it raise errors of many kinds
+        msg = f"{called} is damaged, or was not written by this version of dynamometer: {error!r}"
+        raise StoreError(msg) from error
+    if found.format != FORMAT:
+        msg = f"{called} is of format {found.format}, and this version reads {FORMAT}"
+        raise StoreError(msg)
+    if not _KEY.fullmatch(found.key):
+        msg = f"{called} is damaged: {found.key!r} is no key of a graph"
+        raise StoreError(msg)
+    return found
+
+
+def _refuse_size(archive: zipfile.ZipFile, called: str) -> None:
     if sum(each.file_size for each in archive.infolist()) > _MOST_BYTES:
-        msg = f"{path} is damaged: it is larger than a graph can be"
+        msg = f"{called} is damaged: it is larger than a graph can be"
         raise StoreError(msg)
 
 
@@ -109,13 +146,31 @@ class Corpus:
     folder: Path
 
     @classmethod
+    def opened(cls, folder: Path) -> Corpus:
+        """Return the corpus of a folder that is one.
+
+        Raises:
+            StoreError: its marker is damaged, or of another format.
+        """
+        path = folder / MARKER
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            msg = f"{path} can't be read: {error.strerror or error}"
+            raise StoreError(msg) from error
+        read_marker(data, str(path))
+        return cls(folder)
+
+    @classmethod
     def made(cls, folder: Path) -> Corpus:
         """Return the corpus of a folder, which is made if it isn't there.
 
         Raises:
             StoreError: there is something else in the folder, or it can't be written.
         """
-        if not is_corpus(folder):
+        if is_corpus(folder):
+            cls.opened(folder)
+        else:
             if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
                 msg = f"{folder} is no corpus; name a folder that isn't there, or is empty"
                 raise StoreError(msg)

@@ -7,33 +7,36 @@ import subprocess
 import sys
 from pathlib import Path
 
+import graph_files
 import pytest
 
 from dynamometer.common.command_line import cli
-from dynamometer.results.store.graphs.corpus import DESCRIPTION, Corpus, write_archive
+from dynamometer.results.store.graphs.corpus import Corpus
+from dynamometer.results.values.graphs import Origin, ScalarInput, Spread, TensorInput
 
 ROOT = Path(__file__).resolve().parents[4]
-KEY = "ab" * 32
-GRAPH = {
-    "key": KEY,
-    "origin": {"suite": "mine", "model": "net"},
-    "ops": {"torch.add": 2, "torch.mul": 1},
-    "inputs": [
-        {"type": "scalar", "value": 3},
-        {
-            "type": "tensor", "shape": [2], "stride": [1], "dtype": "float32", "device": "cpu",
-            "requires_grad": False, "is_weight": True, "spread": {},
-        },
-    ],
-    "torch": "2.13",
-}  # fmt: skip
+INPUTS = (
+    ScalarInput(value=3),
+    TensorInput(
+        shape=(2,), stride=(1,), dtype="float32", device="cpu", requires_grad=False,
+        is_weight=True, spread=Spread(),
+    ),
+)  # fmt: skip
+KEY = graph_files.key(1, INPUTS)
+
+
+def put(corpus: Corpus, model: str = "net") -> None:
+    """Put a graph into a corpus."""
+    ops = {"torch.add": 2, "torch.mul": 1}
+    origin = Origin(suite="mine", model=model)
+    graph_files.write_graph(corpus.path(KEY), 1, INPUTS, ops=ops, origin=origin)
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Corpus:
     """A corpus of one graph."""
     made = Corpus.made(tmp_path / "corpus")
-    write_archive(made.path(KEY), {DESCRIPTION: json.dumps(GRAPH).encode()})
+    put(made)
     return made
 
 
@@ -41,7 +44,7 @@ def test_list_shows_each_graph(corpus: Corpus, capsys: pytest.CaptureFixture[str
     """A line has its key, how large it is, and where it is from."""
     assert cli.main(argv=["corpus", "list", str(corpus.folder)]) == 0
     table = capsys.readouterr().out.splitlines()
-    assert table[2].split() == [KEY[:12], "3", "1", "1", "0", "1", "mine/net"]
+    assert table[2].split() == [KEY[:12], "3", "1", "1", "1", "1", "mine/net"]
     assert table[-1] == "1 graphs, 0.0 MiB"
 
 
@@ -58,8 +61,7 @@ def test_a_terminal_does_not_obey_a_graph(
     corpus: Corpus, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What a file of somebody else holds is shown."""
-    graph = {**GRAPH, "origin": {"suite": "mine", "model": "\x1b]0;hit\x07net"}}
-    write_archive(corpus.path(KEY), {DESCRIPTION: json.dumps(graph).encode()})
+    put(corpus, "\x1b]0;hit\x07net")
     assert cli.main(argv=["corpus", "list", str(corpus.folder)]) == 0
     assert "mine/ ]0;hit net" in capsys.readouterr().out
 

@@ -44,6 +44,22 @@ def test_a_graph_is_recorded_once_and_computes_what_it_did(corpus: Corpus) -> No
         assert corpus.keys() == [graph.key]
 
 
+def test_a_damaged_file_is_recorded_again(corpus: Corpus) -> None:
+    """Whole ones stay as they are."""
+    path, written = None, []
+    for damage in (None, b"no graph", None):
+        torch.compiler.reset()
+        recording = recorder(corpus, ORIGIN)
+        if path is not None and damage:
+            path.write_bytes(damage)
+        with torch.no_grad():
+            torch.compile(lambda x: x.sin(), backend=recording.compiler)(torch.ones(3))
+        path = corpus.path(recording.model.graphs[0].key)
+        load(path)
+        written.append(path.stat().st_ino)
+    assert written[0] != written[1] == written[2]
+
+
 def test_in_training_forward_and_backward_are_recorded_apart(corpus: Corpus) -> None:
     """Both can be loaded and run, have their keys, and gradients are eager's."""
     net, inputs = Net(), net_inputs()

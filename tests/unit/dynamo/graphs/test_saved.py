@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 import zipfile
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import torch
 from captured import ORIGIN, Net, captured, net_inputs
@@ -15,12 +17,12 @@ from dynamometer.dynamo.graphs.saved import Captured, load
 from dynamometer.dynamo.graphs.targets import UnsaveableError, function_of, saveable_name
 from dynamometer.dynamo.placeholders import is_weight, placeholders
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.graphs.contents import Contents, key_of
+from dynamometer.results.values.graphs import SavedGraph
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from dynamometer.results.values.graphs import SavedGraph
 
 
 def saved(path: Path, graph: fx.GraphModule, inputs: list[Any]) -> SavedGraph:
@@ -235,9 +237,18 @@ def rewritten(path: Path, nodes: list[Any], **more: bytes) -> None:
     saved(path, graph, given)
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    members["graph.json"] = json.dumps({"nodes": nodes, "constants": []}).encode()
+    members = {
+        **members,
+        "graph.json": json.dumps({"nodes": nodes, "constants": []}).encode(),
+        **more,
+    }
+    said = msgspec.json.decode(members["description.json"], type=SavedGraph)
+    with suppress(Exception):  # where it is no graph
+        key = key_of(said.inputs, msgspec.json.decode(members["graph.json"], type=Contents))
+        said = msgspec.structs.replace(said, key=key)
+    members["description.json"] = msgspec.json.encode(said)
     with zipfile.ZipFile(path, "w") as archive:
-        for name, data in (members | more).items():
+        for name, data in members.items():
             archive.writestr(name, data)
 
 
@@ -249,6 +260,42 @@ def test_what_else_is_in_a_file_is_not_looked_at(tmp_path: Path) -> None:
     rewritten(path, nodes, **{"data.pkl": payload, "data/constants/model.pt": payload})
     load(path)
     assert [each.name for each in tmp_path.iterdir()] == ["one.graph"]
+
+
+@pytest.mark.parametrize(
+    "constant",
+    [torch.arange(6.0).reshape(2, 3).T, torch.ones(1).expand(4, 3), torch.arange(8.0)[::2]],
+    ids=["transposed", "expanded", "with gaps"],
+)
+def test_constants_keep_their_strides(constant: torch.Tensor, tmp_path: Path) -> None:
+    """They are in the key, which the file is held to."""
+    graph = fx.Graph()
+    found = graph.create_node("get_attr", "held")
+    graph.output(graph.call_function(torch.relu, (found,)))
+    module = torch.nn.Module()
+    module.register_buffer("held", constant)
+    said = saved(tmp_path / "one.graph", fx.GraphModule(module, graph), [])
+    again, description = load(tmp_path / "one.graph")
+    (held,) = again.buffers()
+    assert held.stride() == constant.stride()
+    assert torch.equal(held, constant)
+    assert graph_key(again, []) == description.key == said.key
+
+
+def test_a_graph_that_isnt_its_keys_is_refused(tmp_path: Path) -> None:
+    """What was decided for the key would be measured on another graph."""
+    paths = [tmp_path / "one.graph", tmp_path / "two.graph"]
+    for path, function in zip(paths, (torch.relu, torch.sigmoid), strict=True):
+        saved(path, *captured(function, torch.ones(3)))
+    members = []
+    for path in paths:
+        with zipfile.ZipFile(path) as archive:
+            members.append({name: archive.read(name) for name in archive.namelist()})
+    with zipfile.ZipFile(paths[0], "w") as archive:
+        archive.writestr("description.json", members[0]["description.json"])
+        archive.writestr("graph.json", members[1]["graph.json"])
+    with pytest.raises(StoreError, match=r"one\.graph is damaged: it holds another graph than"):
+        load(paths[0])
 
 
 def test_a_damaged_file_is_said_to_be(tmp_path: Path) -> None:

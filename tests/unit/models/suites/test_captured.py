@@ -3,36 +3,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import factories
+import graph_files
 import msgspec
 import pytest
 
 from dynamometer.models.suites.captured import opened
-from dynamometer.results.store.graphs.corpus import DESCRIPTION, GRAPH, Corpus, write_archive
+from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.graphs import (
     Origin,
     Part,
     RecordedGraph,
     RecordedModel,
-    SavedGraph,
+    ScalarInput,
 )
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-KEY = "1" * 64
-NODES = b'{"nodes": [["placeholder"], ["output", null, [{"node": 0}], {}]], "constants": []}'
+INPUTS = (ScalarInput(value=3),)
+KEY = graph_files.key(1, INPUTS)
 
 
 def corpus_of(folder: Path, model: str) -> Corpus:
-    """Make a corpus of one graph, which returns the number it is called with."""
+    """Make a corpus of one graph, which is called with a number."""
     corpus = Corpus.made(folder)
-    origin = Origin(suite="mine", model=model)
-    description = {
-        **msgspec.to_builtins(SavedGraph(key=KEY, origin=origin, ops={}, inputs=(), torch="2.13")),
-        "inputs": [{"type": "scalar", "value": 3}],
-    }
-    members = {DESCRIPTION: msgspec.json.encode(description), GRAPH: NODES}
-    write_archive(corpus.path(KEY), members)
+    graph_files.write_graph(corpus.path(KEY), 1, INPUTS, origin=Origin(suite="mine", model=model))
     return corpus
 
 

@@ -3,12 +3,15 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import zipfile
 from typing import TYPE_CHECKING
 
+import graph_files
 import msgspec
 import pytest
 
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.graphs import archive as archive_module
 from dynamometer.results.store.graphs.archive import read_tar, write_tar
 from dynamometer.results.store.graphs.corpus import (
     DESCRIPTION,
@@ -22,21 +25,21 @@ from dynamometer.results.values.graphs import (
     Part,
     RecordedGraph,
     RecordedModel,
-    SavedGraph,
+    Spread,
+    TensorInput,
 )
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ONE, TWO = "1" * 64, "2" * 64
+NUMBERS = {graph_files.key(number): number for number in (1, 2, 3)}
+ONE, TWO, THREE = sorted(NUMBERS)
 
 
 def put(corpus: Corpus, key: str, model: str = "net", **fields: object) -> None:
-    """Put a graph without nodes into a corpus, with a model that has it."""
+    """Put a graph into a corpus, with a model that has it."""
     origin = Origin(suite="mine", model=model)
-    graph = SavedGraph(key=key, origin=origin, ops={"torch.add": 2}, inputs=(), torch="2.13")
-    data = msgspec.json.encode(msgspec.structs.replace(graph, **fields))
-    write_archive(corpus.path(key), {DESCRIPTION: data})
+    graph_files.write_graph(corpus.path(key), NUMBERS[key], origin=origin, **fields)
     recorded = RecordedGraph(key=key, part=Part.INFERENCE, op_count=2, calls=1)
     corpus.add(RecordedModel(origin=origin, graphs=(recorded,)))
 
@@ -83,8 +86,8 @@ def test_a_writer_that_dies_leaves_what_there_was(
         with monkeypatch.context() as patch:
             patch.setattr(type(corpus.folder), method, killed)
             with pytest.raises(KilledError):
-                put(corpus, "3" * 64, "d")
-        assert set(corpus.keys()) - {"3" * 64} == {ONE, TWO}
+                put(corpus, THREE, "d")
+        assert set(corpus.keys()) - {THREE} == {ONE, TWO}
         corpus.graphs()
         assert {each.origin.model for each in corpus.models()} == {"a", "b", "c"}
 
@@ -110,8 +113,8 @@ def test_the_union_of_two_is_that_of_their_files(corpus: Corpus, tmp_path: Path)
     assert write_tar(corpus, path) == 2
     other = Corpus.made(tmp_path / "other")
     put(other, ONE, "z")
-    assert read_tar(other, path) == (1, 2)
-    assert read_tar(other, path) == (0, 2)
+    assert read_tar(other.folder, path) == (1, 2)
+    assert read_tar(other.folder, path) == (0, 2)
     assert other.keys() == corpus.keys()
     assert [each.model for each in other.origins()[ONE]] == ["a", "c", "z"]
     again = tmp_path / "again.tar"
@@ -148,7 +151,7 @@ def test_a_hostile_archive_writes_nothing(
     hostile: tarfile.TarInfo, corpus: Corpus, tmp_path: Path
 ) -> None:
     """Where one member is nothing of a corpus, or isn't what its name says, none is taken."""
-    path, other = tmp_path / "all.tar", Corpus.made(tmp_path / "other")
+    path, other = tmp_path / "all.tar", Corpus.made(tmp_path / "other").folder
     write_tar(corpus, path)
     with tarfile.open(path, "a") as archive:
         hostile.size = 3 if hostile.isreg() else 0
@@ -166,26 +169,26 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 def test_a_graph_of_another_key_is_not_taken(corpus: Corpus, tmp_path: Path) -> None:
     """Its name would lie."""
-    corpus.path(ONE).rename(corpus.path("3" * 64))
+    corpus.path(ONE).rename(corpus.path(THREE))
     write_tar(corpus, tmp_path / "all.tar")
     with pytest.raises(StoreError, match=f"is the graph {ONE}"):
-        read_tar(Corpus.made(tmp_path / "other"), tmp_path / "all.tar")
+        read_tar(tmp_path / "other", tmp_path / "all.tar")
 
 
 def test_what_is_no_archive_is_said_to_be(corpus: Corpus, tmp_path: Path) -> None:
     """So is one without graphs."""
     path = tmp_path / "all.tar"
     path.write_text("no")
-    with pytest.raises(StoreError, match=r"all\.tar can't be read"):
-        read_tar(corpus, path)
+    with pytest.raises(StoreError, match=r"all\.tar can't be read: it is no tar archive. `dyn"):
+        read_tar(corpus.folder, path)
     write_tar(Corpus.made(tmp_path / "empty"), path)
     with pytest.raises(StoreError, match="holds no graphs"):
-        read_tar(corpus, path)
+        read_tar(corpus.folder, path)
 
 
 def test_an_archive_that_names_a_graph_twice(corpus: Corpus, tmp_path: Path) -> None:
     """It is one graph."""
-    path, other = tmp_path / "all.tar", Corpus.made(tmp_path / "other")
+    path, other = tmp_path / "all.tar", Corpus.made(tmp_path / "other").folder
     write_tar(corpus, path)
     with tarfile.open(path, "a") as archive:
         archive.add(corpus.path(ONE), f"graphs/{ONE}.graph")
@@ -196,12 +199,18 @@ def test_an_archive_that_names_a_graph_twice(corpus: Corpus, tmp_path: Path) -> 
 def test_half_an_archive_is_said_to_be_damaged(corpus: Corpus, tmp_path: Path, kind: str) -> None:
     """Whatever unpacks it."""
     path = tmp_path / "all.tar"
-    with tarfile.open(path, f"w:{kind}") as archive:  # type: ignore[call-overload]  # modes by name
-        archive.add(corpus.path(ONE), f"graphs/{ONE}.graph")
+    write_tar(corpus, path)
+    with (
+        tarfile.open(path) as plain,
+        tarfile.open(tmp_path / "all", f"w:{kind}") as archive,  # type: ignore[call-overload]  # modes by name
+    ):
+        for each in plain:
+            archive.addfile(each, plain.extractfile(each))
+    (tmp_path / "all").replace(path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(StoreError, match=r"all\.tar can't be read"):
-        read_tar(Corpus.made(tmp_path / "other"), path)
+        read_tar(tmp_path / "other", path)
 
 
 def test_a_graph_that_was_changed_anywhere_is_read_or_said_to_be_damaged(corpus: Corpus) -> None:
@@ -221,8 +230,8 @@ def test_a_graph_that_was_changed_anywhere_is_read_or_said_to_be_damaged(corpus:
 
 def test_a_graph_under_the_name_of_another_is_said_to_be(corpus: Corpus) -> None:
     """What is shown of it would be that of the other."""
-    corpus.path(ONE).replace(corpus.path("3" * 64))
-    with pytest.raises(StoreError, match=f"{'3' * 64}.graph is damaged: .*{ONE}"):
+    corpus.path(ONE).replace(corpus.path(THREE))
+    with pytest.raises(StoreError, match=f"{THREE}.graph is damaged: .*{ONE}"):
         corpus.graphs()
 
 
@@ -252,3 +261,118 @@ def test_what_is_no_key_is_said_to_be(corpus: Corpus) -> None:
     write_archive(corpus.path(ONE), {DESCRIPTION: msgspec.json.encode(graph)})
     with pytest.raises(StoreError, match=r"'\.\./\.\./x' is no key"):
         read_description(corpus.path(ONE))
+
+
+def packed(path: Path, members: dict[str, bytes], kind: str = "") -> None:
+    """Write an archive of whatever members, in order."""
+    with tarfile.open(path, f"w:{kind}") as archive:  # type: ignore[call-overload]  # modes by name
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+
+def members(path: Path) -> dict[str, bytes]:
+    """Return what is in an archive."""
+    with tarfile.open(path) as archive:
+        return {each.name: read.read() for each in archive if (read := archive.extractfile(each))}
+
+
+def refused(tmp_path: Path, says: str) -> None:
+    """Import an archive, which is refused and leaves nothing behind."""
+    with pytest.raises(StoreError, match=says):
+        read_tar(tmp_path / "new" / "other", tmp_path / "all.tar")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_archive_that_was_cut_is_not_taken_for_a_whole_one(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    """Wherever it was cut: its first member lists the others."""
+    path = tmp_path / "all.tar"
+    write_tar(corpus, path)
+    whole = path.read_bytes()
+    with tarfile.open(path) as archive:
+        end = max(each.offset_data + each.size for each in archive)
+    end += -end % 512  # a member is whole blocks
+    for length in range(0, end, 512):
+        path.write_bytes(whole[:length])
+        refused(tmp_path, "all.tar")
+    path.write_bytes(whole[:end])
+    assert read_tar(tmp_path / "other", path) == (2, 2)
+
+
+def test_an_archive_says_what_there_is_in_it(corpus: Corpus, tmp_path: Path) -> None:
+    """One of an earlier version does not, and what isn't a corpus' has no such list."""
+    path = tmp_path / "all.tar"
+    write_tar(corpus, path)
+    inside = members(path)
+    packed(path, {**inside, "corpus.json": b'{"dynamometer corpus": 1}'})
+    refused(tmp_path, "doesn't list what there is in it.*export it anew")
+    packed(path, {**inside, "corpus.json": b'{"dynamometer corpus": 99, "members": []}'})
+    refused(tmp_path, "is of format 99, and this version reads 1")
+    packed(path, {**inside, "corpus.json": b"{}"})
+    refused(tmp_path, "corpus.json of .*all.tar is damaged")
+    del inside["corpus.json"]
+    packed(path, inside)
+    refused(tmp_path, "doesn't begin with the corpus.json of a corpus")
+
+
+@pytest.mark.parametrize(
+    ("stride", "fields", "says"),
+    [
+        ((1,), {"key": ONE}, "holds another graph than that of its key"),
+        ((-1,), {}, "no tensor of shape"),
+        ((1, 1), {}, "no tensor of shape"),
+        ((1,), {"inputs": ()}, "takes 1 inputs, and 0 are described"),
+    ],
+)
+def test_a_description_of_another_graph_is_not_taken(
+    stride: tuple[int, ...], fields: dict[str, object], says: str, tmp_path: Path
+) -> None:
+    """What a file says of itself is compared with what it holds."""
+    tensor = TensorInput(
+        shape=(2,), stride=stride, dtype="float32", device="cpu", requires_grad=False,
+        is_weight=False, spread=Spread(),
+    )  # fmt: skip
+    corpus = Corpus.made(tmp_path / "corpus")
+    name = fields.get("key", graph_files.key(1, (tensor,)))
+    graph_files.write_graph(corpus.path(str(name)), 1, (tensor,), **fields)
+    write_tar(corpus, tmp_path / "all.tar")
+    refused(tmp_path, f"{name}.graph is damaged.*{says}")
+
+
+def test_a_graph_without_nodes_is_not_taken(corpus: Corpus, tmp_path: Path) -> None:
+    """Nor is one whose nodes can't be read."""
+    with zipfile.ZipFile(corpus.path(ONE)) as archive:
+        said = archive.read(DESCRIPTION)
+    more: dict[str, bytes]
+    for more in ({}, {"graph.json": b"garbage"}):
+        write_archive(corpus.path(ONE), {DESCRIPTION: said, **more})
+        write_tar(corpus, tmp_path / "all.tar")
+        refused(tmp_path, f"{ONE}.graph is damaged")
+
+
+def test_an_archive_is_not_unpacked_without_limit(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member has a limit, and so have all together; what says so names no temporary file."""
+    path = tmp_path / "all.tar"
+    name = "models/large.json"
+    listed = msgspec.json.encode({"dynamometer corpus": 1, "members": [name]})
+    packed(path, {"corpus.json": listed, name: bytes(17 * 2**20)}, "gz")
+    refused(tmp_path, f"all.tar is not taken: {name} is larger than 16 MiB. Nothing was imported")
+    write_tar(corpus, path)
+    monkeypatch.setattr(archive_module, "_MOST_BYTES", 600)
+    refused(tmp_path, "it unpacks to more than 0 MiB. Nothing was imported")
+    with pytest.raises(StoreError, match="is too large for one archive"):
+        write_tar(corpus, path)
+
+
+def test_a_folder_of_another_version_is_said_to_be(corpus: Corpus) -> None:
+    """Its marker is read before anything is put into it or taken from it."""
+    for text, says in (('{"dynamometer corpus": 99}', "is of format 99"), ("[]", "is damaged")):
+        (corpus.folder / "corpus.json").write_text(text)
+        for use in (Corpus.made, Corpus.opened):
+            with pytest.raises(StoreError, match=f"corpus.json {says}"):
+                use(corpus.folder)
