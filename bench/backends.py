@@ -145,6 +145,10 @@ apart.
 """
 
 
+_OTHERS = """Names that torch registers with `torch.compile` can be given as well, and
+`module:attribute` of one's own; of a module in the current folder with `PYTHONPATH=.`."""
+
+
 def _row(arm: str, found: Mapping[str, Sequence[Outcome]], suites: Iterable[str]) -> str:
     return f"| `{arm}` | {' | '.join(_rate(found.get(suite, ())) for suite in suites)} |"
 
@@ -187,7 +191,7 @@ def _list(found: Sequence[Entry]) -> list[str]:
         devices = ", ".join(each.devices) or "all"
         trains = "yes" if each.trains else "no"
         rows.append(f"| `{each.name}` | {each.kind} | {devices} | {trains} | {each.summary} |")
-    rows += ["", "Names that torch registers with `torch.compile` can be given as well.", ""]
+    rows += ["", _OTHERS, ""]
     rows += ["| variant | |", "|---|---|"]
     rows += [f"| `{name}` | {text} |" for name, text in VARIANTS.items()]
     rows += ["", "| option | of | what it does |", "|---|---|---|"]

@@ -32,6 +32,7 @@ class UnknownNameError(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         """Name what was looked for, and what comes nearest to it."""
+        self.kind, self.name = kind, name
         import difflib  # which nothing else needs
 
         names = sorted(known)

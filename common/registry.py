@@ -13,6 +13,7 @@ import os
 import sys
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dynamometer.common.errors import UnknownNameError, UsageError
@@ -170,8 +171,7 @@ def target(kind: Kind, name: str) -> str:
     if colon and module_name.strip(".") == module_name and module_name and attribute:
         package = module_name.partition(".")[0]
         if package not in sys.modules and importlib.util.find_spec(package) is None:
-            reason = f"no module named {package!r}; install it, or put its folder on PYTHONPATH"
-            raise UsageError(_cannot_load(kind, name, name, reason))
+            raise UsageError(_cannot_load(kind, name, name, _not_found(package)))
         return name
     known = targets(kind)
     if name not in known and _of_dynamo(kind, name):
@@ -278,6 +278,18 @@ def load(kind: str, name: str, path: str) -> Any:
 def _cannot_load(kind: str, name: str, path: str, reason: str) -> str:
     source = "" if path == name else f" from {path}"
     return f"{_singular(kind)} {name!r} can't be loaded{source}: {reason}"
+
+
+def _not_found(package: str) -> str:
+    """Say what to do about a package that isn't there.
+
+    The current folder isn't searched unasked: what a file of decisions or a plan names would be
+    taken from whichever folder the command happens to run in.
+    """
+    reason = f"no module named {package!r}"
+    if Path(f"{package}.py").is_file() or Path(package).is_dir():
+        return f"{reason} where Python looks, but one in the current folder: set PYTHONPATH=."
+    return f"{reason}; install it, or put its folder on PYTHONPATH"
 
 
 def _singular(kind: str) -> str:

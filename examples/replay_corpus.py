@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Json = Any
+NO_FIGURES = f"{'':9}  {'':10}  {'':7}  "
 ROOTS = {"torch": torch, "_operator": operator, "math": math}
 
 
@@ -67,15 +68,18 @@ def replay(
     graph: fx.GraphModule, values: Sequence[Any], backend: Any, calls: int
 ) -> tuple[str, bool]:
     """Return a line on one graph, and whether the backend computes what eager does."""
-    wanted = graph(*copied(values))
+    try:
+        wanted = graph(*copied(values))
+    except Exception as error:  # noqa: BLE001  of inputs that are drawn, each by itself
+        return f"{NO_FIGURES}EAGER FAILS on drawn inputs: {first_line(error)}", False
     try:
         compiled = torch.compile(graph, backend=backend)
         found = compiled(*copied(values))
         torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3, equal_nan=True)
     except AssertionError as error:
-        return f"{'':9}  {'':10}  {'':7}  WRONG {first_line(error)}", False
+        return f"{NO_FIGURES}WRONG {first_line(error)}", False
     except Exception as error:  # noqa: BLE001  whatever a backend raises
-        return f"{'':9}  {'':10}  {'':7}  FAILED {type(error).__name__}: {first_line(error)}", False
+        return f"{NO_FIGURES}FAILED {type(error).__name__}: {first_line(error)}", False
     eager_s, backend_s = (seconds(each, values, calls) for each in (graph, compiled))
     times = f"{eager_s * 1e3:9.3f}  {backend_s * 1e3:10.3f}  {eager_s / backend_s:6.2f}x"
     return f"{times}  right", True

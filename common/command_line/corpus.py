@@ -10,7 +10,7 @@ import msgspec
 from tabulate import tabulate
 
 from dynamometer.common.command_line.options import LazyGroup, command
-from dynamometer.common.errors import UsageError
+from dynamometer.common.errors import UnknownNameError, UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, Valued
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.reports.texts import printable
@@ -68,8 +68,8 @@ def group(run: Run) -> click.Group:
         "import": lambda: command(
             "import", (INTO, FILE), _import, "Add the graphs of a tar FILE to a corpus."
         ),
-        "run": lambda: _passing_on("run", _RUN_HELP, lambda rest: run(["run", *rest])),
-        "tune": lambda: _passing_on("tune", _TUNE_HELP, lambda rest: run(["run", *rest, "--tune"])),
+        "run": lambda: _passing_on("run", _RUN_HELP, _on_corpus(run)),
+        "tune": lambda: _passing_on("tune", _TUNE_HELP, _on_corpus(run, "--tune")),
     }
     return LazyGroup(makers, name="corpus", help="Captured graphs, apart from their models.")
 
@@ -120,6 +120,22 @@ def _record(run: Run) -> Callable[..., int]:
         return run(["run", *rest, "--record-graphs", str(corpus)])
 
     return record
+
+
+def _on_corpus(run: Run, *more: str) -> Callable[..., int]:
+    def on_corpus(rest: tuple[str, ...]) -> int:
+        try:
+            return run(["run", *rest, *more])
+        except UnknownNameError as error:
+            if error.kind != "suite":
+                raise
+            msg = (
+                f"there is no corpus at {error.name}; `dynamometer corpus record SUITE -o"
+                f" {error.name}` makes one"
+            )
+            raise UsageError(msg) from error
+
+    return on_corpus
 
 
 def _list(asked: Request, _: Invocation) -> int:

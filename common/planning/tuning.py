@@ -62,15 +62,14 @@ def tuning_of(request: Request, arms: Sequence[str], *, decides: bool) -> Tuning
     """
     if not decides and not {ENSEMBLE, ASSEMBLED} & set(arms):
         return None
-    candidates = []
-    for text in request[CANDIDATES]:
-        arm = arm_names.read(text)
+    candidates = tuple(str(arm_names.read(text)) for text in request[CANDIDATES])
+    for each in candidates:
+        arm = arm_names.read(each)
         registry.target("backends", arm.backend)
-        arm = arm_names.canonical(arm)
+        arm_names.settings_of(arm)
         if arm.backend in {ENSEMBLE, ASSEMBLED, BASELINE}:
-            msg = f"--candidate {arm}: {arm} is nothing that can be chosen; leave it out"
+            msg = f"--candidate {each}: {each} is nothing that can be chosen; leave it out"
             raise UsageError(msg)
-        candidates.append(str(arm))
     path: Path = request[DECISIONS] or Path(request[OUTPUT_DIR], DECISIONS_FILE)
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     return Tuning(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -127,3 +128,20 @@ exec(compile(open("replay.py").read(), "replay.py", "exec"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "3 of 3 graphs are right"
     assert done.stdout.count("user/") == 3
+
+
+def test_a_plain_script_goes_on_where_eager_raises() -> None:
+    """One graph is lost, and its line says why."""
+    spec = importlib.util.spec_from_file_location("replay", ROOT / "examples/replay_corpus.py")
+    assert spec
+    assert spec.loader
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+
+    def raises(*_: object) -> None:
+        msg = "index out of range"
+        raise IndexError(msg)
+
+    line, is_right = script.replay(raises, [], "eager", 1)
+    assert "EAGER FAILS on drawn inputs: index out of range" in line
+    assert not is_right

@@ -13,6 +13,7 @@ from dynamometer.common.command_line.output_file import write_text
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, Valued
 from dynamometer.common.interfaces.run_options import DECISIONS_FILE
+from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import MatmulPrecision
 
@@ -62,7 +63,8 @@ def group() -> click.Group:
 
 
 def _list(asked: Request, _: Invocation) -> int:
-    found = _opened(asked).all()
+    with store_errors_as_usage():
+        found = _opened(asked).all()
     if asked[JSON]:
         _print_json(found)
     else:
@@ -76,7 +78,8 @@ def _explain(asked: Request, _: Invocation) -> int:
     Raises:
         UsageError: there is none.
     """
-    found = _opened(asked).starting_with(asked[KEY])
+    with store_errors_as_usage():
+        found = _opened(asked).starting_with(asked[KEY])
     if not found:
         msg = (
             f"no decision in {asked[DECISIONS]} has a key that begins with {asked[KEY]!r};"
@@ -98,7 +101,8 @@ def _export(asked: Request, _: Invocation) -> int:
     """
     from dynamometer.results.store.decisions import exported
 
-    text, path = exported(_opened(asked).all()), asked[FILE]
+    with store_errors_as_usage():
+        text, path = exported(_opened(asked).all()), asked[FILE]
     if path == Path("-"):
         click.echo(text, nl=False)
         return 0

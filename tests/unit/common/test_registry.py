@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, get_args
 
 import pytest
@@ -88,6 +89,19 @@ def test_the_baseline_is_no_choice() -> None:
     assert {"inductor", "ts"} <= set(choices)
     assert "baseline" not in choices
     assert choices == sorted(choices)
+
+
+def test_the_current_folder_is_searched_if_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module that is there is no module that was meant, but the way to mean it is named."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
+    (tmp_path / "a_compiler_of_mine.py").touch()
+    with pytest.raises(UsageError, match=r"in the current folder: set PYTHONPATH=\.$"):
+        registry.target("backends", "a_compiler_of_mine:compile")
+    with pytest.raises(UsageError, match="install it, or put its folder on PYTHONPATH"):
+        registry.target("backends", "another_of_mine:compile")
 
 
 @pytest.mark.parametrize("name", ["json:", ":dumps", ".json:dumps", "json.:dumps", ":"])

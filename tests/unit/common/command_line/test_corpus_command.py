@@ -146,3 +146,25 @@ def test_nothing_but_running_graphs_imports_torch(corpus: Corpus) -> None:
         "assert not {'torch', 'numpy', 'scipy', 'rich'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_a_corpus_that_isnt_there_is_no_unknown_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is missing is a folder, and it is said what makes one."""
+    monkeypatch.chdir(tmp_path)
+    for word in ("run", "tune"):
+        assert cli.main(argv=["corpus", word, "nothere", "--only", "x"]) == 2
+        said = capsys.readouterr().err
+        assert "there is no corpus at nothere; `dynamometer corpus record SUITE" in said
+
+
+def test_a_failed_import_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is wrong is said once, and no empty corpus is left."""
+    junk = tmp_path / "junk"
+    junk.write_text("no archive")
+    assert cli.main(argv=["corpus", "import", "-o", str(tmp_path / "new"), str(junk)]) == 2
+    said = capsys.readouterr().err
+    assert "it is no tar archive. `dynamometer corpus export` writes such" in said
+    assert "ReadError" not in said
+    assert not (tmp_path / "new").exists()

@@ -57,6 +57,16 @@ def test_a_decision_is_explained_by_its_candidates(
     assert "begins with 'zz'" in capsys.readouterr().err
 
 
+def test_a_file_that_is_none_of_decisions_is_a_mistake_of_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And no fault of the harness: whatever reads it says so."""
+    Path("text").write_text("no decisions, " * 99)
+    for words in (["list"], ["explain", "ab"], ["export"]):
+        assert ran(monkeypatch, *words, "--decisions", "text") == 2
+        assert "text can't be used as a file of decisions" in capsys.readouterr().err
+
+
 def test_what_goes_out_by_standard_output_comes_in_by_standard_input(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
