@@ -86,7 +86,7 @@ def _entry(name: str, devices: Sequence[str]) -> Entry:
         return Entry(name=name, kind="unknown", reason=str(error))
     if found is None:
         return Entry(name=name, kind="through Dynamo", works=tuple(devices), trains=True)
-    reasons = {device: found.available(device) for device in devices}
+    reasons = {device: _reason(found, device) for device in devices}
     return Entry(
         name=name,
         kind=found.kind,
@@ -98,6 +98,14 @@ def _entry(name: str, devices: Sequence[str]) -> Entry:
         trains=found.trains,
         options=tuple(_option(each, found.options) for each in found.options),
     )
+
+
+def _reason(backend: Declared, device: str) -> str | None:
+    """Return why there is nothing to measure with a backend on a type of device."""
+    name = backend.name
+    if torch_names.tests_torch(name):
+        return f"{name} is for tests of torch itself: it fails on purpose, or looks for failures"
+    return backend.available(device)
 
 
 def _option(option: BackendOption, known: Sequence[BackendOption]) -> Option:

@@ -13,7 +13,7 @@ from dynamometer.common.command_line.options import LazyGroup, command
 from dynamometer.common.errors import UnknownNameError, UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, Valued
 from dynamometer.common.planning.refusals import store_errors_as_usage
-from dynamometer.results.reports.texts import printable
+from dynamometer.results.reports.texts import count_text, printable
 from dynamometer.results.store.graphs.corpus import Corpus, is_corpus
 from dynamometer.results.values.graphs import TensorInput
 
@@ -150,7 +150,7 @@ def _list(asked: Request, _: Invocation) -> int:
     headers = ["key", "ops", "inputs", "weights", "KiB", "models", "of"]
     click.echo(tabulate([_row(each) for each in listed], headers=headers, disable_numparse=True))
     total = sum(each.bytes for each in listed)
-    click.echo(f"\n{len(listed)} graphs, {total / 2**20:.1f} MiB")
+    click.echo(f"\n{count_text(len(listed), 'graph')}, {total / 2**20:.1f} MiB")
     return 0
 
 
@@ -187,7 +187,7 @@ def _export(asked: Request, _: Invocation) -> int:
 
     with store_errors_as_usage():
         count = write_tar(_opened(asked[INTO]), asked[FILE])
-    click.echo(f"{count} graphs written to {asked[FILE]}")
+    click.echo(f"{count_text(count, 'graph')} written to {asked[FILE]}")
     return 0
 
 
@@ -196,7 +196,8 @@ def _import(asked: Request, _: Invocation) -> int:
 
     with store_errors_as_usage():
         new, count = read_tar(asked[INTO], asked[FILE])
-    click.echo(f"{new} of {count} graphs are new in {asked[INTO]}")
+    verb = "is" if new == 1 else "are"
+    click.echo(f"{new} of {count_text(count, 'graph')} {verb} new in {asked[INTO]}")
     return 0
 
 

@@ -39,6 +39,7 @@ from dynamometer.results.exports.expected_accuracy import accuracy_rows
 from dynamometer.results.exports.export import StoredRun
 from dynamometer.results.reports.csv_file import CsvFile
 from dynamometer.results.reports.sinks import Destination
+from dynamometer.results.reports.texts import count_text
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import expected, store, their_expected
 from dynamometer.results.store.decisions import Decisions
@@ -217,7 +218,7 @@ class Session:
             return
         basis = f"{known} of them known from earlier runs" if known else "a guess"
         click.echo(
-            f"{len(cases)} cases, {len(plan.cases[0].arms)} arms,"
+            f"{count_text(len(cases), 'case')}, {count_text(len(plan.cases[0].arms), 'arm')},"
             f" {_count(plan.protocol)} replicate(s):"
             f" about {duration(forecast.seconds)} ({basis})",
             err=True,

@@ -27,5 +27,6 @@ def __getattr__(name: str) -> ThroughDynamo:
         summary="registered with torch.compile by " + (point or "torch"),
         compiler=name,
         packages=(package,) if package else (),
+        distribution=package or "torch",
         trains=True,
     )

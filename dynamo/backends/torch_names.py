@@ -17,6 +17,10 @@ _REGISTERED = re.compile(
 )
 """A call with a name, or a decorator with one, or else the decorated function's name."""
 
+_FOR_TESTS = re.compile(r"_TESTING_ONLY$|_minifier_backend$|_crossref$")
+"""What torch tests its own debugging with: it fails on purpose, or looks for a failure. Its tag
+`debug` says less, as `eager` and `aot_eager` have it, too."""
+
 _GROUP = "torch_dynamo_backends"
 
 
@@ -39,6 +43,11 @@ def entry_points() -> dict[str, str]:
     from importlib import metadata
 
     return {point.name: point.value for point in metadata.entry_points(group=_GROUP)}
+
+
+def tests_torch(name: str) -> bool:
+    """Return whether a backend is for tests of torch itself, and for no model."""
+    return bool(_FOR_TESTS.search(name)) and name in names_of_torch()
 
 
 def is_known(name: str) -> bool:

@@ -36,6 +36,11 @@ def number_text(value: float | None, form: str) -> str:
     return "-" if value is None else form.format(value)
 
 
+def count_text(count: int, noun: str) -> str:
+    """Write how many there are of something, whose plural ends in `s`."""
+    return f"{count} {noun if count == 1 else noun + 's'}"
+
+
 def share(part: int, whole: int, decimals: int = 0) -> str:
     """Write a share as a percentage, of which 100 % is all and 0 % none, however many there are."""
     text = f"{part / whole:.{decimals}%}"

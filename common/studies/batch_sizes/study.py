@@ -9,6 +9,7 @@ import msgspec
 from dynamometer.common.interfaces.option import Exclusion, Flag, always
 from dynamometer.common.interfaces.run_options import MEASURING_OPTIONS
 from dynamometer.common.studies.study import Jobs, StudyOfCases
+from dynamometer.results.reports.texts import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,7 @@ class BatchSizes(StudyOfCases):
 
     def announcement(self, cases: Sequence[Case]) -> str | None:
         """Return how far the search goes."""
-        return f"{len(cases)} models, up to {MOST_SIZES} batch sizes each"
+        return f"{count_text(len(cases), 'model')}, up to {MOST_SIZES} batch sizes each"
 
     def replicate_name(self, replicate: int) -> str:
         """Name its batch size."""

@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from dynamometer.common.studies.not_captured import reasons
 from dynamometer.common.studies.parity.bugs import distinct, normalised
-from dynamometer.results.reports.texts import name_columns, share
+from dynamometer.results.reports.texts import count_text, name_columns, share
 from dynamometer.results.values.parity import (
     NO_FORWARD,
     NOT_A_MODULE,
@@ -144,7 +144,7 @@ def _graphs(judged: Sequence[ParitySummary]) -> list[str]:
     if shares:
         lines.append(
             f"share of operators in graphs: {statistics.fmean(shares):.1%} on average of"
-            f" {len(shares)} models"
+            f" {count_text(len(shares), 'model')}"
         )
     if largest.largest_graph:
         lines.append(f"largest graph: {largest.largest_graph:,} operators, {largest.case.model}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.results.reports.texts import name_columns
+from dynamometer.results.reports.texts import count_text, name_columns
 from dynamometer.results.values.decisions import Recorded
 from dynamometer.results.values.records import PASSED
 
@@ -27,4 +27,4 @@ def line(records: Sequence[Record]) -> str:
         return f"{name} decided before"
     left_out = sum(each.reason is not None for each in found.graphs)
     more = f", {left_out} of which no file can hold" if left_out else ""
-    return f"{name} {len(found.graphs)} graphs{more}"
+    return f"{name} {count_text(len(found.graphs), 'graph')}{more}"

@@ -10,7 +10,13 @@ import msgspec
 
 from dynamometer.results.reports.columns import Column, Table, ending, identity, of_part, scaled
 from dynamometer.results.reports.guard_words import failed_in_words
-from dynamometer.results.reports.texts import in_source, name_columns, place, speedup_text
+from dynamometer.results.reports.texts import (
+    count_text,
+    in_source,
+    name_columns,
+    place,
+    speedup_text,
+)
 from dynamometer.results.statistics.interference import LONGEST_DISTURBANCE
 from dynamometer.results.statistics.replicates import between_sd_of, disturbed_share_of, undisturbed
 from dynamometer.results.statistics.statistics import log_speedup, speedup
@@ -252,8 +258,8 @@ def lines(found: SweepSummary) -> list[str]:
     missing = len(seen.sizes) - len(found.sizes)
     screening = any(each.over_eager.n == 1 for each in found.sizes)
     remarks = [found.outcome.line] * (not has_passed)
-    remarks += [f"{found.fallbacks} graphs in eager"] * bool(found.fallbacks)
-    remarks += [f"{missing} sizes left out"] * bool(missing and has_passed)
+    remarks += [f"{count_text(found.fallbacks, 'graph')} in eager"] * bool(found.fallbacks)
+    remarks += [f"{count_text(missing, 'size')} left out"] * bool(missing and has_passed)
     remarks += ["screening: one replicate (-r 3 for more)"] * screening
     busy = any(each.disturbed for each in found.sizes)
     remarks += ["DISTURBED: something else kept the machine busy"] * busy

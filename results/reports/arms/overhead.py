@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from dynamometer.results.reports.texts import number_text
+from dynamometer.results.reports.texts import count_text, number_text
 from dynamometer.results.statistics.significance import geometric_mean
 from dynamometer.results.values.cases import NO_BACKEND
 from dynamometer.results.values.records import Status
@@ -90,7 +90,8 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
         text = "what Dynamo costs without a backend is not known: nothing conclusive was timed"
         return ["", text] if any(arm.speedup for arm in asked) else []
     worst = found[0]
-    text = f"Dynamo without a backend costs {_cost(average)} on average of {len(found)} models"
+    text = f"Dynamo without a backend costs {_cost(average)} on average of"
+    text += f" {count_text(len(found), 'model')}"
     text += f" ({len(asked) - len(found)} left out: failed or disturbed)" * (
         len(asked) > len(found)
     )

@@ -37,6 +37,11 @@ def test_each_is_described() -> None:
     assert found["cudagraphs"].works == ()
     assert found["cudagraphs"].reason == "cudagraphs runs on cuda only"
     assert "pip install torch_xla" in (found["openxla"].reason or "")
+    assert found["openxla"].version is None
+    for name in ("relu_compile_error_TESTING_ONLY", "dynamo_minifier_backend"):
+        assert found[name].works == ()
+        assert f"{name} is for tests of torch itself" in (found[name].reason or "")
+    assert found["aot_ts"].works == ("cpu",)
 
 
 def test_works_wherever_there_is_a_card(monkeypatch: pytest.MonkeyPatch) -> None:

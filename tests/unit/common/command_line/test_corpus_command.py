@@ -45,7 +45,7 @@ def test_list_shows_each_graph(corpus: Corpus, capsys: pytest.CaptureFixture[str
     assert cli.main(argv=["corpus", "list", str(corpus.folder)]) == 0
     table = capsys.readouterr().out.splitlines()
     assert table[2].split() == [KEY[:12], "3", "1", "1", "1", "1", "mine/net"]
-    assert table[-1] == "1 graphs, 0.0 MiB"
+    assert table[-1] == "1 graph, 0.0 MiB"
 
 
 def test_list_shows_the_usual_corpus(
@@ -81,7 +81,7 @@ def test_a_corpus_goes_to_another_machine(
     file, other = str(tmp_path / "all.tar"), tmp_path / "other"
     assert cli.main(argv=["corpus", "export", "-o", str(corpus.folder), file]) == 0
     assert cli.main(argv=["corpus", "import", "-o", str(other), file]) == 0
-    assert "1 of 1 graphs are new" in capsys.readouterr().out
+    assert "1 of 1 graph is new" in capsys.readouterr().out
     assert Corpus(other).keys() == [KEY]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynamometer.results.reports.texts import share
+from dynamometer.results.reports.texts import count_text, share
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,8 @@ from dynamometer.results.reports.texts import share
 def test_all_is_all_and_none_is_none(part: int, whole: int, decimals: int, text: str) -> None:
     """However many there are: 1761 of 1764 are no 100 %."""
     assert share(part, whole, decimals) == text
+
+
+def test_one_is_one() -> None:
+    """And none are several."""
+    assert [count_text(each, "graph") for each in (0, 1, 2)] == ["0 graphs", "1 graph", "2 graphs"]

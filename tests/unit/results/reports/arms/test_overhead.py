@@ -72,7 +72,7 @@ def test_what_failed_or_was_disturbed_is_left_out() -> None:
     arms = tuple(dataclasses.replace(arm, outcome=wrong) for arm in bad.arms)
     bad = dataclasses.replace(bad, arms=arms)
     lines = overhead.lines([good, bad])
-    assert "on average of 1 models (1 left out: failed or disturbed); worst +10" in lines[1]
+    assert "on average of 1 model (1 left out: failed or disturbed); worst +10" in lines[1]
     assert "is not known" in overhead.lines([bad])[1]
 
 
