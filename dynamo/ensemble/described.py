@@ -37,6 +37,8 @@ _OPAQUE = frozenset({*sys.stdlib_module_names, "torch", "numpy"})
 _MOST_DEEP = 40
 _HOOKS = re.compile(r"_hooks(_\w+)?$")
 """Attributes of modules that are dictionaries by numbers which go up through a whole process."""
+_HASH = re.compile(r"(^|_)hash$")
+"""Attributes that are numbers of this process, such as those transformers keeps of its objects."""
 _OF_MODULES = frozenset({"_parameters", "_buffers", "_modules", "_compiled_call_impl", "training"})
 """Attributes of every module, which are described apart or say nothing of what it computes."""
 
@@ -94,51 +96,55 @@ class Describer:
         return known[1]
 
     def _parts(self, value: Any, of_function: bool) -> list[Any]:  # noqa: FBT001  said above
+        if isinstance(value, nn.Module):
+            return [_settings(value), tensors_of(value)] if of_function else [
+                [[name, self.module(each)] for name, each in value.named_modules()],
+                tensors_of(value),
+            ]  # fmt: skip
+        if isinstance(value, type):
+            return ["class", _name(value)]
+        found = (
+            self._of_container(value, of_function)
+            or self._of_callable(value, of_function)
+            or self._of_object(value, of_function)
+        )
+        return [_name(type(value)), *found]
+
+    def _of_container(self, value: Any, of_function: bool) -> list[Any]:  # noqa: FBT001  said above
         inner = functools.partial(self.value, of_function=of_function)
-        kind = _name(type(value))
         match value:
             case dict():
-                return [kind, [[inner(key), inner(each)] for key, each in value.items()]]
+                return [[[inner(key), inner(each)] for key, each in value.items()]]
             case list() | tuple() | deque():
-                return [kind, [inner(each) for each in value]]
+                return [[inner(each) for each in value]]
             case set() | frozenset():
-                return [kind, sorted(msgspec.json.encode(inner(each)).decode() for each in value)]
-            case Enum():
-                return [kind, value.name]
+                return [sorted(msgspec.json.encode(inner(each)).decode() for each in value)]
             case np.ndarray():
-                return [kind, list(value.shape), str(value.dtype)]
-            case type():
-                return ["class", _name(value)]
-            case FunctionType():
-                return self._function(value)
-            case BuiltinFunctionType():
-                return ["function", value.__module__ or "", value.__qualname__]
-            case MethodType():
-                return ["method", inner(value.__func__), self.value(
-                    value.__self__, of_function=True)]  # fmt: skip
-            case functools.partial():
-                return [kind, inner(value.func), inner(value.args), inner(value.keywords)]
-            case staticmethod() | classmethod():
-                return [kind, inner(value.__func__)]
-            case property():
-                return [kind, inner(value.fget)]
-            case functools.cached_property():
-                return [kind, inner(value.func)]
-            case nn.Module() if of_function:
-                return [kind, _settings(value), tensors_of(value)]
-            case nn.Module():
-                return [
-                    [[name, self.module(each)] for name, each in value.named_modules()],
-                    tensors_of(value),
-                ]
-            case SimpleNamespace():
-                return [kind, self._by_name(vars(value), of_function)]
-        return self._object(value, of_function)
+                return [list(value.shape), str(value.dtype)]
+        return []
 
-    def _object(self, value: object, of_function: bool) -> list[Any]:  # noqa: FBT001  said above
+    def _of_callable(self, value: Any, of_function: bool) -> list[Any]:  # noqa: FBT001  said above
+        inner = functools.partial(self.value, of_function=of_function)
+        match value:
+            case FunctionType():
+                return self._of_function(value)
+            case BuiltinFunctionType():
+                return [value.__module__ or "", value.__qualname__]
+            case MethodType():
+                return [inner(value.__func__), self.value(value.__self__, of_function=True)]
+            case functools.partial():
+                return [inner(value.func), inner(value.args), inner(value.keywords)]
+            case staticmethod() | classmethod() | property() | functools.cached_property():
+                named = ("__func__", "fget", "func")
+                return [inner(getattr(value, each, None)) for each in named]
+        return []
+
+    def _of_object(self, value: object, of_function: bool) -> list[Any]:  # noqa: FBT001  said above
         kind = type(value)
-        if _is_opaque(kind.__module__):
-            return [_name(kind)]
+        if isinstance(value, Enum):
+            return [value.name]
+        if _is_opaque(kind.__module__) and kind is not SimpleNamespace:
+            return []
         names = [name for base in kind.__mro__ for name in _slots(base)]
         slots = {name: getattr(value, name) for name in names if hasattr(value, name)}
         attributes = {**slots, **getattr(value, "__dict__", {})}
@@ -148,6 +154,7 @@ class Describer:
         return [
             [name, self.value(each, of_function=of_function)]
             for name, each in sorted(attributes.items())
+            if not _HASH.search(name)
         ]
 
     def _class(self, kind: type) -> str:
@@ -169,7 +176,7 @@ class Describer:
         }
         return self._by_name(found, of_function=True)
 
-    def _function(self, function: FunctionType) -> list[Any]:
+    def _of_function(self, function: FunctionType) -> list[Any]:
         """Describe a function by its code, and what that refers to beside its arguments."""
         cells = [_content(each) for each in function.__closure__ or ()]
         inner = functools.partial(self.value, of_function=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -77,12 +79,155 @@ def test_a_change_deep_inside_is_a_change() -> None:
     assert key(decorated(nested("sin"))) != key(decorated(nested("cos")))
 
 
+class Repeats(nn.Module):
+    """Does the same several times, which is in an attribute and a default alone."""
+
+    def __init__(self, times: object) -> None:
+        """Keep how often."""
+        super().__init__()
+        self.times = times
+        self.inner = nn.Linear(3, 3)
+
+    def forward(self, x: Any, other: object = None) -> torch.Tensor:
+        """Add up."""
+        del other
+        return self.inner(x)
+
+
+@dataclass
+class Config:
+    """What a model may be set by."""
+
+    times: int
+
+
+def of_closure(times: int) -> nn.Module:
+    """Make a model whose `forward` refers to a variable of this function."""
+    return type("Made", (nn.Module,), {"forward": lambda self, x: [x for _ in range(times)]})()
+
+
+def of_default(times: int) -> nn.Module:
+    """Make a model whose `forward` has a default."""
+    return type("Made", (nn.Module,), {"forward": lambda self, x, n=times: [x] * n})()
+
+
+def of_helper(name: str) -> nn.Module:
+    """Make a model that calls another method, which calls a function of the same file."""
+    source = (
+        f"def helper(x):\n    return x.{name}()\n"
+        "def work(self, x):\n    return helper(x)\n"
+        "def forward(self, x):\n    return self.work(x)"
+    )
+    found: dict[str, Any] = {"__name__": "some_file"}
+    exec(source, found)
+    methods = {each: found[each] for each in ("work", "forward")}
+    return type("Made", (nn.Module,), methods)()
+
+
+def of_class_attribute(times: int) -> nn.Module:
+    """Make a model that has a number of its class."""
+    return type("Made", (nn.Module,), {"times": times, "forward": lambda self, x: x})()
+
+
+def changed(change: Callable[[Repeats], object]) -> nn.Module:
+    """Make a model, and change it."""
+    model = Repeats(1)
+    change(model)
+    return model
+
+
+def set_forward(model: Repeats) -> None:
+    """Give a model a `forward` of its own, that refers to the model."""
+    model.forward = lambda x: model.inner(x) * 2  # type: ignore[method-assign]
+
+
+PAIRS = {
+    "attribute": (Repeats(1), Repeats(2)),
+    "text": (Repeats("a"), Repeats("b")),
+    "object": (Repeats(Config(1)), Repeats(Config(2))),
+    "nested": (Repeats([{"a": (1, 2)}]), Repeats([{"a": (1, 3)}])),
+    "set": (Repeats({"a", "b"}), Repeats({"a", "c"})),
+    "hidden module": (Repeats([nn.Softmax(0)]), Repeats([nn.Softmax(1)])),
+    "partial": (Repeats(functools.partial(max, 1)), Repeats(functools.partial(max, 2))),
+    "closure": (of_closure(1), of_closure(2)),
+    "default": (of_default(1), of_default(2)),
+    "helper": (of_helper("sin"), of_helper("cos")),
+    "attribute of the class": (of_class_attribute(1), of_class_attribute(2)),
+    "own forward": (Repeats(1), changed(set_forward)),
+    "hook": (
+        Repeats(1),
+        changed(lambda made: made.inner.register_forward_hook(lambda *given: given[2] * 2)),
+    ),
+    "heads": (nn.MultiheadAttention(64, 1), nn.MultiheadAttention(64, 64)),
+}
+"""Models that differ in what no weight and no `extra_repr` shows."""
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_models_that_run_other_graphs_have_other_keys(name: str) -> None:
+    """Or the second would be given what was decided for the first, and never be timed."""
+    one, other = PAIRS[name]
+    assert model_key(one, (X,), {}) != model_key(other, (X,), {})
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_copy_has_the_key_of_what_was_copied(name: str) -> None:
+    """A model is recorded, and a copy of it is compiled; weights of other values don't matter."""
+    for each in PAIRS[name]:
+        copied = copy.deepcopy(each)
+        for weight in copied.parameters():
+            weight.data.add_(1)
+        assert model_key(copied, (X,), {}) == model_key(each, (X,), {})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (([X, X], [X]), ([X], [X, X])),
+        (({"a": X}, None), ({"b": X}, None)),
+        (([X], None), ((X,), None)),
+        ((X, Config(1)), (X, Config(2))),
+        ((X, X), (X, X.clone())),
+    ],
+)
+def test_how_inputs_are_nested_counts(one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
+    """Which containers there are, their keys, and whether a tensor is given twice."""
+    assert model_key(Repeats(1), one, {}) != model_key(Repeats(1), other, {})
+
+
+def test_numbers_of_hooks_are_not_in_a_key() -> None:
+    """Hooks have numbers that go up in a process; an older one of another model changes nothing."""
+    keys = set()
+    for _ in range(2):
+        model = nn.Linear(3, 3)
+        model.register_forward_hook(twice)
+        keys.add(model_key(model, (X,), {}))
+    assert len(keys) == 1
+
+
+def twice(module: nn.Module, args: Any, output: torch.Tensor) -> torch.Tensor:
+    """Double what a module gives."""
+    return output * 2
+
+
+def test_a_captured_program_has_one_key() -> None:
+    """Its class is made anew for each copy."""
+    program = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(3, 3), nn.ReLU()))
+    other = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(3, 3), nn.Sigmoid()))
+    keys = [model_key(each, (X,), {}) for each in (program, copy.deepcopy(program), other)]
+    assert keys[0] == keys[1] != keys[2]
+
+
 def test_a_key_is_the_same_in_every_process() -> None:
-    """Whatever order a set has in it."""
+    """Whatever order a set has in it, and whatever hash a text."""
     code = (
         "import torch\n"
         "from dynamometer.dynamo.ensemble.model_key import model_key\n"
         "class Model(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.names, self.text_hash = {'one', 'two', 'three'}, hash('one')\n"
+        "        self.call, self.held = print, object()\n"
         "    def forward(self, x):\n"
         "        return x if str(x.dtype) in {'one', 'two', 'three', 'four'} else -x\n"
         "print(model_key(Model(), (torch.ones(2),), {}))"
