@@ -91,6 +91,8 @@ class Tuned(Value, frozen=True, kw_only=True):
     setting: Setting
     calls: int = 1
     """Of a step that was timed: one for each set of inputs."""
+    is_eager_failing: bool = False
+    """Whether eager raised, as on inputs that are drawn: nothing is decided then."""
 
 
 class Recorded(Value, frozen=True, kw_only=True):

@@ -192,7 +192,10 @@ def _explained(each: Decision) -> list[str]:
 
 
 def _ratio(each: Decision) -> str:
-    return _evidence(each.chosen.speedup) if each.chosen else "no candidate is faster"
+    if each.chosen:
+        return _evidence(each.chosen.speedup)
+    timed = any(one.speedup for one in each.evidence)
+    return "no candidate is faster" if timed else "no candidate could be timed"
 
 
 def _evidence(ratio: Ratio | None) -> str:

@@ -50,7 +50,10 @@ def prepare(manifest: Manifest, directory: Path, notes: Sequence[str] = ()) -> b
     assert plan.tuning is not None
     decisions, graphs = Decisions(Path(plan.tuning.decisions)), directory.resolve() / GRAPHS
     Corpus.made(graphs)
-    with closing(_Stages(manifest, directory, DecisionSink(decisions), notes)) as stage:
+    with (
+        closing(DecisionSink(decisions)) as sink,
+        closing(_Stages(manifest, directory, sink, notes)) as stage,
+    ):
         recording = recording_plan(plan, graphs)
         records = stage.run("recorded", "graphs of models are recorded", recording)
         if records is None:

@@ -12,7 +12,7 @@ from dynamometer.common.command_line.progress import duration
 from dynamometer.results.statistics.deciding import decide
 from dynamometer.results.values.choices import ASSEMBLED, Subject
 from dynamometer.results.values.decisions import Tuned
-from dynamometer.results.values.records import NOTHING, Status
+from dynamometer.results.values.records import NOTHING, PASSED, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,7 @@ class DecisionSink:
             decisions: that what is decided is put into.
         """
         self._decisions = decisions
+        self._undrawn: list[str] = []
 
     def write(self, records: Sequence[Record]) -> None:
         """Decide on one graph or model, if its process said which it is."""
@@ -43,6 +44,9 @@ class DecisionSink:
                 click.echo(f"  {label} stays undecided: {outcome.line}", err=True)
             return
         about = msgspec.json.decode(found, type=Tuned)
+        if about.is_eager_failing:
+            self._leave_undecided(label, about, records)
+            return
         preferred = ASSEMBLED if about.subject is Subject.MODEL else None
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         decision = decide(records, about, now, preferred)
@@ -55,8 +59,24 @@ class DecisionSink:
             err=True,
         )
 
+    def _leave_undecided(self, label: str, about: Tuned, records: Sequence[Record]) -> None:
+        """Store nothing, so that nothing counts as decided: no candidate was held to anything."""
+        failing = next(each.outcome for each in records if each.outcome != PASSED)
+        click.echo(
+            f"  {about.subject} {label} stays undecided: eager fails: {failing.reason}", err=True
+        )
+        if about.subject is Subject.GRAPH:
+            self._undrawn.append(label)
+
     def close(self) -> None:
-        """There is nothing to finish."""
+        """Name the graphs that no inputs can be drawn for."""
+        if self._undrawn:
+            names = ", ".join(self._undrawn)
+            click.echo(
+                f"inputs can't be drawn for {len(self._undrawn)} graphs: eager fails on them."
+                f" They stay eager and undecided: {names}",
+                err=True,
+            )
 
     @property
     def paths(self) -> Sequence[Path]:

@@ -16,9 +16,10 @@ from dynamometer.common.studies.speedup.worker import measure as measure_speedup
 from dynamometer.dynamo.ensemble.model_key import model_key
 from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.decisions import Tuned
-from dynamometer.results.values.records import Outcome, packed
+from dynamometer.results.values.records import Outcome, Stage, Status, packed
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Job
@@ -79,11 +80,20 @@ def _refuse_decided(job: Job, about: Tuned) -> None:
 def measure(context: Context) -> Findings:
     """Measure candidates, and say which graph or model they are of, and in which setting.
 
-    That is said of one that eager fails on, too: it is decided then that it stays eager.
+    Where eager fails that says nothing of any candidate, and nothing is decided.
     """
     keeping = _Keeping(context.job, context.suite, context.device, context.stages, context.send)
     done = attempt(context.stages, partial(measure_speedup, keeping))
     findings = Findings(outcome=done) if isinstance(done, Outcome) else done
     if not keeping.about:
         return findings
-    return msgspec.structs.replace(findings, found=packed(keeping.about[0]))
+    about = msgspec.structs.replace(keeping.about[0], is_eager_failing=is_eager_failing(findings))
+    return msgspec.structs.replace(findings, found=packed(about))
+
+
+def is_eager_failing(findings: Findings) -> bool:
+    """Return whether eager raised, as a graph may on inputs that are drawn for it."""
+    of_eager = [each.outcome for each in findings.arms if each.arm == BASELINE]
+    if findings.outcome.stage is Stage.EAGER:
+        of_eager.append(findings.outcome)
+    return any(each.status in {Status.FAIL, Status.OOM} for each in of_eager)

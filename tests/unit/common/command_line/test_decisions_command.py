@@ -13,6 +13,8 @@ import pytest
 from dynamometer.common.command_line.cli import main
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.values.cases import NO_BACKEND
+from dynamometer.results.values.decisions import Evidence
+from dynamometer.results.values.records import Outcome, Status
 
 USUAL = Path("runs", "decisions.sqlite")
 
@@ -65,6 +67,19 @@ def test_a_file_that_is_none_of_decisions_is_a_mistake_of_the_command(
     for words in (["list"], ["explain", "ab"], ["export"]):
         assert ran(monkeypatch, *words, "--decisions", "text") == 2
         assert "text can't be used as a file of decisions" in capsys.readouterr().err
+
+
+def test_where_nothing_was_timed_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not that no candidate is faster."""
+    failed = Evidence(arm="inductor", outcome=Outcome(status=Status.FAIL, reason="not today"))
+    untimed = factories.decision(key="ef", arm=NO_BACKEND, evidence=(failed,))
+    Decisions(USUAL).put(untimed)
+    assert ran(monkeypatch, "explain", "ef") == 0
+    said = capsys.readouterr().out
+    assert "no candidate could be timed" in said
+    assert "no candidate is faster" not in said
 
 
 def test_what_goes_out_by_standard_output_comes_in_by_standard_input(

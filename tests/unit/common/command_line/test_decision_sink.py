@@ -1,0 +1,87 @@
+"""What becomes a decision, and what stays undecided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import factories
+import pytest
+
+from dynamometer.common.command_line.decisions.sink import DecisionSink
+from dynamometer.common.interfaces.messages import Findings
+from dynamometer.common.studies.tuning.worker import is_eager_failing
+from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.decisions import Tuned
+from dynamometer.results.values.records import PASSED, ArmResult, Outcome, Stage, Status, packed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dynamometer.results.values.records import Record
+
+RAISED = Outcome(status=Status.FAIL, stage=Stage.EAGER, reason="IndexError: out of range")
+
+
+def record(*, is_eager_failing: bool) -> Record:
+    """Make the record of a graph whose inputs were drawn."""
+    about = Tuned(
+        subject=Subject.GRAPH,
+        key="ab" * 32,
+        setting=factories.setting(),
+        is_eager_failing=is_eager_failing,
+    )
+    outcome = RAISED if is_eager_failing else PASSED
+    return factories.record(found=packed(about), outcome=outcome)
+
+
+def test_nothing_is_decided_where_eager_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would count for good, with evidence that blames candidates nobody could judge."""
+    decisions = Decisions(tmp_path / "decisions.sqlite")
+    sink = DecisionSink(decisions)
+    sink.write([record(is_eager_failing=True)])
+    assert decisions.all() == []
+    assert "stays undecided: eager fails: IndexError: out of range" in capsys.readouterr().err
+    sink.close()
+    said = capsys.readouterr().err
+    assert "inputs can't be drawn for 1 graphs: eager fails on them" in said
+    assert record(is_eager_failing=True).case.label in said
+
+
+def test_another_graph_is_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """At the end there is nothing to name."""
+    decisions = Decisions(tmp_path / "decisions.sqlite")
+    sink = DecisionSink(decisions)
+    sink.write([record(is_eager_failing=False)])
+    assert [each.key for each in decisions.all()] == ["ab" * 32]
+    capsys.readouterr()
+    sink.close()
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("findings", "expected"),
+    [
+        (Findings(outcome=RAISED), True),
+        (Findings(outcome=Outcome(status=Status.OOM, stage=Stage.EAGER)), True),
+        (Findings(outcome=Outcome(status=Status.NONDETERMINISTIC, stage=Stage.EAGER)), False),
+        (Findings(outcome=Outcome(status=Status.FAIL, stage=Stage.LOAD)), False),
+        (Findings(outcome=RAISED, arms=(ArmResult(arm=BASELINE, outcome=RAISED),)), True),
+        (
+            Findings(
+                outcome=PASSED,
+                arms=(
+                    ArmResult(arm=BASELINE, outcome=PASSED),
+                    ArmResult(arm="mine:bad", outcome=Outcome(status=Status.FAIL)),
+                ),
+            ),
+            False,
+        ),
+    ],
+)
+def test_eager_fails_where_it_raises(*, findings: Findings, expected: bool) -> None:
+    """Not where a candidate does, nor where eager merely differs from itself."""
+    assert is_eager_failing(findings) is expected
