@@ -40,13 +40,14 @@ def begin(plan: RunPlan, program: str, command: str, runs: Path) -> tuple[Manife
 
     Raises:
         UnfitEnvironmentError: a device or an allocator isn't there.
-        UsageError: the directory can't be made.
+        UsageError: the directory can't be made, or the file of decisions can't be used.
     """
     from dynamometer.common.machine.allocator import require_allocator
     from dynamometer.common.machine.environment import read_environment, require_device
 
     require_device(plan.cases[0].device)
     require_allocator(plan.protocol.allocator)
+    refusals.check_decisions(plan)
     with refusals.store_errors_as_usage():
         store.make_home(runs)
     # Refusals come first: what these import, and a look at the machine, take longer.

@@ -349,6 +349,7 @@ def _resume(asked: Request, _: Invocation) -> int:
     study = registry.study(manifest.plan.study)
     refusals.check_expectations(study, asked)
     refusals.check_output(study, manifest.plan, asked)
+    refusals.check_decisions(manifest.plan)
     require_device(manifest.plan.cases[0].device)
     measured = registry.suite(manifest.plan.suite).measured_files(manifest.plan.suite_options)
     edited = source_hashes.changed_files(manifest.sources, measured)

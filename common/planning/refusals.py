@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamometer.common import registry
@@ -203,6 +204,20 @@ def check_output(study: Study, plan: RunPlan, request: Request) -> None:
     except (OSError, UnicodeDecodeError) as error:
         msg = f"--output {path} can't be written: {error}"
         raise UsageError(msg) from error
+
+
+def check_decisions(plan: RunPlan) -> None:
+    """Refuse a file of decisions that can't be read and written, before anything is measured.
+
+    Raises:
+        UsageError: it is damaged, or can't be written.
+    """
+    if plan.tuning is None:
+        return
+    from dynamometer.results.store.decisions import Decisions
+
+    with store_errors_as_usage():
+        Decisions(Path(plan.tuning.decisions)).make_ready()
 
 
 def refuse_fixed_sizes(study: Study, plan: RunPlan) -> None:

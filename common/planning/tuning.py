@@ -18,11 +18,13 @@ from dynamometer.common.interfaces.run_options import (
     DECISIONS_FILE,
     OUTPUT_DIR,
     RETUNE,
+    TUNING_OPTIONS,
     TUNING_SECONDS,
     run_options,
 )
 from dynamometer.common.interfaces.workload_options import TARGET
 from dynamometer.common.planning.arms import usable
+from dynamometer.common.planning.choosable import unchoosable
 from dynamometer.results.values.cases import BASELINE, NO_BACKEND, TORCHSCRIPT, Mode, Protocol
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE, Tuning
 from dynamometer.results.values.graphs import short_key
@@ -57,19 +59,23 @@ def tuning_of(request: Request, arms: Sequence[str], *, decides: bool) -> Tuning
         decides: whether deciding is what it is about.
 
     Raises:
-        UnknownNameError: a candidate is no backend, or has no such option.
-        UsageError: a candidate is made of decisions itself.
+        UsageError: a candidate is no backend, has no such option, or is made of decisions itself;
+            or an option is of decisions, and the run is not.
     """
     if not decides and not {ENSEMBLE, ASSEMBLED} & set(arms):
+        for option in TUNING_OPTIONS:
+            if option in request.typed:
+                msg = (
+                    f"{option.named} is of decisions, and this run makes and uses none: add"
+                    f" --backend {ENSEMBLE}, or leave it out, also of pyproject.toml"
+                )
+                raise UsageError(msg)
         return None
-    candidates = tuple(str(arm_names.read(text)) for text in request[CANDIDATES])
-    for each in candidates:
-        arm = arm_names.read(each)
-        registry.target("backends", arm.backend)
-        arm_names.settings_of(arm)
-        if arm.backend in {ENSEMBLE, ASSEMBLED, BASELINE}:
-            msg = f"--candidate {each}: {each} is nothing that can be chosen; leave it out"
+    for each in request[CANDIDATES]:
+        if problem := unchoosable(each, of_models=False):
+            msg = f"--candidate {each}: {problem}; leave it out"
             raise UsageError(msg)
+    candidates = tuple(str(arm_names.read(text)) for text in request[CANDIDATES])
     path: Path = request[DECISIONS] or Path(request[OUTPUT_DIR], DECISIONS_FILE)
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     return Tuning(
@@ -110,12 +116,19 @@ def to_be_tuned(plan: RunPlan, *, has_own_arms: bool) -> RunPlan:
     Args:
         plan: of the run, as others are.
         has_own_arms: whether candidates were named as backends.
+
+    Raises:
+        UsageError: one of them can't be chosen.
     """
     tuning, cases = plan.tuning, plan.cases
     assert tuning is not None
-    if not has_own_arms:
-        of_models = plan.suite != _CORPUS
-        case = plan.cases[0]
+    case, of_models = plan.cases[0], plan.suite != _CORPUS
+    if has_own_arms:
+        for each in case.arms[1:]:
+            if problem := unchoosable(each, of_models=of_models):
+                msg = f"--backend {each}: {problem}; leave it out"
+                raise UsageError(msg)
+    else:
         arms = candidates_of(tuning, case.device, case.mode, of_models=of_models)
         cases = tuple(_with_arms(each, arms) for each in plan.cases)
     protocol = _quick(plan.protocol, tuning.budget_s)

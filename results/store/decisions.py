@@ -6,24 +6,31 @@ the file as it was before or as it is after. Several processes may read and writ
 
 from __future__ import annotations
 
+import math
+import re
 import sqlite3
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import from_json
+from dynamometer.results.values.choices import moment
 from dynamometer.results.values.decisions import DECISION_FORMAT, Decision, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from dynamometer.results.values.choices import Subject
 
 _WAIT_S = 60.0
 """For another process that is writing."""
+
+_WAY_OUT = "move the file away, or name another with --decisions"
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS settings (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -47,20 +54,53 @@ class Decisions:
         self.path = path
 
     def put(self, *decisions: Decision) -> int:
-        """Store decisions, all of them or none, and return how many changed something.
+        """Store what was decided here, all of it or nothing, and return how many there are.
+
+        It replaces what was decided on the same graph or model and setting, whenever that was.
+
+        Raises:
+            StoreError: the file can't be written.
+        """
+        with self._writing() as database:
+            for each in decisions:
+                _put(database, each)
+        return len(decisions)
+
+    def merge(self, *decisions: Decision) -> int:
+        """Store what was decided elsewhere, all of it or nothing; return how many were taken.
 
         One of the same graph or model and setting replaces an earlier one, never a later one.
 
         Raises:
             StoreError: the file can't be written.
         """
+        taken = 0
+        with self._writing() as database:
+            for each in decisions:
+                if _is_newest(database, each):
+                    _put(database, each)
+                    taken += 1
+        return taken
+
+    def make_ready(self) -> None:
+        """Make the file unless it is there, and see that all of it can be read and written.
+
+        Raises:
+            StoreError: it can't be, or is none of decisions; says what to do.
+        """
+        with self._writing():
+            pass
+        self.all()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             msg = f"{self.path} can't be made: {error.strerror}; choose another with --decisions"
             raise StoreError(msg) from error
         with self._open("IMMEDIATE") as database:
-            return sum(_put(database, each) for each in decisions)
+            yield database
 
     def find(self, subject: Subject, key: str, setting: Setting) -> Decision | None:
         """Return the decision on a graph or model in a setting; `None` if there is none.
@@ -94,7 +134,11 @@ class Decisions:
         text = f"SELECT rowid, value FROM decisions {condition} ORDER BY subject, key, setting"  # noqa: S608  conditions are those above
         with self._open("DEFERRED") as database:
             rows = database.execute(text, values).fetchall() if _has_tables(database) else []
-        return [_decision(value, f"{self.path}, row {row}") for row, value in rows]
+        try:
+            return [_decision(value, f"{self.path}, row {row}") for row, value in rows]
+        except StoreError as error:
+            msg = f"{error}; {_WAY_OUT}"
+            raise StoreError(msg) from error
 
     @contextmanager
     def _open(self, kind: str) -> Iterator[sqlite3.Connection]:
@@ -117,7 +161,7 @@ class Decisions:
             finally:
                 database.close()
         except sqlite3.Error as error:
-            msg = f"{self.path} can't be used as a file of decisions: {error}"
+            msg = f"{self.path} can't be used as a file of decisions: {error}; {_WAY_OUT}"
             raise StoreError(msg) from error
 
 
@@ -126,22 +170,53 @@ def exported(decisions: Iterable[Decision]) -> str:
     return "".join(msgspec.json.encode(each).decode() + "\n" for each in decisions)
 
 
-def imported(text: str, name: str) -> list[Decision]:
+def imported(text: str, name: str, now: datetime) -> list[Decision]:
     """Read what was exported.
 
     Args:
         text: JSON, one decision a line; empty lines are passed over.
         name: of the file, for messages.
+        now: what is dated more than a day later is refused, as nothing would ever replace it.
 
     Raises:
-        StoreError: a line is no decision, or of a later format; says which.
+        StoreError: a line is no decision, of a later format, or holds what none can; says which.
     """
     found = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
-        found.append(_decision(line, f"{name}:{number}"))
+        decision = _decision(line, f"{name}:{number}")
+        if problem := _problem(decision, now):
+            msg = f"{name}:{number} is no decision: {problem}"
+            raise StoreError(msg)
+        found.append(decision)
     return found
+
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+_MOST_AHEAD = timedelta(days=1)
+"""Clocks of two machines differ, but not by more."""
+
+
+def _problem(decision: Decision, now: datetime) -> str | None:
+    """Say what a decision holds that none can; `None` if that is nothing."""
+    at = moment(decision.decided_at)
+    evidence = decision.evidence
+    seconds = (
+        decision.tuning_s,
+        decision.eager_s,
+        *(each.latency_s for each in evidence),
+        *(each.compile_s for each in evidence),
+    )
+    if not _KEY.fullmatch(decision.key):
+        return f"its key {decision.key[:80]!r} is not of 64 hexadecimal digits"
+    if at is None:
+        return f"{decision.decided_at[:80]!r} is no date"
+    if at > now + _MOST_AHEAD:
+        return f"it was decided at {decision.decided_at}, which is more than a day ahead"
+    if any(each is not None and not 0 <= each < math.inf for each in seconds):
+        return "it holds a number of seconds below zero, or without end"
+    return None
 
 
 def _decision(data: object, place: str) -> Decision:
@@ -180,16 +255,24 @@ def _transaction(database: sqlite3.Connection, kind: str) -> Iterator[None]:
     database.execute("COMMIT")
 
 
-def _put(database: sqlite3.Connection, decision: Decision) -> int:
+def _is_newest(database: sqlite3.Connection, decision: Decision) -> bool:
+    """Return whether a decision is later than what is there on the same."""
+    found = database.execute(
+        "SELECT decided_at FROM decisions WHERE subject = ? AND key = ? AND setting = ?",
+        (decision.subject, decision.key, decision.setting.key),
+    ).fetchone()
+    known, at = moment(found[0]) if found else None, moment(decision.decided_at)
+    return known is None or (at is not None and at > known)
+
+
+def _put(database: sqlite3.Connection, decision: Decision) -> None:
     setting = decision.setting
     database.execute(
         "INSERT OR IGNORE INTO settings VALUES (?, ?)",
         (setting.key, msgspec.json.encode(setting).decode()),
     )
-    done = database.execute(
-        "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (subject, key, setting)"
-        " DO UPDATE SET arm = excluded.arm, decided_at = excluded.decided_at,"
-        " value = excluded.value WHERE excluded.decided_at > decisions.decided_at",
+    database.execute(
+        "INSERT OR REPLACE INTO decisions VALUES (?, ?, ?, ?, ?, ?)",
         (
             decision.subject,
             decision.key,
@@ -199,4 +282,3 @@ def _put(database: sqlite3.Connection, decision: Decision) -> int:
             msgspec.json.encode(decision).decode(),
         ),
     )
-    return done.rowcount

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
 
 import msgspec
@@ -47,6 +48,21 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     budget_s: float = 120.0
     """Seconds after which a graph is given no further replicate."""
 
-    def counts(self, decided_at: str) -> bool:
-        """Return whether a decision of a time stands."""
-        return self.since is None or decided_at >= self.since
+    def counts(self, decided_at: str, now: datetime) -> bool:
+        """Return whether a decision of a time stands.
+
+        What is to be decided anew is, though it be dated ahead, as nobody has decided that since.
+        """
+        if self.since is None:
+            return True
+        since, at = moment(self.since), moment(decided_at)
+        return since is not None and at is not None and since <= at <= now
+
+
+def moment(text: str) -> datetime | None:
+    """Read a time in ISO 8601, UTC where it doesn't say otherwise; `None` if it is none."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,10 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, Valued
 from dynamometer.common.interfaces.run_options import DECISIONS_FILE
 from dynamometer.common.planning.refusals import store_errors_as_usage
+from dynamometer.results.reports.texts import printable
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import MatmulPrecision
+from dynamometer.results.values.choices import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +33,10 @@ DECISIONS = Valued(
     ("--decisions",), reads=click.Path(dir_okay=False, path_type=Path),
     default=Path("runs", DECISIONS_FILE), metavar="FILE", group="Selection",
     help="The file they are in.", variable="DYNAMOMETER_DECISIONS",
+)  # fmt: skip
+TRUST = Flag(
+    ("--trust",), group="Selection",
+    help="Take decisions for module:attribute, too, which `ensemble` will import and call.",
 )  # fmt: skip
 JSON = Flag(("--json",), group="Output", help="As JSON, one decision a line.")
 KEY = Argument(("KEY",), default="", reads=click.STRING, is_required=True)
@@ -53,7 +60,7 @@ def group() -> click.Group:
             "Write all as JSON lines, to FILE or standard output."
         ),
         "import": lambda: command(
-            "import", (DECISIONS, FILE), _import,
+            "import", (DECISIONS, TRUST, FILE), _import,
             "Add those of a FILE of JSON lines; of two on the same the newer one stays.",
         ),
     }  # fmt: skip
@@ -114,22 +121,33 @@ def _import(asked: Request, _: Invocation) -> int:
     """Add decisions to those there are.
 
     Raises:
-        UsageError: the file can't be read, or holds something else.
+        UsageError: the file can't be read, or holds something else, or what is not to be trusted.
     """
+    from dynamometer.common.planning.choosable import is_ours, unchoosable
     from dynamometer.results.store.decisions import Decisions, imported
     from dynamometer.results.store.reading import file_text
 
     path = asked[FILE]
     try:
         text = sys.stdin.read() if path == Path("-") else file_text(path, may_be_pipe=True)
-        found = imported(text, str(path))
+        found = imported(text, str(path), datetime.now(UTC))
     except UnicodeDecodeError as error:
         msg = f"standard input can't be read: {error}"
         raise UsageError(msg) from error
     except StoreError as error:
         msg = f"{error}; nothing was imported"
         raise UsageError(msg) from error
-    changed = Decisions(asked[DECISIONS]).put(*found)
+    for each in found:
+        if problem := unchoosable(each.arm, of_models=each.subject is Subject.MODEL):
+            msg = f"{path} decides on {each.arm!r}: {problem}; nothing was imported"
+            raise UsageError(msg)
+        if not (asked[TRUST] or is_ours(each.arm)):
+            msg = (
+                f"{path} decides on {each.arm!r}, which is code that `ensemble` would import and"
+                " call; nothing was imported. --trust takes it, if you know that code"
+            )
+            raise UsageError(msg)
+    changed = Decisions(asked[DECISIONS]).merge(*found)
     click.echo(f"{changed} of {len(found)} decisions put into {asked[DECISIONS]}")
     return 0
 
@@ -156,7 +174,7 @@ def _print_json(decisions: Sequence[Decision]) -> None:
 
 
 def _line(each: Decision) -> str:
-    return (
+    return printable(
         f"{each.subject:5} {each.key[:16]:16} {each.arm:24} {_ratio(each):28}"
         f" {each.setting.threads} threads on {each.setting.device_name}{_precision(each)}"
         f"  {each.label}"
@@ -173,7 +191,7 @@ def _explained(each: Decision) -> list[str]:
     setting = each.setting
     versions = ", ".join(f"{name} {version}" for name, version in setting.versions.items())
     eager = "" if each.eager_s is None else f", eager takes {each.eager_s * 1e3:.4g} ms"
-    return [
+    lines = [
         f"{each.subject} {each.key}: {each.label}",
         f"  {each.arm}  {_ratio(each)}{eager}",
         (
@@ -189,11 +207,14 @@ def _explained(each: Decision) -> list[str]:
             for one in each.evidence
         ),
     ]
+    return list(map(printable, lines))
 
 
 def _ratio(each: Decision) -> str:
     if each.chosen:
         return _evidence(each.chosen.speedup)
+    if not each.evidence:
+        return "no candidate was left"
     timed = any(one.speedup for one in each.evidence)
     return "no candidate is faster" if timed else "no candidate could be timed"
 

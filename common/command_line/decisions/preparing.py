@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,15 +22,16 @@ from dynamometer.common.planning.tuning import graphs_plan, models_plan, recordi
 from dynamometer.results.store import store
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.store.graphs.corpus import Corpus
+from dynamometer.results.values.cases import NO_BACKEND
 from dynamometer.results.values.choices import Subject
-from dynamometer.results.values.decisions import Recorded
+from dynamometer.results.values.decisions import Decision, Recorded
 from dynamometer.results.values.records import PASSED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynamometer.common.execution.executor import Executor
-    from dynamometer.results.values.cases import RunPlan
+    from dynamometer.results.values.cases import Case, RunPlan
     from dynamometer.results.values.records import Manifest, Record
 
 GRAPHS = "graphs"
@@ -72,19 +74,71 @@ def prepare(manifest: Manifest, directory: Path, notes: Sequence[str] = ()) -> b
             tuning = graphs_plan(plan, graphs, open_graphs)
             if stage.run("tuned", f"{len(open_graphs)} graphs are tuned", tuning) is None:
                 return False
-        open_models = {
-            case.id: is_decided_by_graph(found[case.id], decisions)
+        undecided = [
+            (case, found[case.id])
             for case in plan.cases
             if case.id in found and not found[case.id].is_decided and not case.dynamic
-        }
+        ]
+        open_models = _timed_models(manifest, undecided, decisions)
         if open_models:
             text = f"{len(open_models)} models are timed beside single backends"
             if stage.run("compared", text, models_plan(plan, open_models)) is None:
                 return False
-        if not open_graphs and not open_models:
-            click.echo("ensemble: everything was decided before", err=True)
+        if not open_graphs and not undecided:
+            click.echo(f"ensemble: {_known(len(plan.cases), len(found))}", err=True)
         click.echo(f"ensemble: ready after {duration(time.monotonic() - started)}", err=True)
         return True
+
+
+def _known(cases: int, recorded: int) -> str:
+    """Say why there is nothing to decide."""
+    if not recorded:
+        return "nothing can be decided, as no model has graphs"
+    if recorded < cases:
+        return f"{recorded} of {cases} models were decided before; of the others no graph is known"
+    return "everything was decided before"
+
+
+def _timed_models(
+    manifest: Manifest, models: Sequence[tuple[Case, Recorded]], decisions: Decisions
+) -> dict[str, bool]:
+    """Return the models that are to be timed as a whole, as `models_plan` takes them.
+
+    One whose graph stays eager is eager, where nothing else is left to try: that is decided here.
+    """
+    by_graph = {case.id: is_decided_by_graph(each, decisions) for case, each in models}
+    asked = models_plan(manifest.plan, by_graph) if models else None
+    for (case, model), made in zip(models, asked.cases if asked else (), strict=True):
+        if len(made.arms) == _ARMS_OF_NO_CHOICE and _is_eager(model, decisions):
+            decisions.put(_all_eager(case.label, model, manifest.run_id))
+            text = f"  model {case.label}: eager, as its graph is; no other candidate is left"
+            click.echo(text, err=True)
+            del by_graph[case.id]
+    return by_graph
+
+
+_ARMS_OF_NO_CHOICE = 2
+"""The baseline, and what is assembled of the graphs."""
+
+
+def _is_eager(model: Recorded, decisions: Decisions) -> bool:
+    """Return whether every graph of a model is decided to stay eager."""
+    found = [decisions.find(Subject.GRAPH, each.key, model.setting) for each in model.graphs]
+    return bool(found) and all(each and each.arm == NO_BACKEND for each in found)
+
+
+def _all_eager(label: str, model: Recorded, run: str) -> Decision:
+    """Return the decision on a model whose graphs stay eager, and that nothing else can compute."""
+    return Decision(
+        subject=Subject.MODEL,
+        key=model.key,
+        label=label,
+        setting=model.setting,
+        arm=NO_BACKEND,
+        tuning_s=0.0,
+        decided_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        run=run,
+    )
 
 
 def _undecided(plan: RunPlan, models: Sequence[Recorded], decisions: Decisions) -> frozenset[str]:
@@ -94,8 +148,11 @@ def _undecided(plan: RunPlan, models: Sequence[Recorded], decisions: Decisions) 
         each.key: model.setting for model in models for each in model.graphs if each.reason is None
     }
     known = {key: decisions.find(Subject.GRAPH, key, setting) for key, setting in keys.items()}
+    now = datetime.now(UTC)
     return frozenset(
-        key for key, each in known.items() if not each or not plan.tuning.counts(each.decided_at)
+        key
+        for key, each in known.items()
+        if not each or not plan.tuning.counts(each.decided_at, now)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ def record(context: Context, loaded: LoadedModel) -> Recorded:
     key = model_key(loaded.module, loaded.args, loaded.kwargs)
     setting = setting_of(case.device, case.matmul_precision)
     known = Decisions(Path(tuning.decisions)).find(Subject.MODEL, key, setting)
-    if not case.dynamic and known and tuning.counts(known.decided_at):
+    if not case.dynamic and known and tuning.counts(known.decided_at, datetime.now(UTC)):
         return Recorded(key=key, setting=setting, is_decided=True)
     recorded = record_graphs(context, loaded)
     return Recorded(key=key, setting=setting, graphs=recorded.graphs)

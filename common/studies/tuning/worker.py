@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,7 +73,7 @@ def _refuse_decided(job: Job, about: Tuned) -> None:
     if job.tuning is None or job.replicate:
         return
     known = Decisions(Path(job.tuning.decisions)).find(about.subject, about.key, about.setting)
-    if known and job.tuning.counts(known.decided_at):
+    if known and job.tuning.counts(known.decided_at, datetime.now(UTC)):
         msg = f"decided before: {known.arm}; --retune decides anew"
         raise SkippedError(msg)
 

@@ -1,0 +1,33 @@
+"""What decisions may be made for: whether it is asked for, or comes from elsewhere."""
+
+from __future__ import annotations
+
+from dynamometer.common import registry
+from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces import arm_names
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE
+
+
+def unchoosable(text: str, *, of_models: bool) -> str | None:
+    """Say why an arm can't be chosen; `None` if it can.
+
+    Args:
+        text: the arm's name.
+        of_models: whether for a model as a whole, which may be assembled of its graphs' choices.
+    """
+    try:
+        arm = arm_names.read(text)
+        registry.target("backends", arm.backend)
+        arm_names.settings_of(arm)
+    except UsageError as error:
+        return str(error)
+    made_of_choices = {ENSEMBLE, BASELINE} | (set() if of_models else {ASSEMBLED})
+    if arm.backend in made_of_choices:
+        return f"{arm.backend} is nothing that can be chosen"
+    return None
+
+
+def is_ours(text: str) -> bool:
+    """Return whether an arm is of a backend with a name, and no code that is named by its place."""
+    return registry.is_registered("backends", arm_names.read(text).backend)
