@@ -28,6 +28,7 @@ def unchoosable(text: str, *, of_models: bool) -> str | None:
     return None
 
 
-def is_ours(text: str) -> bool:
-    """Return whether an arm is of a backend with a name, and no code that is named by its place."""
-    return registry.is_registered("backends", arm_names.read(text).backend)
+def is_foreign(text: str) -> bool:
+    """Return whether an arm is code that is named by its place, and is imported and called."""
+    backend, colon, _ = text.partition(":")
+    return bool(colon) and not registry.is_registered("backends", backend)

@@ -67,17 +67,25 @@ class Ensemble(Declared):
     ) -> Callable[..., Any]:
         """Compile with what was decided for the model; if that is nothing, graph by graph."""
         from dynamometer.dynamo.ensemble.model_key import model_key
+        from dynamometer.dynamo.interface import Fallback
 
         lookup = self._lookup
-        arm = lookup.of_model(model_key(module, args, kwargs)) if self.delegates else None
-        if arm is None or arm == ASSEMBLED:
-            return self.compile_function(module)
-        if arm == NO_BACKEND:
-            return module
-        chosen = lookup.load(arm)
-        if isinstance(chosen, ThroughDynamo):
-            chosen = replace(chosen, full_graph=chosen.full_graph or self.full_graph)
-        return chosen.compile(module, args, kwargs)
+
+        def whole(arm: str) -> Callable[..., Any]:
+            if arm == NO_BACKEND:
+                return module
+            chosen = lookup.load(arm)
+            if isinstance(chosen, ThroughDynamo):
+                chosen = replace(chosen, full_graph=chosen.full_graph or self.full_graph)
+                if callable(chosen.compiler):  # it is called only when a graph is captured
+                    chosen = replace(chosen, compiler=Fallback(chosen.compiler))
+            return chosen.compile(module, args, kwargs)
+
+        if self.delegates:
+            compiled = lookup.of_model(model_key(module, args, kwargs), whole)
+            if compiled is not None:
+                return compiled
+        return self.compile_function(module)
 
     def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function, or a module: each graph is compiled with what was decided for it."""

@@ -17,7 +17,7 @@ from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.recorder import by_parts
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.values.cases import NO_BACKEND, MatmulPrecision
-from dynamometer.results.values.choices import Choice, Subject
+from dynamometer.results.values.choices import ASSEMBLED, Choice, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,13 +53,46 @@ class Lookup:
         """What was chosen so far, each graph once with how often it came up."""
         return tuple(self._choices.values())
 
-    def of_model(self, key: str) -> str | None:
-        """Return the arm that was decided for a model as a whole; `None` if that wasn't decided."""
+    def of_model(
+        self, key: str, compile_with: Callable[[str], Callable[..., Any]]
+    ) -> Callable[..., Any] | None:
+        """Return a model compiled with what was decided for it as a whole.
+
+        Args:
+            key: of the model.
+            compile_with: compiles it with an arm.
+
+        Returns:
+            `None` where nothing was decided, its graphs were, or what was chosen fails.
+        """
         found = self._find(Subject.MODEL, key)
         if found is None:
             return None
-        self._keep(Subject.MODEL, key, found)
-        return found.arm
+        if found.arm == ASSEMBLED:
+            self._keep(Subject.MODEL, key, found)
+            return None
+        compiled = self._attempt(Subject.MODEL, found, lambda: compile_with(found.arm))
+        if compiled is not None:
+            self._keep(Subject.MODEL, key, found)
+        return compiled
+
+    def _attempt(
+        self, subject: Subject, found: Decision, compile_it: Callable[[], Callable[..., Any]]
+    ) -> Callable[..., Any] | None:
+        """Compile with what was chosen; warn, and give nothing, where that fails."""
+        try:
+            return compile_it()
+        except internals.control_flow():
+            raise
+        except Exception as error:  # noqa: BLE001  whatever a backend raises that once worked
+            instead = "it stays eager" if subject is Subject.GRAPH else "its graphs are looked up"
+            warnings.warn(
+                f"{found.arm}, which was chosen for {subject} {found.key[:16]}, fails on it now;"
+                f" {instead}: {type(error).__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return None
 
     def compiler(self, *, trains: bool) -> Callable[..., Callable[..., Any]]:
         """Return what compiles Dynamo's graphs with what was decided for them.
@@ -92,21 +125,14 @@ class Lookup:
         found = self._find(Subject.GRAPH, key)
         if found and found.arm != NO_BACKEND:
             as_it_was = fx.GraphModule(graph, copy.deepcopy(graph.graph))
-            try:
-                compiled = compile_graph(self.load(found.arm), graph, inputs)
-            except internals.control_flow():
-                raise
-            except Exception as error:  # noqa: BLE001  whatever a backend raises that once worked
-                warnings.warn(
-                    f"{found.arm}, which was chosen for graph {key[:16]}, fails on it now; it"
-                    f" stays eager: {type(error).__name__}: {error}",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-                graph, found = as_it_was, None
-            else:
+            arm, given = found.arm, graph
+            compiled = self._attempt(
+                Subject.GRAPH, found, lambda: compile_graph(self.load(arm), given, inputs)
+            )
+            if compiled is not None:
                 self._keep(Subject.GRAPH, key, found)
                 return compiled
+            graph, found = as_it_was, None
         self._keep(Subject.GRAPH, key, found)
         forward: Callable[..., Any] = graph.forward
         return forward

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,7 @@ EARLIER_EVENTS = {
     for number in (2, 3)
 }
 MANIFEST = msgspec.json.encode(factories.manifest())
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
 DECISION = exported([factories.decision()]).encode()
 EXPECTED = b"case,arm,status,captured_ops,graph_breaks\na,inductor,pass,3,0\n"
 THEIRS = b"name,accuracy,graph_breaks\nresnet18,pass,0\n"
@@ -164,7 +166,7 @@ READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
     "output": (DASHBOARD, lambda path: CsvFile(None, path, "all")),  # type: ignore[arg-type]  not asked
     "project": (PROJECT, read_project),
     "batch sizes": (b"resnet18,64\n# none\n", read_batch_sizes),
-    "decisions": (DECISION, lambda path: imported(file_text(path), str(path))),
+    "decisions": (DECISION, lambda path: imported(file_text(path), str(path), NOW)),
     "tables": (b'[a]\ntask = "t"\n', _specs),
     "models": (MODELS, _models),
     "test cases": (TEST_CASES, _test_cases),

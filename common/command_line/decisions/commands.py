@@ -123,7 +123,7 @@ def _import(asked: Request, _: Invocation) -> int:
     Raises:
         UsageError: the file can't be read, or holds something else, or what is not to be trusted.
     """
-    from dynamometer.common.planning.choosable import is_ours, unchoosable
+    from dynamometer.common.planning.choosable import is_foreign, unchoosable
     from dynamometer.results.store.decisions import Decisions, imported
     from dynamometer.results.store.reading import file_text
 
@@ -137,15 +137,15 @@ def _import(asked: Request, _: Invocation) -> int:
     except StoreError as error:
         msg = f"{error}; nothing was imported"
         raise UsageError(msg) from error
-    for each in found:
-        if problem := unchoosable(each.arm, of_models=each.subject is Subject.MODEL):
-            msg = f"{path} decides on {each.arm!r}: {problem}; nothing was imported"
-            raise UsageError(msg)
-        if not (asked[TRUST] or is_ours(each.arm)):
+    for arm, of_models in {(each.arm, each.subject is Subject.MODEL): None for each in found}:
+        if is_foreign(arm) and not asked[TRUST]:
             msg = (
-                f"{path} decides on {each.arm!r}, which is code that `ensemble` would import and"
+                f"{path} decides on {arm!r}, which is code that `ensemble` would import and"
                 " call; nothing was imported. --trust takes it, if you know that code"
             )
+            raise UsageError(msg)
+        if problem := unchoosable(arm, of_models=of_models):
+            msg = f"{path} decides on {arm!r}: {problem}; nothing was imported"
             raise UsageError(msg)
     changed = Decisions(asked[DECISIONS]).merge(*found)
     click.echo(f"{changed} of {len(found)} decisions put into {asked[DECISIONS]}")

@@ -11,11 +11,13 @@ import factories
 import pytest
 
 from dynamometer.common.command_line.cli import main
-from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.store.decisions import Decisions, exported
 from dynamometer.results.values.cases import NO_BACKEND
+from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.decisions import Evidence
 from dynamometer.results.values.records import Outcome, Status
 
+ABCD = "abcd" * 16
 USUAL = Path("runs", "decisions.sqlite")
 
 
@@ -23,7 +25,7 @@ USUAL = Path("runs", "decisions.sqlite")
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Be in a folder with two decisions."""
     monkeypatch.chdir(tmp_path)
-    eager = factories.decision(key="abcd", arm=NO_BACKEND)
+    eager = factories.decision(key=ABCD, arm=NO_BACKEND)
     Decisions(USUAL).put(factories.decision(), eager)
 
 
@@ -44,7 +46,7 @@ def test_all_are_listed(
     assert "no candidate is faster" in second
     assert ran(monkeypatch, "list", "--json") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert {json.loads(each)["key"] for each in lines} == {"abcd", factories.decision().key}
+    assert {json.loads(each)["key"] for each in lines} == {ABCD, factories.decision().key}
 
 
 def test_a_decision_is_explained_by_its_candidates(
@@ -122,6 +124,56 @@ def test_what_is_no_file_of_decisions_is_named(
     Path("bytes").write_bytes(b"\xff")
     assert ran(monkeypatch, *words) != 0
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"arm": "os:getcwd"}, "--trust takes it"),
+        ({"arm": "nobody"}, "nobody"),
+        ({"arm": "inductor:nonsense"}, "nonsense"),
+        ({"arm": "ensemble"}, "ensemble is nothing that can be chosen"),
+        ({"arm": "baseline"}, "baseline is nothing that can be chosen"),
+        ({"arm": "assembled"}, "assembled is nothing that can be chosen"),
+        ({"decided_at": "soon"}, "'soon' is no date"),
+    ],
+)
+def test_what_is_not_to_be_trusted_is_not_imported(
+    fields: dict[str, object],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A decision names what is imported and called; nothing else of the file is taken either."""
+    text = exported([factories.decision(), factories.decision(key=ABCD, **fields)])
+    assert ran(monkeypatch, "import", "--decisions", "new.sqlite", typed=text) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert "nothing was imported" in said
+    assert not Path("new.sqlite").exists()
+
+
+def test_code_of_ones_own_is_imported_where_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And a model that is assembled needs no such word."""
+    model = factories.decision(subject=Subject.MODEL, arm="assembled")
+    text = exported([factories.decision(arm="os:getcwd"), model])
+    assert ran(monkeypatch, "import", "--trust", "--decisions", "new.sqlite", typed=text) == 0
+    assert "2 of 2 decisions" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["list"], ["explain", "ef"]])
+def test_a_terminal_obeys_no_label(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It comes from whoever exported it."""
+    Decisions(USUAL).put(factories.decision(key="ef", label="\x1b[31mevil\rgood"))
+    assert ran(monkeypatch, *words) == 0
+    said = capsys.readouterr().out
+    assert "evil good" in said
+    assert "\x1b" not in said
+    assert "\r" not in said
 
 
 def test_who_reads_writes_nothing(

@@ -82,3 +82,54 @@ def test_graphs_are_tuned_as_precisely_as_the_model_is_run(tmp_path: Path) -> No
     tuning = Tuning(decisions="decisions.sqlite", candidates=CANDIDATES)
     plan = graphs_plan(factories.plan(cases=(case,), tuning=tuning), tmp_path, [key])
     assert [each.matmul_precision for each in plan.cases] == [MatmulPrecision.HIGH]
+
+
+def idle_model(
+    path: Path, arm: str, candidates: tuple[str, ...]
+) -> tuple[dict[str, bool], Decisions]:
+    """Ask whether a model of one graph, with a decision, is timed; give also the decisions."""
+    decisions = Decisions(path / "decisions.sqlite")
+    decided = factories.decision(arm=arm)
+    decisions.put(decided)
+    graph = RecordedGraph(key=decided.key, part=Part.INFERENCE, op_count=1, calls=1)
+    model = Recorded(key="model", setting=decided.setting, graphs=(graph,))
+    case = factories.case(arms=(BASELINE, ENSEMBLE))
+    tuning = Tuning(decisions=str(decisions.path), candidates=candidates)
+    manifest = factories.manifest(factories.plan(cases=(case,), tuning=tuning))
+    return preparing._timed_models(manifest, [(case, model)], decisions), decisions
+
+
+def test_a_model_that_nothing_else_can_compute_is_not_timed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its only graph stays eager, so the model is; a run says so and finds it decided next time."""
+    timed, decisions = idle_model(tmp_path, "eager", ("inductor",))
+    assert timed == {}
+    (model,) = (each for each in decisions.all() if each.subject is Subject.MODEL)
+    assert (model.key, model.arm) == ("model", "eager")
+    assert "eager, as its graph is; no other candidate is left" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arm", "candidates"), [("inductor", ("inductor",)), ("eager", ("inductor", "aot_inductor"))]
+)
+def test_a_model_with_something_to_choose_is_timed(
+    arm: str, candidates: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Its graph's winner against eager, or another backend for the whole."""
+    timed, decisions = idle_model(tmp_path, arm, candidates)
+    assert list(timed.values()) == [True]
+    assert {each.subject for each in decisions.all()} == {Subject.GRAPH}
+
+
+@pytest.mark.parametrize(
+    ("cases", "recorded", "says"),
+    [
+        (2, 2, "everything was decided before"),
+        (2, 1, "1 of 2 models were decided before"),
+        (2, 0, "nothing can be decided"),
+    ],
+)
+def test_what_was_found_is_called_decided(cases: int, recorded: int, says: str) -> None:
+    """Not what could not be recorded."""
+    assert says in preparing._known(cases, recorded)

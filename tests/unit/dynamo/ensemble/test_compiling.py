@@ -174,3 +174,31 @@ def test_a_backend_for_the_whole_model_keeps_to_one_graph(tmp_path: Path) -> Non
     torch._dynamo.reset()
     with pytest.raises(Exception, match="graph break"):
         strict.compile(module, (x,), {})(x)
+
+
+@pytest.mark.parametrize(
+    ("arm", "says"),
+    [
+        ("bogus", "bogus, which was chosen for model .* its graphs are looked up: Unknown"),
+        ("inductor:nonsense", "inductor:nonsense, which was chosen for model .* Unknown"),
+        ("nomod:x", "nomod:x, which was chosen for model .* UsageError"),
+        ("os:getcwd", "the backend getcwd failed on a graph, which runs in eager"),
+    ],
+)
+@torch.no_grad()
+def test_a_model_runs_whatever_was_chosen_for_it(arm: str, says: str, tmp_path: Path) -> None:
+    """As a graph does: what can't be used any more, or never could, is warned of."""
+    module, x, path = model().eval(), torch.ones(2, 8), tmp_path / "decisions.sqlite"
+    Decisions(path).put(
+        Decision(subject=Subject.MODEL, key=model_key(module, (x,), {}), label="made up",
+                 setting=setting_of("cpu"), arm=arm, tuning_s=1.0,
+                 decided_at="2026-01-01", run="made-up")
+    )  # fmt: skip
+    reading = ensemble.reading(str(path), factories.case(), load_backend)
+    with pytest.warns(RuntimeWarning, match=says):
+        output = reading.compile(module, (x,), {})(x)
+    torch.testing.assert_close(output, module(x))
+    is_loaded = arm == "os:getcwd"
+    assert [(each.subject, each.is_decided) for each in reading.choices] == [
+        (Subject.MODEL, True) if is_loaded else (Subject.GRAPH, False)
+    ]

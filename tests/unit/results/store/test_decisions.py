@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +16,12 @@ import pytest
 
 from dynamometer.results.store.decisions import Decisions, exported, imported
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.choices import Subject, Tuning
 
 if TYPE_CHECKING:
     from dynamometer.results.values.decisions import Decision
 
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
 ROOT = Path(__file__).resolve().parents[4]
 
 
@@ -86,16 +89,62 @@ def test_a_model_is_no_graph(decisions: Decisions) -> None:
     assert decisions.find(Subject.MODEL, decision.key, decision.setting) is None
 
 
-def test_the_later_decision_stays(decisions: Decisions) -> None:
-    """In whichever order they come."""
-    early = factories.decision(decided_at="2026-01-01T00:00:00.000+00:00", arm="eager")
+@pytest.mark.parametrize(
+    "there", ["2025-01-01T00:00:00.000+00:00", "2999-01-01T00:00:00.000+00:00", "no date"]
+)
+def test_what_was_decided_here_replaces_what_is_there(decisions: Decisions, there: str) -> None:
+    """Whenever that was: it was measured, and a clock may have been wrong."""
+    decisions.put(factories.decision(decided_at=there, arm="eager"))
+    here = factories.decision()
+    assert decisions.put(here) == 1
+    assert decisions.all() == [here]
+
+
+def test_the_later_of_two_that_are_merged_stays(decisions: Decisions) -> None:
+    """In whichever order they come, by when that was and not by how it is written."""
+    early = factories.decision(decided_at="2026-02-01T08:00:00.000+09:00", arm="eager")
     late = factories.decision(decided_at="2026-02-01T00:00:00.000+00:00")
-    assert decisions.put(late) == 1
-    assert decisions.put(early) == 0
+    assert decisions.merge(late) == 1
+    assert decisions.merge(early) == 0
+    assert decisions.merge(late) == 0
     assert decisions.all() == [late]
     latest = factories.decision(decided_at="2026-03-01T00:00:00.000+00:00", arm="eager")
-    assert decisions.put(latest) == 1
+    assert decisions.merge(early, latest, late) == 1
     assert decisions.all() == [latest]
+
+
+def test_what_is_dated_ahead_is_decided_anew_where_that_is_asked() -> None:
+    """Nobody has decided it since; otherwise it stands."""
+    now, since = "2026-11-27T12:05:00.000+00:00", "2026-11-27T12:00:00.000+00:00"
+    anew = Tuning(decisions="f.sqlite", since=since)
+    at = datetime.fromisoformat(now)
+    assert anew.counts("2026-11-27T12:03:00.000+00:00", at)
+    for each in ("2999-01-01T00:00:00.000+00:00", "2026-11-27T11:59:00.000+00:00", "no date"):
+        assert not anew.counts(each, at)
+        assert Tuning(decisions="f.sqlite").counts(each, at)
+
+
+def test_a_file_is_made_ready(decisions: Decisions) -> None:
+    """It is there then, and what is in it stays."""
+    decisions.make_ready()
+    assert decisions.path.exists()
+    decisions.put(factories.decision())
+    decisions.make_ready()
+    assert decisions.all() == [factories.decision()]
+
+
+def test_what_can_not_be_written_is_known_before(tmp_path: Path) -> None:
+    """With what to do: where a folder or another file is, below one, and where a row is damaged."""
+    (tmp_path / "text").write_text("not a database, and long enough to be seen as none " * 20)
+    rows = Decisions(tmp_path / "rows")
+    rows.put(factories.decision())
+    database = sqlite3.connect(rows.path)
+    database.execute("UPDATE decisions SET value = '{'")
+    database.commit()
+    database.close()
+    for path in (tmp_path, tmp_path / "text", tmp_path / "text" / "below", rows.path):
+        with pytest.raises(StoreError, match="another with --decisions"):
+            Decisions(path).make_ready()
 
 
 def test_keys_are_found_by_how_they_begin(decisions: Decisions) -> None:
@@ -110,13 +159,13 @@ def test_keys_are_found_by_how_they_begin(decisions: Decisions) -> None:
 
 def test_what_is_exported_is_imported_elsewhere(decisions: Decisions, tmp_path: Path) -> None:
     """The union of both, once each."""
-    one, other = factories.decision(key="one"), factories.decision(key="other")
+    one, other = factories.decision(key="1" * 64), factories.decision(key="2" * 64)
     decisions.put(one)
     elsewhere = Decisions(tmp_path / "elsewhere.sqlite")
     elsewhere.put(other)
     text = exported(decisions.all())
-    assert elsewhere.put(*imported(text, "it")) == 1
-    assert elsewhere.put(*imported(text, "it")) == 0
+    assert elsewhere.merge(*imported(text, "it", NOW)) == 1
+    assert elsewhere.merge(*imported(text, "it", NOW)) == 0
     assert elsewhere.all() == [one, other]
 
 
@@ -125,14 +174,38 @@ def test_what_is_no_decision_is_refused_with_its_line(line: str) -> None:
     """Nothing of the file is taken."""
     text = exported([factories.decision()]) + "\n" + line + "\n"
     with pytest.raises(StoreError, match=r"some\.jsonl:3 is damaged"):
-        imported(text, "some.jsonl")
+        imported(text, "some.jsonl", NOW)
 
 
 def test_a_later_format_is_refused() -> None:
     """What it means is not known."""
     text = exported([msgspec.structs.replace(factories.decision(), format=2)])
     with pytest.raises(StoreError, match="of format 2"):
-        imported(text, "it")
+        imported(text, "it", NOW)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"key": "one"}, "its key 'one' is not of 64 hexadecimal digits"),
+        ({"key": "A" * 64}, "hexadecimal"),
+        ({"decided_at": "yesterday"}, "'yesterday' is no date"),
+        ({"decided_at": "2999-01-01T00:00:00.000+00:00"}, "more than a day ahead"),
+        ({"tuning_s": -1.0}, "a number of seconds below zero"),
+        ({"eager_s": -0.5}, "a number of seconds below zero"),
+    ],
+)
+def test_what_no_decision_can_hold_is_refused(changed: dict[str, object], says: str) -> None:
+    """With its line."""
+    text = exported([factories.decision(), factories.decision(**changed)])
+    with pytest.raises(StoreError, match=rf"some\.jsonl:2 is no decision: .*{says}"):
+        imported(text, "some.jsonl", NOW)
+
+
+def test_clocks_may_differ_a_little() -> None:
+    """Less than a day."""
+    ahead = factories.decision(decided_at="2026-01-02T20:00:00+00:00")
+    assert imported(exported([ahead]), "it", NOW) == [ahead]
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
@@ -149,6 +222,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
