@@ -55,6 +55,10 @@ class NondeterministicError(Exception):
     """Raised in a worker where eager disagrees with itself."""
 
 
+class ChangedSettingsError(Exception):
+    """Raised in a worker where an arm leaves settings changed that others are timed under."""
+
+
 class BurstError(Exception):
     """Raised in a worker where an arm fails while it is timed; its cause says how."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import msgspec
 
@@ -19,6 +19,7 @@ from dynamometer.results.values.records import PASSED, Absence, ArmResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from dynamometer.common.interfaces.messages import Job, Message
     from dynamometer.common.interfaces.suite import LoadedModel, Suite
@@ -65,7 +66,13 @@ class StageClock:
 
 @dataclass(frozen=True)
 class Context:
-    """What an experiment works with inside a worker process."""
+    """What an experiment works with inside a worker process.
+
+    Attributes:
+        is_guarded: whether what an arm does to the others is looked for.
+    """
+
+    is_guarded: ClassVar = False
 
     job: Job
     suite: Suite
@@ -76,6 +83,11 @@ class Context:
     def keep(self, findings: Findings) -> None:
         """Have it stand if the process ends before there is a report."""
         self.send(Interim(findings=findings))
+
+    def guarding(self, arm: str) -> AbstractContextManager[None]:
+        """See to it, where a study has such rules, that an arm does nothing to the others."""
+        del arm
+        return nullcontext()
 
     def load(self) -> LoadedModel:
         """Build the case's model and inputs, in the state the case asks for.

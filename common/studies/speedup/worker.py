@@ -46,6 +46,7 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
     del reference  # and with it whatever was computed in float64
     blocks = timed.time_together(groups or (job.arms,))
     timed.time_guards()
+    timed.look_after()
     found = (
         *timed.compile_times(),
         *latencies(LATENCY_ALONE, timed.alone),

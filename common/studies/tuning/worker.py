@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from dynamometer.common.interfaces.messages import Findings
-from dynamometer.common.interfaces.outcome import SkippedError, attempt
+from dynamometer.common.interfaces.outcome import ChangedSettingsError, SkippedError, attempt
 from dynamometer.common.studies.experiment import Context
 from dynamometer.common.studies.speedup.worker import measure as measure_speedup
+from dynamometer.dynamo import state
 from dynamometer.dynamo.ensemble.model_key import model_key
 from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.results.store.decisions import Decisions
@@ -23,6 +25,8 @@ from dynamometer.results.values.decisions import Tuned
 from dynamometer.results.values.records import Outcome, Stage, Status, packed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dynamometer.common.interfaces.messages import Job
     from dynamometer.common.interfaces.suite import LoadedModel
 
@@ -36,9 +40,34 @@ class _Keeping(Context):
 
     Attributes:
         about: which graph or model it has loaded.
+        _pace: torch's settings before the first candidate.
     """
 
+    is_guarded: ClassVar = True
+
     about: list[Tuned] = field(default_factory=list)
+    _pace: dict[str, Any] = field(default_factory=dict)
+
+    @contextmanager
+    def guarding(self, arm: str) -> Iterator[None]:
+        """Fail a candidate that leaves others slower or faster than they were, and undo it.
+
+        Raises:
+            ChangedSettingsError: it does.
+        """
+        if arm == BASELINE:
+            yield
+            return
+        if not self._pace:  # eager has run: what the model itself sets is set
+            self._pace.update(state.pace())
+        state.put_back_pace(self._pace)
+        try:
+            yield
+        finally:
+            changed = state.put_back_pace(self._pace)
+        if changed:
+            msg = f"it changes torch's settings for the whole process: {', '.join(changed)}"
+            raise ChangedSettingsError(msg)
 
     def load(self) -> LoadedModel:
         """Build the model; of a captured graph draw inputs several times.
