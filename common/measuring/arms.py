@@ -14,6 +14,7 @@ from dynamometer.common.checking.form import keeping_what_is_set
 from dynamometer.common.checking.looking import Call, Settings, make_call
 from dynamometer.common.checking.reference import reference_of
 from dynamometer.common.checking.snapshots import Snapshot, state_of
+from dynamometer.common.checking.rewriting import check_rewritten
 from dynamometer.common.checking.steps import Step, make_step
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces import arm_names
@@ -254,6 +255,8 @@ def check_again(context: Context, arm: CompiledArm, reference: Reference) -> Com
         checks = check_later_calls(
             arm.step, arm.start, reference, arm.checks, now, briefly=context.job.replicate > 0
         )
+        if context.is_guarded:
+            checks = check_rewritten(arm.step, arm.start, reference, checks)
     return replace(arm, checks=checks, start=None)
 
 

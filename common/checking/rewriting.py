@@ -1,0 +1,71 @@
+"""Calls on other values in memory that an arm has seen, where nothing else tells of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from dynamometer.common.checking.alteration import alter
+from dynamometer.common.checking.looking import Call, look
+from dynamometer.common.checking.snapshots import Snapshot, distinct, inputs_of
+from dynamometer.common.interfaces.outcome import WrongResultError
+from dynamometer.dynamo import state
+from dynamometer.dynamo.accuracy.expected import CHANGE
+from dynamometer.results.values.cases import Mode
+
+if TYPE_CHECKING:
+    from dynamometer.common.checking.checking import Checks
+    from dynamometer.common.checking.reference import Reference
+    from dynamometer.common.checking.steps import Step
+    from dynamometer.common.interfaces.suite import LoadedModel
+
+
+def check_rewritten(step: Step, start: Snapshot, reference: Reference, checks: Checks) -> Checks:
+    """Compare a call whose inputs are where they were, with the versions they had, but others.
+
+    Whoever remembers answers by where a tensor is and how often it was written to gives an old one.
+    Memory that torch's allocator gives out again is just like that.
+
+    Args:
+        step: the arm's, which has been called.
+        start: the state its model began with, and is left in.
+        reference: what the arm is held to.
+        checks: what was compared before.
+
+    Raises:
+        WrongResultError: it came to something else than eager's.
+        Exception: whatever the backend or the model raises.
+    """
+    settings = reference.settings
+    if settings.alteration is None or step.mode is Mode.TRAINING or not reference.is_repeatable:
+        return checks
+    start.restore()
+    other = step.on_other_memory().loaded
+    alter(other, settings.alteration, step.mode)
+    try:
+        with state.keeping_settings():
+            seen = look(step, start, settings.seed)
+            if any(path.startswith(CHANGE) for path in seen.found):
+                return checks  # what a call writes to has another version after each
+            _write(step.loaded, other)
+            found = look(step, Snapshot.of(step.loaded), settings.seed + 1)
+        comparison = reference.judge(Call.ALTERED, found)
+    finally:
+        start.restore()
+    if comparison.mismatch:
+        msg = f"call on other values in the same memory: {comparison.mismatch}"
+        raise WrongResultError(msg)
+    return checks.with_call(comparison)
+
+
+def _write(own: LoadedModel, other: LoadedModel) -> None:
+    """Write the values of other inputs where these are, unseen by their version counters."""
+    values = inputs_of(other)
+    for path, each in inputs_of(own).items():
+        value = values[path]
+        if not (isinstance(each, torch.Tensor) and isinstance(value, torch.Tensor)):
+            continue
+        if each.layout is torch.strided and not each.is_nested:
+            data = each.data
+            distinct(data, of=data).copy_(distinct(value.data, of=data))
