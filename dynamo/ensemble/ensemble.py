@@ -66,8 +66,8 @@ class Ensemble(Declared):
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Callable[..., Any]:
         """Compile with what was decided for the model; if that is nothing, graph by graph."""
+        from dynamometer.dynamo.ensemble.lookup import leaving_eager
         from dynamometer.dynamo.ensemble.model_key import model_key
-        from dynamometer.dynamo.interface import Fallback
 
         lookup = self._lookup
 
@@ -78,7 +78,7 @@ class Ensemble(Declared):
             if isinstance(chosen, ThroughDynamo):
                 chosen = replace(chosen, full_graph=chosen.full_graph or self.full_graph)
                 if callable(chosen.compiler):  # it is called only when a graph is captured
-                    chosen = replace(chosen, compiler=Fallback(chosen.compiler))
+                    chosen = replace(chosen, compiler=leaving_eager(arm, chosen.compiler))
             return chosen.compile(module, args, kwargs)
 
         if self.delegates:

@@ -71,28 +71,13 @@ class Lookup:
         if found.arm == ASSEMBLED:
             self._keep(Subject.MODEL, key, found)
             return None
-        compiled = self._attempt(Subject.MODEL, found, lambda: compile_with(found.arm))
+        compiled = _attempt(
+            found.arm, f"model {key[:16]}", "its graphs are looked up",
+            lambda: compile_with(found.arm),
+        )  # fmt: skip
         if compiled is not None:
             self._keep(Subject.MODEL, key, found)
         return compiled
-
-    def _attempt(
-        self, subject: Subject, found: Decision, compile_it: Callable[[], Callable[..., Any]]
-    ) -> Callable[..., Any] | None:
-        """Compile with what was chosen; warn, and give nothing, where that fails."""
-        try:
-            return compile_it()
-        except internals.control_flow():
-            raise
-        except Exception as error:  # noqa: BLE001  whatever a backend raises that once worked
-            instead = "it stays eager" if subject is Subject.GRAPH else "its graphs are looked up"
-            warnings.warn(
-                f"{found.arm}, which was chosen for {subject} {found.key[:16]}, fails on it now;"
-                f" {instead}: {type(error).__name__}: {error}",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-            return None
 
     def compiler(self, *, trains: bool) -> Callable[..., Callable[..., Any]]:
         """Return what compiles Dynamo's graphs with what was decided for them.
@@ -126,9 +111,10 @@ class Lookup:
         if found and found.arm != NO_BACKEND:
             as_it_was = fx.GraphModule(graph, copy.deepcopy(graph.graph))
             arm, given = found.arm, graph
-            compiled = self._attempt(
-                Subject.GRAPH, found, lambda: compile_graph(self.load(arm), given, inputs)
-            )
+            compiled = _attempt(
+                arm, f"graph {key[:16]}", "it stays eager",
+                lambda: compile_graph(self.load(arm), given, inputs),
+            )  # fmt: skip
             if compiled is not None:
                 self._keep(Subject.GRAPH, key, found)
                 return compiled
@@ -160,3 +146,38 @@ class Lookup:
                 tuning_s=found.tuning_s,
             )
         self._choices[subject, key] = msgspec.structs.replace(choice, count=count)
+
+
+def leaving_eager(arm: str, compiler: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
+    """Return what compiles the graphs of a model as a user's compiler does, if that doesn't fail.
+
+    It is called only when Dynamo captures a graph, long after the model was compiled with it.
+    """
+
+    def compile_or_leave(graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        as_it_was = fx.GraphModule(graph, copy.deepcopy(graph.graph))
+        compiled = _attempt(
+            arm, "the model", "one of its graphs stays eager", lambda: compiler(graph, inputs)
+        )
+        forward: Callable[..., Any] = as_it_was.forward
+        return forward if compiled is None else compiled
+
+    return compile_or_leave
+
+
+def _attempt(
+    arm: str, subject: str, instead: str, compile_it: Callable[[], Callable[..., Any]]
+) -> Callable[..., Any] | None:
+    """Compile with what was chosen; warn, and give nothing, where that fails."""
+    try:
+        return compile_it()
+    except internals.control_flow():
+        raise
+    except Exception as error:  # noqa: BLE001  whatever a backend raises that once worked
+        warnings.warn(
+            f"{arm}, which was chosen for {subject}, fails on it now; {instead}:"
+            f" {type(error).__name__}: {error}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return None
