@@ -13,8 +13,8 @@ from dynamometer.common.checking.checking import Checks, check, check_later_call
 from dynamometer.common.checking.form import keeping_what_is_set
 from dynamometer.common.checking.looking import Call, Settings, make_call
 from dynamometer.common.checking.reference import reference_of
-from dynamometer.common.checking.snapshots import Snapshot, state_of
 from dynamometer.common.checking.rewriting import check_rewritten
+from dynamometer.common.checking.snapshots import Snapshot, state_of
 from dynamometer.common.checking.steps import Step, make_step
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces import arm_names

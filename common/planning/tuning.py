@@ -75,7 +75,8 @@ def tuning_of(request: Request, arms: Sequence[str], *, decides: bool) -> Tuning
         if problem := unchoosable(each, of_models=False):
             msg = f"--candidate {each}: {problem}; leave it out"
             raise UsageError(msg)
-    candidates = tuple(str(arm_names.read(text)) for text in request[CANDIDATES])
+    read = (arm_names.canonical(arm_names.read(text)) for text in request[CANDIDATES])
+    candidates = tuple(map(str, read))
     path: Path = request[DECISIONS] or Path(request[OUTPUT_DIR], DECISIONS_FILE)
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     return Tuning(
