@@ -284,10 +284,8 @@ class Reference:
     def _alternates(self) -> bool:
         """Return whether the call on other inputs comes to something else after one call more."""
         own = self._fresh()
-        start = Snapshot.of(own.loaded)
-        for call in (Call.FIRST, Call.SECOND):
-            make_call(own, start, call, self.settings)
-        found = make_call(own, start, Call.ALTERED, self.settings)
+        start, calls = Snapshot.of(own.loaded), (Call.FIRST, Call.SECOND, Call.ALTERED)
+        *_, found = (make_call(own, start, call, self.settings) for call in calls)
         return self._where_other(Call.ALTERED, found) is not None
 
     def _require_same(self, call: Call, found: Look) -> None:
