@@ -40,6 +40,8 @@ def check_rewritten(step: Step, start: Snapshot, reference: Reference, checks: C
     settings = reference.settings
     if settings.alteration is None or step.mode is Mode.TRAINING or not reference.is_repeatable:
         return checks
+    if not all(map(_can_be_written, inputs_of(step.loaded).values())):
+        return checks
     start.restore()
     other = step.on_other_memory().loaded
     alter(other, settings.alteration, step.mode)
@@ -64,8 +66,13 @@ def _write(own: LoadedModel, other: LoadedModel) -> None:
     values = inputs_of(other)
     for path, each in inputs_of(own).items():
         value = values[path]
-        if not (isinstance(each, torch.Tensor) and isinstance(value, torch.Tensor)):
-            continue
-        if each.layout is torch.strided and not each.is_nested:
+        if isinstance(each, torch.Tensor) and isinstance(value, torch.Tensor):
             data = each.data
             distinct(data, of=data).copy_(distinct(value.data, of=data))
+
+
+def _can_be_written(value: object) -> bool:
+    """Return whether an input has plain memory, or is no tensor, which stays as it is."""
+    if not isinstance(value, torch.Tensor):
+        return True
+    return value.layout is torch.strided and not value.is_nested

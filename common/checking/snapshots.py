@@ -113,7 +113,8 @@ class Snapshot:
         """Put back what compiling may have changed, as tracing runs the model.
 
         In inference a backend may put other weights into its copy, as what folds a normalisation
-        into the layer before does. Those stay, and are what calls begin with.
+        into the layer before does. Where it did, parameters stay as they are by then, and are what
+        calls begin with.
 
         Args:
             before: the tensors themselves, by path, as `state_of` gave them before compiling.
@@ -123,13 +124,12 @@ class Snapshot:
             The state that calls begin with.
         """
         now = state_of(self.loaded)
-        others = {
-            path for path in before.keys() | now.keys() if before.get(path) is not now.get(path)
-        }
+        own = {path for path in before.keys() | now.keys() if not path.startswith("inputs")}
+        others = {path for path in own if before.get(path) is not now.get(path)}
         if mode is Mode.TRAINING or not others:
             self.restore()
             return self
-        self.restore(but=others)
+        self.restore(but=others | {path for path in own if path.startswith("parameters")})
         return Snapshot.of(self.loaded)
 
 

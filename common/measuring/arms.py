@@ -195,11 +195,11 @@ def compile_arm(
         return output
 
     with stages.at(Stage.COMPILE, name):
-        backend = _available_backend(name, context.job)
         own = loaded.copy()
         start, weights = Snapshot.of(own), state_of(own)
-        started = watch.now()
         with keeping_what_is_set():
+            backend = _available_backend(name, context.job)
+            started = watch.now()
             step = _step(context, backend, own)
         preparing_s = watch.now() - started
         start = start.compiled(weights, context.job.case.mode)

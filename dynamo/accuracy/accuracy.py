@@ -341,7 +341,9 @@ def _is_explained_by_coarse_runs(
     if known.coarse.overall > multiples.chaos * known.centre.size:
         return False
     coarse = replace(allowed, multiples=multiples)
-    found = _deviation(replace(known, spread=known.coarse), known.centre, actual, coarse)
+    # Of coarse runs none says where there may be no number.
+    spread = replace(known.coarse, strays=known.spread.strays if known.spread else None)
+    found = _deviation(replace(known, spread=spread), known.centre, actual, coarse)
     return not found.problem(tolerance)
 
 

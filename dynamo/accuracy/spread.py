@@ -133,7 +133,10 @@ class Distance:
 
 
 def _slope(centre: torch.Tensor, other: torch.Tensor) -> float:
-    known, found = finite(centre.double()).flatten(), finite(other.double()).flatten()
+    known, found = finite(centre.double()), finite(other.double())
+    # Where one of them has no number, the other's is left out as well.
+    known, found = known.where(other.isfinite(), 0.0), found.where(centre.isfinite(), 0.0)
+    known, found = known.flatten(), found.flatten()
     largest = float(known.abs().max()) if known.numel() else 0.0
     if not largest:
         return 0.0

@@ -16,6 +16,10 @@ _FEWEST_COUNTS = 3
 """Different values from which on a whole number is taken for a count, not for an index."""
 
 
+_FEWEST_THAT_VARY = 0.5
+"""Share of the elements of a leaf of counts that are others in some run."""
+
+
 @dataclass(frozen=True)
 class Judged:
     """How an arm's whole numbers came out.
@@ -94,7 +98,8 @@ def _are_as_few(known: Known, actual: torch.Tensor, wrong: int) -> bool:
 def _are_in_range(known: Known, actual: torch.Tensor, differs: torch.Tensor) -> bool:
     """Return whether counts lie where runs' do, half of their range on either side included.
 
-    How many elements are beyond a threshold differs from run to run.
+    How many elements are beyond a threshold differs from run to run. Where most elements are the
+    same in all runs, or one is below zero, they are indices or something else.
 
     Args:
         known: what runs gave.
@@ -106,6 +111,9 @@ def _are_in_range(known: Known, actual: torch.Tensor, differs: torch.Tensor) -> 
     runs = torch.stack((known.eager.value, *known.others)).double()
     values = (runs.sort(dim=0).values.diff(dim=0) != 0).sum(0) + 1
     lowest, highest, found = runs.amin(0), runs.amax(0), actual.double()
+    are_counts = values >= _FEWEST_COUNTS
+    if bool((runs < 0).any()) or float(are_counts.double().mean()) < _FEWEST_THAT_VARY:
+        return False
     margin = (highest - lowest) / 2
-    is_in = (found >= lowest - margin) & (found <= highest + margin) & (values >= _FEWEST_COUNTS)
+    is_in = (found >= (lowest - margin).clamp_min(0)) & (found <= highest + margin) & are_counts
     return bool(is_in[differs].all())

@@ -38,8 +38,8 @@ class Backend(Protocol):
         """Return a callable with the module's signature; it may compile at its first call.
 
         Args:
-            module: on the device, in the mode it is run in; this arm's own copy, which it may
-                change in inference.
+            module: on the device, in the mode it is run in; this arm's own copy, of which it
+                may replace parameters in inference.
             args: example positional inputs, on the device.
             kwargs: example keyword inputs, on the device.
         """

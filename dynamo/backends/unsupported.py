@@ -75,9 +75,9 @@ def refuse_overlap(given: Sequence[Any]) -> None:
 
 
 def floored_by_remainders(exported: ExportedProgram) -> ExportedProgram:
-    """Return a program that divides whole numbers, rounding down, by their remainders.
+    """Return a program that rounds quotients of whole numbers down by their remainders.
 
-    OpenVINO (2026.4.1) rounds -7 // 2 towards zero; its remainders are right.
+    OpenVINO (2026.4.1) rounds -7 // 2 towards zero.
     """
     table: dict[Any, Any] = dict.fromkeys(_DIVISIONS, _floored)
     if not any(map(_floors_whole_numbers, exported.graph.nodes)):
@@ -108,7 +108,10 @@ def _floored(one: torch.Tensor, other: Any, *, rounding_mode: str | None = "floo
     made = torch.result_type(one, other)
     if rounding_mode != "floor" or made.is_floating_point:
         return NotImplemented  # type: ignore[no-any-return]  # the operator as it is
-    return torch.div(one - torch.remainder(one, other), other, rounding_mode="trunc")
+    remainder = torch.fmod(one, other)
+    is_below = (remainder != 0) & ((remainder < 0) != (other < 0))
+    floored: torch.Tensor = torch.div(one, other, rounding_mode="trunc") - is_below.to(made)
+    return floored
 
 
 def read_in_order(module: fx.GraphModule) -> None:

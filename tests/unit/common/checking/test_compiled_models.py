@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import torch
 from judging import judge
@@ -12,7 +13,9 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from dynamometer.common.checking.checking import Checks
 from dynamometer.common.checking.form import keeping_what_is_set
+from dynamometer.common.checking.snapshots import Snapshot, state_of
 from dynamometer.common.interfaces.outcome import WrongResultError
+from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
@@ -42,6 +45,15 @@ def _tracing(own: Any) -> nn.Module:
     return own.eval()  # type: ignore[no-any-return]  # of the tests
 
 
+def _folding_into_its_memory(own: Any) -> nn.Module:
+    folded = fuse_conv_bn_eval(own.layer, own.norm)
+    with torch.no_grad():
+        own.layer.weight.copy_(folded.weight)
+        own.layer.bias.data = folded.bias.data
+    own.norm = nn.Identity()
+    return own  # type: ignore[no-any-return]  # of the tests
+
+
 def _folding_wrongly(own: Any) -> nn.Module:
     _folding(own)
     with torch.no_grad():
@@ -49,7 +61,7 @@ def _folding_wrongly(own: Any) -> nn.Module:
     return own  # type: ignore[no-any-return]  # of the tests
 
 
-@pytest.mark.parametrize("arm", [_folding, _tracing])
+@pytest.mark.parametrize("arm", [_folding, _folding_into_its_memory, _tracing])
 def test_a_backend_may_change_its_own_copy(arm: Callable[[nn.Module], nn.Module]) -> None:
     """What was folded was overwritten with what eager begins with, and accused of the rest."""
     torch.manual_seed(0)
@@ -61,6 +73,25 @@ def test_what_it_computes_then_must_be_the_same() -> None:
     torch.manual_seed(0)
     found = judge(Convolution().eval(), torch.randn(2, 3, 8, 8), arm=_folding_wrongly)
     assert "output" in str(found)
+
+
+class AddsToArray(nn.Module):
+    """Changes an array in place."""
+
+    def forward(self, x: np.ndarray[Any, Any]) -> torch.Tensor:
+        """Count up."""
+        x += 1
+        return torch.from_numpy(x) * 2
+
+
+def test_inputs_that_compiling_changes_are_put_back() -> None:
+    """Those that are arrays, too, of which a tensor is made at each look."""
+    own = LoadedModel(module=AddsToArray(), args=(np.ones(4, dtype=np.float32),)).copy()
+    start, weights = Snapshot.of(own), state_of(own)
+    own.module(*own.args)  # as whoever traces it does
+    assert own.args[0].tolist() == [2.0] * 4
+    start.compiled(weights, Mode.INFERENCE)
+    assert own.args[0].tolist() == [1.0] * 4
 
 
 class WithZeros(nn.Module):

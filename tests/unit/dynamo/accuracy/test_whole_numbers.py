@@ -52,6 +52,13 @@ def test_counts_lie_in_the_range_of_runs() -> None:
     assert compare(expected, collect(torch.tensor([4108, 8])), 1e-3).mismatch
 
 
+def test_indices_are_no_counts() -> None:
+    """One that three runs draw otherwise, of ten, may not be any between these."""
+    eager, *runs = (collect(torch.tensor([index, *range(9)])) for index in (3, 500, 900, 17))
+    expected = Expected.of(eager, eager, runs)
+    assert compare(expected, collect(torch.tensor([400, *range(9)])), 1e-3).mismatch
+
+
 def test_of_two_values_one_is_no_count() -> None:
     """An index that no run gave is wrong, between others or not."""
     expected = Expected.of(collect(torch.tensor([3])), None, [collect(torch.tensor([9]))])

@@ -121,7 +121,8 @@ class Floors(nn.Module):
 @torch.no_grad()
 def test_negative_quotients_are_rounded_down(name: str) -> None:
     """OpenVINO rounds them towards zero."""
-    given = (torch.tensor([-7, 7, -8, 8, -1, 0]), torch.tensor([2, -2, 3, -3, 5, 5]))
+    one = torch.tensor([-7, 7, -8, 8, -1, 0, -128, -127, 127], dtype=torch.int8)
+    given = (one, torch.tensor([2, -2, 3, -3, 5, 5, 3, 7, -7], dtype=torch.int8))
     assert_same(compiled(name, Floors(), *given)(*given), Floors()(*given))
 
 
