@@ -210,9 +210,9 @@ def test_rounding_may_decide_whether_there_is_a_number_and_that_is_said() -> Non
 
 def test_an_arm_may_have_a_rare_jump_and_no_number_elsewhere() -> None:
     """Coarse runs explain the one, a run that has none there the other."""
-    eager, truth = _leaf(1.0, 3e38, *[1.0] * 20), _leaf(1.0, 3e38, *[1.0] * 20)
+    eager, truth = _leaf(1.0, 2.0, *[1.0] * 20), _leaf(1.0, 2.0, *[1.0] * 20)
     runs = [_leaf(1.0, math.inf, *[1.0 + 1e-7] * 20)]
-    coarse = _leaf(1.01, 3e38, *[1.0 + 1e-6] * 20)
+    coarse = _leaf(1.01, 2.0, *[1.0 + 1e-6] * 20)
     expected = Expected.of(eager, truth, runs).with_run(coarse, coarse=True)
     actual = _leaf(1.01, math.inf, *[1.0] * 20)
     assert compare(expected, actual, 1e-4).mismatch is None
