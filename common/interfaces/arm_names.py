@@ -93,7 +93,7 @@ def settings_of(arm: ArmName) -> dict[str, Any]:
     for each in chosen:
         for other in chosen:
             if each.contradicts(other):
-                raise UsageError(_contradiction(arm, each.word, other.word))
+                raise UsageError(_contradiction(arm, each, other))
     return {key: value for each in chosen for key, value in each.sets.items()}
 
 
@@ -101,7 +101,7 @@ def canonical(arm: ArmName) -> ArmName:
     """Return the arm with its settings spelled in one way, so that the same is called the same.
 
     A setting that has a word is called by it; a value is spelled as Python does. What other options
-    set as well is left out, and what is so anyway.
+    set as well is left out, and what our compilers do anyway.
 
     Raises:
         UsageError: as `settings_of` does.
@@ -116,7 +116,8 @@ def canonical(arm: ArmName) -> ArmName:
     for each in sorted(chosen, key=lambda one: order.index(one.option.name), reverse=True):
         others = {key: value for one in kept if one != each for key, value in one.comes_to.items()}
         is_said = each.comes_to.items() <= others.items()
-        is_so = all(
+        # What torch sets by itself is another thing under another torch: it stays in the name.
+        is_so = each.option.family is None and all(
             found.default(key) == (value,) and key not in others
             for key, value in each.comes_to.items()
         )
@@ -311,5 +312,13 @@ def _check_value(arm: ArmName, option: BackendOption, name: str, value: str | No
         raise UsageError(msg) from error
 
 
-def _contradiction(arm: ArmName, one: str, other: str) -> str:
-    return f"backend {arm}: {one} and {other} contradict each other; leave one out"
+def _contradiction(arm: ArmName, one: _Chosen, other: _Chosen) -> str:
+    both = f"{one.word} and {other.word}"
+    msg = f"backend {arm}: {both} contradict each other; leave one out"
+    family = next((each.name for each in _options_of(arm.backend) if each.family), None)
+    for mode, setting in ((one, other), (other, one)):
+        if family and setting.option.means is None and len(mode.comes_to) > 1:
+            wanted = {**mode.comes_to, **setting.comes_to}
+            words = ",".join(f"{family}{key}={value}" for key, value in wanted.items())
+            msg += f", or give instead of both what is to be set: {words}"
+    return msg

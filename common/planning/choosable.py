@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamometer.common import registry
-from dynamometer.common.errors import UsageError
+from dynamometer.common.errors import UnknownNameError, UsageError
 from dynamometer.common.interfaces import arm_names
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE
@@ -26,6 +26,16 @@ def unchoosable(text: str, *, of_models: bool) -> str | None:
     if arm.backend in made_of_choices:
         return f"{arm.backend} is nothing that can be chosen"
     return None
+
+
+def is_known(text: str) -> bool:
+    """Return whether an arm's backend is one here; what is named by its place always is."""
+    try:
+        registry.target("backends", text.partition(":")[0] if not is_foreign(text) else text)
+    except UnknownNameError:
+        # Its options can't be read either: they look like the attribute of a module.
+        return False
+    return True
 
 
 def is_foreign(text: str) -> bool:

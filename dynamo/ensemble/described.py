@@ -8,15 +8,27 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import operator
 import re
 import sys
-from collections import deque
+from collections import ChainMap, UserDict, UserList, UserString, deque
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from pathlib import PurePath
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, SimpleNamespace
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    SimpleNamespace,
+    WrapperDescriptorType,
+)
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -34,6 +46,14 @@ _SAID = (torch.dtype, torch.device, torch.layout, torch.memory_format, range, sl
 """What is all there is to it when it is written."""
 _OPAQUE = frozenset({*sys.stdlib_module_names, "torch", "numpy"})
 """Packages whose objects are known by their class alone, but for modules and containers."""
+_QUALIFIED = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType,
+              ClassMethodDescriptorType)  # fmt: skip
+"""Functions written in C, and those of classes; they are known by their names."""
+_OPERATORS = (type(torch.ops.aten.relu), type(torch.ops.aten.relu.default))
+_GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
+_MANGLED = re.compile(r"___torch_mangle_\d+\.")
+"""Of the name of a scripted class; the number goes up through a whole process."""
+_SOURCES = re.compile(r" # .*$", re.MULTILINE)
 _MOST_DEEP = 40
 _HOOKS = re.compile(r"_hooks(_\w+)?$")
 """Attributes of modules that are dictionaries by numbers which go up through a whole process."""
@@ -55,7 +75,9 @@ class Describer:
     def module(self, module: nn.Module) -> list[Any]:
         """Describe a module, but not its parameters, buffers and submodules."""
         kind = type(module)
-        forward = self.value(kind.forward)
+        if isinstance(module, torch.jit.ScriptModule):  # it has no code in Python
+            return [_name(kind), getattr(module, "training", None), self._of_script(module)]
+        forward = self.value(getattr(kind, "forward", None))
         if isinstance(module, fx.GraphModule):  # its code is all there is; the rest is fx's own
             return [_name(kind), module.training, forward]
         attributes = {
@@ -71,17 +93,25 @@ class Describer:
     def value(self, value: object, *, of_function: bool = False) -> Any:
         """Describe whatever a model may hold, or be given.
 
+        Of what can't be looked into it is the class' name: a key fails no model.
+
         Args:
             value: is described.
             of_function: whether a function refers to it. Of modules it then says what they are
                 only: a copy of a model has functions that refer to the model that was copied.
         """
+        try:
+            return self._value(value, of_function)
+        except Exception:  # noqa: BLE001  an object of a model's may do anything when it is asked
+            return [_name(type(value)), "can't be read"]
+
+    def _value(self, value: object, of_function: bool) -> Any:  # noqa: FBT001  said above
         if isinstance(value, _PLAIN):
-            return [type(value).__name__, _ADDRESS.sub("", repr(value))]
+            return [type(value).__name__, repr(value)]
         if isinstance(value, torch.Tensor):
             return kind_of(value)
         if isinstance(value, _SAID):
-            return [type(value).__name__, str(value)]
+            return [type(value).__name__, ascii(str(value))]
         if len(self._open) > _MOST_DEEP or any(each is value for each in self._open):
             return [_name(type(value)), "..."]
         known = self._known.get((id(value), of_function))
@@ -128,8 +158,8 @@ class Describer:
         match value:
             case FunctionType():
                 return self._of_function(value)
-            case BuiltinFunctionType():
-                return [value.__module__ or "", value.__qualname__]
+            case _ if isinstance(value, _QUALIFIED):
+                return [getattr(value, "__module__", None) or "", value.__qualname__]
             case MethodType():
                 return [inner(value.__func__), self.value(value.__self__, of_function=True)]
             case functools.partial():
@@ -144,11 +174,47 @@ class Describer:
         if isinstance(value, Enum):
             return [value.name]
         if _is_opaque(kind.__module__) and kind is not SimpleNamespace:
-            return []
+            return self._of_opaque(value, of_function)
         names = [name for base in kind.__mro__ for name in _slots(base)]
         slots = {name: getattr(value, name) for name in names if hasattr(value, name)}
         attributes = {**slots, **getattr(value, "__dict__", {})}
         return [self._class(kind), self._by_name(attributes, of_function)]
+
+    def _of_opaque(self, value: Any, of_function: bool) -> list[Any]:  # noqa: FBT001, PLR0911  a kind each
+        inner = functools.partial(self.value, of_function=of_function)
+        match value:
+            case MappingProxyType() | ChainMap() | UserDict():
+                return [inner(dict(value))]
+            case UserList() | UserString():
+                return [inner(value.data)]
+            case bytearray():
+                return [inner(bytes(value))]
+            case re.Pattern():
+                return [inner(value.pattern), value.flags]
+            case np.ufunc():
+                return [value.__name__]
+            case torch.jit.ScriptFunction():
+                return [_MANGLED.sub("", value.code)]
+        if isinstance(value, _OPERATORS):
+            return [str(value)]
+        if isinstance(value, _GETTERS):
+            return [inner(value.__reduce__())]
+        wrapped = getattr(value, "__wrapped__", None)  # of functools.cache, for one
+        return [] if wrapped is None else [inner(wrapped)]
+
+    def _of_script(self, module: torch.jit.ScriptModule) -> Any:
+        """Describe a scripted or traced module by its graph, and by what that reads of the module.
+
+        What it calls stands in the graph; of a module without `forward` the class is known alone.
+        """
+        try:
+            graph = _SOURCES.sub("", _MANGLED.sub("", str(module.inlined_graph)))
+            names = set(re.findall(r'GetAttr\[name="(\w+)"\]\(%self', graph))
+            read = {name: getattr(module, name) for name in names}
+        except Exception as error:  # noqa: BLE001  torch raises errors of many kinds
+            return type(error).__name__
+        plain = {name: each for name, each in read.items() if not isinstance(each, nn.Module)}
+        return [graph, self._by_name(plain)]
 
     def _by_name(self, attributes: Mapping[str, Any], of_function: bool = False) -> list[Any]:  # noqa: FBT001, FBT002  said above
         return [
@@ -196,13 +262,24 @@ def _hashed(parts: list[Any]) -> str:
 
 def kind_of(tensor: torch.Tensor) -> list[Any]:
     """Describe a tensor but for its values."""
-    strides = list(tensor.stride()) if tensor.layout is torch.strided else []
+    try:
+        sizes, strides = _sizes(tensor)
+    except Exception:  # noqa: BLE001  lazy parameters have none, and other classes may refuse
+        return [_name(type(tensor)), "can't be read"]
     return [
-        list(tensor.shape),
+        sizes,
         strides,
         *(str(each) for each in (tensor.dtype, tensor.device, tensor.layout)),
         tensor.requires_grad,
     ]
+
+
+def _sizes(tensor: torch.Tensor) -> tuple[list[Any], list[int]]:
+    """Return sizes and strides; of a nested tensor the sizes of each that is in it."""
+    if tensor.is_nested:
+        return [list(each.shape) for each in tensor.unbind()], []
+    strides = list(tensor.stride()) if tensor.layout is torch.strided else []
+    return list(tensor.shape), strides
 
 
 def tensors_of(module: nn.Module) -> list[Any]:
@@ -215,7 +292,7 @@ def tensors_of(module: nn.Module) -> list[Any]:
 
 def _settings(module: nn.Module) -> str:
     try:
-        return _ADDRESS.sub("", module.extra_repr())
+        return ascii(_ADDRESS.sub("", module.extra_repr()))
     except Exception as error:  # noqa: BLE001  a model's own method may do anything
         return type(error).__name__
 
@@ -278,5 +355,7 @@ def _constant(value: object) -> Any:
             return sorted(map(repr, value))
         case tuple():
             return [_constant(each) for each in value]
+        case int():  # however many digits it has
+            return [type(value).__name__, hex(value)]
         case _:
             return repr(value)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-_VERSION = "model 2"
+_VERSION = "model 3"
 """Keys of another version are other keys."""
 
 

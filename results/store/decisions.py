@@ -88,8 +88,10 @@ class Decisions:
         Raises:
             StoreError: it can't be, or is none of decisions; says what to do.
         """
-        with self._writing():
-            pass
+        with self._writing() as database:
+            # A file that may only be read can be locked for writing; what is written fails.
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+            database.execute(f"PRAGMA user_version = {version}")
         self.all()
 
     @contextmanager

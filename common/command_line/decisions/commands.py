@@ -61,7 +61,8 @@ def group() -> click.Group:
         ),
         "import": lambda: command(
             "import", (DECISIONS, TRUST, FILE), _import,
-            "Add those of a FILE of JSON lines; of two on the same the newer one stays.",
+            "Add those of a FILE of JSON lines; of two on the same the newer one stays."
+            " What is on a backend that isn't here is left out.",
         ),
     }  # fmt: skip
     return LazyGroup(
@@ -123,7 +124,7 @@ def _import(asked: Request, _: Invocation) -> int:
     Raises:
         UsageError: the file can't be read, or holds something else, or what is not to be trusted.
     """
-    from dynamometer.common.planning.choosable import is_foreign, unchoosable
+    from dynamometer.common.planning.choosable import is_foreign, is_known, unchoosable
     from dynamometer.results.store.decisions import Decisions, imported
     from dynamometer.results.store.reading import file_text
 
@@ -137,6 +138,8 @@ def _import(asked: Request, _: Invocation) -> int:
     except StoreError as error:
         msg = f"{error}; nothing was imported"
         raise UsageError(msg) from error
+    unknown = {each.arm: None for each in found if not is_known(each.arm)}
+    count, found = len(found), [each for each in found if each.arm not in unknown]
     for arm, of_models in {(each.arm, each.subject is Subject.MODEL): None for each in found}:
         if is_foreign(arm) and not asked[TRUST]:
             msg = (
@@ -148,7 +151,10 @@ def _import(asked: Request, _: Invocation) -> int:
             msg = f"{path} decides on {arm!r}: {problem}; nothing was imported"
             raise UsageError(msg)
     changed = Decisions(asked[DECISIONS]).merge(*found)
-    click.echo(f"{changed} of {len(found)} decisions put into {asked[DECISIONS]}")
+    click.echo(f"{changed} of {count} decisions put into {asked[DECISIONS]}")
+    if unknown:
+        left = f"{count - len(found)} left out, on what is no backend here"
+        click.echo(printable(f"{left}: {', '.join(unknown)}"), err=True)
     return 0
 
 

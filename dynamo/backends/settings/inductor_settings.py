@@ -28,8 +28,14 @@ def modes() -> Mapping[str, Mapping[str, Any]]:
     for node in ast.walk(ast.Module(_parsed("__init__.py"), [])):
         if isinstance(node, ast.FunctionDef) and node.name == "list_mode_options":
             for inner in ast.walk(node):
-                if isinstance(inner, ast.Dict):  # the outermost comes first
-                    return dict(_modes(inner))
+                match inner:
+                    case (
+                        ast.Assign(targets=[ast.Name(id="mode_options")], value=ast.Dict() as found)
+                        | ast.AnnAssign(
+                            target=ast.Name(id="mode_options"), value=ast.Dict() as found
+                        )
+                    ):
+                        return dict(_modes(found))
     return {}
 
 
@@ -46,7 +52,8 @@ def _parsed(name: str) -> list[ast.stmt]:
 def _modes(found: ast.Dict) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for key, value in zip(found.keys, found.values, strict=True):
         if isinstance(key, ast.Constant) and isinstance(value, ast.Dict):
-            yield str(key.value), ast.literal_eval(value)
+            for settings in _constant(value):
+                yield str(key.value), settings
 
 
 def _settings(body: Sequence[ast.stmt], prefix: str = "") -> Iterator[tuple[str, Values]]:
@@ -81,7 +88,12 @@ def _alternatives(said: ast.expr) -> Iterator[ast.expr]:
     """Yield the types of a union."""
     match said:
         case ast.Constant(value=str(text)):
-            yield from _alternatives(ast.parse(text, mode="eval").body)
+            try:
+                inside = ast.parse(text, mode="eval").body
+            except SyntaxError:  # it is no type that is known here
+                yield said
+            else:
+                yield from _alternatives(inside)
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             yield from (*_alternatives(left), *_alternatives(right))
         case ast.Subscript(value=of, slice=inside) if ast.unparse(of).endswith("Optional"):
@@ -103,16 +115,16 @@ def _type(said: ast.expr) -> type | None:
 def _choices(said: ast.expr) -> tuple[Any, ...]:
     match said:
         case ast.Subscript(value=of, slice=inside) if ast.unparse(of).endswith("Literal"):
-            found = ast.literal_eval(inside)
-            return found if isinstance(found, tuple) else (found,)
+            for found in _constant(inside):
+                return found if isinstance(found, tuple) else (found,)
     return ()
 
 
 def _constant(value: ast.expr) -> tuple[Any, ...]:
-    """Return the value of a default, unless it depends on something."""
+    """Return a value that is written plainly; nothing where it depends on something."""
     try:
         return (ast.literal_eval(value),)
-    except ValueError:
+    except (ValueError, TypeError, SyntaxError):
         return ()
 
 

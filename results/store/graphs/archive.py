@@ -55,8 +55,16 @@ def write_tar(corpus: Corpus, path: Path) -> int:
     )
     chosen = [name for name in names if _GRAPH.fullmatch(name) or _MODEL.fullmatch(name)]
     marker = msgspec.json.encode(Marker(format=FORMAT, members=tuple(chosen)))
-    if sum((corpus.folder / name).stat().st_size for name in chosen) > _MOST_BYTES:
-        msg = f"{corpus.folder} is too large for one archive, which holds {_MOST_BYTES // _MIB} MiB"
+    try:
+        size = sum((corpus.folder / name).stat().st_size for name in chosen)
+    except OSError as error:
+        msg = f"{corpus.folder} can't be read: {error.strerror or error}"
+        raise StoreError(msg) from error
+    if size > _MOST_BYTES:
+        msg = (
+            f"{corpus.folder} is too large for one archive, which holds {_MOST_BYTES // _MIB} MiB:"
+            " copy the folder instead, which is a corpus wherever it is"
+        )
         raise StoreError(msg)
     try:
         with replacing(path) as unfinished, tarfile.open(unfinished, "w|") as archive:

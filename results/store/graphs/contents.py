@@ -70,7 +70,10 @@ def read_contents(path: Path, called: str | None = None) -> tuple[SavedGraph, Co
         raise StoreError(msg) from error
     # Where sizes vary the key holds symbols, which a file doesn't.
     if key != description.key and not description.is_dynamic:
-        msg = f"{called} is damaged: it holds another graph than that of its key"
+        msg = (
+            f"{called} is damaged: it holds another graph than that of its key,"
+            " or was written by an earlier version; record it anew"
+        )
         raise StoreError(msg)
     return description, contents
 

@@ -130,7 +130,6 @@ def test_what_is_no_file_of_decisions_is_named(
     ("fields", "says"),
     [
         ({"arm": "os:getcwd"}, "--trust takes it"),
-        ({"arm": "nobody"}, "nobody"),
         ({"arm": "inductor:nonsense"}, "nonsense"),
         ({"arm": "ensemble"}, "ensemble is nothing that can be chosen"),
         ({"arm": "baseline"}, "baseline is nothing that can be chosen"),
@@ -151,6 +150,18 @@ def test_what_is_not_to_be_trusted_is_not_imported(
     assert says in said
     assert "nothing was imported" in said
     assert not Path("new.sqlite").exists()
+
+
+def test_what_is_on_a_backend_that_is_not_here_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is counted and named, and the others are taken."""
+    text = exported([factories.decision(), factories.decision(key=ABCD, arm="nobody")])
+    assert ran(monkeypatch, "import", "--decisions", "new.sqlite", typed=text) == 0
+    said = capsys.readouterr()
+    assert "1 of 2 decisions put into new.sqlite" in said.out
+    assert "1 left out, on what is no backend here: nobody" in said.err
+    assert [each.arm for each in Decisions(Path("new.sqlite")).all()] == ["inductor"]
 
 
 def test_code_of_ones_own_is_imported_where_that_is_said(

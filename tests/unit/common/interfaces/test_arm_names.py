@@ -120,7 +120,11 @@ def test_what_cant_be_set_is_refused(name: str, says: str) -> None:
         ("inductor:max-autotune,config.max_autotune=True", "inductor:max-autotune"),
         ("inductor:reduce-overhead,cudagraphs", "inductor:reduce-overhead"),
         ("aot_inductor:max-autotune,config.max_autotune=1", "aot_inductor:max-autotune"),
-        ("inductor:config.epilogue_fusion=True,freezing", "inductor:freezing"),
+        (
+            "inductor:config.epilogue_fusion=1,freezing",
+            "inductor:config.epilogue_fusion=True,freezing",
+        ),
+        ("inductor:config.cpp.simdlen=None", "inductor:config.cpp.simdlen=None"),
         ("inductor:config.epilogue_fusion=false", "inductor:config.epilogue_fusion=False"),
         ("inductor:config.cpp.simdlen=0x10", "inductor:config.cpp.simdlen=16"),
         (
@@ -190,6 +194,20 @@ def test_what_is_for_inference_alone_is_known() -> None:
     assert arm_names.training_refusal(arm_names.read("inductor:config.freezing=True"))
     assert arm_names.training_refusal(arm_names.read("inductor:config.freezing=False")) is None
     assert arm_names.training_refusal(arm_names.read("eager")) is None
+
+
+@pytest.mark.parametrize("backend", ["inductor", "aot_inductor"])
+def test_a_part_of_a_mode_is_left_out_by_giving_the_others(backend: str) -> None:
+    """The message has the words, and they are taken; where a mode is one setting there are none."""
+    with pytest.raises(UsageError) as found:
+        arm_names.settings_of(arm_names.read(f"{backend}:max-autotune,config.max_autotune=False"))
+    words = str(found.value).partition("give instead of both what is to be set: ")[2]
+    settings = arm_names.settings_of(arm_names.read(f"{backend}:{words}"))
+    assert settings.pop("max_autotune") is False
+    assert settings.pop("coordinate_descent_tuning") is True
+    assert settings in ({}, {"triton.cudagraphs": True})
+    with pytest.raises(UsageError, match=r"leave one out$"):
+        arm_names.settings_of(arm_names.read("inductor:reduce-overhead,no-cudagraphs"))
 
 
 def test_a_backend_nobody_knows() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 import torch
 import torch._dynamo
@@ -47,6 +49,24 @@ def test_modes_are_those_of_torch() -> None:
     read = inductor_settings.modes()
     assert {"default", "max-autotune", "reduce-overhead"} <= {*read}
     assert read == {mode: told[mode] for mode in read}
+
+
+def test_what_another_torch_says_otherwise_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry that isn't said plainly is not known, and the others are."""
+    files = {
+        "__init__.py": (
+            "def list_mode_options(mode=None):\n"
+            "    other = {'lite': {'a': 1}}\n"
+            "    mode_options = {'default': {}, 'a': {'b': is_cuda()}, 'c': {[]: 1}, 'd': {'e': 1}}"
+        ),
+        "config.py": 'a: "list[" = 1\nb = {[]: 1}\nc: Literal[A, B] = A\nd = 3',
+    }
+    monkeypatch.setattr(inductor_settings, "_parsed", lambda name: ast.parse(files[name]).body)
+    # Both keep what they read, so that what is under them is called.
+    assert inductor_settings.modes.__wrapped__() == {"default": {}, "d": {"e": 1}}
+    assert inductor_settings.settings.__wrapped__() == {
+        "a": Values((), default=(1,)), "b": Values(), "c": Values(), "d": Values((int,), (), (3,)),
+    }  # fmt: skip
 
 
 def test_such_a_name_is_a_backend() -> None:

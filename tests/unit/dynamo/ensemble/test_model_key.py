@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import copy
 import functools
+import operator
 import os
+import re
 import subprocess
 import sys
+from collections import UserDict
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -158,6 +163,20 @@ PAIRS = {
         Repeats(1),
         changed(lambda made: made.inner.register_forward_hook(lambda *given: given[2] * 2)),
     ),
+    "number in hexadecimal": (Repeats("0x1f"), Repeats("0x2f")),
+    "operator": (Repeats(torch.ops.aten.relu.default), Repeats(torch.ops.aten.sigmoid.default)),
+    "operators": (Repeats(torch.ops.aten.relu), Repeats(torch.ops.aten.sigmoid)),
+    "method of a class": (Repeats(torch.Tensor.relu), Repeats(torch.Tensor.sigmoid)),
+    "function of arrays": (Repeats(np.sin), Repeats(np.cos)),
+    "item": (Repeats(operator.itemgetter(0)), Repeats(operator.itemgetter(1))),
+    "pattern": (Repeats(re.compile("a")), Repeats(re.compile("b"))),
+    "cached": (Repeats(functools.cache(nested("sin"))), Repeats(functools.cache(nested("cos")))),
+    "bytes": (Repeats(bytearray(b"a")), Repeats(bytearray(b"b"))),
+    "dictionary of users": (Repeats(UserDict(a=1)), Repeats(UserDict(a=2))),
+    "nested tensor": (
+        Repeats(torch.nested.nested_tensor([torch.ones(2), X[0]], layout=torch.jagged)),
+        Repeats(torch.nested.nested_tensor([torch.ones(4), X[0]], layout=torch.jagged)),
+    ),
     "heads": (nn.MultiheadAttention(64, 1), nn.MultiheadAttention(64, 64)),
 }
 """Models that differ in what no weight and no `extra_repr` shows."""
@@ -251,6 +270,67 @@ def test_inputs_of_another_kind_make_another_key(x: torch.Tensor) -> None:
         return x
 
     assert key(forward, x) != key(forward)
+
+
+class Secretive:
+    """Doesn't tell what it is."""
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]  # it raises whatever it is asked
+        """Fail."""
+        raise RuntimeError
+
+
+HOSTILE = {
+    "digits": 10**5000,
+    "class": Secretive(),
+    "jagged": torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged),
+    "lazy": nn.LazyLinear(3),
+    "surrogate": {"\udc80": "\udc80"},
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_cant_be_read_fails_no_model(name: str) -> None:
+    """Its class' name is known at least."""
+    held = Repeats([HOSTILE[name]])
+    assert model_key(held, (X,), {}) == model_key(held, (X,), {}) != key(nested("sin"))
+    assert model_key(nn.LazyLinear(3), (X,), {})
+
+
+def test_a_dictionary_that_is_only_read() -> None:
+    """It can't be copied, and has what is in it."""
+    read = [Repeats(MappingProxyType({"a": each})) for each in (1, 2, 1)]
+    keys = [model_key(each, (X,), {}) for each in read]
+    assert keys[0] == keys[2] != keys[1]
+
+
+class Scaled(nn.Module):
+    """Can be scripted."""
+
+    def __init__(self, by: int) -> None:
+        """Keep the number."""
+        super().__init__()
+        self.by = by
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Multiply."""
+        return self.work(x) * self.by
+
+    def work(self, x: torch.Tensor) -> torch.Tensor:
+        """Do a part of it."""
+        return x + 1
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
+def test_scripted_and_traced_modules_have_keys() -> None:
+    """By what they compute, as copies do; a model may hold them."""
+    scripts = [torch.jit.script(Scaled(2)), torch.jit.script(Scaled(3))]
+    traces = [torch.jit.trace(each, X) for each in (Scaled(2), nn.ReLU())]
+    made = [*scripts, *traces, nn.Sequential(scripts[0]), nn.Sequential(scripts[1])]
+    keys = [model_key(each, (X,), {}) for each in made]
+    assert len(set(keys)) == len(made)
+    assert keys == [model_key(copy.deepcopy(each), (X,), {}) for each in made]
 
 
 def test_modes_are_told_apart() -> None:

@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import factories
 import msgspec
@@ -45,6 +45,22 @@ def test_what_is_put_is_found(decisions: Decisions) -> None:
     assert decisions.put(decision) == 1
     assert found(decisions, decision) == decision
     assert decisions.all() == [decision]
+
+
+def test_a_file_that_may_only_be_read_is_not_ready(
+    decisions: Decisions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is said before anything is measured; SQLite locks it for writing all the same."""
+    decisions.put(factories.decision())
+    decisions.make_ready()
+    connect = sqlite3.connect
+
+    def reading(path: Path, **options: Any) -> sqlite3.Connection:
+        return connect(f"file:{path}?mode=ro", uri=True, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", reading)
+    with pytest.raises(StoreError, match="readonly database; move the file away, or name another"):
+        decisions.make_ready()
 
 
 @pytest.mark.parametrize(
