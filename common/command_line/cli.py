@@ -14,7 +14,7 @@ import click
 import dynamometer
 from dynamometer.common import registry
 from dynamometer.common.command_line.dynamobench.translation import translated
-from dynamometer.common.command_line.options import LazyGroup, command, overridden
+from dynamometer.common.command_line.options import LazyGroup, command, of_project, overridden
 from dynamometer.common.ending import ExitCode, exit_code_of
 from dynamometer.common.errors import UnfitEnvironmentError, UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, defaults
@@ -278,13 +278,15 @@ def _run(asked: Request, invocation: Invocation) -> int:
         project = translated(read_project(Path("pyproject.toml")), ours).arguments
         arguments = ["run", *overridden(project, rest, asked), *rest]
         try:
-            return _with_arguments(name, arguments)
+            with of_project(project, rest):
+                return _with_arguments(name, arguments)
         except click.NoSuchOption as error:
             if error.option_name not in project:
                 raise
-            key = error.option_name.removeprefix("--")
-            msg = f"pyproject.toml: {key} of [tool.dynamometer] is no option of `run` (run --help)"
-            raise UsageError(msg) from error
+            msg = (
+                f"{error.option_name[2:]} of [tool.dynamometer] is no option of `run` (run --help)"
+            )
+            raise UsageError(f"pyproject.toml: {msg}") from error  # noqa: EM102  most is above
     rest.remove(target)
     suite = registry.suite_of(target)
     if suite is None:
@@ -349,7 +351,7 @@ def _resume(asked: Request, _: Invocation) -> int:
     study = registry.study(manifest.plan.study)
     refusals.check_expectations(study, asked)
     refusals.check_output(study, manifest.plan, asked)
-    refusals.check_decisions(manifest.plan)
+    refusals.check_planned(manifest.plan)
     require_device(manifest.plan.cases[0].device)
     measured = registry.suite(manifest.plan.suite).measured_files(manifest.plan.suite_options)
     edited = source_hashes.changed_files(manifest.sources, measured)

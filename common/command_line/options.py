@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -159,6 +161,25 @@ def overridden(
     return [each for each in arguments if each not in chosen]
 
 
+_PROJECT: ContextVar[frozenset[str]] = ContextVar("_PROJECT", default=frozenset())
+"""Flags that stand in the file of a user's project."""
+
+
+@contextmanager
+def of_project(arguments: Iterable[str], typed: Iterable[str]) -> Iterator[None]:
+    """Say of options that a command is given within this that they stand in a project's file.
+
+    Args:
+        arguments: of the file.
+        typed: by the user, which aren't of the file.
+    """
+    token = _PROJECT.set(frozenset(arguments) - {each.partition("=")[0] for each in typed})
+    try:
+        yield
+    finally:
+        _PROJECT.reset(token)
+
+
 def _choices(options: Iterable[Option[Any]]) -> Iterator[tuple[str, ...]]:
     """Yield flags of which one at most can be meant."""
     return (each.flags for each in options if isinstance(each, OneOf | Switch))
@@ -174,6 +195,7 @@ def _request(
             for option in options
             if context.get_parameter_source(option.key) is ParameterSource.COMMANDLINE
         ),
+        frozenset(option for option in options if _PROJECT.get() & set(option.flags)),
     )
 
 

@@ -255,10 +255,12 @@ class Request(msgspec.Struct, frozen=True):
     Attributes:
         values: of every option, typed or not.
         typed: options whose value was typed; it isn't the default nor from the environment.
+        of_project: those of them that stand in a project's file, as for any of its runs.
     """
 
     values: Mapping[Option[Any], object]
     typed: frozenset[Option[Any]] = frozenset()
+    of_project: frozenset[Option[Any]] = frozenset()
 
     def __getitem__(self, option: Option[T]) -> T:
         """Return an option's value.

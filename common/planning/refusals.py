@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces import arm_names
 from dynamometer.common.interfaces.run_options import (
     EXPECT,
     OUTPUT,
@@ -204,6 +205,22 @@ def check_output(study: Study, plan: RunPlan, request: Request) -> None:
     except (OSError, UnicodeDecodeError) as error:
         msg = f"--output {path} can't be written: {error}"
         raise UsageError(msg) from error
+
+
+def check_planned(plan: RunPlan) -> None:
+    """Refuse to go on with arms that can't be had so any more, or a file of decisions.
+
+    Raises:
+        UsageError: an earlier version planned an arm that this one refuses; or the file is damaged,
+            or can't be written.
+    """
+    for text in dict.fromkeys(arm for case in plan.cases for arm in case.arms):
+        try:
+            arm_names.settings_of(arm_names.read(text))
+        except UsageError as error:
+            msg = f"the run has an arm that can't be had so any more: {error}; measure anew"
+            raise UsageError(msg) from error
+    check_decisions(plan)
 
 
 def check_decisions(plan: RunPlan) -> None:

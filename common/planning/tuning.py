@@ -64,10 +64,10 @@ def tuning_of(request: Request, arms: Sequence[str], *, decides: bool) -> Tuning
     """
     if not decides and not {ENSEMBLE, ASSEMBLED} & set(arms):
         for option in TUNING_OPTIONS:
-            if option in request.typed:
+            if option in request.typed - request.of_project:
                 msg = (
                     f"{option.named} is of decisions, and this run makes and uses none: add"
-                    f" --backend {ENSEMBLE}, or leave it out, also of pyproject.toml"
+                    f" --backend {ENSEMBLE}, or leave it out"
                 )
                 raise UsageError(msg)
         return None

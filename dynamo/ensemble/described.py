@@ -76,7 +76,8 @@ class Describer:
         """Describe a module, but not its parameters, buffers and submodules."""
         kind = type(module)
         if isinstance(module, torch.jit.ScriptModule):  # it has no code in Python
-            return [_name(kind), getattr(module, "training", None), self._of_script(module)]
+            training = getattr(module, "training", None)  # a frozen one doesn't say
+            return ["script", training, self._of_script(module)]  # a copy is of another class
         forward = self.value(getattr(kind, "forward", None))
         if isinstance(module, fx.GraphModule):  # its code is all there is; the rest is fx's own
             return [_name(kind), module.training, forward]
@@ -194,7 +195,7 @@ class Describer:
             case np.ufunc():
                 return [value.__name__]
             case torch.jit.ScriptFunction():
-                return [_MANGLED.sub("", value.code)]
+                return [_MANGLED.sub("", str(value.code))]
         if isinstance(value, _OPERATORS):
             return [str(value)]
         if isinstance(value, _GETTERS):

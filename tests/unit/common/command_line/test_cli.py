@@ -216,6 +216,21 @@ def test_a_project_says_what_is_run(program: Program, tmp_path: Path) -> None:
     assert manifest.command == words
 
 
+def test_a_project_may_name_a_file_of_decisions(
+    program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs that make none take no notice; what is typed beside it is refused."""
+    (tmp_path / "mine.py").write_text("def a(): ...\n")
+    table = '[tool.dynamometer]\nmodels = "mine.py"\ndecisions = "zz.sqlite"\n'
+    (tmp_path / "pyproject.toml").write_text(table)
+    assert cli.main(None, ["run"]) == 0
+    ((manifest, _, _),) = program.executed
+    assert manifest.plan.tuning is None
+    for words in (["--decisions", "yy"], ["--decisions=yy"]):
+        assert cli.main(None, ["run", *words]) == 2
+        assert "--decisions is of decisions" in capsys.readouterr().err
+
+
 def test_a_choice_of_the_project_gives_way(
     program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

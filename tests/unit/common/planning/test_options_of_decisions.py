@@ -20,6 +20,7 @@ from dynamometer.common.interfaces.run_options import (
     run_options,
 )
 from dynamometer.common.planning.choosable import unchoosable
+from dynamometer.common.planning.refusals import check_planned
 from dynamometer.common.planning.tuning import to_be_tuned, tuning_of
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE, Tuning
@@ -46,6 +47,13 @@ def test_options_of_decisions_need_some(option: Option[object]) -> None:
     """They would be ignored, even where they name what isn't there."""
     with pytest.raises(UsageError, match=rf"{option.named} is of decisions.*--backend ensemble"):
         tuning_of(asked(option), ("inductor",), decides=False)
+
+
+@pytest.mark.parametrize("option", VALUES, ids=lambda option: option.named)
+def test_a_project_may_have_options_of_decisions_for_every_run(option: Option[object]) -> None:
+    """As an environment may."""
+    request = msgspec.structs.replace(asked(option), of_project=frozenset({option}))
+    assert tuning_of(request, ("inductor",), decides=False) is None
 
 
 def test_an_environment_may_name_a_file_for_every_run() -> None:
@@ -102,3 +110,13 @@ def test_a_file_that_can_not_be_used_ends_a_run_before_it_begins(
     assert main("torchbench", [*words, damaged]) == 2
     assert "another with --decisions" in capsys.readouterr().err
     assert not Path("runs").exists()
+
+
+def test_an_arm_of_an_earlier_version_is_no_fault_of_the_harness() -> None:
+    """A run that is resumed says which, before anything is measured."""
+    plan = factories.plan(factories.model_spec(), arms=(BASELINE, "inductor"))
+    check_planned(plan)
+    arm = "inductor:config.max_autotune=False,max-autotune"
+    plan = factories.plan(factories.model_spec(), arms=(BASELINE, arm))
+    with pytest.raises(UsageError, match=r"can't be had so any more.*contradict.*measure anew"):
+        check_planned(plan)
