@@ -281,12 +281,10 @@ def _run(asked: Request, invocation: Invocation) -> int:
             with of_project(project, rest):
                 return _with_arguments(name, arguments)
         except click.NoSuchOption as error:
-            if error.option_name not in project:
+            if (key := error.option_name) not in project:
                 raise
-            msg = (
-                f"{error.option_name[2:]} of [tool.dynamometer] is no option of `run` (run --help)"
-            )
-            raise UsageError(f"pyproject.toml: {msg}") from error  # noqa: EM102  most is above
+            msg = f"pyproject.toml: {key[2:]} of [tool.dynamometer] is no option (run --help)"
+            raise UsageError(msg) from error
     rest.remove(target)
     suite = registry.suite_of(target)
     if suite is None:
