@@ -60,13 +60,13 @@ def tuning_of(request: Request, arms: Sequence[str], *, decides: bool) -> Tuning
 
     Raises:
         UsageError: a candidate is no backend, has no such option, or is made of decisions itself;
-            or an option is of decisions, and the run is not.
+            or an option needs decisions, and the run makes and uses none.
     """
     if not decides and not {ENSEMBLE, ASSEMBLED} & set(arms):
         for option in TUNING_OPTIONS:
             if option in request.typed - request.of_project:
                 msg = (
-                    f"{option.named} is of decisions, and this run makes and uses none: add"
+                    f"{option.named} needs decisions, and this run makes and uses none: add"
                     f" --backend {ENSEMBLE}, or leave it out"
                 )
                 raise UsageError(msg)

@@ -228,7 +228,7 @@ def test_a_project_may_name_a_file_of_decisions(
     assert manifest.plan.tuning is None
     for words in (["--decisions", "yy"], ["--decisions=yy"]):
         assert cli.main(None, ["run", *words]) == 2
-        assert "--decisions is of decisions" in capsys.readouterr().err
+        assert "--decisions needs decisions" in capsys.readouterr().err
 
 
 def test_a_choice_of_the_project_gives_way(

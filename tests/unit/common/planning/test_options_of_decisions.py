@@ -45,7 +45,7 @@ def asked(option: Option[object], *, is_typed: bool = True) -> Request:
 @pytest.mark.parametrize("option", VALUES, ids=lambda option: option.named)
 def test_options_of_decisions_need_some(option: Option[object]) -> None:
     """They would be ignored, even where they name what isn't there."""
-    with pytest.raises(UsageError, match=rf"{option.named} is of decisions.*--backend ensemble"):
+    with pytest.raises(UsageError, match=rf"{option.named} needs decisions.*--backend ensemble"):
         tuning_of(asked(option), ("inductor",), decides=False)
 
 
