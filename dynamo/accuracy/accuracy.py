@@ -313,7 +313,7 @@ def _hidden_share(known: Known, found: Deviation, *, is_rare: bool) -> float:
         share = max(share, root_mean_square(known.eager.resolution) / size)
     if is_rare and known.coarse and size:
         share = max(share, known.coarse.overall / size)
-    return max(share, 1.0) if found.strays else share
+    return max(share, 1.0) if found.has_strays else share
 
 
 def _are_whole(known: Known) -> bool:

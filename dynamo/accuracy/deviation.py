@@ -158,7 +158,7 @@ class Deviation:
         return cls(centre, actual, found, spread, multiples, nothing)
 
     @property
-    def strays(self) -> bool:
+    def has_strays(self) -> bool:
         """Whether it has no number where eager has one, or the other way round."""
         return self.distance.strays is not None
 
@@ -190,7 +190,7 @@ class Deviation:
         allowed = tolerance * finite(self.centre.values).abs()
         allowed += torch.finfo(self.actual.dtype).tiny  # below it, some flush to zero
         allowed[self.centre.values == 0] += self._least()
-        if self.strays and self.spread.strays is not None:
+        if self.has_strays and self.spread.strays is not None:
             excused = self.spread.strays.excuse(self.actual, tolerance)
             allowed[excused & self.distance.elements.isinf()] = math.inf
         if bool((self.distance.elements > allowed).any()):

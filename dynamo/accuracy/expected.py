@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from dynamometer.dynamo.accuracy.deviation import NOTHING, ZERO
-from dynamometer.dynamo.accuracy.numbers import distances, root_mean_square, same
+from dynamometer.dynamo.accuracy.numbers import all_finite, distances, root_mean_square, same
 from dynamometer.dynamo.accuracy.spread import Centre, Distance, Spread
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _known(eager: Leaf, truth: Leaf | None, runs: Sequence[Leaf | None], toleran
         known = known.with_run(run)
     if truth is None or not _are_alike(eager.value, truth.value):
         return known
-    overflows = not bool(eager.value.isfinite().all())
+    overflows = not all_finite(eager.value)
     are_numbers = eager.value.isfinite() & _is_in_range(truth.value, eager.value.dtype)
     if not bool(are_numbers.any()):
         return replace(known, beyond=truth.value if overflows else None)

@@ -21,7 +21,7 @@ def distances(centre: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     difference = (centre.to(widest) - other.to(widest)).abs_()
     if other.dtype is not torch.float64:
         difference = difference.float()
-    if _all_finite(difference):
+    if all_finite(difference):
         return difference
     difference = torch.where(same(centre, other), 0.0, difference)
     return difference.nan_to_num_(nan=math.inf, posinf=math.inf)
@@ -39,7 +39,7 @@ def magnitudes_of(values: torch.Tensor) -> torch.Tensor:
     wide = values if values.dtype is torch.float64 else values.float()
     exponents = torch.frexp(wide).exponent >> _EXPONENT_BITS
     has_one = values != 0
-    if not _all_finite(values):
+    if not all_finite(values):
         has_one &= values.isfinite()
     if not bool(has_one.any()):
         return torch.zeros_like(exponents)
@@ -67,7 +67,7 @@ def geometric_means(values: torch.Tensor, magnitudes: torch.Tensor) -> torch.Ten
 def _means(flat: torch.Tensor, magnitudes: torch.Tensor, empty: float = 0.0) -> torch.Tensor:
     count = int(magnitudes.max()) + 1 if magnitudes.numel() else 1
     indices = magnitudes.flatten()
-    if not _all_finite(flat):
+    if not all_finite(flat):
         is_finite = flat.isfinite()
         indices, flat = indices[is_finite], flat[is_finite]
     sums = torch.bincount(indices, weights=flat, minlength=count)
@@ -82,7 +82,7 @@ def root_mean_square(values: torch.Tensor) -> float:
 
 def finite(values: torch.Tensor) -> torch.Tensor:
     """Return zero in place of what is not finite."""
-    return values if _all_finite(values) else torch.where(values.isfinite(), values, 0.0)
+    return values if all_finite(values) else torch.where(values.isfinite(), values, 0.0)
 
 
 def is_all_nan(values: torch.Tensor) -> bool:
@@ -91,7 +91,7 @@ def is_all_nan(values: torch.Tensor) -> bool:
     return bool(is_nan) and bool(values.isnan().all())
 
 
-def _all_finite(values: torch.Tensor) -> bool:
+def all_finite(values: torch.Tensor) -> bool:
     """Return whether all elements are finite; the sum is, if they are, and is found much faster."""
     return math.isfinite(float(values.sum())) or bool(values.isfinite().all())
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 
 from dynamometer.dynamo.accuracy.numbers import (
+    all_finite,
     distances,
     finite,
     geometric_means,
@@ -63,15 +64,14 @@ class Strays:
     @classmethod
     def of(cls, distances: torch.Tensor, values: torch.Tensor) -> Strays | None:
         """Return those of one run; `None` if it has none."""
-        strays = distances.isinf()
-        if not bool(strays.any()):
+        if all_finite(distances):
             return None
-        is_number = values.isfinite()
-        wide = values.double()
+        strays, wide = distances.isinf(), values.double()
+        are_numbers = strays & wide.isfinite()
         return cls(
-            strays & ~is_number,
-            torch.where(strays & is_number, wide, torch.inf),
-            torch.where(strays & is_number, wide, -torch.inf),
+            strays & ~are_numbers,
+            torch.where(are_numbers, wide, torch.inf),
+            torch.where(are_numbers, wide, -torch.inf),
         )
 
     def and_those(self, more: Strays | None) -> Strays:
@@ -133,10 +133,10 @@ class Distance:
 
 
 def _slope(centre: torch.Tensor, other: torch.Tensor) -> float:
-    known, found = finite(centre.double()), finite(other.double())
-    # Where one of them has no number, the other's is left out as well.
-    known, found = known.where(other.isfinite(), 0.0), found.where(centre.isfinite(), 0.0)
-    known, found = known.flatten(), found.flatten()
+    known, found = centre.double().flatten(), other.double().flatten()
+    if not (all_finite(known) and all_finite(found)):
+        are_numbers = known.isfinite() & found.isfinite()
+        known, found = (torch.where(are_numbers, each, 0.0) for each in (known, found))
     largest = float(known.abs().max()) if known.numel() else 0.0
     if not largest:
         return 0.0

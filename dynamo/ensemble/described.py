@@ -102,11 +102,11 @@ class Describer:
                 only: a copy of a model has functions that refer to the model that was copied.
         """
         try:
-            return self._value(value, of_function)
+            return self._value(value, of_function=of_function)
         except Exception:  # noqa: BLE001  an object of a model's may do anything when it is asked
             return [_name(type(value)), "can't be read"]
 
-    def _value(self, value: object, of_function: bool) -> Any:  # noqa: FBT001  said above
+    def _value(self, value: object, *, of_function: bool) -> Any:
         if isinstance(value, _PLAIN):
             return [type(value).__name__, repr(value)]
         if isinstance(value, torch.Tensor):
@@ -119,14 +119,14 @@ class Describer:
         if known is None:
             self._open.append(value)
             try:
-                parts = self._parts(value, of_function)
+                parts = self._parts(value, of_function=of_function)
             finally:
                 self._open.pop()
             # It is kept, so that no other one gets its number.
             known = self._known[id(value), of_function] = (value, _hashed(parts))
         return known[1]
 
-    def _parts(self, value: Any, of_function: bool) -> list[Any]:  # noqa: FBT001  said above
+    def _parts(self, value: Any, *, of_function: bool) -> list[Any]:
         if isinstance(value, nn.Module):
             return [_settings(value), tensors_of(value)] if of_function else [
                 [[name, self.module(each)] for name, each in value.named_modules()],
@@ -135,13 +135,13 @@ class Describer:
         if isinstance(value, type):
             return ["class", _name(value)]
         found = (
-            self._of_container(value, of_function)
-            or self._of_callable(value, of_function)
-            or self._of_object(value, of_function)
+            self._of_container(value, of_function=of_function)
+            or self._of_callable(value, of_function=of_function)
+            or self._of_object(value, of_function=of_function)
         )
         return [_name(type(value)), *found]
 
-    def _of_container(self, value: Any, of_function: bool) -> list[Any]:  # noqa: FBT001  said above
+    def _of_container(self, value: Any, *, of_function: bool) -> list[Any]:
         inner = functools.partial(self.value, of_function=of_function)
         match value:
             case dict():
@@ -154,7 +154,7 @@ class Describer:
                 return [list(value.shape), str(value.dtype)]
         return []
 
-    def _of_callable(self, value: Any, of_function: bool) -> list[Any]:  # noqa: FBT001  said above
+    def _of_callable(self, value: Any, *, of_function: bool) -> list[Any]:
         inner = functools.partial(self.value, of_function=of_function)
         match value:
             case FunctionType():
@@ -170,18 +170,18 @@ class Describer:
                 return [inner(getattr(value, each, None)) for each in named]
         return []
 
-    def _of_object(self, value: object, of_function: bool) -> list[Any]:  # noqa: FBT001  said above
+    def _of_object(self, value: object, *, of_function: bool) -> list[Any]:
         kind = type(value)
         if isinstance(value, Enum):
             return [value.name]
         if _is_opaque(kind.__module__) and kind is not SimpleNamespace:
-            return self._of_opaque(value, of_function)
+            return self._of_opaque(value, of_function=of_function)
         names = [name for base in kind.__mro__ for name in _slots(base)]
         slots = {name: getattr(value, name) for name in names if hasattr(value, name)}
         attributes = {**slots, **getattr(value, "__dict__", {})}
-        return [self._class(kind), self._by_name(attributes, of_function)]
+        return [self._class(kind), self._by_name(attributes, of_function=of_function)]
 
-    def _of_opaque(self, value: Any, of_function: bool) -> list[Any]:  # noqa: FBT001, PLR0911  a kind each
+    def _of_opaque(self, value: Any, *, of_function: bool) -> list[Any]:  # noqa: PLR0911  a kind each
         inner = functools.partial(self.value, of_function=of_function)
         match value:
             case MappingProxyType() | ChainMap() | UserDict():
@@ -217,7 +217,7 @@ class Describer:
         plain = {name: each for name, each in read.items() if not isinstance(each, nn.Module)}
         return [graph, self._by_name(plain)]
 
-    def _by_name(self, attributes: Mapping[str, Any], of_function: bool = False) -> list[Any]:  # noqa: FBT001, FBT002  said above
+    def _by_name(self, attributes: Mapping[str, Any], *, of_function: bool = False) -> list[Any]:
         return [
             [name, self.value(each, of_function=of_function)]
             for name, each in sorted(attributes.items())
