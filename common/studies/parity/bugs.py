@@ -18,21 +18,28 @@ _FRAMES = 3
 """The innermost of torch's frames that tell two bugs of one message apart."""
 _TORCH_FRAME = re.compile(r'File "[^"]*?/(torch/[^"]+\.py)", line \d+, in (\S+)')
 _QUOTED = re.compile(
-    r"((?:attribute |module named )?)(?<!\w)(?:'[^']*'|\"[^\"]*\"|`[^`]*`)(?!\w)", re.IGNORECASE
+    r"((?:attribute |module named |\w*(?:Error|Exception)\()?)"
+    r"(?<!\w)('[^']*'|\"[^\"]*\"|`[^`]*`)(?!\w)",
+    re.IGNORECASE,
 )
 
 
 def _unless_telling(found: re.Match[str]) -> str:
-    """Leave out what is quoted, but for what an object or a package lacks, and names of torch."""
-    quoted = found[0][len(found[1]) :]
-    is_telling = found[1] or re.match(r"(?:torch|aten|prims)\b", quoted[1:])
+    """Leave out what is quoted, but for what an object or a package lacks, and names of torch.
+
+    Of an exception in a message, such as the one that Dynamo met, its own message stays.
+    """
+    before, quoted = found.groups()
+    if before.endswith("("):
+        return before + quoted[0] + _QUOTED.sub(_unless_telling, quoted[1:-1]) + quoted[-1]
+    is_telling = before or re.match(r"(?:torch|aten|prims)\b", quoted[1:])
     return found[0] if is_telling else "'_'"
 
 
 _VARYING: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r" \([^()\s]+\.py:\d+\)"), ""),  # where in a test's own code
     (re.compile(r"0x[0-9a-fA-F]+"), "ADDRESS"),
-    (re.compile(r"(?<!\w)(?:/[\w.+-]+)+/"), ""),  # folders
+    (re.compile(r"(?<![\w:/])(?:/[\w.+-]+)+/"), ""),  # folders, not those of an address
     (re.compile(r"\b_*(?:l|L|self|__compiled_fn|torch_dynamo_resume_in)_\w+"), "_"),
     (_QUOTED, _unless_telling),
     (re.compile(r"\b(?:zuf|[usf])\d+\b"), "SIZE"),  # Dynamo's symbols

@@ -289,10 +289,24 @@ def test_normalising_is_idempotent() -> None:
     for text in ("a 'b' 3.5e-3 [1, 2] /x/y/z.py l_self_x_", "", "0x12 `f` -1", "Eq(u0, 1) float32",
                  "remove `torch.compile`, or `f`: no attribute 'g'"):  # fmt: skip
         assert normalised(normalised(text)) == normalised(text)
+    assert normalised("see https://a.org/b/c.html of /tmp/d/e") == "see https://a.org/b/c.html of e"
     assert normalised("shapes (4x16 and 3x3)") == normalised("shapes (2x8 and 5x7)")
     unread = f"{NOT_IMPORTED}: No module named 'mmcv'; it isn't 'there'"
     assert normalised(unread) == f"{NOT_IMPORTED}: No module named 'mmcv'; it isn't '_'"
     assert normalised(text) == "remove `torch.compile`, or '_': no attribute 'g'"
+
+
+def test_what_dynamo_met_tells_bugs_apart() -> None:
+    """The message that it quotes, whatever the sizes in that."""
+    met = "RuntimeError when making fake tensor call (test_a.py:3). got RuntimeError({})"
+    broadcast = met.format("'Attempting to broadcast a dimension of length 1024 at -2!'")
+    assert normalised(broadcast) == normalised(broadcast.replace("1024", "256"))
+    assert "broadcast a dimension of length N" in normalised(broadcast)
+    where = met.format("'expected predicate to be bool, got torch.uint8'")
+    assert normalised(where) != normalised(broadcast)
+    named = met.format("\"unknown layer 'a'\"")
+    assert normalised(named) == normalised(named.replace("'a'", "'b'"))
+    assert normalised(normalised(named)) == normalised(named)
 
 
 def test_how_far_classes_of_projects_came_is_counted() -> None:
