@@ -171,7 +171,7 @@ def _most_graphs(judged: Sequence[ParitySummary]) -> list[str]:
 def _why_graphs_end(judged: Sequence[ParitySummary]) -> list[str]:
     rows = [
         [each.text, *map(str, (each.models, each.times, each.not_captured_ops)), f"{alone:.1%}"]
-        for each, alone in ranked_reasons(judged)[:_SHOWN]
+        for each, alone in ranked_reasons(judged)
     ]
     headers = ["reason", "tests", "breaks", "ops not captured", "one graph without it"]
     return _table("why graphs end", rows, headers)
@@ -195,7 +195,7 @@ def _failures(judged: Sequence[ParitySummary]) -> list[str]:
     rows = [
         [f"{each.smallest.outcome.status}: {each.message}", each.place, str(each.projects),
          str(len(each.tests)), each.smallest.case.model]
-        for each in bugs[:_SHOWN]
+        for each in bugs
     ]  # fmt: skip
     headers = ["bug", "in", "projects", "tests", "smallest test"]
     return _table(f"what fails: {len(bugs)} distinct, of {len(failed)} tests", rows, headers)
@@ -208,15 +208,19 @@ def _left_out(found: Sequence[ParitySummary]) -> list[str]:
         for each in found
         if each.outcome.status is Status.SKIP
     )
-    rows = [[text, str(number)] for text, number in skipped.most_common(_SHOWN)]
+    rows = [[text, str(number)] for text, number in skipped.most_common()]
     return _table("why tests are left out", rows, ["reason", "tests"])
 
 
 def _table(title: str, rows: Iterable[Sequence[str]], headers: list[str]) -> list[str]:
-    """Render rows below a title, if there are any; text that is too long goes on below."""
+    """Render the first rows below a title, if there are any, and say how many more there are.
+
+    Text that is too long goes on below.
+    """
     cells = list(rows)
     if not cells:
         return []
     widths = [_TEXT_WIDTH] * len(headers)
-    table = tabulate(cells, headers=headers, disable_numparse=True, maxcolwidths=widths)
-    return ["", f"{title}:", *table.splitlines()]
+    table = tabulate(cells[:_SHOWN], headers=headers, disable_numparse=True, maxcolwidths=widths)
+    more = [f"and {len(cells) - _SHOWN:,} more"] if len(cells) > _SHOWN else []
+    return ["", f"{title}:", *table.splitlines(), *more]

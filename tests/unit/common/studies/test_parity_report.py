@@ -309,6 +309,16 @@ def test_what_dynamo_met_tells_bugs_apart() -> None:
     assert normalised(normalised(named)) == normalised(named)
 
 
+def test_what_is_not_shown_is_counted() -> None:
+    """A table that ends at ten rows says so."""
+    found = [[record(f"p.{n}", factories.failure(Status.FAIL, reason=f"not '{n}'\n" + "x" * n))]
+             for n in range(13)]  # fmt: skip
+    lines = STUDY.closing_lines(found)
+    assert "what fails: 13 distinct, of 13 tests:" in lines
+    assert "and 3 more" in lines
+    assert not any(each.endswith("more") for each in STUDY.closing_lines(found[:10]))
+
+
 def test_how_far_classes_of_projects_came_is_counted() -> None:
     """Where arguments had to be found; what can't be called has none."""
 
