@@ -8,9 +8,15 @@ import factories
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dynamometer.common.checking.checking import Checks, check_first_calls, check_later_calls
+from dynamometer.common.checking.checking import (
+    Checks,
+    check_after_timing,
+    check_first_calls,
+    check_later_calls,
+)
 from dynamometer.common.checking.looking import Settings
 from dynamometer.common.checking.reference import reference_of
+from dynamometer.common.checking.rewriting import check_rewritten
 from dynamometer.common.checking.snapshots import Snapshot, state_of
 from dynamometer.common.checking.steps import configure, make_step
 from dynamometer.common.interfaces.outcome import WrongResultError
@@ -86,6 +92,7 @@ def judge(  # noqa: PLR0913  each of a few tests differs in one of them
     optimizer: Callable[[Callable[[], object]], Callable[[], object]] | None = None,
     is_brief: bool = False,
     device: str = "cpu",
+    timed_calls: int = 1,
 ) -> str | Checks:
     """Return what is wrong with an arm, or what was compared of one that is right.
 
@@ -98,6 +105,7 @@ def judge(  # noqa: PLR0913  each of a few tests differs in one of them
         optimizer: compiles the optimizer's step.
         is_brief: whether it is called as seldom as may be.
         device: where it is called.
+        timed_calls: how often it is called before the last calls that are compared.
     """
     case = factories.case(mode=mode, dtype=dtype, device=device)
     made = model if isinstance(model, LoadedModel) else LoadedModel(module=model, args=inputs)
@@ -112,6 +120,11 @@ def judge(  # noqa: PLR0913  each of a few tests differs in one of them
         start = start.compiled(weights, mode)
         try:
             checks = check_first_calls(step, start, reference)
-            return check_later_calls(step, start, reference, checks, now=lambda: 0.0)
+            checks = check_later_calls(step, start, reference, checks, now=lambda: 0.0)
+            if not is_brief:
+                checks = check_rewritten(step, start, reference, checks)
+            for _ in range(timed_calls):
+                step.call()
+            return check_after_timing(step, start, reference, checks)
         except WrongResultError as error:
             return str(error)

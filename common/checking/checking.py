@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dynamometer.common.checking.looking import Call, Look, Taker, make_call
+from dynamometer.common.checking.snapshots import Snapshot
 from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.dynamo.accuracy.deviation import MOST_ROUNDING
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dynamometer.common.checking.reference import Reference
-    from dynamometer.common.checking.snapshots import Snapshot
     from dynamometer.common.checking.steps import Step
     from dynamometer.dynamo.accuracy.accuracy import Comparison
 
@@ -93,6 +93,35 @@ def check(checks: Checks, reference: Reference, call: Call, found: Look) -> Chec
         msg = f"{where}{comparison.mismatch}"
         raise WrongResultError(msg)
     return checks.with_call(comparison)
+
+
+def check_after_timing(step: Step, start: Snapshot, reference: Reference, checks: Checks) -> Checks:
+    """Compare two calls of an arm that was timed: what goes wrong by then was timed as well.
+
+    Args:
+        step: the arm's.
+        start: the state its model began with, but for what calls leave alone.
+        reference: what the arm is held to.
+        checks: what was compared before.
+
+    Raises:
+        WrongResultError: one of them came to something else than eager's.
+        Exception: whatever the backend or the model raises.
+    """
+    if not reference.is_repeatable:
+        step.call()  # nothing to compare it with; but it shows what a call does to others
+        return checks
+    start.restore()
+    now, settings = Snapshot.of(step.loaded), reference.settings
+    calls = [Call.LATER] if settings.alteration is None else [Call.LATER, Call.ALTERED]
+    for call in calls:
+        found = make_call(step, now, call, settings)
+        try:
+            checks = check(checks, reference, call, found)
+        except WrongResultError as error:
+            msg = f"after it was timed, {error}"
+            raise WrongResultError(msg) from error
+    return checks
 
 
 def check_first_calls(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import torch
@@ -25,8 +26,8 @@ class Form:
     """What is the same of two calls that came to the same, beside values.
 
     Attributes:
-        limits: of results of inference, what keeps a caller from using them freely, each with the
-            words for an arm whose results alone are limited so.
+        limits: of results of inference, and of gradients, what keeps a caller from using them
+            freely, each with the words for an arm whose results alone are limited so.
         structure: of the results of inference, one for each size (`leaves.structure_of`).
         facts: which results have a history, and what the call has switched on or off, of torch's
             settings, of modules and of tensors.
@@ -51,6 +52,14 @@ class Form:
             (*self.structure, leaves.structure_of(result)),
             self.facts | _with_history(output),
         )
+
+    def with_gradients(self, gradients: Mapping[str, torch.Tensor | None]) -> Form:
+        """Add gradients of weights, by name: who adds to one, or scales it, must change no other.
+
+        A backward may give them in memory that the next one uses again.
+        """
+        shared = _overlapping({name: each for name, each in gradients.items() if each is not None})
+        return replace(self, limits=self.limits | shared)
 
     def with_switched(self, before: frozenset[str], loaded: LoadedModel) -> Form:
         """Add what is on now that was not before, and the other way round.
@@ -131,6 +140,31 @@ def _limits_of(output: Mapping[str, object], loaded: LoadedModel) -> set[str]:
         if each.is_inference() and not torch.is_inference_mode_enabled():  # by what ran before
             limits.add(f"{path}: it is an inference tensor, eager's is not")
     return limits
+
+
+def _overlapping(gradients: Mapping[str, torch.Tensor]) -> set[str]:
+    """Say which gradients have elements in memory of others'."""
+    places = sorted(
+        (each.data_ptr(), each.data_ptr() + each.numel() * each.itemsize, name)
+        for name, each in gradients.items()
+        if _address(each) and _is_dense(each)
+    )
+    return {
+        f"gradients.{name}: it shares memory with gradients.{before}, eager's does not"
+        for (_, end, before), (begin, _, name) in pairwise(places)
+        if begin < end
+    }
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor fills the memory between its first and its last element."""
+    sizes = sorted(zip(tensor.stride(), tensor.shape, strict=True))
+    filled = 1
+    for stride, size in sizes:
+        if size > 1 and stride != filled:
+            return False
+        filled *= size
+    return True
 
 
 def _address(value: object) -> int:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Taker = Callable[[Callable[[], object]], object]
 """Makes a call and gives its result."""
 
-_MOST_ELEMENTS = 65_536
+MOST_ELEMENTS = 65_536
 """Of each gradient that are kept of a call on other inputs: the first call is compared whole."""
 
 _MOST_BETWEEN = 4_096
@@ -153,6 +153,7 @@ def look(
         sums = _own_gradients(weights, most) if adds else {}
         found |= leaves.collect(take(step.adding if adds else call), f"loss{size}")
         updates |= _wrong_updates(kept, weights)
+        form = form.with_gradients({name: each.grad for name, each in weights.items()})
         for name, each in {**weights, **others}.items():
             gradient = _sample(_gradient(each), name, most)
             found[f"gradients{size}.{name}"] = _added(gradient, sums.get(name))
@@ -314,6 +315,6 @@ def _make_call(step: Step, start: Snapshot, call: Call, settings: Settings, take
         alter(other.loaded, settings.alteration, step.mode)
         now = Snapshot.of(other.loaded)
         # What was drawn once, and is replayed, would be right again under the same seed.
-        return look(other, now, settings.seed + 1, take, _MOST_ELEMENTS, adding=True)
+        return look(other, now, settings.seed + 1, take, MOST_ELEMENTS, adding=True)
     before = Snapshot.of(step.loaded) if goes_on else start
     return look(step, before, settings.seed, take)

@@ -18,7 +18,7 @@ from dynamometer.common.checking.runs import OtherRoundings, Runs
 from dynamometer.common.checking.snapshots import (
     Snapshot,
     attributes_of,
-    undecided_weights,
+    undecided_state,
     written,
 )
 from dynamometer.common.checking.steps import DTYPES, make_step
@@ -377,7 +377,7 @@ def _hides_replay(first: Leaves, other: Leaves, tolerance: float) -> str | None:
 def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:
     """Return what no call of an arm can show to be wrong."""
     # In training gradients say whether a weight is used.
-    undecided = undecided_weights(step.loaded) if step.mode is Mode.INFERENCE else []
+    undecided = undecided_state(step.loaded) if step.mode is Mode.INFERENCE else []
     found = {
         "plain attributes, which a call writes": attributes,
         "all zeros or ones, and could be left out": undecided,

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import torch
 
 from dynamometer.common.checking.alteration import alter
-from dynamometer.common.checking.looking import Call, look
+from dynamometer.common.checking.looking import MOST_ELEMENTS, Call, look
 from dynamometer.common.checking.snapshots import Snapshot, distinct, inputs_of
 from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.expected import CHANGE
-from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
     from dynamometer.common.checking.checking import Checks
@@ -38,20 +37,23 @@ def check_rewritten(step: Step, start: Snapshot, reference: Reference, checks: C
         Exception: whatever the backend or the model raises.
     """
     settings = reference.settings
-    if settings.alteration is None or step.mode is Mode.TRAINING or not reference.is_repeatable:
+    if settings.alteration is None or not reference.is_repeatable:
         return checks
     if not all(map(_can_be_written, inputs_of(step.loaded).values())):
         return checks
     start.restore()
-    other = step.on_other_memory().loaded
-    alter(other, settings.alteration, step.mode)
     try:
         with state.keeping_settings():
             seen = look(step, start, settings.seed)
-            if any(path.startswith(CHANGE) for path in seen.found):
+            if any(path.startswith(f"{CHANGE}inputs") for path in seen.found):
                 return checks  # what a call writes to has another version after each
+            start.restore()
+            own = step.with_forward_between() if settings.overlapping else step
+            other = step.on_other_memory().loaded
+            alter(other, settings.alteration, step.mode)
             _write(step.loaded, other)
-            found = look(step, Snapshot.of(step.loaded), settings.seed + 1)
+            now = Snapshot.of(step.loaded)
+            found = look(own, now, settings.seed + 1, most_elements=MOST_ELEMENTS, adding=True)
         comparison = reference.judge(Call.ALTERED, found)
     finally:
         start.restore()

@@ -99,6 +99,11 @@ class Snapshot:
             return False
         return has_arithmetic(before) and not bool(before.any())
 
+    def beside_parameters(self) -> Snapshot:
+        """Return it without parameters, which take most of the memory."""
+        kept = {path: each for path, each in self.kept.items() if not path.startswith("parameters")}
+        return Snapshot(self.loaded, kept)
+
     def restore(self, but: Collection[str] = ()) -> None:
         """Put back in place whatever still has the form it had.
 
@@ -182,10 +187,14 @@ def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version  # noqa: SLF001  no other way to ask
 
 
-def undecided_weights(loaded: LoadedModel) -> list[str]:
-    """Name parameters that are all zeros or all ones, as layers have them when they are created."""
-    named = own_module(loaded.module).named_parameters()
-    return [f"parameters.{name}" for name, each in named if _is_undecided(each)]
+def undecided_state(loaded: LoadedModel) -> list[str]:
+    """Name weights and statistics that are all zeros or all ones, as layers create them."""
+    return [
+        path
+        for path, each in state_of(loaded).items()
+        if isinstance(each, torch.Tensor) and not path.startswith("inputs")
+        if (each.is_floating_point() or path.startswith("parameters")) and _is_undecided(each)
+    ]
 
 
 def _is_undecided(weight: torch.Tensor) -> bool:

@@ -137,7 +137,8 @@ class WithLoss(nn.Module):
         """Return the loss the model computes itself, else a weighted mean square of its outputs.
 
         Weights rise from 0.5 to 1.5: the plain mean square of an output that is normalised is
-        constant, and has no gradient. What is negative counts for half, so that signs matter.
+        constant, and has no gradient. What is negative counts for half, so that signs matter, and
+        each output for a quarter more than the one before, so that their order does.
 
         Raises:
             SkippedError: no output is of floating point, or complex.
@@ -154,17 +155,21 @@ class WithLoss(nn.Module):
             torch.view_as_real(each.resolve_conj()) if each.is_complex() else each
             for each in tensors
         ]
-        squares = [_mean_square(_wide(each)) for each in numbers if each.is_floating_point()]
+        squares = [
+            _mean_square(_wide(each))
+            for each in numbers
+            if each.is_floating_point() and each.numel()
+        ]
         if not squares:
             msg = "none of its outputs is of floating point, so there is no loss to train with"
             raise SkippedError(msg)
-        return torch.stack(squares).sum()
+        return torch.stack([(1 + index / 4) * each for index, each in enumerate(squares)]).sum()
 
 
 def _mean_square(tensor: torch.Tensor) -> torch.Tensor:
     count = tensor.numel()
     places = torch.arange(count, device=tensor.device, dtype=tensor.dtype)
-    weights = 0.5 + (places + 0.5) / max(count, 1)
+    weights = 0.5 + (places + 0.5) / count
     flat = tensor.reshape(-1)
     return (flat * nn.functional.leaky_relu(flat, 0.5) * weights).mean()
 
@@ -219,6 +224,13 @@ class Step:
         """
         meanwhile = self.forward if overlapping else _nothing
         return self.rebind(self.loaded.with_inputs(_copied), meanwhile)
+
+    def with_forward_between(self) -> Step:
+        """Return this step with a forward on copies of its inputs, as they are now, in between.
+
+        It comes between forward and backward of a step that adds.
+        """
+        return self.rebind(self.loaded, self.on_other_memory().forward)
 
     @property
     def call(self) -> Callable[[], object]:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dynamometer.common import registry
-from dynamometer.common.checking.checking import Checks, check, check_later_calls
+from dynamometer.common.checking.checking import (
+    Checks,
+    check,
+    check_after_timing,
+    check_later_calls,
+)
 from dynamometer.common.checking.form import keeping_what_is_set
 from dynamometer.common.checking.looking import Call, Settings, make_call
 from dynamometer.common.checking.reference import reference_of
@@ -33,7 +38,7 @@ from dynamometer.dynamo.capture import capture, internals
 from dynamometer.dynamo.capture.phases import Phases
 from dynamometer.dynamo.ensemble.ensemble import Ensemble
 from dynamometer.dynamo.interface import Fallback
-from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.cases import BASELINE, Mode
 from dynamometer.results.values.records import PASSED, CaptureStats, Outcome, Stage, Status
 
 if TYPE_CHECKING:
@@ -59,7 +64,7 @@ class CompiledArm:
         preparing_s: seconds of the backend's own work before the first step.
         first_steps_s: seconds of each step that was judged, the first one first.
         capture: what Dynamo captured; `None` where Dynamo is not involved.
-        start: the state its model began with; `None` once all calls are compared.
+        start: the state its model began with; without parameters once its calls are compared.
         checks: what was compared of it so far.
         phases_s: what compiling was spent in (`Phases.until`).
         cached_graphs: how many of its graphs the compiler found in its caches.
@@ -71,7 +76,7 @@ class CompiledArm:
     preparing_s: float
     first_steps_s: tuple[float, ...]
     capture: CaptureStats | None
-    start: Snapshot | None
+    start: Snapshot
     checks: Checks
     phases_s: dict[str, float]
     cached_graphs: int
@@ -248,16 +253,32 @@ def check_again(context: Context, arm: CompiledArm, reference: Reference) -> Com
         WrongResultError: one of them came to something else than eager's.
         Exception: whatever the backend or the model raises.
     """
-    if arm.start is None:
-        return arm
-    now = stopwatch(context).now
+    now, is_first = stopwatch(context).now, not context.job.replicate
     with context.stages.at(Stage.RUN, arm.name):
         checks = check_later_calls(
-            arm.step, arm.start, reference, arm.checks, now, briefly=context.job.replicate > 0
+            arm.step, arm.start, reference, arm.checks, now, briefly=not is_first
         )
-        if context.is_guarded:
+        if context.is_guarded or (is_first and not reference.settings.is_brief):
             checks = check_rewritten(arm.step, arm.start, reference, checks)
-    return replace(arm, checks=checks, start=None)
+    return replace(arm, checks=checks, start=arm.start.beside_parameters())
+
+
+def check_at_last(arm: CompiledArm, loaded: LoadedModel, reference: Reference) -> CompiledArm:
+    """Compare calls of an arm that was timed.
+
+    Args:
+        arm: it has been checked again before.
+        loaded: the model that it was compiled from a copy of.
+        reference: what the arm is held to.
+
+    Raises:
+        WrongResultError: one of them came to something else than eager's.
+        Exception: whatever the backend or the model raises.
+    """
+    start = arm.start
+    if arm.step.mode is Mode.TRAINING:
+        start = Snapshot(start.loaded, {**state_of(loaded), **start.kept})
+    return replace(arm, checks=check_after_timing(arm.step, start, reference, arm.checks))
 
 
 def checked_arm(

@@ -104,17 +104,25 @@ class TimedArms:
                 timed = msgspec.structs.replace(seen, guards_s=spent_s)
                 self.results[name] = msgspec.structs.replace(self.results[name], capture=timed)
 
-    def look_after(self) -> None:
-        """Have each arm called once more, and fail that does something to the others by then."""
-        guarded = self._warm if self._context.is_guarded else {}
-        for name, arm in guarded.items():
+    def look_after(self, loaded: LoadedModel, reference: Reference) -> None:
+        """Fail arms that are wrong by now, or do something to the others.
+
+        Args:
+            loaded: the model that they were compiled from copies of.
+            reference: what they are held to.
+        """
+        for name, arm in self._warm.items():
             if name == BASELINE:
                 continue
             with self._context.stages.at(Stage.RUN, name):
-                action = partial(_call_once_more, self._context, arm)
+                action = partial(_look_once_more, self._context, arm, loaded, reference)
                 found = attempt(self._context.stages, action)
-            if isinstance(found, Outcome):
-                self.results[name] = msgspec.structs.replace(self.results[name], outcome=found)
+            result = self.results[name]
+            self.results[name] = (
+                msgspec.structs.replace(result, outcome=found)
+                if isinstance(found, Outcome)
+                else msgspec.structs.replace(arm_result(name, found), capture=result.capture)
+            )
 
     def compile_times(self) -> list[Measurement]:
         """Return compile times, but for arms that found in the caches what another had compiled."""
@@ -155,9 +163,11 @@ def _build(context: Context, loaded: LoadedModel, name: str, reference: Referenc
         return replace(warm, compiled=arms.check_again(context, warm.compiled, reference))
 
 
-def _call_once_more(context: Context, arm: WarmArm) -> None:
+def _look_once_more(
+    context: Context, arm: WarmArm, loaded: LoadedModel, reference: Reference
+) -> WarmArm:
     with context.guarding(arm.compiled.name):
-        arm.compiled.step.call()
+        return replace(arm, compiled=arms.check_at_last(arm.compiled, loaded, reference))
 
 
 def pad_heap(rng: random.Random) -> list[bytearray]:

@@ -40,7 +40,7 @@ class Known:
         exact: of integers, what the run in float64 gave.
         unlike: what would have been the centre, where float64 is no referee: low precision may be
             off by the same again and again, and an arm that isn't is right.
-        beyond: float64's values, of which those count that are numbers where eager overflows.
+        beyond: float64's values, if eager overflows somewhere: of these any number is right.
     """
 
     eager: Leaf
@@ -154,16 +154,17 @@ def _known(eager: Leaf, truth: Leaf | None, runs: Sequence[Leaf | None], toleran
         known = known.with_run(run)
     if truth is None or not _are_alike(eager.value, truth.value):
         return known
-    overflows = not all_finite(eager.value)
+    # Where a number overflows, what is computed with it may be another number, too.
+    beyond = None if all_finite(eager.value) else truth.value
     are_numbers = eager.value.isfinite() & _is_in_range(truth.value, eager.value.dtype)
     if not bool(are_numbers.any()):
-        return replace(known, beyond=truth.value if overflows else None)
+        return replace(known, beyond=beyond)
     values = truth.value
     if not bool(are_numbers.all()):
         values = torch.where(are_numbers, values, eager.value.double())
     if not _is_like(known, values, tolerance):
-        return replace(known, unlike=Centre(values, beside=known.centre))
-    known = Known(eager, Centre(values), beyond=truth.value if overflows else None)
+        return replace(known, unlike=Centre(values, beside=known.centre), beyond=beyond)
+    known = Known(eager, Centre(values), beyond=beyond)
     for run in (eager, *runs):
         known = known.with_run(run)
     return known

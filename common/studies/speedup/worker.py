@@ -43,10 +43,9 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
     order = timed.rng.sample(job.arms, len(job.arms))
     for name in order:
         timed.build(name, loaded, reference)
-    del reference  # and with it whatever was computed in float64
     blocks = timed.time_together(groups or (job.arms,))
     timed.time_guards()
-    timed.look_after()
+    timed.look_after(loaded, reference)
     found = (
         *timed.compile_times(),
         *latencies(LATENCY_ALONE, timed.alone),

@@ -216,3 +216,43 @@ def test_an_arm_may_have_a_rare_jump_and_no_number_elsewhere() -> None:
     expected = Expected.of(eager, truth, runs).with_run(coarse, coarse=True)
     actual = _leaf(1.01, math.inf, *[1.0] * 20)
     assert compare(expected, actual, 1e-4).mismatch is None
+
+
+class Softmax(Linear):
+    """Weights of an exponential that overflows: NaN where it does, zero beside that."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Divide by the sum."""
+        scores = (self.layer(x) * 60).exp()
+        return scores / scores.sum(-1, keepdim=True)
+
+
+def _stable(module: Any) -> Callable[..., Any]:
+    return lambda x: (module.layer(x) * 60).softmax(-1)
+
+
+def _wide(module: Any) -> Callable[..., Any]:
+    def call(x: torch.Tensor) -> torch.Tensor:
+        weight, bias = module.layer.weight.double(), module.layer.bias.double()
+        return ((x.double() @ weight.T + bias) * 60).softmax(-1).to(x.dtype)
+
+    return call
+
+
+def _half(module: Any) -> Callable[..., Any]:
+    return lambda x: _wide(module)(x) / 2
+
+
+@pytest.mark.parametrize(
+    ("arm", "dtype"),
+    [(_stable, Dtype.FLOAT32), (_wide, Dtype.FLOAT32), (_wide, Dtype.FLOAT16)],
+)
+def test_who_does_not_overflow_is_right(arm: Callable[..., Any], dtype: Dtype) -> None:
+    """Where eager gives NaN, and where it divides by infinity; another number is wrong in both."""
+    torch.manual_seed(0)
+    model, x = Softmax(), torch.randn(32, 16) * 4
+    assert not bool(model(x).isfinite().all())
+    assert bool(model(x).isfinite().any())
+    assert isinstance(judge(model, x, arm=arm, dtype=dtype), Checks)
+    assert isinstance(judge(model, x, dtype=dtype), Checks)
+    assert isinstance(judge(model, x, arm=_half, dtype=dtype), str)

@@ -1,7 +1,8 @@
-"""Who remembers answers by where tensors are, and how often they were written to, is found out."""
+"""Who answers from memory, or no longer computes when it was timed, is found out."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import factories
@@ -9,7 +10,12 @@ import pytest
 import torch
 from torch import nn
 
-from dynamometer.common.checking.checking import Checks, check_first_calls, check_later_calls
+from dynamometer.common.checking.checking import (
+    Checks,
+    check_after_timing,
+    check_first_calls,
+    check_later_calls,
+)
 from dynamometer.common.checking.looking import Settings
 from dynamometer.common.checking.reference import reference_of
 from dynamometer.common.checking.rewriting import check_rewritten
@@ -47,15 +53,44 @@ class Counts(nn.Module):
         return x.add_(1) * 2
 
 
-def judged(module: nn.Module, x: torch.Tensor, arm: Callable[[nn.Module], Any]) -> Checks:
+class Tiring:
+    """Computes so often, and gives zeros from then on."""
+
+    def __init__(self, module: nn.Module, calls: int) -> None:
+        """Take a module."""
+        self.module, self.left = module, calls
+
+    def __call__(self, *args: torch.Tensor) -> Any:
+        """Compute, or no longer do."""
+        self.left -= 1
+        found = self.module(*args)
+        return found if self.left >= 0 else found * 0
+
+
+def remembering_inputs(module: nn.Module) -> Callable[..., Any]:
+    """Return what keeps a copy of each input, as a packed one would be."""
+    packed: dict[Any, torch.Tensor] = {}
+
+    def call(x: torch.Tensor) -> Any:
+        return module(packed.setdefault((x.data_ptr(), x._version), x.detach().clone()))
+
+    return call
+
+
+def judged(
+    module: nn.Module,
+    x: torch.Tensor,
+    arm: Callable[[nn.Module], Any],
+    mode: Mode = Mode.INFERENCE,
+) -> Checks:
     """Compare all calls of an arm."""
-    case = factories.case()
-    with state.running(Mode.INFERENCE, None):
+    case = factories.case(mode=mode)
+    with state.running(mode, None):
         loaded = configure(LoadedModel(module=module, args=(x,)), case, torch.device("cpu"))
         reference = reference_of(loaded, case, Settings(seed=0, tolerance=TOLERANCE))
         own = loaded.copy()
         start = Snapshot.of(own)
-        step = make_step(arm(own.module), own, Mode.INFERENCE, 0)
+        step = make_step(arm(own.module), own, mode, 0)
         checks = check_first_calls(step, start, reference)
         checks = check_later_calls(step, start, reference, checks, now=lambda: 0.0)
         before = checks.calls
@@ -70,12 +105,41 @@ def test_who_remembers_by_place_and_version_is_wrong() -> None:
         judged(nn.Linear(8, 8), torch.randn(4, 8), remembering)
 
 
-@pytest.mark.parametrize(
-    ("x", "calls"), [(torch.randn(4, 8), 1), (torch.randn(1, 8).expand(4, 8), 1)]
-)
-def test_who_computes_is_right(x: torch.Tensor, calls: int) -> None:
+@pytest.mark.parametrize("mode", Mode)
+def test_who_keeps_inputs_by_place_and_version_is_wrong(mode: Mode) -> None:
+    """In training weights are written to by each step, and inputs are not."""
+    with pytest.raises(WrongResultError, match="other values in the same memory"):
+        judged(nn.Linear(8, 8), torch.randn(4, 8), remembering_inputs, mode)
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("x", [torch.randn(4, 8), torch.randn(1, 8).expand(4, 8)])
+def test_who_computes_is_right(x: torch.Tensor, mode: Mode) -> None:
     """Also where elements of an input share memory; inputs are as before afterwards."""
-    assert judged(nn.Linear(8, 8), x, lambda module: module).calls == calls
+    assert judged(nn.Linear(8, 8), x, lambda module: module, mode).calls == 1
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("calls", [0, 1, 100])
+def test_who_goes_wrong_while_it_is_timed_is_wrong(mode: Mode, calls: int) -> None:
+    """After the last call that is compared before."""
+    case, model = (
+        factories.case(mode=mode),
+        LoadedModel(module=nn.Linear(8, 8), args=(torch.randn(4, 8),)),
+    )
+    with state.running(mode, None):
+        loaded = configure(model, case, torch.device("cpu"))
+        reference = reference_of(loaded, case, Settings(seed=0, tolerance=TOLERANCE))
+        own = loaded.copy()
+        start, arm = Snapshot.of(own), Tiring(own.module, 1000)
+        step = make_step(arm, own, mode, 0)
+        checks = check_first_calls(step, start, reference)
+        for _ in range(100):
+            step.call()
+        assert check_after_timing(step, start, reference, checks).calls == checks.calls + 2
+        arm.left = calls
+        with nullcontext() if calls > 1 else pytest.raises(WrongResultError, match="after it was"):
+            check_after_timing(step, start, reference, checks)
 
 
 def test_what_writes_to_its_inputs_is_left_alone() -> None:
