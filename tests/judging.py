@@ -92,7 +92,6 @@ def judge(  # noqa: PLR0913  each of a few tests differs in one of them
     optimizer: Callable[[Callable[[], object]], Callable[[], object]] | None = None,
     is_brief: bool = False,
     device: str = "cpu",
-    timed_calls: int = 1,
 ) -> str | Checks:
     """Return what is wrong with an arm, or what was compared of one that is right.
 
@@ -105,7 +104,6 @@ def judge(  # noqa: PLR0913  each of a few tests differs in one of them
         optimizer: compiles the optimizer's step.
         is_brief: whether it is called as seldom as may be.
         device: where it is called.
-        timed_calls: how often it is called before the last calls that are compared.
     """
     case = factories.case(mode=mode, dtype=dtype, device=device)
     made = model if isinstance(model, LoadedModel) else LoadedModel(module=model, args=inputs)
@@ -121,10 +119,10 @@ def judge(  # noqa: PLR0913  each of a few tests differs in one of them
         try:
             checks = check_first_calls(step, start, reference)
             checks = check_later_calls(step, start, reference, checks, now=lambda: 0.0)
-            if not is_brief:
-                checks = check_rewritten(step, start, reference, checks)
-            for _ in range(timed_calls):
-                step.call()
+            if is_brief:
+                return checks
+            checks = check_rewritten(step, start, reference, checks)
+            step.call()
             return check_after_timing(step, start, reference, checks)
         except WrongResultError as error:
             return str(error)

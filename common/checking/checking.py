@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dynamometer.common.checking.looking import Call, Look, Taker, make_call
-from dynamometer.common.checking.snapshots import Snapshot
 from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.dynamo.accuracy.deviation import MOST_ROUNDING
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dynamometer.common.checking.reference import Reference
+    from dynamometer.common.checking.snapshots import Snapshot
     from dynamometer.common.checking.steps import Step
     from dynamometer.dynamo.accuracy.accuracy import Comparison
 
@@ -100,7 +100,7 @@ def check_after_timing(step: Step, start: Snapshot, reference: Reference, checks
 
     Args:
         step: the arm's.
-        start: the state its model began with, but for what calls leave alone.
+        start: the state its model began with; of what is `None`, what is there now.
         reference: what the arm is held to.
         checks: what was compared before.
 
@@ -112,7 +112,7 @@ def check_after_timing(step: Step, start: Snapshot, reference: Reference, checks
         step.call()  # nothing to compare it with; but it shows what a call does to others
         return checks
     start.restore()
-    now, settings = Snapshot.of(step.loaded), reference.settings
+    now, settings = start.taken_again(), reference.settings
     calls = [Call.LATER] if settings.alteration is None else [Call.LATER, Call.ALTERED]
     for call in calls:
         found = make_call(step, now, call, settings)

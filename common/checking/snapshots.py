@@ -100,9 +100,17 @@ class Snapshot:
         return has_arithmetic(before) and not bool(before.any())
 
     def beside_parameters(self) -> Snapshot:
-        """Return it without parameters, which take most of the memory."""
-        kept = {path: each for path, each in self.kept.items() if not path.startswith("parameters")}
+        """Return it with the names of parameters alone, whose values take most of the memory."""
+        kept = {
+            path: None if path.startswith("parameters") else each
+            for path, each in self.kept.items()
+        }
         return Snapshot(self.loaded, kept)
+
+    def taken_again(self) -> Snapshot:
+        """Keep the state as it is now, of what there was before."""
+        now = state_of(self.loaded)
+        return Snapshot(self.loaded, {path: _copy(now.get(path)) for path in self.kept})
 
     def restore(self, but: Collection[str] = ()) -> None:
         """Put back in place whatever still has the form it had.

@@ -64,7 +64,8 @@ class CompiledArm:
         preparing_s: seconds of the backend's own work before the first step.
         first_steps_s: seconds of each step that was judged, the first one first.
         capture: what Dynamo captured; `None` where Dynamo is not involved.
-        start: the state its model began with; without parameters once its calls are compared.
+        start: the state its model began with; of parameters the names alone, once its calls are
+            compared.
         checks: what was compared of it so far.
         phases_s: what compiling was spent in (`Phases.until`).
         cached_graphs: how many of its graphs the compiler found in its caches.
@@ -277,7 +278,11 @@ def check_at_last(arm: CompiledArm, loaded: LoadedModel, reference: Reference) -
     """
     start = arm.start
     if arm.step.mode is Mode.TRAINING:
-        start = Snapshot(start.loaded, {**state_of(loaded), **start.kept})
+        begun = state_of(loaded)
+        kept = {
+            path: begun.get(path) if each is None else each for path, each in start.kept.items()
+        }
+        start = replace(start, kept=kept)
     return replace(arm, checks=check_after_timing(arm.step, start, reference, arm.checks))
 
 

@@ -139,7 +139,7 @@ class HasLoss(dict[str, torch.Tensor]):
     [
         (HasLoss(logits=torch.ones(3)), 7.0),
         (torch.tensor([1.0, 3.0]), 6.0),
-        ((torch.tensor([1.0, 3.0]), torch.tensor([2.0])), 10.0),
+        ((torch.tensor([1.0, 3.0]), torch.tensor([2.0])), 11.0),
         ({"logits": torch.tensor([2.0]), "ids": torch.tensor([5])}, 4.0),
         (torch.tensor([300.0], dtype=torch.float16), 90_000.0),
     ],
