@@ -89,7 +89,7 @@ def reference_of(
     @contextmanager
     def other(draw: int, times: float) -> Iterator[Step]:
         own = nudged(loaded, times * change_of(dtype), draw)
-        with OtherKernels(draw, times, in_tf32):
+        with OtherKernels(draw, times, in_tf32, has_half_parts=dtype is torch.float32):
             yield make_step(own.module, own, case.mode, settings.seed)
 
     @contextmanager

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from judging import judge
+from torch import nn
 
+from dynamometer.common.checking.checking import Checks
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.rounding import (
     DrawsOf,
@@ -185,3 +188,54 @@ def test_what_is_multiplied_in_tf32_depends_on_device_and_settings(
         operator = getattr(torch.ops.aten, name)
         arguments = getattr(operator, operator.overloads()[0])._schema.arguments
         assert all("Tensor" in str(arguments[place].type) for place in places), name
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_parts_in_half_precision_are_off_by_a_rounding_at_times(dtype: torch.dtype) -> None:
+    """What is computed; not whole numbers, nor what only looks at memory or copies it."""
+    values = torch.randn(4096).to(dtype)
+    with OtherKernels(0, has_half_parts=True):
+        doubled, view, copy = values * 2, values.view(64, 64), values.clone()
+        whole = torch.arange(64).to(dtype) * 2
+    changed = doubled != values * 2
+    assert 0.08 < float(changed.double().mean()) < 0.17
+    off = (doubled.double() / (values * 2).double() - 1).abs()
+    assert float(off.max()) <= 2 * torch.finfo(dtype).eps
+    assert view.data_ptr() == values.data_ptr()
+    assert torch.equal(copy, values)
+    assert torch.equal(whole, torch.arange(64).to(dtype) * 2)
+    with OtherKernels(0):
+        assert torch.equal(values * 2, values + values)
+
+
+class HasHalfParts(nn.Module):
+    """A model in float32 that computes a part in bfloat16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.last = nn.Linear(64, 64), nn.Linear(64, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Round twice, after each operator."""
+        y = self.layer(x).relu().bfloat16()
+        out: torch.Tensor = self.last((y * 1.3 + 0.2).float())
+        return out
+
+
+def _rounding_once(times: float = 1.0) -> Callable[[Any], Callable[..., Any]]:
+    def arm(module: Any) -> Callable[..., Any]:
+        def call(x: torch.Tensor) -> Any:
+            y = module.layer(x).relu().bfloat16().float()
+            return module.last((y * 1.3 + 0.2).bfloat16().float()) * times
+
+        return call
+
+    return arm
+
+
+def test_a_model_in_float32_may_have_parts_in_half_precision() -> None:
+    """Who fuses their operators rounds more seldom; a factor is none of rounding."""
+    torch.manual_seed(0)
+    model, x = HasHalfParts(), torch.randn(16, 64)
+    assert isinstance(judge(model, x, arm=_rounding_once()), Checks)
+    assert isinstance(judge(model, x, arm=_rounding_once(1.1)), str)
