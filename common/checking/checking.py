@@ -74,7 +74,9 @@ class Checks:
         return (*self.unchecked, *hidden)
 
 
-def check(checks: Checks, reference: Reference, call: Call, found: Look) -> Checks:
+def check(
+    checks: Checks, reference: Reference, call: Call, found: Look, *, is_last: bool = False
+) -> Checks:
     """Compare a call.
 
     Args:
@@ -82,6 +84,7 @@ def check(checks: Checks, reference: Reference, call: Call, found: Look) -> Chec
         reference: what the arm is held to.
         call: which of eager's it is compared with.
         found: what it came to.
+        is_last: whether the arm was timed before.
 
     Raises:
         WrongResultError: it came to something else than eager's.
@@ -90,6 +93,7 @@ def check(checks: Checks, reference: Reference, call: Call, found: Look) -> Chec
     if comparison.mismatch:
         number = f" (number {checks.calls + 1})" if call is Call.LATER else ""
         where = "" if call is Call.FIRST else f"{call}{number}: "
+        where = f"{call} after it was timed: " if is_last else where
         msg = f"{where}{comparison.mismatch}"
         raise WrongResultError(msg)
     return checks.with_call(comparison)
@@ -100,7 +104,7 @@ def check_after_timing(step: Step, start: Snapshot, reference: Reference, checks
 
     Args:
         step: the arm's.
-        start: the state its model began with; of what is `None`, what is there now.
+        start: the state its model began with; parameters that are `None` count as they are now.
         reference: what the arm is held to.
         checks: what was compared before.
 
@@ -116,11 +120,7 @@ def check_after_timing(step: Step, start: Snapshot, reference: Reference, checks
     calls = [Call.LATER] if settings.alteration is None else [Call.LATER, Call.ALTERED]
     for call in calls:
         found = make_call(step, now, call, settings)
-        try:
-            checks = check(checks, reference, call, found)
-        except WrongResultError as error:
-            msg = f"after it was timed, {error}"
-            raise WrongResultError(msg) from error
+        checks = check(checks, reference, call, found, is_last=True)
     return checks
 
 

@@ -150,9 +150,10 @@ def _overlapping(gradients: Mapping[str, torch.Tensor]) -> set[str]:
         if _address(each) and _is_dense(each)
     )
     return {
-        f"gradients.{name}: it shares memory with gradients.{before}, eager's does not"
-        for (_, end, before), (begin, _, name) in pairwise(places)
-        if begin < end
+        f"gradients.{name}: it shares memory with another's, in eager it does not"
+        for pair in pairwise(places)
+        if pair[1][0] < pair[0][1]
+        for _, _, name in pair
     }
 
 

@@ -312,9 +312,13 @@ def _make_call(step: Step, start: Snapshot, call: Call, settings: Settings, take
     if call is Call.ALTERED and settings.alteration is not None:
         # Who reads the tensors of the first call for ever finds in them what they were.
         other = step.on_other_memory(overlapping=settings.overlapping)
+        new = start.of_what_is_new()
         alter(other.loaded, settings.alteration, step.mode)
         now = Snapshot.of(other.loaded)
-        # What was drawn once, and is replayed, would be right again under the same seed.
-        return look(other, now, settings.seed + 1, take, MOST_ELEMENTS, adding=True)
+        try:
+            # What was drawn once, and is replayed, would be right again under the same seed.
+            return look(other, now, settings.seed + 1, take, MOST_ELEMENTS, adding=True)
+        finally:
+            new.restore()
     before = Snapshot.of(step.loaded) if goes_on else start
     return look(step, before, settings.seed, take)

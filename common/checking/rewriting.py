@@ -42,6 +42,7 @@ def check_rewritten(step: Step, start: Snapshot, reference: Reference, checks: C
     if not all(map(_can_be_written, inputs_of(step.loaded).values())):
         return checks
     start.restore()
+    new = start.of_what_is_new()
     try:
         with state.keeping_settings():
             seen = look(step, start, settings.seed)
@@ -57,6 +58,7 @@ def check_rewritten(step: Step, start: Snapshot, reference: Reference, checks: C
         comparison = reference.judge(Call.ALTERED, found)
     finally:
         start.restore()
+        new.restore()
     if comparison.mismatch:
         msg = f"call on other values in the same memory: {comparison.mismatch}"
         raise WrongResultError(msg)

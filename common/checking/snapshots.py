@@ -107,6 +107,13 @@ class Snapshot:
         }
         return Snapshot(self.loaded, kept)
 
+    def of_what_is_new(self) -> Snapshot:
+        """Keep what is there now and was not before, as what a call has registered."""
+        now = state_of(self.loaded)
+        return Snapshot(
+            self.loaded, {path: _copy(each) for path, each in now.items() if path not in self.kept}
+        )
+
     def taken_again(self) -> Snapshot:
         """Keep the state as it is now, of what there was before."""
         now = state_of(self.loaded)

@@ -138,7 +138,7 @@ class WithLoss(nn.Module):
 
         Weights rise from 0.5 to 1.5: the plain mean square of an output that is normalised is
         constant, and has no gradient. What is negative counts for half, so that signs matter, and
-        each output for a quarter more than the one before, so that their order does.
+        the second output 1.25 times, the third 1.5 times, so that their order does.
 
         Raises:
             SkippedError: no output is of floating point, or complex.
@@ -155,23 +155,20 @@ class WithLoss(nn.Module):
             torch.view_as_real(each.resolve_conj()) if each.is_complex() else each
             for each in tensors
         ]
-        squares = [
-            _mean_square(_wide(each))
-            for each in numbers
-            if each.is_floating_point() and each.numel()
-        ]
+        squares = [_mean_square(_wide(each)) for each in numbers if each.is_floating_point()]
         if not squares:
             msg = "none of its outputs is of floating point, so there is no loss to train with"
             raise SkippedError(msg)
-        return torch.stack([(1 + index / 4) * each for index, each in enumerate(squares)]).sum()
+        first, *others = squares
+        return torch.stack([first, *(each * (1.25 + i / 4) for i, each in enumerate(others))]).sum()
 
 
 def _mean_square(tensor: torch.Tensor) -> torch.Tensor:
     count = tensor.numel()
     places = torch.arange(count, device=tensor.device, dtype=tensor.dtype)
-    weights = 0.5 + (places + 0.5) / count
+    weights = 0.5 + (places + 0.5) / max(count, 1)
     flat = tensor.reshape(-1)
-    return (flat * nn.functional.leaky_relu(flat, 0.5) * weights).mean()
+    return (flat * nn.functional.leaky_relu(flat, 0.5) * weights).sum() / max(count, 1)
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:

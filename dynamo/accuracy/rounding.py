@@ -166,7 +166,7 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what
             changed = tree_map_only(torch.Tensor, self._off_in_tf32, args[place])
             args = (*args[:place], changed, *args[place + 1 :])
         found = func(*args, **dict(kwargs or {}))
-        if self._has_half_parts and _is_computed_in_half(func, found):
+        if self._has_half_parts and _is_rounded_to_half(func, found):
             return self._next_at_times(found)
         if name not in _ROUNDED_BY_LIBRARIES or not isinstance(found, torch.Tensor):
             return found
@@ -193,9 +193,9 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what
         self._seed += 1
         generator = torch.Generator(values.device).manual_seed(self._seed)
         draws = torch.empty(values.shape, device=values.device).uniform_(-1, 1, generator=generator)
-        is_other = (draws.abs() < _SHARE_IN_HALF) & (values != values.round())
+        is_other = (draws.abs() < _SHARE_IN_HALF) & (values != values.round()) & values.isfinite()
         most = self._roundings * torch.finfo(values.dtype).eps
-        return values + values * torch.where(is_other, most * draws.sign(), 0.0).to(values.dtype)
+        return torch.where(is_other, values * (1 + most * draws.sign()).to(values.dtype), values)
 
     def _errors(self, like: torch.Tensor, eps: float | None = None) -> torch.Tensor:
         """Draw relative errors of a rounding or so, which is the dtype's unless it is given."""
@@ -205,13 +205,13 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what
         return torch.empty_like(like).uniform_(-most, most, generator=generator)
 
 
-def _is_computed_in_half(func: Any, found: Any) -> bool:
-    """Return whether what an operator gives is memory of its own, in half precision."""
+def _is_rounded_to_half(func: Any, found: Any) -> bool:
+    """Return whether an operator rounds what it gives, in memory of its own, to half precision."""
     if not isinstance(found, torch.Tensor) or found.dtype not in {torch.bfloat16, torch.float16}:
         return False
-    if found.layout is not torch.strided or not isinstance(func, torch._ops.OpOverload):  # noqa: SLF001  no other name
-        return False
-    return not func.is_view and not func._schema.is_mutable and _name_of(func) not in _COPIES  # noqa: SLF001  likewise
+    name = _name_of(func)
+    is_rounded = name in _ROUNDED or name in _ROUNDED_BY_LIBRARIES or name in _PRODUCTS
+    return (is_rounded or name in _CONVOLUTIONS) and not func._schema.is_mutable  # noqa: SLF001  no other way to ask
 
 
 def _name_of(func: Any) -> str:
@@ -223,7 +223,12 @@ def _name_of(func: Any) -> str:
 _SHARE_IN_HALF = 1 / 8
 """As an arm in float32 may be off by four times as many multiples as one in half precision."""
 
-_COPIES = frozenset({"alias", "clone", "detach"})
+_ROUNDED = frozenset({
+    "_to_copy", "add", "addcdiv", "addcmul", "avg_pool2d", "cumsum", "div", "hardsigmoid",
+    "hardswish", "leaky_relu", "lerp", "linalg_vector_norm", "logsumexp", "mean", "mul", "prod",
+    "reciprocal", "rsub", "sqrt", "sub", "sum", "var",
+})  # fmt: skip
+"""Beside products, convolutions and functions: what moves, selects or compares rounds nothing."""
 
 _ROUNDED_BY_LIBRARIES = frozenset({
     "_log_softmax", "_softmax", "acos", "asin", "atan", "atan2", "cos", "cosh", "elu", "erf",

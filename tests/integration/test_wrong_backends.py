@@ -109,6 +109,18 @@ def test_an_arm_that_fails_while_it_is_timed_takes_no_other_along(
     assert (f"wrong_backends:{name}", "latency") not in measured
 
 
+def test_an_arm_that_goes_wrong_while_it_is_timed_has_no_figures(tmp_path: Path) -> None:
+    """Calls are compared again when it was timed; what was timed of others stays."""
+    arms = ["wrong_backends:fades", "eager"]
+    record = run_manifest(hostile_manifest(["two_outputs"], arms), tmp_path / "run")["two_outputs"]
+    outcomes = {result.arm: result.outcome for result in record.arms}
+    assert outcomes[arms[0]].status is Status.FAIL_ACCURACY
+    assert (outcomes[arms[0]].reason or "").startswith("later call after it was timed: output[0]")
+    assert outcomes[BASELINE].status is outcomes["eager"].status is Status.PASS
+    timed = {each.arm for each in record.measurements if each.metric == "latency"}
+    assert timed == {BASELINE, "eager"}
+
+
 def test_an_arm_that_crashes_takes_no_other_along(tmp_path: Path) -> None:
     """Another process measures the others, and only the one that crashed has no figures."""
     arms = ["wrong_backends:crashes", "eager"]

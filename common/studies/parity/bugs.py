@@ -30,10 +30,10 @@ def _unless_telling(found: re.Match[str]) -> str:
     Of an exception in a message, such as the one that Dynamo met, its own message stays.
     """
     before, quoted = found.groups()
-    if before.endswith("("):
+    if before.endswith("(") and " " in quoted:  # a KeyError quotes a name
         return before + quoted[0] + _QUOTED.sub(_unless_telling, quoted[1:-1]) + quoted[-1]
-    is_telling = before or re.match(r"(?:torch|aten|prims)\b", quoted[1:])
-    return found[0] if is_telling else "'_'"
+    is_telling = before.endswith(" ") or re.match(r"(?:torch|aten|prims)\b", quoted[1:])
+    return found[0] if is_telling else f"{before}'_'"
 
 
 _VARYING: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import factories
 import pytest
 import torch
+from judging import judge
 from torch import nn
 
 from dynamometer.common.checking.checking import (
@@ -23,6 +24,7 @@ from dynamometer.common.checking.snapshots import Snapshot
 from dynamometer.common.checking.steps import configure, make_step
 from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.common.interfaces.suite import LoadedModel
+from dynamometer.common.measuring.arms import CompiledArm, check_at_last
 from dynamometer.dynamo import state
 from dynamometer.results.values.cases import Mode
 
@@ -138,10 +140,66 @@ def test_who_goes_wrong_while_it_is_timed_is_wrong(mode: Mode, calls: int) -> No
             step.call()
         assert check_after_timing(step, start, reference, checks).calls == checks.calls + 2
         arm.left = calls
-        with nullcontext() if calls > 1 else pytest.raises(WrongResultError, match="after it was"):
+        with (
+            nullcontext()
+            if calls > 1
+            else pytest.raises(WrongResultError, match="after it was timed")
+        ):
             check_after_timing(step, start, reference, checks)
 
 
 def test_what_writes_to_its_inputs_is_left_alone() -> None:
     """Each call gives them another version, so that nobody can rely on that."""
     assert judged(Counts(), torch.randn(4, 8), lambda module: module).calls == 0
+
+
+class Registers(nn.Module):
+    """Makes a buffer at its first call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scale by numbers that are made once."""
+        if not hasattr(self, "numbers"):
+            self.register_buffer("numbers", torch.arange(1.0, 5.0))
+        out: torch.Tensor = self.layer(x) * self.numbers
+        return out
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_what_a_call_registers_is_put_back(mode: Mode) -> None:
+    """In training buffers are others in the call on other inputs, and as they were after it."""
+    assert isinstance(judge(Registers(), torch.randn(4, 8), mode=mode), Checks)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_an_arm_is_checked_at_last_from_where_it_began(mode: Mode) -> None:
+    """Names alone of its weights are kept; in training they are put back to the model's."""
+    case, model = (
+        factories.case(mode=mode),
+        LoadedModel(module=nn.Linear(8, 8), args=(torch.randn(4, 8),)),
+    )
+    with state.running(mode, None):
+        loaded = configure(model, case, torch.device("cpu"))
+        reference = reference_of(loaded, case, Settings(seed=0, tolerance=TOLERANCE))
+        own = loaded.copy()
+        start = Snapshot.of(own)
+        step = make_step(own.module, own, mode, 0)
+        checks = check_first_calls(step, start, reference)
+        arm = CompiledArm(
+            name="mine", step=step, preparing_s=0.0, first_steps_s=(), capture=None,
+            start=start.beside_parameters(), checks=checks, phases_s={}, cached_graphs=0,
+        )  # fmt: skip
+        for _ in range(200):
+            step.call()
+        assert check_at_last(arm, loaded, reference).checks.calls == checks.calls + 2
+        with torch.no_grad():
+            loaded.module.get_parameter(next(iter(dict(loaded.module.named_parameters())))).mul_(
+                1.1
+            )
+            if mode is Mode.INFERENCE:
+                next(own.module.parameters()).mul_(1.1)
+        with pytest.raises(WrongResultError, match="after it was timed"):
+            check_at_last(arm, loaded, reference)

@@ -307,6 +307,7 @@ def test_what_dynamo_met_tells_bugs_apart() -> None:
     named = met.format("\"unknown layer 'a'\"")
     assert normalised(named) == normalised(named.replace("'a'", "'b'"))
     assert normalised(normalised(named)) == normalised(named)
+    assert normalised("KeyError('abc')") == normalised("KeyError('xyz')") == "KeyError('_')"
 
 
 def test_what_is_not_shown_is_counted() -> None:

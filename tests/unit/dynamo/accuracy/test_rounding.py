@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -197,12 +198,16 @@ def test_parts_in_half_precision_are_off_by_a_rounding_at_times(dtype: torch.dty
     with OtherKernels(0, has_half_parts=True):
         doubled, view, copy = values * 2, values.view(64, 64), values.clone()
         whole = torch.arange(64).to(dtype) * 2
+        moved = torch.cat([values, values]).relu().amax()
+        none = torch.tensor([-math.inf, math.inf, math.nan]).to(dtype) * 2
     changed = doubled != values * 2
     assert 0.08 < float(changed.double().mean()) < 0.17
     off = (doubled.double() / (values * 2).double() - 1).abs()
     assert float(off.max()) <= 2 * torch.finfo(dtype).eps
     assert view.data_ptr() == values.data_ptr()
     assert torch.equal(copy, values)
+    assert moved == values.amax()
+    assert none.tolist()[:2] == [-math.inf, math.inf]
     assert torch.equal(whole, torch.arange(64).to(dtype) * 2)
     with OtherKernels(0):
         assert torch.equal(values * 2, values + values)
@@ -239,3 +244,57 @@ def test_a_model_in_float32_may_have_parts_in_half_precision() -> None:
     model, x = HasHalfParts(), torch.randn(16, 64)
     assert isinstance(judge(model, x, arm=_rounding_once()), Checks)
     assert isinstance(judge(model, x, arm=_rounding_once(1.1)), str)
+
+
+class Attends(nn.Module):
+    """Causal attention of a model in float32, in bfloat16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 48)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Mask with infinity."""
+        with torch.autocast("cpu", torch.bfloat16):
+            q, k, v = self.layer(x).chunk(3, -1)
+            later = torch.ones(x.shape[1], x.shape[1]).triu(1).bool()
+            out = (q @ k.transpose(1, 2)).masked_fill(later, -math.inf).softmax(-1) @ v
+        return out.float()
+
+
+def _without_a_number(module: Any) -> Callable[..., Any]:
+    def call(x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = module(x)
+        out[0, 0] = math.nan
+        return out
+
+    return call
+
+
+def test_what_rounding_does_to_parts_excuses_no_missing_number() -> None:
+    """An infinity times nothing would be one in every run."""
+    torch.manual_seed(0)
+    model, x = Attends(), torch.randn(2, 8, 16)
+    assert isinstance(judge(model, x), Checks)
+    assert isinstance(judge(model, x, arm=_without_a_number), str)
+
+
+class Picks(nn.Module):
+    """Leaves the largest number, found in bfloat16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compare with it."""
+        y = self.layer(x).bfloat16()
+        return (y * (y == y.amax(-1, keepdim=True))).float()
+
+
+def test_what_selects_rounds_nothing() -> None:
+    """Else an arm that leaves out what is largest would be right."""
+    torch.manual_seed(0)
+    model, x = Picks(), torch.randn(32, 16)
+    assert isinstance(judge(model, x), Checks)
+    assert isinstance(judge(model, x, arm=lambda module: lambda x: module(x) * 0), str)
