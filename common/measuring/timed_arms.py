@@ -113,7 +113,7 @@ class TimedArms:
             loaded: the model that they were compiled from copies of.
             reference: what they are held to.
         """
-        changed = False
+        changed = BASELINE not in self._warm
         for name in sorted(self._warm, key=lambda each: each != BASELINE):
             with self._context.stages.at(Stage.RUN, name):
                 action = partial(
