@@ -32,7 +32,13 @@ from spoiled_cases import CaseToSpoil, build_reference, case_of, load, suite_of
 from spoiling import SPOILINGS, Part, Target
 from their_check import TheirCheck
 
-from dynamometer.common.checking.checking import Checks, check_first_calls, check_later_calls
+from dynamometer.common.checking.checking import (
+    Checks,
+    check_after_timing,
+    check_first_calls,
+    check_later_calls,
+)
+from dynamometer.common.checking.rewriting import check_rewritten
 from dynamometer.common.checking.snapshots import Snapshot
 from dynamometer.common.checking.steps import make_step
 from dynamometer.common.interfaces.outcome import WrongResultError
@@ -293,6 +299,8 @@ def _accusation(step: Step, reference: Reference) -> tuple[str | None, Checks]:
     try:
         checks = check_first_calls(step, start, reference)
         checks = check_later_calls(step, start, reference, checks, time.perf_counter)
+        checks = check_rewritten(step, start, reference, checks)
+        checks = check_after_timing(step, start, reference, checks)
     except WrongResultError as error:
         return str(error), Checks()
     return None, checks
