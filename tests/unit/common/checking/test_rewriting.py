@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import factories
@@ -13,7 +13,6 @@ from torch import nn
 
 from dynamometer.common.checking.checking import (
     Checks,
-    check_after_timing,
     check_first_calls,
     check_later_calls,
 )
@@ -29,7 +28,9 @@ from dynamometer.dynamo import state
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from dynamometer.common.checking.reference import Reference
 
 TOLERANCE = 1e-4
 
@@ -121,31 +122,47 @@ def test_who_computes_is_right(x: torch.Tensor, mode: Mode) -> None:
     assert judged(nn.Linear(8, 8), x, lambda module: module, mode).calls == 1
 
 
-@pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("calls", [0, 1, 100])
-def test_who_goes_wrong_while_it_is_timed_is_wrong(mode: Mode, calls: int) -> None:
-    """After the last call that is compared before."""
-    case, model = (
-        factories.case(mode=mode),
-        LoadedModel(module=nn.Linear(8, 8), args=(torch.randn(4, 8),)),
-    )
+@contextmanager
+def timed(mode: Mode) -> Iterator[tuple[CompiledArm, LoadedModel, Reference]]:
+    """Give an arm that was called two hundred times, the model it is a copy of, and eager."""
+    model = LoadedModel(module=nn.Linear(8, 8), args=(torch.randn(4, 8),))
+    case = factories.case(mode=mode)
     with state.running(mode, None):
         loaded = configure(model, case, torch.device("cpu"))
         reference = reference_of(loaded, case, Settings(seed=0, tolerance=TOLERANCE))
         own = loaded.copy()
-        start, arm = Snapshot.of(own), Tiring(own.module, 1000)
-        step = make_step(arm, own, mode, 0)
+        start = Snapshot.of(own)
+        step = make_step(Tiring(own.module, 1000), own, mode, 0)
         checks = check_first_calls(step, start, reference)
-        for _ in range(100):
+        for _ in range(200):
             step.call()
-        assert check_after_timing(step, start, reference, checks).calls == checks.calls + 2
-        arm.left = calls
-        with (
-            nullcontext()
-            if calls > 1
-            else pytest.raises(WrongResultError, match="after it was timed")
-        ):
-            check_after_timing(step, start, reference, checks)
+        arm = CompiledArm(
+            name="mine", step=step, preparing_s=0.0, first_steps_s=(), capture=None,
+            start=start.beside_parameters(), checks=checks, phases_s={}, cached_graphs=0,
+        )  # fmt: skip
+        yield arm, loaded, reference
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_who_goes_wrong_while_it_is_timed_is_wrong(mode: Mode) -> None:
+    """After the last call that is compared before."""
+    with timed(mode) as (arm, loaded, reference):
+        assert check_at_last(arm, loaded, reference).checks.calls == arm.checks.calls + 2
+        for _ in range(800):
+            arm.step.call()
+        with pytest.raises(WrongResultError, match="later call after it was timed"):
+            check_at_last(arm, loaded, reference)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_an_arm_is_checked_at_last_from_where_it_began(mode: Mode) -> None:
+    """Names alone of its weights are kept; in training they are put back to the model's."""
+    with timed(mode) as (arm, loaded, reference):
+        changed = loaded if mode is Mode.TRAINING else arm.step.loaded
+        with torch.no_grad():
+            next(changed.module.parameters()).mul_(1.1)
+        with pytest.raises(WrongResultError, match="after it was timed"):
+            check_at_last(arm, loaded, reference)
 
 
 def test_what_writes_to_its_inputs_is_left_alone() -> None:
@@ -172,34 +189,3 @@ class Registers(nn.Module):
 def test_what_a_call_registers_is_put_back(mode: Mode) -> None:
     """In training buffers are others in the call on other inputs, and as they were after it."""
     assert isinstance(judge(Registers(), torch.randn(4, 8), mode=mode), Checks)
-
-
-@pytest.mark.parametrize("mode", Mode)
-def test_an_arm_is_checked_at_last_from_where_it_began(mode: Mode) -> None:
-    """Names alone of its weights are kept; in training they are put back to the model's."""
-    case, model = (
-        factories.case(mode=mode),
-        LoadedModel(module=nn.Linear(8, 8), args=(torch.randn(4, 8),)),
-    )
-    with state.running(mode, None):
-        loaded = configure(model, case, torch.device("cpu"))
-        reference = reference_of(loaded, case, Settings(seed=0, tolerance=TOLERANCE))
-        own = loaded.copy()
-        start = Snapshot.of(own)
-        step = make_step(own.module, own, mode, 0)
-        checks = check_first_calls(step, start, reference)
-        arm = CompiledArm(
-            name="mine", step=step, preparing_s=0.0, first_steps_s=(), capture=None,
-            start=start.beside_parameters(), checks=checks, phases_s={}, cached_graphs=0,
-        )  # fmt: skip
-        for _ in range(200):
-            step.call()
-        assert check_at_last(arm, loaded, reference).checks.calls == checks.calls + 2
-        with torch.no_grad():
-            loaded.module.get_parameter(next(iter(dict(loaded.module.named_parameters())))).mul_(
-                1.1
-            )
-            if mode is Mode.INFERENCE:
-                next(own.module.parameters()).mul_(1.1)
-        with pytest.raises(WrongResultError, match="after it was timed"):
-            check_at_last(arm, loaded, reference)
