@@ -75,7 +75,7 @@ class Checks:
 
 
 def check(
-    checks: Checks, reference: Reference, call: Call, found: Look, *, is_last: bool = False
+    checks: Checks, reference: Reference, call: Call, found: Look, *, what: str = ""
 ) -> Checks:
     """Compare a call.
 
@@ -84,7 +84,7 @@ def check(
         reference: what the arm is held to.
         call: which of eager's it is compared with.
         found: what it came to.
-        is_last: whether the arm was timed before.
+        what: the call in words, where they are others than its own.
 
     Raises:
         WrongResultError: it came to something else than eager's.
@@ -92,9 +92,8 @@ def check(
     comparison = reference.judge(call, found)
     if comparison.mismatch:
         number = f" (number {checks.calls + 1})" if call is Call.LATER else ""
-        where = "" if call is Call.FIRST else f"{call}{number}: "
-        where = f"{call} after it was timed: " if is_last else where
-        msg = f"{where}{comparison.mismatch}"
+        where = what or ("" if call is Call.FIRST else f"{call}{number}")
+        msg = f"{where}: {comparison.mismatch}" if where else comparison.mismatch
         raise WrongResultError(msg)
     return checks.with_call(comparison)
 
@@ -120,7 +119,7 @@ def check_after_timing(step: Step, start: Snapshot, reference: Reference, checks
     calls = [Call.LATER] if settings.alteration is None else [Call.LATER, Call.ALTERED]
     for call in calls:
         found = make_call(step, now, call, settings)
-        checks = check(checks, reference, call, found, is_last=True)
+        checks = check(checks, reference, call, found, what=f"{call} after it was timed")
     return checks
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Taker = Callable[[Callable[[], object]], object]
 """Makes a call and gives its result."""
 
-MOST_ELEMENTS = 65_536
+_MOST_ELEMENTS = 65_536
 """Of each gradient that are kept of a call on other inputs: the first call is compared whole."""
 
 _MOST_BETWEEN = 4_096
@@ -285,6 +285,13 @@ def _rms(values: torch.Tensor) -> float:
     return float(values.square().mean().sqrt())
 
 
+def look_on_others(step: Step, settings: Settings, take: Taker = lambda call: call()) -> Look:
+    """Take a step whose inputs were made others, and in training its weights, and keep it."""
+    now = Snapshot.of(step.loaded)
+    # What was drawn once, and is replayed, would be right again under the same seed.
+    return look(step, now, settings.seed + 1, take, _MOST_ELEMENTS, adding=True)
+
+
 def make_call(
     step: Step,
     start: Snapshot,
@@ -314,10 +321,8 @@ def _make_call(step: Step, start: Snapshot, call: Call, settings: Settings, take
         other = step.on_other_memory(overlapping=settings.overlapping)
         new = start.of_what_is_new()
         alter(other.loaded, settings.alteration, step.mode)
-        now = Snapshot.of(other.loaded)
         try:
-            # What was drawn once, and is replayed, would be right again under the same seed.
-            return look(other, now, settings.seed + 1, take, MOST_ELEMENTS, adding=True)
+            return look_on_others(other, settings, take)
         finally:
             new.restore()
     before = Snapshot.of(step.loaded) if goes_on else start

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import torch
 
 from dynamometer.common.checking.alteration import alter
-from dynamometer.common.checking.looking import MOST_ELEMENTS, Call, look
-from dynamometer.common.checking.snapshots import Snapshot, distinct, inputs_of
-from dynamometer.common.interfaces.outcome import WrongResultError
+from dynamometer.common.checking.checking import check
+from dynamometer.common.checking.looking import Call, look, look_on_others
+from dynamometer.common.checking.snapshots import distinct, inputs_of
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.expected import CHANGE
 
 if TYPE_CHECKING:
     from dynamometer.common.checking.checking import Checks
     from dynamometer.common.checking.reference import Reference
+    from dynamometer.common.checking.snapshots import Snapshot
     from dynamometer.common.checking.steps import Step
     from dynamometer.common.interfaces.suite import LoadedModel
 
@@ -53,16 +54,12 @@ def check_rewritten(step: Step, start: Snapshot, reference: Reference, checks: C
             other = step.on_other_memory().loaded
             alter(other, settings.alteration, step.mode)
             _write(step.loaded, other)
-            now = Snapshot.of(step.loaded)
-            found = look(own, now, settings.seed + 1, most_elements=MOST_ELEMENTS, adding=True)
-        comparison = reference.judge(Call.ALTERED, found)
+            found = look_on_others(own, settings)
     finally:
         start.restore()
         new.restore()
-    if comparison.mismatch:
-        msg = f"call on other values in the same memory: {comparison.mismatch}"
-        raise WrongResultError(msg)
-    return checks.with_call(comparison)
+    what = "call on other values in the same memory"
+    return check(checks, reference, Call.ALTERED, found, what=what)
 
 
 def _write(own: LoadedModel, other: LoadedModel) -> None:

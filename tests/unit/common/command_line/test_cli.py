@@ -201,11 +201,16 @@ def test_arms(program: Program, words: str, arms: tuple[str, ...]) -> None:
     assert case.arms == ("baseline", *arms)
 
 
+def _project(folder: Path, options: str) -> None:
+    """Write a project of one model, with options of its own."""
+    (folder / "mine.py").write_text("def a(): ...\n")
+    table = f'[tool.dynamometer]\nmodels = "mine.py"\n{options}'
+    (folder / "pyproject.toml").write_text(table)
+
+
 def test_a_project_says_what_is_run(program: Program, tmp_path: Path) -> None:
     """Its options come first, so that those typed win; the command recorded names them all."""
-    (tmp_path / "mine.py").write_text("def a(): ...\n")
-    table = '[tool.dynamometer]\nmodels = "mine.py"\nbackend = ["eager"]\nreplicates = 5\n'
-    (tmp_path / "pyproject.toml").write_text(table)
+    _project(tmp_path, 'backend = ["eager"]\nreplicates = 5\n')
     assert cli.main(None, ["run", "-r", "2"]) == 0
     ((manifest, _, _),) = program.executed
     assert [case.model for case in manifest.plan.cases] == ["a"]
@@ -220,9 +225,7 @@ def test_a_project_may_name_a_file_of_decisions(
     program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Runs that make none take no notice; what is typed beside it is refused."""
-    (tmp_path / "mine.py").write_text("def a(): ...\n")
-    table = '[tool.dynamometer]\nmodels = "mine.py"\ndecisions = "zz.sqlite"\n'
-    (tmp_path / "pyproject.toml").write_text(table)
+    _project(tmp_path, 'decisions = "zz.sqlite"\n')
     assert cli.main(None, ["run"]) == 0
     ((manifest, _, _),) = program.executed
     assert manifest.plan.tuning is None
@@ -235,9 +238,7 @@ def test_a_choice_of_the_project_gives_way(
     program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of flags that contradict each other the one that was typed counts."""
-    (tmp_path / "mine.py").write_text("def a(): ...\n")
-    table = '[tool.dynamometer]\nmodels = "mine.py"\nfloat16 = true\ntraining = true\ncold = true\n'
-    (tmp_path / "pyproject.toml").write_text(table)
+    _project(tmp_path, "float16 = true\ntraining = true\ncold = true\n")
     assert cli.main(None, ["run", "--bfloat16", "--warm-start-latency", "--ci"]) == 0
     assert capsys.readouterr().err.count("--ci") == 1
     ((manifest, _, _),) = program.executed
@@ -251,8 +252,7 @@ def test_an_option_of_the_project_that_is_none(
 ) -> None:
     """It is the file's, not the command line's."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text("def a(): ...\n")
-    (tmp_path / "pyproject.toml").write_text('[tool.dynamometer]\nmodels = "mine.py"\nfoo = 1\n')
+    _project(tmp_path, "foo = 1\n")
     assert cli.main(None, ["run"]) == 2
     assert "pyproject.toml: foo of [tool.dynamometer] is no option" in capsys.readouterr().err
     assert cli.main(None, ["run", "--bar"]) == 2
