@@ -143,7 +143,7 @@ on another machine, with other models.
 ## By backend
 
 Geomeans are of the models that passed and that nothing disturbed, with 95 % intervals. *The ten*
-are the first ten below: an MLP, convolutional networks and transformers. *Best single* takes the
+are the first ten below: an MLP, convolutional networks and transformers. *Fastest of each model* takes the
 fastest backend of each model after the fact, so that what is best by luck counts, too. *Slower*:
 by more than {LATENCY_FLOOR:.0%}, and by more than the interval.
 """
@@ -167,7 +167,7 @@ def _arms(models: Sequence[Model]) -> list[str]:
         ]
         for arm in sorted(over_all.values(), key=_by_geomean)
     ]
-    rows.insert(0, ["best single", "", geomean(_bests(models)), geomean(_bests(ten)), ""])
+    rows.insert(0, ["fastest of each model", "", geomean(_bests(models)), geomean(_bests(ten)), ""])
     headers = ["arm", "passed", "geomean", "of the ten", "slower"]
     return _table(rows, headers)
 
@@ -187,7 +187,7 @@ def _is_slower(found: Ratio) -> bool:
 def _ensembles(models: Sequence[Model]) -> list[str]:
     made = {each.case.case.id: each for each in uses([each.case for each in models])}
     rows = [_ensemble_row(each, made.get(each.case.case.id)) for each in models]
-    headers = ["model", "best single", "", "ensemble", "made of", "over the best", "predicted",
+    headers = ["model", "fastest single", "", "ensemble", "made of", "over the best", "predicted",
                "tuning", "pays after calls"]  # fmt: skip
     note = "\n*Over the best*: of the same blocks, so what is common to both cancels out."
     return [*_table(rows, headers), note]

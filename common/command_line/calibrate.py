@@ -78,6 +78,13 @@ OPTIONS: tuple[Option[Any], ...] = (
     *(ONLY, SCALE, COUNT, SEED, BUSY, ISOLATED, SPAWN, EVALUATED, OUTPUT_DIR, PAGE),
 )
 
+HELP = """Find out how often measuring is wrong on this machine.
+
+Identical arms, and arms slowed by 1, 2 and 5 %, are measured on models of torchbench; the page
+that is written says how often identical arms are called different, how often intervals hold the
+truth, and how often a slowdown is noticed. Later runs below the same --output-dir learn from it.
+"""
+
 
 def run(asked: Request, invocation: Invocation) -> int:
     """Measure, unless runs to evaluate are named, and write the page.

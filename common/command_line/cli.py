@@ -93,7 +93,8 @@ def _script(suite: str) -> GroupedCommand:
         *run_options(options_of(*registry.studies()), source.options),
         *((TARGET,) if source.takes_target else ()),
     )
-    return command(suite, options, run, _RUN_HELP.format(suite=suite), reads_theirs=True)
+    text = _RUN_HELP.format(suite=suite) + source.help
+    return command(suite, options, run, text, reads_theirs=True, hidden=source.refuses)
 
 
 def _program() -> click.Group:
@@ -157,7 +158,7 @@ def _resume_command() -> click.Command:
 def _calibrate_command() -> click.Command:
     from dynamometer.common.command_line import calibrate
 
-    return command("calibrate", calibrate.OPTIONS, calibrate.run, _CALIBRATE_HELP)
+    return command("calibrate", calibrate.OPTIONS, calibrate.run, calibrate.HELP)
 
 
 def _decisions_command() -> click.Command:
@@ -185,7 +186,7 @@ def _with_arguments(name: str, arguments: list[str]) -> int:
 def _explain_command() -> click.Command:
     from dynamometer.common.command_line import explain
 
-    return command("explain", explain.OPTIONS, explain.run, _EXPLAIN_HELP)
+    return command("explain", explain.OPTIONS, explain.run, explain.HELP)
 
 
 def _bisect_command() -> click.Command:
@@ -197,7 +198,7 @@ def _bisect_command() -> click.Command:
 def _compare_command() -> click.Command:
     from dynamometer.common.command_line import compare
 
-    return command("compare", compare.OPTIONS, compare.run, _COMPARE_HELP)
+    return command("compare", compare.OPTIONS, compare.run, compare.HELP)
 
 
 _RUN_HELP = """Measure what compiling does to the models of {suite}.
@@ -212,32 +213,10 @@ WHAT is suites, backends, studies, executors, sinks, exports, models (of a SUITE
 DIR), of which it says when and where they were made, how far they came, and what they take.
 """
 
-_CALIBRATE_HELP = """Find out how often measuring is wrong on this machine.
-
-Identical arms, and arms slowed by 1, 2 and 5 %, are measured on models of torchbench; the page
-that is written says how often identical arms are called different, how often intervals hold the
-truth, and how often a slowdown is noticed. Later runs below the same --output-dir learn from it.
-"""
-
-_EXPLAIN_HELP = """Show what Dynamo makes of a model or a function.
-
-Graph breaks with their source line and what to do about them, each graph as a table, guards in
-words, bytecode beside what Python runs instead, recompiles.
-
-TARGET is SUITE/MODEL, or FILE.py::NAME for a function without arguments that returns a module or
-function and its inputs. A list of inputs is as many calls, which shows recompiles as well.
-"""
-
-_COMPARE_HELP = """Say what changed between two runs.
-
-A and B are run directories, or names of runs below --output-dir; CSV files of PyTorch's harness,
-or directories of them; or tags, branches or commits, of which the newest finished run is taken.
-With two arms (--arm) of one run, B is left out.
-"""
-
 _TARGETS = """
 TARGET is a suite (`dynamometer ls suites`), FILE.py or FILE.py::name with models of your own, a
-program.pt2 that torch.export saved, or hub:NAME for a model transformers can load. Without one,
+program.pt2 that torch.export saved, hub:NAME or hub:FOLDER for a model transformers can load, a
+corpus of graphs or one of them, or a folder or file of modules with TESTCASES. Without one,
 [tool.dynamometer] in ./pyproject.toml says what to run.
 """
 

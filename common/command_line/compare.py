@@ -43,7 +43,7 @@ RUN_SD = Valued(
 FAIL_ON = Valued[str | None](
     ("--fail-on",), reads=click.STRING, default=None, metavar="LIST", group="Output",
     help="Exit with 1 where any holds: regression, newly-failing, slower, ..., passrate<95,"
-    " speedup<1.3, comptime>60, memory<0.9; separated by commas.",
+    " speedup<1.3, comptime>60, memory<0.9; separated by commas, and in quotes.",
 )  # fmt: skip
 FORM = OneOf(
     ("--markdown", "--json"), values=("markdown", "json"), default="text", group="Output",
@@ -55,6 +55,13 @@ INDEX = msgspec.structs.replace(
     help="Where a run is looked for by its commit.  [default: index.sqlite below --output-dir]",
 )
 OPTIONS = (ARMS, FORCE, RUN_SD, FAIL_ON, FORM, INDEX, RUNS, BEFORE, AFTER)
+
+HELP = """Say what changed between two runs.
+
+A and B are run directories, or names of runs below --output-dir; CSV files of PyTorch's harness,
+or directories of them; or tags, branches or commits, of which the newest finished run is taken.
+With two arms (--arm) of one run, B is left out.
+"""
 
 
 def run(asked: Request, _: Invocation) -> int:

@@ -49,6 +49,15 @@ OUTPUT = Valued[Path | None](
 )  # fmt: skip
 OPTIONS = (DEVICE, SCALE, TRAINING, FORMAT, OUTPUT, TARGET)
 
+HELP = """Show what Dynamo makes of a model or a function.
+
+Graph breaks with their source line and what to do about them, each graph as a table, guards in
+words, bytecode beside what Python runs instead, recompiles.
+
+TARGET is SUITE/MODEL, or FILE.py::NAME for a function without arguments that returns a module or
+function and its inputs. A list of inputs is as many calls, which shows recompiles as well.
+"""
+
 
 def run(asked: Request, _: Invocation) -> int:
     """Explain a target, and print that or write it to a file.

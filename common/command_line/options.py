@@ -46,7 +46,13 @@ class GroupedCommand(click.Command):
     """A command of declared options, whose help shows them by group."""
 
     def __init__(
-        self, name: str, options: Sequence[Option[Any]], *, reads_theirs: bool, **kwargs: Any
+        self,
+        name: str,
+        options: Sequence[Option[Any]],
+        *,
+        reads_theirs: bool,
+        hidden: Sequence[Option[Any]],
+        **kwargs: Any,
     ) -> None:
         """Take what is declared, and what `click.Command` takes.
 
@@ -54,12 +60,14 @@ class GroupedCommand(click.Command):
             name: of the command.
             options: what it takes, in the order of the help within each group.
             reads_theirs: whether options of PyTorch's `benchmarks/dynamo` are understood as well.
+            hidden: those of them that the help leaves out.
             kwargs: for `click.Command`.
         """
         parameters = [parameter for option in options for parameter in _parameters(option)]
         super().__init__(name, params=parameters, **kwargs)
         self._options = options
         self._reads_theirs = reads_theirs
+        self._hidden = {option.key for option in hidden}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read options of PyTorch's harness as ours, and refuse flags that contradict each other.
@@ -95,7 +103,7 @@ class GroupedCommand(click.Command):
         }
         for parameter in self.get_params(ctx):
             row = parameter.get_help_record(ctx)
-            if row:
+            if row and parameter.name not in self._hidden:
                 sections[getattr(parameter, "group", "Other")].append(row)
         for title, rows in sections.items():
             if rows:
@@ -128,6 +136,7 @@ def command(
     text: str,
     *,
     reads_theirs: bool = False,
+    hidden: Sequence[Option[Any]] = (),
 ) -> GroupedCommand:
     """Make a command.
 
@@ -138,13 +147,16 @@ def command(
             typed; returns the exit code.
         text: what its help says.
         reads_theirs: whether options of PyTorch's `benchmarks/dynamo` are understood as well.
+        hidden: options that its help leaves out.
     """
 
     @click.pass_context
     def parsed(context: click.Context, /, **values: object) -> int:
         return run(_request(context, options, values), context.obj)
 
-    return GroupedCommand(name, options, reads_theirs=reads_theirs, callback=parsed, help=text)
+    return GroupedCommand(
+        name, options, reads_theirs=reads_theirs, hidden=hidden, callback=parsed, help=text
+    )
 
 
 def overridden(

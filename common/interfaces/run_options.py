@@ -100,9 +100,10 @@ SEED = Valued(
     help="For weights, inputs and the order of everything random.",
     again=lambda plan, _: plan.seed, is_always_said=True,
 )  # fmt: skip
-TIMEOUT = Valued(
-    ("--timeout",), reads=Within(0, min_open=True), default=1200.0,
-    metavar="SECONDS", group="Execution", help="Kill a worker process after this long.",
+TIMEOUT = Valued[float | None](
+    ("--timeout",), reads=Within(0, min_open=True), default=None,
+    metavar="SECONDS", group="Execution",
+    help="Kill a worker process after this long.  [default: 1200; with --parity 120]",
     again=lambda plan, _: plan.timeout_s, is_always_said=True,
 )  # fmt: skip
 MEMORY_LIMIT = Valued[int | None](
@@ -122,12 +123,14 @@ CALLS = Valued[int | None](
 )  # fmt: skip
 THREADS = Valued[int | None](
     ("-t", "--threads"), reads=click.IntRange(1), default=None, metavar="N", group="Execution",
-    help="Intra-op threads.  [default: torch's choice]",
+    help="Intra-op threads.  [default: torch's choice; on a CPU 2 with --accuracy or --coverage, 1"
+    " with --parity]",
     again=lambda plan, _: plan.threads,
 )  # fmt: skip
 JOBS = Valued[int | None](
     ("-j", "--jobs"), reads=click.IntRange(1), default=None, metavar="N", group="Execution",
-    help="Cases that run at the same time, where nothing is timed.  [default: one for each core]",
+    help="Cases that run at the same time, where nothing is timed.  [default: on a CPU one for each"
+    " core with --accuracy, --coverage or --parity; else 1]",
 )  # fmt: skip
 ALLOCATOR = Valued(
     ("--allocator",), reads=Member(Allocator), default=Allocator.KEEP, group="Measurement",

@@ -21,6 +21,8 @@ class SuiteSource(Protocol):
 
     Attributes:
         options: what it adds to the command line.
+        refuses: what can't be asked of it, and what the help of its script leaves out.
+        help: what that help says besides.
         batch_size_argument: how a model's author lets its batch size be varied; `None` where every
             model can be given one.
         is_foreign: whether its code is that of people nobody here knows, so that workers give up
@@ -31,6 +33,8 @@ class SuiteSource(Protocol):
     """
 
     options: ClassVar[Sequence[Option[Any]]] = ()
+    refuses: ClassVar[Sequence[Option[Any]]] = ()
+    help: ClassVar[str] = ""
     batch_size_argument: ClassVar[str | None] = None
     is_foreign: ClassVar[bool] = False
     takes_target: ClassVar[bool] = False

@@ -58,7 +58,7 @@ def cores() -> int:
 def _reason_for_one(study: Study, request: Request) -> str | None:
     """Return why cases must run one after the other; `None` if they needn't."""
     if study.jobs is Jobs.ONE:
-        return "what is asked is timed, and what is timed runs alone on the machine"
+        return "what is asked runs one case at a time, as what is timed must"
     if request[DEVICE] != "cpu":
         return f"cases would share one {request[DEVICE]} device, and its memory"
     if request[SPAWN]:

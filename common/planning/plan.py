@@ -218,8 +218,8 @@ def _protocol(request: Request, least: int, most: int) -> Protocol:
 
 
 def _timeout_s(study: Study, request: Request) -> float:
-    usual = None if request.is_set(TIMEOUT) else study.usual_timeout_s
-    return request[TIMEOUT] if usual is None else usual
+    asked = request[TIMEOUT]
+    return study.usual_timeout_s if asked is None else asked
 
 
 def _overrides_of(request: Request) -> Overrides:

@@ -59,8 +59,7 @@ class Study(Reporter, Protocol):
         jobs: whether cases may run at the same time as others: what is timed runs alone.
         usual_threads: of each case where cases may run at the same time; `None` for two.
         cost_factor: how long a case takes, as a multiple of one that is timed.
-        usual_timeout_s: after which a worker is killed unless another time is asked for; `None` for
-            what the help says.
+        usual_timeout_s: after which a worker is killed unless another time is asked for.
     """
 
     asked_by: Option[Any] | None
@@ -73,7 +72,7 @@ class Study(Reporter, Protocol):
     jobs: Jobs
     usual_threads: int | None
     cost_factor: float
-    usual_timeout_s: float | None
+    usual_timeout_s: float
 
     def experiments(self, request: Request) -> tuple[str, ...]:
         """Return the names of the experiments a run makes, in order."""
@@ -176,7 +175,7 @@ class StudyOfCases:
     jobs: ClassVar[Jobs] = Jobs.ONE
     usual_threads: ClassVar[int | None] = None
     cost_factor: ClassVar[float] = 1.0
-    usual_timeout_s: ClassVar[float | None] = None
+    usual_timeout_s: ClassVar[float] = 1200.0
 
     def experiments(self, request: Request) -> tuple[str, ...]:
         """Return all its experiments."""

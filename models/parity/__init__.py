@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _SIZED_BY_ITSELF = "modules of a corpus are what its files make them"
 
 
+_HELP = """
+TARGET is a folder of Python files with TESTCASES, or one such file (docs/parity.md); --from-source
+takes its place.
+"""
 _HIDDEN = Path("/dev/shm")  # noqa: S108  nothing is written there
 _SOURCES = "sources"
 FROM_SOURCE = Several(
@@ -43,6 +47,8 @@ class ParityCorpus(SuiteSource):
     """The test cases of a folder of Python files, or of one such file."""
 
     options: ClassVar = (FROM_SOURCE,)
+    refuses: ClassVar = (SCALE, QUICK)
+    help: ClassVar[str] = _HELP
     is_foreign: ClassVar[bool] = True
     usual_study: ClassVar[str | None] = "parity"
     takes_target: ClassVar[bool] = True
@@ -63,7 +69,7 @@ class ParityCorpus(SuiteSource):
         Raises:
             UsageError: its modules were to be shrunk, or a handful of them taken.
         """
-        for option in (SCALE, QUICK):
+        for option in self.refuses:
             if request.is_set(option):
                 flag = " ".join(request.argv((option,)))
                 msg = f"{_SIZED_BY_ITSELF}: leave out {flag}; -k and -x choose among them"

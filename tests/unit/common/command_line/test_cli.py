@@ -437,6 +437,21 @@ def test_options_say_what_they_do() -> None:
         assert getattr(parameter, "group", None), parameter.name
 
 
+@pytest.mark.parametrize("words", [["--quick"], ["--scale", "tiny"]])
+def test_what_a_suite_refuses_is_not_in_its_help(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Modules of a corpus have one size, and no handful of them stands for the others."""
+    assert cli.main("parity", ["--help"]) == 0
+    refusing = capsys.readouterr().out
+    assert cli.main("torchbench", ["--help"]) == 0
+    assert f"  {words[0]} " in capsys.readouterr().out
+    assert f"  {words[0]} " not in refusing
+    assert "TARGET is a folder" in refusing
+    assert cli.main("parity", [str(tmp_path), *words, "--list"]) == 2
+    assert f"leave out {' '.join(words)}" in capsys.readouterr().err
+
+
 def test_the_known_flags_are_there() -> None:
     """Flags that users of the original scripts know exist by the same name."""
     flags = {flag for parameter in cli._script("torchbench").params for flag in parameter.opts}

@@ -44,7 +44,7 @@ def test_what_is_timed_runs_alone() -> None:
     for study in TIMED:
         assert jobs_of(study, NOTHING) == jobs_of(study, asked((JOBS, 1))) == 1
         assert threads_of(study, NOTHING) is None
-        with pytest.raises(UsageError, match="-j 2 can't be: what is asked is timed"):
+        with pytest.raises(UsageError, match="-j 2 can't be: what is asked runs one case"):
             jobs_of(study, asked((JOBS, 2)))
 
 
