@@ -42,7 +42,7 @@ from dynamometer.common.checking.rewriting import check_rewritten
 from dynamometer.common.checking.snapshots import Snapshot
 from dynamometer.common.checking.steps import make_step
 from dynamometer.common.interfaces.outcome import WrongResultError
-from dynamometer.common.measuring.arms import load_backend
+from dynamometer.common.measuring.arm_backends import load_backend
 from dynamometer.dynamo import state
 from dynamometer.results.values.cases import BASELINE, Case, Dtype, Mode
 

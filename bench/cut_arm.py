@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from cut_plans import PlannedPart
 
-from dynamometer.common.measuring.arms import load_backend
+from dynamometer.common.measuring.arm_backends import load_backend
 from dynamometer.dynamo.ensemble.compiling import compile_graph
 from dynamometer.dynamo.graphs.cutting import Assembled, cut, operations
 from dynamometer.results.values.cases import NO_BACKEND

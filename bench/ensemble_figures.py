@@ -143,9 +143,9 @@ on another machine, with other models.
 ## By backend
 
 Geomeans are of the models that passed and that nothing disturbed, with 95 % intervals. *The ten*
-are the first ten below: an MLP, convolutional networks and transformers. *Fastest of each model* takes the
-fastest backend of each model after the fact, so that what is best by luck counts, too. *Slower*:
-by more than {LATENCY_FLOOR:.0%}, and by more than the interval.
+are the first ten below: an MLP, convolutional networks and transformers. *Fastest of each
+model* takes the fastest backend of each model after the fact, so that what is best by luck counts,
+too. *Slower*: by more than {LATENCY_FLOOR:.0%}, and by more than the interval.
 """
 
 

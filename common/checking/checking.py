@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 _FEWEST_LATER, _MOST_LATER, _LATER_S = 2, 12, 10.0
 """Calls that are compared once an arm is warm; beyond the fewest none after so many seconds."""
 
+MOST_CALLS = _MOST_LATER + 8
+"""Calls of an arm that is checked, but for those that warm it up."""
+
+KEEPS_STATE = "calls after the second: the model keeps state of its own"
+
 
 @dataclass(frozen=True)
 class Checks:
@@ -171,7 +176,7 @@ def check_later_calls(
         Exception: whatever the backend or the model raises.
     """
     if not reference.is_repeatable:
-        return checks.but_for("calls after the second: the model keeps state of its own")
+        return checks.but_for(KEEPS_STATE)
     settings, began = reference.settings, now()
     accepted: Look | None = None
     most = 0 if settings.is_brief else _FEWEST_LATER if briefly else _MOST_LATER

@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property
-from itertools import product
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.common.checking.alteration import Alteration, left_alone
 from dynamometer.common.checking.copies import in_float64, nudged
 from dynamometer.common.checking.looking import Call, Look, make_call
+from dynamometer.common.checking.repeats import (
+    BY_FAR,
+    NO_DRAWS,
+    counts_calls,
+    do_draws_matter,
+    on_other_inputs,
+    once_more,
+)
 from dynamometer.common.checking.runs import OtherRoundings, Runs
 from dynamometer.common.checking.snapshots import (
     Snapshot,
@@ -33,7 +39,6 @@ from dynamometer.dynamo.accuracy.accuracy import (
 from dynamometer.dynamo.accuracy.agreement import differ, wanders
 from dynamometer.dynamo.accuracy.deviation import multiples_of
 from dynamometer.dynamo.accuracy.expected import are_identical
-from dynamometer.dynamo.accuracy.numbers import is_all_nan
 from dynamometer.dynamo.accuracy.rounding import (
     DrawsOf,
     OtherKernels,
@@ -51,9 +56,6 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.dynamo.accuracy.leaves import Leaves
     from dynamometer.results.values.cases import Case
-
-_BY_FAR = 10.0
-"""Tolerances that two results must differ by for one not to pass for the other."""
 
 
 def reference_of(
@@ -203,7 +205,7 @@ class Reference:
             return Comparison(math.inf, odd)
         own = (
             *self._unchecked,
-            *([_NO_DRAWS] if draws_nothing else ()),
+            *([NO_DRAWS] if draws_nothing else ()),
             *(f"parameters.{name}: the model changes it itself" for name in eager.updates),
         )
         if are_identical(eager.found, found.found):
@@ -224,7 +226,7 @@ class Reference:
     def _draws_matter(self) -> bool:
         """Whether eager comes to something else with other random numbers."""
         with self._roundings.announced():
-            return _do_draws_matter(self._fresh, self._eager[Call.FIRST].found, self.settings)
+            return do_draws_matter(self._fresh, self._eager[Call.FIRST].found, self.settings)
 
     def _judge(self, call: Call, found: Leaves) -> Comparison:
         """Compare by as few runs of eager as will do; there are many before an accusation."""
@@ -250,7 +252,7 @@ class Reference:
         if not self._repeats:
             return None
         with self._roundings.announced():
-            found = _once_more(self._fresh, self._eager[Call.FIRST].found, self.settings)
+            found = once_more(self._fresh, self._eager[Call.FIRST].found, self.settings)
         self._doubts = found.unchecked
         return found if found.mismatch else None
 
@@ -263,23 +265,11 @@ class Reference:
         return self._made
 
     def _try_other_inputs(self) -> None:
-        overlaps = (True, False) if self.settings.overlapping else (False,)
-        for alteration, overlapping in product(Alteration, overlaps):
-            settings = replace(self.settings, alteration=alteration, overlapping=overlapping)
-            try:
-                own = self._fresh()
-                start = Snapshot.of(own.loaded)
-                make_call(own, start, Call.FIRST, settings)  # what it keeps is an arm's, too
-                found = make_call(own, start, Call.ALTERED, settings)
-            except Exception:  # noqa: BLE001, S112  not every model takes any inputs
-                continue
-            if _without_numbers(found.found) - _without_numbers(self._eager[Call.FIRST].found):
-                continue
-            self._eager[Call.ALTERED], self.settings = found, settings
+        first = self._eager[Call.FIRST].found
+        found = on_other_inputs(self._fresh, first, self.settings)
+        if found is not None:
+            self._eager[Call.ALTERED], self.left_alone, self.settings = found
             self._made = None  # those that were made are without this call
-            start.restore()
-            self.left_alone = left_alone(own.loaded, alteration)
-            return
 
     def _alternates(self) -> bool:
         """Return whether the call on other inputs comes to something else after one call more."""
@@ -287,6 +277,18 @@ class Reference:
         start, calls = Snapshot.of(own.loaded), (Call.FIRST, Call.SECOND, Call.ALTERED)
         *_, found = (make_call(own, start, call, self.settings) for call in calls)
         return self._where_other(Call.ALTERED, found) is not None
+
+    def moves_on(self, calls: int) -> bool:
+        """Return whether so many calls make eager come to something else, as it counts them, say.
+
+        No arm is to blame then; from now on calls count as not repeatable.
+        """
+        if self._since_then():  # what an arm has done to eager is no excuse
+            return False
+        is_other = partial(self._where_other, Call.FIRST)
+        with self._roundings.announced():
+            self.is_repeatable = not counts_calls(self._fresh, calls, self.settings, is_other)
+        return not self.is_repeatable
 
     def _require_same(self, call: Call, found: Look) -> None:
         self._repeats &= are_identical(self._eager[call].found, found.found)
@@ -318,51 +320,13 @@ def _beside_values(eager: Look, found: Look, written: frozenset[str]) -> str | N
     return found.form.problem(eager.form) if results == expected else None
 
 
-def _once_more(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> Comparison:
-    """Make eager's first call again, and compare it with what it came to before.
-
-    A runtime may have put kernels or settings of its own in the place of torch's. Runs of eager
-    that are made from then on would take for rounding what these do.
-    """
-    try:
-        own = fresh()
-        now = make_call(own, Snapshot.of(own.loaded), Call.FIRST, settings).found
-    except Exception:  # noqa: BLE001  whatever a model raises; it is said
-        return Comparison(unchecked=("what rounding does: eager fails since the arms are there",))
-    if are_identical(first, now):
-        return Comparison()
-    for path, leaf in first.items():
-        # A gradient may be zero but for rounding, and then differs from itself by all it is.
-        if is_result(path) and differ({path: leaf}, now, _BY_FAR * settings.tolerance):
-            return Comparison(math.inf, f"{path}: since the arms are there eager differs, too")
-    doubt = "what rounding does: since the arms are there eager rounds otherwise"
-    return Comparison(unchecked=(doubt,))
-
-
-_SEEDS = 8
-"""Further seeds that are tried until one changes a result: few of them may skip no layer."""
-
-
-_NO_DRAWS = f"random numbers: it draws none, {_SEEDS} seeds change nothing"
-
-
-def _do_draws_matter(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> bool:
-    def differs(seed: int) -> bool:
-        own = fresh()
-        other = replace(settings, seed=seed)
-        found = make_call(own, Snapshot.of(own.loaded), Call.FIRST, other).found
-        return differ(first, found, settings.tolerance)
-
-    return any(map(differs, range(settings.seed + 1, settings.seed + 1 + _SEEDS)))
-
-
 def _hides_replay(first: Leaves, other: Leaves, tolerance: float) -> str | None:
     whole = {  # not the gradients of which the other call keeps a sample alone
         path: leaf
         for path, leaf in first.items()
         if path not in other or not is_gradient(path) or leaf.kind == other[path].kind
     }
-    if not differ(whole, other, _BY_FAR * tolerance):
+    if not differ(whole, other, BY_FAR * tolerance):
         return "whether a call is replayed: other inputs change no result"
     same = [
         path
@@ -387,12 +351,3 @@ def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:
         for why, paths in found.items()
         if paths
     )
-
-
-def _without_numbers(found: Leaves) -> set[str]:
-    """Return the paths of results that are NaN throughout."""
-    return {
-        path
-        for path, leaf in found.items()
-        if isinstance(leaf.value, torch.Tensor) and is_all_nan(leaf.value)
-    }

@@ -178,6 +178,17 @@ def attributes_of(loaded: LoadedModel) -> Attributes:
     }
 
 
+def numbers_of(loaded: LoadedModel) -> dict[str, object]:
+    """Return the numbers and texts a model keeps as plain attributes, such as a count of calls."""
+    own = vars(nn.Module())
+    return {
+        f"{prefix}.{name}": value
+        for prefix, module in own_module(loaded.module).named_modules()
+        for name, value in vars(module).items()
+        if name not in own and isinstance(value, bool | int | float | str)
+    }
+
+
 def written(before: Attributes, now: Attributes) -> list[str]:
     """Name attributes that hold other tensors than before, or some that were written to."""
     known, found = (

@@ -78,7 +78,7 @@ def prepare(preload: Preload) -> None:
         first_compilation.preload()
     for name in preload.experiments:
         _import_worker(study.experiment(name))
-    from dynamometer.common.measuring.arms import load_backend
+    from dynamometer.common.measuring.arm_backends import load_backend
     from dynamometer.dynamo.backends.backends import PreparesToolchain
     from dynamometer.dynamo.backends.compilers import ThroughDynamo
 

@@ -28,7 +28,7 @@ class Toolchain(InOneProcess):
     def measure(self, context: Context) -> Findings:
         """Load the backends at stage `load`, make them ready at stage `compile`."""
         # Both import torch, which the parent doesn't.
-        from dynamometer.common.measuring.arms import compiler_of_functions, load_backend
+        from dynamometer.common.measuring.arm_backends import compiler_of_functions, load_backend
         from dynamometer.dynamo.backends.backends import PreparesToolchain
 
         with context.stages.at(Stage.LOAD):

@@ -168,7 +168,10 @@ class TimedArms:
 def _build(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> WarmArm:
     with context.guarding(name):
         warm = arms.warm_up_arm(context, arms.compile_arm(context, loaded, name, reference))
-        return replace(warm, compiled=arms.check_again(context, warm.compiled, reference))
+        calls = (
+            2 * warm.warm_up.calls
+        )  # its threads were looked at in fewer than it took to warm up
+        return replace(warm, compiled=arms.check_again(context, warm.compiled, reference, calls))
 
 
 def _look_once_more(

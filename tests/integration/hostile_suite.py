@@ -59,6 +59,18 @@ class TwoOutputs(nn.Module):
         return torch.relu(self.first(x)), torch.tanh(self.second(x))
 
 
+class CountsCalls(TwoOutputs):
+    """Comes to something else from its tenth call on."""
+
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Map `[B, 64]` to two `[B, 64]`."""
+        self.calls += 1
+        first, second = super().forward(x)
+        return (first, second) if self.calls < 10 else (first, -second)
+
+
 class TwoGraphs(Behaving):
     """Two graphs, of which the second holds an exponential."""
 
@@ -291,6 +303,7 @@ MISDEEDS: dict[str, Callable[[], object]] = {
 CLASSES = {
     "allocates": Allocating,
     "behaves": Behaving,
+    "counts_calls": CountsCalls,
     "slowed": Slowed,
     "timed": Timed,
     "two_graphs": TwoGraphs,

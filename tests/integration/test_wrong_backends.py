@@ -121,6 +121,23 @@ def test_an_arm_that_goes_wrong_while_it_is_timed_has_no_figures(tmp_path: Path)
     assert timed == {BASELINE, "eager"}
 
 
+@pytest.mark.parametrize("experiment", ["accuracy", "speedup"])
+def test_no_arm_is_to_blame_for_a_model_that_counts_its_calls(
+    experiment: str, tmp_path: Path
+) -> None:
+    """Eager does the same by then. What is wrong from the first call on is still found."""
+    arms = ["eager", "wrong_backends:swaps_outputs"]
+    manifest = hostile_manifest(["counts_calls"], arms, experiments=(experiment,))
+    record = run_manifest(manifest, tmp_path / "run")["counts_calls"]
+    *right, wrong = record.arms
+    assert wrong.outcome.status is Status.FAIL_ACCURACY
+    for result in right:
+        assert result.outcome.status is Status.PASS, result
+        said = [each for each in result.unchecked if "keeps state of its own" in each]
+        said += [each for each in result.unchecked if "eager differs by then" in each]
+        assert said, result
+
+
 def test_an_arm_that_crashes_takes_no_other_along(tmp_path: Path) -> None:
     """Another process measures the others, and only the one that crashed has no figures."""
     arms = ["wrong_backends:crashes", "eager"]

@@ -15,7 +15,7 @@ from cut_arm import PLAN, in_parts
 from cut_plans import FOLDER, CutGraph, CutPart, CutPoint, PlannedPart, read, write
 from torch import nn
 
-from dynamometer.common.measuring.arms import load_backend
+from dynamometer.common.measuring.arm_backends import load_backend
 from dynamometer.dynamo.graphs.inputs import draw
 from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.recorder import recorder

@@ -14,7 +14,7 @@ import torch._inductor.config
 from torch import nn
 from torch._inductor.utils import run_and_get_code
 
-from dynamometer.common.measuring.arms import load_backend
+from dynamometer.common.measuring.arm_backends import load_backend
 from dynamometer.dynamo import state
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def test_tvm_has_as_many_threads_as_torch() -> None:
     pytest.importorskip("tvm")
     code = """
 import torch, tvm
-from dynamometer.common.measuring.arms import load_backend
+from dynamometer.common.measuring.arm_backends import load_backend
 torch.set_num_threads(3)
 module, x = torch.nn.Linear(3, 2).eval(), torch.ones(1, 3)
 with torch.no_grad():

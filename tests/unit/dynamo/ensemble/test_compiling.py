@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from dynamometer.common.measuring.arms import load_backend
+from dynamometer.common.measuring.arm_backends import load_backend
 from dynamometer.dynamo.ensemble.ensemble import ensemble
 from dynamometer.dynamo.ensemble.lookup import Lookup
 from dynamometer.dynamo.ensemble.model_key import model_key
