@@ -171,9 +171,9 @@ class Reference:
             later = make_call(own, start, Call.LATER, settings)
             self.is_repeatable = not self._where_other(Call.FIRST, later)
         self._draws_later, self._form_later = later.draws, later.form
-        del own, start, later
+        del later
         if self.is_repeatable:
-            self._try_other_inputs()
+            self._try_other_inputs(own, start)
         if changed and Call.ALTERED in self._eager:
             self.is_repeatable = not self._alternates()
 
@@ -264,9 +264,9 @@ class Reference:
             self._made = Runs(looks, self._roundings, self.settings)
         return self._made
 
-    def _try_other_inputs(self) -> None:
+    def _try_other_inputs(self, called: Step, start: Snapshot) -> None:
         first = self._eager[Call.FIRST].found
-        found = on_other_inputs(self._fresh, first, self.settings)
+        found = on_other_inputs(self._fresh, (called, start), first, self.settings)
         if found is not None:
             self._eager[Call.ALTERED], self.left_alone, self.settings = found
             self._made = None  # those that were made are without this call

@@ -37,12 +37,16 @@ _MOST_LOOKS = 256
 
 
 def on_other_inputs(
-    fresh: Callable[[], Step], first: Leaves, settings: Settings
+    fresh: Callable[[], Step],
+    called: tuple[Step, Snapshot] | None,
+    first: Leaves,
+    settings: Settings,
 ) -> tuple[Look, tuple[str, ...], Settings] | None:
     """Make eager's call on other inputs, as many of them others as it takes.
 
     Args:
         fresh: gives a step on a copy of the model.
+        called: one that has been called, as an arm has by then, and the state it began with.
         first: what the first call came to.
         settings: of the first call.
 
@@ -53,10 +57,9 @@ def on_other_inputs(
     overlaps = (True, False) if settings.overlapping else (False,)
     for alteration, overlapping in product(Alteration, overlaps):
         altered = replace(settings, alteration=alteration, overlapping=overlapping)
+        given, called = called, None  # whoever fails may leave it as it should not be
         try:
-            own = fresh()
-            start = Snapshot.of(own.loaded)
-            make_call(own, start, Call.FIRST, altered)  # what it keeps is an arm's, too
+            own, start = given or _called(fresh, settings)
             found = make_call(own, start, Call.ALTERED, altered)
         except Exception:  # noqa: BLE001, S112  not every model takes any inputs
             continue
@@ -64,6 +67,13 @@ def on_other_inputs(
             start.restore()
             return found, left_alone(own.loaded, alteration), altered
     return None
+
+
+def _called(fresh: Callable[[], Step], settings: Settings) -> tuple[Step, Snapshot]:
+    own = fresh()
+    start = Snapshot.of(own.loaded)
+    make_call(own, start, Call.FIRST, settings)
+    return own, start
 
 
 def counts_calls(
