@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from dynamometer.dynamo.accuracy.leaves import Leaves
     from dynamometer.results.values.cases import Case
 
+_DIFFER = "two eager runs from one seed differ at {}"
+
 
 def reference_of(
     loaded: LoadedModel,
@@ -124,7 +126,7 @@ class Reference:
         settings: Settings,
         announced: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """Run eager twice, each time on a copy of its own.
+        """Run eager on two copies; briefly on one, where both its calls come to the very same.
 
         Args:
             fresh: gives a step on a copy of the model.
@@ -159,15 +161,14 @@ class Reference:
         self._keeps_no_state = first.is_like(second)
         if self._keeps_no_state:  # one copy will do for both
             self._eager[Call.SECOND] = self._eager[Call.FIRST]
-        own = self._fresh()
-        start = Snapshot.of(own.loaded)
-        if settings.is_brief:
-            later = make_call(own, start, Call.FIRST, settings)
-            self._require_same(Call.FIRST, later)
-            self.is_repeatable = self._keeps_no_state
-        else:
-            for call in (Call.FIRST, Call.SECOND):
+        self._is_repeated = not (settings.is_brief and self._keeps_no_state)
+        self.is_repeatable, later = self._keeps_no_state, second
+        if self._is_repeated:
+            own = self._fresh()
+            start = Snapshot.of(own.loaded)
+            for call in (Call.FIRST,) if settings.is_brief else (Call.FIRST, Call.SECOND):
                 self._require_same(call, make_call(own, start, call, settings))
+        if not settings.is_brief:
             later = make_call(own, start, Call.LATER, settings)
             self.is_repeatable = not self._where_other(Call.FIRST, later)
         self._draws_later, self._form_later = later.draws, later.form
@@ -254,6 +255,8 @@ class Reference:
         with self._roundings.announced():
             found = once_more(self._fresh, self._eager[Call.FIRST].found, self.settings)
         self._doubts = found.unchecked
+        if found.mismatch and not self._is_repeated:  # no copy was called before the arms
+            raise NondeterministicError(_DIFFER.format(found.mismatch.partition(":")[0]))
         return found if found.mismatch else None
 
     @property
@@ -294,8 +297,7 @@ class Reference:
         self._repeats &= are_identical(self._eager[call].found, found.found)
         where = self._where_other(call, found)
         if where:
-            msg = f"two eager runs from one seed differ at {where}"
-            raise NondeterministicError(msg)
+            raise NondeterministicError(_DIFFER.format(where))
 
     def _where_other(self, call: Call, found: Look) -> str | None:
         if are_identical(self._eager[call].found, found.found):

@@ -7,11 +7,13 @@ from typing import Any
 import factories
 import pytest
 import torch
+from judging import judge
 from torch import nn
 
 from dynamometer.common.checking.looking import Settings
 from dynamometer.common.checking.reference import Reference, reference_of
 from dynamometer.common.checking.steps import configure
+from dynamometer.common.interfaces.outcome import NondeterministicError
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.dynamo import state
 from dynamometer.results.values.cases import Mode
@@ -78,3 +80,27 @@ def test_what_others_do_to_eager_is_no_excuse(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(nn.functional, "linear", worse)
         assert not reference.moves_on(20)
     assert reference.is_repeatable
+
+
+class Aging(nn.Module):
+    """Every copy of it gives twice what the one before does."""
+
+    def __init__(self, factor: float = 1.0) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Aging:
+        """Make one."""
+        self.factor *= 2
+        return Aging(self.factor)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scale."""
+        return x * self.factor
+
+
+@pytest.mark.parametrize("is_brief", [False, True])
+def test_a_model_whose_copies_differ_is_not_the_arms_fault(*, is_brief: bool) -> None:
+    """Briefly no second copy is called, until an arm would be wrong."""
+    with pytest.raises(NondeterministicError, match="two eager runs .* differ at output"):
+        judge(Aging(), torch.randn(2, 4), is_brief=is_brief)
