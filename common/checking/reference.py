@@ -17,15 +17,14 @@ from dynamometer.common.checking.repeats import (
     NO_DRAWS,
     counts_calls,
     do_draws_matter,
+    first_calls,
     on_other_inputs,
     once_more,
 )
 from dynamometer.common.checking.runs import OtherRoundings, Runs
 from dynamometer.common.checking.snapshots import (
     Snapshot,
-    attributes_of,
     undecided_state,
-    written,
 )
 from dynamometer.common.checking.steps import DTYPES, make_step
 from dynamometer.common.interfaces.outcome import NondeterministicError
@@ -126,7 +125,7 @@ class Reference:
         settings: Settings,
         announced: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """Run eager on two copies; briefly on one, where both its calls come to the very same.
+        """Run eager on two copies; briefly on one, where it keeps no state that is known.
 
         Args:
             fresh: gives a step on a copy of the model.
@@ -150,15 +149,11 @@ class Reference:
         self._repeats = True
         self._doubts: tuple[str, ...] = ()
         own = self._fresh()
-        start, attributes = Snapshot.of(own.loaded), attributes_of(own.loaded)
-        self._eager, changed = {}, dict[str, None]()
-        for call in (Call.FIRST, Call.SECOND):
-            self._eager[call] = make_call(own, start, call, settings)
-            changed |= dict.fromkeys(written(attributes, attributes_of(own.loaded)))
-        self._unchecked = _beyond_calls(own, tuple(changed))
-        del attributes
+        start = Snapshot.of(own.loaded)
+        self._eager, changed = first_calls(own, start, settings)
+        self._unchecked = _beyond_calls(own, changed)
         first, second = self._eager.values()
-        self._keeps_no_state = first.is_like(second)
+        self._keeps_no_state = first is second or first.is_like(second)
         if self._keeps_no_state:  # one copy will do for both
             self._eager[Call.SECOND] = self._eager[Call.FIRST]
         self._is_repeated = not (settings.is_brief and self._keeps_no_state)
@@ -253,7 +248,7 @@ class Reference:
         if not self._repeats:
             return None
         with self._roundings.announced():
-            found = once_more(self._fresh, self._eager[Call.FIRST].found, self.settings)
+            found = once_more(self._fresh, self._eager, self.settings, briefly=self._is_repeated)
         self._doubts = found.unchecked
         if found.mismatch and not self._is_repeated:  # no copy was called before the arms
             raise NondeterministicError(_DIFFER.format(found.mismatch.partition(":")[0]))

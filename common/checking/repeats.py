@@ -19,11 +19,11 @@ from dynamometer.common.checking.snapshots import (
 )
 from dynamometer.dynamo.accuracy.accuracy import Comparison, is_result
 from dynamometer.dynamo.accuracy.agreement import differ
-from dynamometer.dynamo.accuracy.expected import are_identical
+from dynamometer.dynamo.accuracy.expected import CHANGE, are_identical
 from dynamometer.dynamo.accuracy.numbers import is_all_nan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from dynamometer.common.checking.looking import Look, Settings
     from dynamometer.common.checking.steps import Step
@@ -34,6 +34,33 @@ BY_FAR = 10.0
 
 _MOST_LOOKS = 256
 """Calls of many that are compared, from the first on; of the others the last is."""
+
+
+def first_calls(
+    own: Step, start: Snapshot, settings: Settings
+) -> tuple[dict[Call, Look], tuple[str, ...]]:
+    """Make eager's first two calls.
+
+    Briefly, the second is not made where the first changed nothing that a second could find and
+    drew no random numbers. Before an arm is accused it is.
+
+    Args:
+        own: a step on a copy of the model.
+        start: its state.
+        settings: of these calls.
+
+    Returns:
+        What they came to, and the plain attributes that hold tensors and were written.
+    """
+    numbers, tensors = numbers_of(own.loaded), attributes_of(own.loaded)
+    first = make_call(own, start, Call.FIRST, settings)
+    changed = dict.fromkeys(written(tensors, attributes_of(own.loaded)))
+    moved = changed or first.draws or numbers != numbers_of(own.loaded)
+    if settings.is_brief and not moved and not any(path.startswith(CHANGE) for path in first.found):
+        return {Call.FIRST: first, Call.SECOND: first}, ()
+    second = make_call(own, start, Call.SECOND, settings)
+    changed |= dict.fromkeys(written(tensors, attributes_of(own.loaded)))
+    return {Call.FIRST: first, Call.SECOND: second}, tuple(changed)
 
 
 def on_other_inputs(
@@ -101,23 +128,34 @@ def counts_calls(
     return False
 
 
-def once_more(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> Comparison:
-    """Make eager's first call again, and compare it with what it came to before.
+def once_more(
+    fresh: Callable[[], Step], before: Mapping[Call, Look], settings: Settings, *, briefly: bool
+) -> Comparison:
+    """Make eager's first calls again, and compare them with what they came to before.
 
     A runtime may have put kernels or settings of its own in the place of torch's. Runs of eager
     that are made from then on would take for rounding what these do.
+
+    Args:
+        fresh: gives a step on a copy of the model.
+        before: what calls came to.
+        settings: of these calls.
+        briefly: make one call, not two.
     """
     try:
         own = fresh()
-        now = make_call(own, Snapshot.of(own.loaded), Call.FIRST, settings).found
+        start = Snapshot.of(own.loaded)
+        calls = (Call.FIRST,) if briefly else (Call.FIRST, Call.SECOND)
+        now = {call: make_call(own, start, call, settings).found for call in calls}
     except Exception:  # noqa: BLE001  whatever a model raises; it is said
         return Comparison(unchecked=("what rounding does: eager fails since the arms are there",))
-    if are_identical(first, now):
+    if all(are_identical(before[call].found, found) for call, found in now.items()):
         return Comparison()
-    for path, leaf in first.items():
-        # A gradient may be zero but for rounding, and then differs from itself by all it is.
-        if is_result(path) and differ({path: leaf}, now, BY_FAR * settings.tolerance):
-            return Comparison(math.inf, f"{path}: since the arms are there eager differs, too")
+    for call, found in now.items():
+        for path, leaf in before[call].found.items():
+            # A gradient may be zero but for rounding, and then differs from itself by all it is.
+            if is_result(path) and differ({path: leaf}, found, BY_FAR * settings.tolerance):
+                return Comparison(math.inf, f"{path}: since the arms are there eager differs, too")
     doubt = "what rounding does: since the arms are there eager rounds otherwise"
     return Comparison(unchecked=(doubt,))
 

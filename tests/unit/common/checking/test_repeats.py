@@ -104,3 +104,58 @@ def test_a_model_whose_copies_differ_is_not_the_arms_fault(*, is_brief: bool) ->
     """Briefly no second copy is called, until an arm would be wrong."""
     with pytest.raises(NondeterministicError, match="two eager runs from one seed"):
         judge(Aging(), torch.randn(2, 4), is_brief=is_brief)
+
+
+class Buffered(nn.Linear):
+    """Counts in a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__(4, 4)
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 4]` to `[B, 4]`."""
+        self.count += 1
+        return super().forward(x)
+
+
+@pytest.mark.parametrize(
+    ("model", "is_brief", "calls"),
+    [
+        (nn.Linear(4, 4), True, 2),
+        (Buffered(), True, 3),
+        (nn.Linear(4, 4), False, 6),
+    ],
+)
+def test_briefly_eager_is_called_as_seldom_as_may_be(
+    model: nn.Module, *, is_brief: bool, calls: int
+) -> None:
+    """Once, once on other inputs, and again where a call changes what the next begins with."""
+    seen: list[int] = []
+    model.register_forward_pre_hook(lambda *_: seen.append(1))
+    case = factories.case()
+    with state.running(Mode.INFERENCE, None):
+        loaded = configure(
+            LoadedModel(module=model, args=(torch.randn(2, 4),)), case, torch.device("cpu")
+        )
+        reference_of(loaded, case, Settings(seed=0, tolerance=1e-4, is_brief=is_brief))
+    assert len(seen) == calls
+
+
+class Hoards(nn.Module):
+    """Keeps numbers where nobody looks, and uses how many there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[int] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scale."""
+        self.seen.append(1)
+        return x * len(self.seen)
+
+
+def test_state_that_is_not_seen_is_not_the_arms_fault() -> None:
+    """Briefly eager's second call is made before an arm is accused of its own."""
+    with pytest.raises(NondeterministicError, match="differ at output"):
+        judge(Hoards(), torch.randn(2, 4), is_brief=True)
