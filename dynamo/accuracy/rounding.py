@@ -170,7 +170,7 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what
             return self._next_at_times(found)
         if name not in _ROUNDED_BY_LIBRARIES or not isinstance(found, torch.Tensor):
             return found
-        if found.dtype is not torch.float32:
+        if found.dtype not in {torch.float32, torch.float64}:
             return found  # half precision is computed in float32, and rounded alike
         rounded = torch.where(found == found.round(), found, found + found * self._errors(found))
         return found.copy_(rounded) if args and found is args[0] else rounded

@@ -298,3 +298,34 @@ def test_what_selects_rounds_nothing() -> None:
     model, x = Picks(), torch.randn(32, 16)
     assert isinstance(judge(model, x), Checks)
     assert isinstance(judge(model, x, arm=lambda module: lambda x: module(x) * 0), str)
+
+
+class FromTails(nn.Module):
+    """Keeps little of a function that is near -1."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Cancel."""
+        return (1 + torch.tanh(x)) / 1000
+
+
+@pytest.mark.parametrize(("dtype", "first"), [(torch.float32, -12.0), (torch.float64, -25.0)])
+def test_functions_may_be_off_by_a_rounding(dtype: torch.dtype, first: float) -> None:
+    """Inductor's tanh gives -1 in float64 where eager's gives the number beside it."""
+    x = torch.linspace(first, 5.0, 512, dtype=dtype)
+
+    def rounded_to_one(_: nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
+        def call(x: torch.Tensor) -> torch.Tensor:
+            found = torch.tanh(x)
+            near = found.abs() >= 1 - torch.finfo(dtype).eps
+            return (1 + torch.where(near, found.sign(), found)) / 1000
+
+        return call
+
+    def without_one(module: nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
+        return lambda x: torch.where(torch.arange(512) == 300, 0.0, module(x)).to(dtype)
+
+    assert not bool((rounded_to_one(nn.Module())(x) == FromTails()(x)).all())
+    assert isinstance(judge(FromTails(), x, arm=rounded_to_one), Checks)
+    found = judge(FromTails(), x, arm=without_one)
+    assert isinstance(found, str)
+    assert "1 of 512 elements are wrong, the worst at [300]: 0 where" in found
