@@ -12,11 +12,10 @@ from dynamometer.common.checking.checking import (
     Checks,
     check_after_timing,
     check_first_calls,
-    check_later_calls,
 )
+from dynamometer.common.checking.further import Further, check_further_calls
 from dynamometer.common.checking.looking import Settings
 from dynamometer.common.checking.reference import reference_of
-from dynamometer.common.checking.rewriting import check_rewritten
 from dynamometer.common.checking.snapshots import Snapshot, state_of
 from dynamometer.common.checking.steps import configure, make_step
 from dynamometer.common.interfaces.outcome import WrongResultError
@@ -92,6 +91,7 @@ def judge(  # noqa: PLR0913  each of a few tests differs in one of them
     optimizer: Callable[[Callable[[], object]], Callable[[], object]] | None = None,
     is_brief: bool = False,
     device: str = "cpu",
+    calls: int = 0,
 ) -> str | Checks:
     """Return what is wrong with an arm, or what was compared of one that is right.
 
@@ -104,6 +104,7 @@ def judge(  # noqa: PLR0913  each of a few tests differs in one of them
         optimizer: compiles the optimizer's step.
         is_brief: whether it is called as seldom as may be.
         device: where it is called.
+        calls: how often it is called between the first two calls and those that are compared then.
     """
     case = factories.case(mode=mode, dtype=dtype, device=device)
     made = model if isinstance(model, LoadedModel) else LoadedModel(module=model, args=inputs)
@@ -118,10 +119,12 @@ def judge(  # noqa: PLR0913  each of a few tests differs in one of them
         start = start.compiled(weights, mode)
         try:
             checks = check_first_calls(step, start, reference)
-            checks = check_later_calls(step, start, reference, checks, now=lambda: 0.0)
+            for _ in range(calls):
+                step.call()
+            further = Further(calls, now=lambda: 0.0, rewritten=not is_brief)
+            checks = check_further_calls(step, start, reference, checks, further)
             if is_brief:
                 return checks
-            checks = check_rewritten(step, start, reference, checks)
             step.call()
             return check_after_timing(step, start, reference, checks)
         except WrongResultError as error:

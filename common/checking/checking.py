@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 _FEWEST_LATER, _MOST_LATER, _LATER_S = 2, 12, 10.0
 """Calls that are compared once an arm is warm; beyond the fewest none after so many seconds."""
 
-MOST_CALLS = _MOST_LATER + 8
-"""Calls of an arm that is checked, but for those that warm it up."""
-
 KEEPS_STATE = "calls after the second: the model keeps state of its own"
 
 

@@ -69,7 +69,7 @@ class Settings:
         alteration: what differs in the call on other inputs; `None` where there is no such call.
         overlapping: whether another forward comes between forward and backward of that call, as in
             networks that are called twice for one loss.
-        is_brief: whether no call is made more than once but the first, where that will do.
+        is_brief: whether eager and arms are called as seldom as will do.
     """
 
     seed: int

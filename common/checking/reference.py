@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,16 +15,17 @@ from dynamometer.common.checking.looking import Call, Look, make_call
 from dynamometer.common.checking.repeats import (
     BY_FAR,
     NO_DRAWS,
-    counts_calls,
+    do_copies_differ,
     do_draws_matter,
-    first_calls,
     on_other_inputs,
     once_more,
 )
 from dynamometer.common.checking.runs import OtherRoundings, Runs
 from dynamometer.common.checking.snapshots import (
     Snapshot,
+    attributes_of,
     undecided_state,
+    written,
 )
 from dynamometer.common.checking.steps import DTYPES, make_step
 from dynamometer.common.interfaces.outcome import NondeterministicError
@@ -115,6 +116,7 @@ class Reference:
         is_repeatable: whether a call comes to the same once the state is put back: not so of a
             model that keeps state in plain attributes.
         left_alone: inputs of which no other values are tried.
+        fresh: gives a step of eager on a copy of its own.
     """
 
     def __init__(
@@ -125,7 +127,7 @@ class Reference:
         settings: Settings,
         announced: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """Run eager on two copies; briefly on one, where it keeps no state that is known.
+        """Run eager on two copies; briefly on one, where both its calls come to the very same.
 
         Args:
             fresh: gives a step on a copy of the model.
@@ -141,25 +143,29 @@ class Reference:
                 that does.
             Exception: whatever the model raises.
         """
-        self._fresh = fresh
+        self.fresh = fresh
         self._roundings = OtherRoundings(other, wide, announced)
         self.settings = settings
         self.left_alone: tuple[str, ...] = ()
         self._made: Runs | None = None
         self._repeats = True
         self._doubts: tuple[str, ...] = ()
-        own = self._fresh()
-        start = Snapshot.of(own.loaded)
-        self._eager, changed = first_calls(own, start, settings)
-        self._unchecked = _beyond_calls(own, changed)
+        own = self.fresh()
+        start, attributes = Snapshot.of(own.loaded), attributes_of(own.loaded)
+        self._eager, changed = {}, dict[str, None]()
+        for call in (Call.FIRST, Call.SECOND):
+            self._eager[call] = make_call(own, start, call, settings)
+            changed |= dict.fromkeys(written(attributes, attributes_of(own.loaded)))
+        self._unchecked = _beyond_calls(own, tuple(changed))
+        del attributes
         first, second = self._eager.values()
-        self._keeps_no_state = first is second or first.is_like(second)
+        self._keeps_no_state = first.is_like(second)
         if self._keeps_no_state:  # one copy will do for both
             self._eager[Call.SECOND] = self._eager[Call.FIRST]
         self._is_repeated = not (settings.is_brief and self._keeps_no_state)
         self.is_repeatable, later = self._keeps_no_state, second
         if self._is_repeated:
-            own = self._fresh()
+            own = self.fresh()
             start = Snapshot.of(own.loaded)
             for call in (Call.FIRST,) if settings.is_brief else (Call.FIRST, Call.SECOND):
                 self._require_same(call, make_call(own, start, call, settings))
@@ -167,9 +173,10 @@ class Reference:
             later = make_call(own, start, Call.LATER, settings)
             self.is_repeatable = not self._where_other(Call.FIRST, later)
         self._draws_later, self._form_later = later.draws, later.form
-        del later
+        called = [(own, start)]
+        del own, start, later
         if self.is_repeatable:
-            self._try_other_inputs(own, start)
+            self._try_other_inputs(called)
         if changed and Call.ALTERED in self._eager:
             self.is_repeatable = not self._alternates()
 
@@ -222,7 +229,7 @@ class Reference:
     def _draws_matter(self) -> bool:
         """Whether eager comes to something else with other random numbers."""
         with self._roundings.announced():
-            return do_draws_matter(self._fresh, self._eager[Call.FIRST].found, self.settings)
+            return do_draws_matter(self.fresh, self._eager[Call.FIRST].found, self.settings)
 
     def _judge(self, call: Call, found: Leaves) -> Comparison:
         """Compare by as few runs of eager as will do; there are many before an accusation."""
@@ -248,10 +255,14 @@ class Reference:
         if not self._repeats:
             return None
         with self._roundings.announced():
-            found = once_more(self._fresh, self._eager, self.settings, briefly=self._is_repeated)
+            found = once_more(self.fresh, self._eager[Call.FIRST].found, self.settings)
+            if (
+                found.mismatch
+                and not self._is_repeated
+                and do_copies_differ(self.fresh, self.settings)
+            ):
+                raise NondeterministicError(_DIFFER.format(found.mismatch.partition(":")[0]))
         self._doubts = found.unchecked
-        if found.mismatch and not self._is_repeated:  # no copy was called before the arms
-            raise NondeterministicError(_DIFFER.format(found.mismatch.partition(":")[0]))
         return found if found.mismatch else None
 
     @property
@@ -262,31 +273,23 @@ class Reference:
             self._made = Runs(looks, self._roundings, self.settings)
         return self._made
 
-    def _try_other_inputs(self, called: Step, start: Snapshot) -> None:
+    def _try_other_inputs(self, called: list[tuple[Step, Snapshot]]) -> None:
         first = self._eager[Call.FIRST].found
-        found = on_other_inputs(self._fresh, (called, start), first, self.settings)
+        found = on_other_inputs(self.fresh, called, first, self.settings)
         if found is not None:
             self._eager[Call.ALTERED], self.left_alone, self.settings = found
             self._made = None  # those that were made are without this call
 
     def _alternates(self) -> bool:
         """Return whether the call on other inputs comes to something else after one call more."""
-        own = self._fresh()
+        own = self.fresh()
         start, calls = Snapshot.of(own.loaded), (Call.FIRST, Call.SECOND, Call.ALTERED)
         *_, found = (make_call(own, start, call, self.settings) for call in calls)
         return self._where_other(Call.ALTERED, found) is not None
 
-    def moves_on(self, calls: int) -> bool:
-        """Return whether so many calls make eager come to something else, as it counts them, say.
-
-        No arm is to blame then; from now on calls count as not repeatable.
-        """
-        if self._since_then():  # what an arm has done to eager is no excuse
-            return False
-        is_other = partial(self._where_other, Call.FIRST)
-        with self._roundings.announced():
-            self.is_repeatable = not counts_calls(self._fresh, calls, self.settings, is_other)
-        return not self.is_repeatable
+    def forgo_later_calls(self) -> None:
+        """Have no further calls compared: the model has come to something else by being called."""
+        self.is_repeatable = False
 
     def _require_same(self, call: Call, found: Look) -> None:
         self._repeats &= are_identical(self._eager[call].found, found.found)

@@ -182,11 +182,21 @@ def numbers_of(loaded: LoadedModel) -> dict[str, object]:
     """Return the numbers and texts a model keeps as plain attributes, such as a count of calls."""
     own = vars(nn.Module())
     return {
-        f"{prefix}.{name}": value
+        f"{prefix}.{name}": _numbers_in(value)
         for prefix, module in own_module(loaded.module).named_modules()
         for name, value in vars(module).items()
-        if name not in own and isinstance(value, bool | int | float | str)
+        if name not in own
     }
+
+
+def _numbers_in(value: object) -> object:
+    if type(value) in {bool, int, float, str}:
+        return value
+    if type(value) is dict:
+        return len(value), [_numbers_in(each) for each in value.values()]
+    if type(value) in {list, tuple} and isinstance(value, list | tuple):
+        return len(value), [_numbers_in(each) for each in value]
+    return None
 
 
 def written(before: Attributes, now: Attributes) -> list[str]:

@@ -103,7 +103,8 @@ SEED = Valued(
 TIMEOUT = Valued[float | None](
     ("--timeout",), reads=Within(0, min_open=True), default=None,
     metavar="SECONDS", group="Execution",
-    help="Kill a worker process after this long.  [default: 1200; with --parity 120]",
+    help="Kill a worker process after this long.  [default: 1200; with parity.py or"
+    " --parity 120]",
     again=lambda plan, _: plan.timeout_s, is_always_said=True,
 )  # fmt: skip
 MEMORY_LIMIT = Valued[int | None](
@@ -124,13 +125,13 @@ CALLS = Valued[int | None](
 THREADS = Valued[int | None](
     ("-t", "--threads"), reads=click.IntRange(1), default=None, metavar="N", group="Execution",
     help="Intra-op threads.  [default: torch's choice; on a CPU 2 with --accuracy or --coverage, 1"
-    " with --parity]",
+    " with parity.py or --parity]",
     again=lambda plan, _: plan.threads,
 )  # fmt: skip
 JOBS = Valued[int | None](
     ("-j", "--jobs"), reads=click.IntRange(1), default=None, metavar="N", group="Execution",
     help="Cases that run at the same time, where nothing is timed.  [default: on a CPU one for each"
-    " core with --accuracy, --coverage or --parity; else 1]",
+    " core with --accuracy, --coverage, --parity or parity.py; else 1]",
 )  # fmt: skip
 ALLOCATOR = Valued(
     ("--allocator",), reads=Member(Allocator), default=Allocator.KEEP, group="Measurement",

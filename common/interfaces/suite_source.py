@@ -21,7 +21,7 @@ class SuiteSource(Protocol):
 
     Attributes:
         options: what it adds to the command line.
-        refuses: what can't be asked of it, and what the help of its script leaves out.
+        refuses: what `opening` refuses, and the help of its script leaves out.
         help: what that help says besides.
         batch_size_argument: how a model's author lets its batch size be varied; `None` where every
             model can be given one.

@@ -112,7 +112,8 @@ WHOLE_MODEL = tuple((_whole_model(flag, text), arms) for flag, (arms, text) in _
 BACKENDS = Several(
     ("--backend",), reads=click.STRING, metavar="NAME[:OPTIONS]", group="Workload",
     help="Backend with options, such as inductor:max-autotune,freezing; or module:attribute of your"
-    " own; or `all`; may be repeated.  [default: inductor; with --parity eager]",
+    " own; or `all`; may be repeated.  [default: inductor; with parity.py or --parity"
+    " eager]",
     again=lambda _, case: _backends_and_flags(case)[0],
 )  # fmt: skip
 CONFIG = Several(

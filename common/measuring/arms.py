@@ -9,23 +9,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common.checking.checking import (
-    KEEPS_STATE,
-    MOST_CALLS,
     Checks,
     check,
     check_after_timing,
-    check_later_calls,
 )
 from dynamometer.common.checking.form import keeping_what_is_set
+from dynamometer.common.checking.further import Further, check_further_calls
 from dynamometer.common.checking.looking import Call, Settings, make_call
 from dynamometer.common.checking.reference import reference_of
-from dynamometer.common.checking.rewriting import check_rewritten
 from dynamometer.common.checking.snapshots import Snapshot, state_of
 from dynamometer.common.checking.steps import Step, make_step
 from dynamometer.common.interfaces.outcome import (
     NondeterministicError,
     SkippedError,
-    WrongResultError,
     is_out_of_memory,
 )
 from dynamometer.common.measuring.arm_backends import available_backend, compiler_of_functions
@@ -103,11 +99,13 @@ class WarmArm:
         compiled: the arm.
         warm_up: the steps that were taken until it was steady.
         threads: that its steps keep busy besides the calling one, on a CPU.
+        calls: steps until it was steady and its threads were known.
     """
 
     compiled: CompiledArm
     warm_up: WarmUp
     threads: frozenset[int]
+    calls: int
 
     @property
     def compile_s(self) -> float | None:
@@ -254,32 +252,18 @@ def check_again(
         context: the job and what it is done with.
         arm: its first two calls have been compared.
         reference: what the arm is held to.
-        calls: how many it has made since then, or more.
+        calls: how many it has made since then.
 
     Raises:
-        WrongResultError: one of them came to something else than eager's, which does not change by
-            being called.
+        WrongResultError: one of them came to something else than eager's.
         Exception: whatever the backend or the model raises.
     """
+    is_first = not context.job.replicate
+    rewritten = context.is_guarded or (is_first and not reference.settings.is_brief)
+    further = Further(calls, stopwatch(context).now, briefly=not is_first, rewritten=rewritten)
     with context.stages.at(Stage.RUN, arm.name):
-        try:
-            checks = _check_further_calls(context, arm, reference)
-        except WrongResultError:
-            if not reference.moves_on(calls + MOST_CALLS):
-                raise
-            arm.start.restore()
-            checks = arm.checks.but_for(KEEPS_STATE)
+        checks = check_further_calls(arm.step, arm.start, reference, arm.checks, further)
     return replace(arm, checks=checks, start=arm.start.beside_parameters())
-
-
-def _check_further_calls(context: Context, arm: CompiledArm, reference: Reference) -> Checks:
-    now, is_first = stopwatch(context).now, not context.job.replicate
-    checks = check_later_calls(
-        arm.step, arm.start, reference, arm.checks, now, briefly=not is_first
-    )
-    if context.is_guarded or (is_first and not reference.settings.is_brief):
-        checks = check_rewritten(arm.step, arm.start, reference, checks)
-    return checks
 
 
 def check_at_last(arm: CompiledArm, loaded: LoadedModel, reference: Reference) -> CompiledArm:
@@ -317,9 +301,17 @@ def checked_arm(
 
 def warm_up_arm(context: Context, arm: CompiledArm) -> WarmArm:
     """Take steps until the arm is steady, and see which threads they need."""
+    calls = 0
+
+    def call() -> object:
+        nonlocal calls
+        calls += 1
+        return arm.step.call()
+
     with context.stages.at(Stage.RUN, arm.name):
-        warm_up = warm_up_to_steady(stopwatch(context), arm.step.call, capture.frames_seen)
-        return WarmArm(arm, warm_up, threads_of(context, arm.step.call))
+        warm_up = warm_up_to_steady(stopwatch(context), call, capture.frames_seen)
+        threads = threads_of(context, call)
+    return WarmArm(arm, warm_up, threads, calls)
 
 
 def threads_of(context: Context, call: Callable[[], object]) -> frozenset[int]:

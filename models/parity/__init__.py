@@ -26,6 +26,7 @@ _HELP = """
 TARGET is a folder of Python files with TESTCASES, or one such file (docs/parity.md); --from-source
 takes its place.
 """
+
 _HIDDEN = Path("/dev/shm")  # noqa: S108  nothing is written there
 _SOURCES = "sources"
 FROM_SOURCE = Several(

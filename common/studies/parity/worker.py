@@ -40,7 +40,7 @@ _ENDED = Outcome(
 
 
 def judge(context: Context) -> Findings:
-    """Run eager twice, which must agree, then each arm in either mode.
+    """Run eager, which must agree with itself, then each arm in either mode.
 
     Raises:
         NondeterministicError: eager disagrees with itself.
@@ -50,7 +50,7 @@ def judge(context: Context) -> Findings:
     if isinstance(ready, Outcome):
         return Findings(outcome=ready)
     loaded, reference = ready
-    # Eager's two runs are what its arm would be held to.
+    # Eager's own calls are what its arm would be held to.
     judged = {
         name: _arm(context, loaded, name, reference)
         for name in context.job.arms

@@ -2,84 +2,164 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import factories
 import pytest
 import torch
-from judging import judge
+from judging import judge, reservations_of
 from torch import nn
 
+from dynamometer.common.checking.checking import KEEPS_STATE, Checks
 from dynamometer.common.checking.looking import Settings
-from dynamometer.common.checking.reference import Reference, reference_of
+from dynamometer.common.checking.reference import reference_of
 from dynamometer.common.checking.steps import configure
 from dynamometer.common.interfaces.outcome import NondeterministicError
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.dynamo import state
 from dynamometer.results.values.cases import Mode
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NEVER = 10**9
+
 
 class Counts(nn.Module):
     """A layer whose results are halved from some call on, or once in so many."""
 
-    def __init__(self, *, after: int = 10**9, each: int = 10**9) -> None:
+    def __init__(self, *, after: int = NEVER, each: int = NEVER, raises: int = NEVER) -> None:
         super().__init__()
         self.layer = nn.Linear(4, 4)
-        self.after, self.each, self.calls = after, each, 0
+        self.after, self.each, self.raises, self.calls = after, each, raises, [0]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map `[B, 4]` to `[B, 4]`."""
-        self.calls += 1
-        halved = self.calls > self.after or self.calls % self.each == 0
+        self.calls[0] += 1
+        if self.calls[0] > self.raises:
+            msg = "no more"
+            raise ValueError(msg)
+        halved = self.calls[0] > self.after or self.calls[0] % self.each == 0
         out: torch.Tensor = self.layer(x)
         return out / 2 if halved else out
 
 
-def reference_for(module: nn.Module, mode: Mode = Mode.INFERENCE) -> Reference:
-    """Run eager."""
-    case = factories.case(mode=mode)
-    loaded = configure(
-        LoadedModel(module=module, args=(torch.randn(2, 4),)), case, torch.device("cpu")
-    )
-    return reference_of(loaded, case, Settings(seed=0, tolerance=1e-4))
-
-
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize(
-    ("model", "calls", "moves"),
+    ("model", "calls"),
     [
-        (Counts(after=5), 20, True),
-        (Counts(after=5), 5, False),
-        (Counts(each=7), 20, True),
-        (Counts(after=300), 400, True),
-        (Counts(), 400, False),
-        (nn.Linear(4, 4), 20, False),
+        (Counts(after=5), 0),
+        (Counts(each=7), 0),
+        (Counts(after=14), 0),
+        (Counts(after=20), 30),
+        (Counts(each=100), 90),
     ],
 )
-def test_a_model_that_counts_its_calls_moves_on(
-    model: nn.Module, calls: int, mode: Mode, *, moves: bool
+def test_no_arm_is_to_blame_for_a_model_that_counts(
+    model: nn.Module, calls: int, mode: Mode
 ) -> None:
-    """From then on its calls are not compared; those of any other model are."""
-    with state.running(mode, None):
-        reference = reference_for(model, mode)
-        assert reference.is_repeatable
-        assert reference.moves_on(calls) is moves
-    assert reference.is_repeatable is not moves
+    """Where it comes to something else eager does so, too; that is said."""
+    found = judge(model, torch.randn(2, 4), mode=mode, calls=calls)
+    assert KEEPS_STATE in reservations_of(found)
 
 
-def test_what_others_do_to_eager_is_no_excuse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A runtime that puts a kernel of its own in the place of torch's, wrong now and then."""
+def test_a_model_that_only_counts_is_compared() -> None:
+    """As any other is."""
+    assert KEEPS_STATE not in reservations_of(judge(Counts(), torch.randn(2, 4), calls=30))
+
+
+def replaying(module: nn.Module) -> Callable[..., Any]:
+    """Return what gives the first answer for ever."""
+    answers: list[torch.Tensor] = []
+
+    def call(x: torch.Tensor) -> torch.Tensor:
+        if not answers:
+            answers.append(module(x).detach().clone())
+        return answers[0].clone()
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("after", "calls", "is_brief"), [(10, 0, True), (100, 60, False), (10, 0, False)]
+)
+def test_a_model_that_counts_is_no_excuse_for_another_call(
+    after: int, calls: int, *, is_brief: bool
+) -> None:
+    """Where eager is not wrong in the very call in which the arm is, the arm is."""
+    arm, x = replaying, torch.randn(2, 4)
+    found = judge(Counts(after=after), x, arm=arm, calls=calls, is_brief=is_brief)
+    assert isinstance(found, str)
+    assert found.startswith("call on other inputs: output")
+
+
+def fading(module: nn.Module) -> Callable[..., Any]:
+    """Return what is wrong from its tenth call on."""
+    calls = [0]
+
+    def call(x: torch.Tensor) -> torch.Tensor:
+        calls[0] += 1
+        out: torch.Tensor = module(x)
+        return out if calls[0] < 10 else out * 2
+
+    return call
+
+
+@pytest.mark.parametrize("model", [Counts(), Counts(after=40), Counts(raises=6), nn.Linear(4, 4)])
+def test_an_arm_that_goes_wrong_is_found(model: nn.Module) -> None:
+    """Whether or not the model counts, or raises when it is called once more by itself."""
+    found = judge(model, torch.randn(2, 4), arm=fading if not _raises(model) else later)
+    assert isinstance(found, str)
+    assert found.startswith("later call (number ")
+
+
+def _raises(model: nn.Module) -> bool:
+    return isinstance(model, Counts) and model.raises < NEVER
+
+
+def later(module: nn.Module) -> Callable[..., Any]:
+    """Return what is wrong from its fifth call on, and calls the model no more."""
+    calls, kept = [0], []
+
+    def call(x: torch.Tensor) -> torch.Tensor:
+        calls[0] += 1
+        if calls[0] < 5:
+            kept.append(module(x).detach())
+        return kept[-1] * (1 if calls[0] < 5 else 2)
+
+    return call
+
+
+@pytest.mark.parametrize(("model", "right"), [(nn.Linear(4, 4), 6), (Counts(), 0)])
+def test_what_others_do_to_eager_is_no_excuse(
+    model: nn.Module, right: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel in the place of torch's that is wrong at once, or from some call on."""
     linear, calls = nn.functional.linear, [0]
 
     def worse(*args: Any) -> torch.Tensor:
         calls[0] += 1
-        return linear(*args) / (1 if calls[0] < 6 else 2)
+        return linear(*args) / (1 if calls[0] <= right else 2)
 
-    with state.running(Mode.INFERENCE, None):
-        reference = reference_for(nn.Linear(4, 4))
+    def arm(module: nn.Module) -> nn.Module:
         monkeypatch.setattr(nn.functional, "linear", worse)
-        assert not reference.moves_on(20)
-    assert reference.is_repeatable
+        return module
+
+    assert isinstance(judge(model, torch.randn(2, 4), arm=arm), str)
+
+
+def test_briefly_kernels_that_are_replaced_are_the_arms_doing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Eager differs since then, and does so in every copy."""
+    linear = nn.functional.linear
+
+    def arm(module: nn.Module) -> nn.Module:
+        monkeypatch.setattr(nn.functional, "linear", lambda *args: linear(*args) * 1.5)
+        return module
+
+    found = judge(nn.Linear(4, 4), torch.randn(2, 4), arm=arm, is_brief=True)
+    assert found == "output: since the arms are there eager differs, too"
 
 
 class Aging(nn.Module):
@@ -121,16 +201,12 @@ class Buffered(nn.Linear):
 
 @pytest.mark.parametrize(
     ("model", "is_brief", "calls"),
-    [
-        (nn.Linear(4, 4), True, 2),
-        (Buffered(), True, 3),
-        (nn.Linear(4, 4), False, 6),
-    ],
+    [(nn.Linear(4, 4), True, 3), (Buffered(), True, 3), (nn.Linear(4, 4), False, 6)],
 )
 def test_briefly_eager_is_called_as_seldom_as_may_be(
     model: nn.Module, *, is_brief: bool, calls: int
 ) -> None:
-    """Once, once on other inputs, and again where a call changes what the next begins with."""
+    """Twice, and once on other inputs, or on another copy where it keeps state."""
     seen: list[int] = []
     model.register_forward_pre_hook(lambda *_: seen.append(1))
     case = factories.case()
@@ -142,20 +218,6 @@ def test_briefly_eager_is_called_as_seldom_as_may_be(
     assert len(seen) == calls
 
 
-class Hoards(nn.Module):
-    """Keeps numbers where nobody looks, and uses how many there are."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[int] = []
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Scale."""
-        self.seen.append(1)
-        return x * len(self.seen)
-
-
-def test_state_that_is_not_seen_is_not_the_arms_fault() -> None:
-    """Briefly eager's second call is made before an arm is accused of its own."""
-    with pytest.raises(NondeterministicError, match="differ at output"):
-        judge(Hoards(), torch.randn(2, 4), is_brief=True)
+def test_a_right_arm_passes() -> None:
+    """With nothing to say of it."""
+    assert judge(nn.Linear(4, 4), torch.randn(2, 4), is_brief=True) == Checks(calls=3)
