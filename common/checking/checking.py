@@ -96,7 +96,7 @@ def check(
         number = f" (number {checks.calls + 1})" if call is Call.LATER else ""
         where = what or ("" if call is Call.FIRST else f"{call}{number}")
         msg = f"{where}: {comparison.mismatch}" if where else comparison.mismatch
-        raise WrongResultError(msg)
+        raise WrongResultError(msg, found)
     return checks.with_call(comparison)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dynamometer.common.checking.checking import (
@@ -10,14 +10,18 @@ from dynamometer.common.checking.checking import (
     check_first_calls,
     check_later_calls,
 )
+from dynamometer.common.checking.looking import Look
+from dynamometer.common.checking.repeats import BY_FAR
 from dynamometer.common.checking.rewriting import check_rewritten
 from dynamometer.common.checking.snapshots import Snapshot, attributes_of, numbers_of, written
 from dynamometer.common.interfaces.outcome import WrongResultError
+from dynamometer.dynamo.accuracy.agreement import differ
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dynamometer.common.checking.checking import Checks
+    from dynamometer.common.checking.looking import Settings
     from dynamometer.common.checking.reference import Reference
     from dynamometer.common.checking.steps import Step
 
@@ -44,8 +48,9 @@ def check_further_calls(
 ) -> Checks:
     """Compare calls of an arm that has been called before.
 
-    Where one is wrong, eager is called as often. If it is wrong in the same call by what it keeps,
-    as a model that counts its calls is, no arm is to blame, and no later calls are compared.
+    Where one is wrong, eager is called as often. If it comes to the same in that call by what it
+    keeps, as a model that counts its calls does, no arm is to blame, and no later calls of any arm
+    are compared from then on.
 
     Args:
         step: the arm's.
@@ -61,7 +66,7 @@ def check_further_calls(
     try:
         return _compared(step, start, reference, checks, further)
     except WrongResultError as error:
-        if not _is_eager_wrong_there(_call_in(error), reference, further):
+        if not _is_as_eager(error, reference, further):
             raise
     start.restore()
     reference.forgo_later_calls()
@@ -75,23 +80,31 @@ def _compared(
     return check_rewritten(step, start, reference, checks) if further.rewritten else checks
 
 
-def _is_eager_wrong_there(call: str, reference: Reference, further: Further) -> bool:
-    """Return whether eager as an arm would be wrong in that call, and keeps what may be why."""
-    own = reference.fresh()
-    start = Snapshot.of(own.loaded)
-    numbers, tensors = numbers_of(own.loaded), attributes_of(own.loaded)
+def _is_as_eager(wrong: WrongResultError, reference: Reference, further: Further) -> bool:
+    """Return whether eager as an arm is wrong in that call alike, and keeps what may be why."""
+    further = replace(further, now=lambda: 0.0)  # as many calls, however long they take
     try:
+        own = reference.fresh()
+        start = Snapshot.of(own.loaded)
+        numbers, tensors = numbers_of(own.loaded), attributes_of(own.loaded)
         checks = check_first_calls(own, start, reference)
         if numbers == numbers_of(own.loaded) and not written(tensors, attributes_of(own.loaded)):
-            return False  # else it would be somebody's doing who has changed torch since
+            return False  # else it may be that of somebody who has changed torch since
         for _ in range(further.calls):
             own.call()
         _compared(own, start, reference, checks, further)
     except WrongResultError as error:
-        return _call_in(error) == call
+        return _call_in(error) == _call_in(wrong) and not _differ(error, wrong, reference.settings)
     except Exception:  # noqa: BLE001  whatever a model raises: the arm was wrong without
         return False
     return False
+
+
+def _differ(one: WrongResultError, other: WrongResultError, settings: Settings) -> bool:
+    looks = [each.found for each in (one, other)]
+    assert all(isinstance(each, Look) for each in looks), "a call was compared"
+    first, second = (each.found for each in looks if isinstance(each, Look))
+    return first.keys() != second.keys() or differ(first, second, BY_FAR * settings.tolerance)
 
 
 def _call_in(error: WrongResultError) -> str:

@@ -24,6 +24,7 @@ from dynamometer.common.checking.runs import OtherRoundings, Runs
 from dynamometer.common.checking.snapshots import (
     Snapshot,
     attributes_of,
+    numbers_of,
     undecided_state,
     written,
 )
@@ -152,18 +153,17 @@ class Reference:
         self._doubts: tuple[str, ...] = ()
         own = self.fresh()
         start, attributes = Snapshot.of(own.loaded), attributes_of(own.loaded)
+        numbers = numbers_of(own.loaded)
         self._eager, changed = {}, dict[str, None]()
         for call in (Call.FIRST, Call.SECOND):
             self._eager[call] = make_call(own, start, call, settings)
             changed |= dict.fromkeys(written(attributes, attributes_of(own.loaded)))
         self._unchecked = _beyond_calls(own, tuple(changed))
-        del attributes
-        first, second = self._eager.values()
-        self._keeps_no_state = first.is_like(second)
+        self._keeps_no_state = self._eager[Call.FIRST].is_like(self._eager[Call.SECOND])
         if self._keeps_no_state:  # one copy will do for both
             self._eager[Call.SECOND] = self._eager[Call.FIRST]
         self._is_repeated = not (settings.is_brief and self._keeps_no_state)
-        self.is_repeatable, later = self._keeps_no_state, second
+        self.is_repeatable, later = self._keeps_no_state, self._eager[Call.SECOND]
         if self._is_repeated:
             own = self.fresh()
             start = Snapshot.of(own.loaded)
@@ -173,8 +173,9 @@ class Reference:
             later = make_call(own, start, Call.LATER, settings)
             self.is_repeatable = not self._where_other(Call.FIRST, later)
         self._draws_later, self._form_later = later.draws, later.form
-        called = [(own, start)]
-        del own, start, later
+        counts = changed or numbers != numbers_of(own.loaded)
+        called = [] if counts else [(own, start)]  # else it makes the call as other runs do
+        del attributes, own, start, later
         if self.is_repeatable:
             self._try_other_inputs(called)
         if changed and Call.ALTERED in self._eager:
@@ -288,7 +289,7 @@ class Reference:
         return self._where_other(Call.ALTERED, found) is not None
 
     def forgo_later_calls(self) -> None:
-        """Have no further calls compared: the model has come to something else by being called."""
+        """Have no later calls of any arm compared: being called changes what eager comes to."""
         self.is_repeatable = False
 
     def _require_same(self, call: Call, found: Look) -> None:

@@ -182,21 +182,24 @@ def numbers_of(loaded: LoadedModel) -> dict[str, object]:
     """Return the numbers and texts a model keeps as plain attributes, such as a count of calls."""
     own = vars(nn.Module())
     return {
-        f"{prefix}.{name}": _numbers_in(value)
+        f"{prefix}.{name}": _numbers_in(value, _DEPTH)
         for prefix, module in own_module(loaded.module).named_modules()
         for name, value in vars(module).items()
         if name not in own
     }
 
 
-def _numbers_in(value: object) -> object:
+_DEPTH = 3
+"""Of containers in others that are looked into: one may hold itself."""
+
+
+def _numbers_in(value: object, depth: int) -> object:
     if type(value) in {bool, int, float, str}:
         return value
-    if type(value) is dict:
-        return len(value), [_numbers_in(each) for each in value.values()]
-    if type(value) in {list, tuple} and isinstance(value, list | tuple):
-        return len(value), [_numbers_in(each) for each in value]
-    return None
+    if not depth or not isinstance(value, dict | list | tuple):
+        return None
+    values = list(value.values()) if isinstance(value, dict) else list(value)
+    return [_numbers_in(each, depth - 1) for each in values]
 
 
 def written(before: Attributes, now: Attributes) -> list[str]:

@@ -48,7 +48,16 @@ class SkippedError(Exception):
 
 
 class WrongResultError(Exception):
-    """Raised in a worker where an arm's result is not eager's."""
+    """Raised in a worker where an arm's result is not eager's.
+
+    Attributes:
+        found: what the call came to (`checking.looking.Look`).
+    """
+
+    def __init__(self, message: str, found: object = None) -> None:
+        """Take what is wrong, and where that was seen."""
+        super().__init__(message)
+        self.found = found
 
 
 class NondeterministicError(Exception):

@@ -126,11 +126,11 @@ def stopwatch(context: Context) -> Stopwatch:
 
 
 def run_reference(context: Context, loaded: LoadedModel, *, briefly: bool = False) -> Reference:
-    """Run eager twice, and give what it computes; arms are called as seldom as may be if `briefly`.
+    """Run eager, and give what it computes; all calls are as few as may be if `briefly`.
 
     Raises:
         SkippedError: the model runs at one size only, and several were asked for.
-        NondeterministicError: the two runs differ; names the first leaf that does.
+        NondeterministicError: two runs differ; names the first leaf that does.
     """
     case, seed = context.job.case, context.job.seed
     settings = Settings(seed, tolerance_of(case, context.job.spec), is_brief=briefly)

@@ -168,10 +168,8 @@ class TimedArms:
 def _build(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> WarmArm:
     with context.guarding(name):
         warm = arms.warm_up_arm(context, arms.compile_arm(context, loaded, name, reference))
-        calls = (
-            2 * warm.warm_up.calls
-        )  # its threads were looked at in fewer than it took to warm up
-        return replace(warm, compiled=arms.check_again(context, warm.compiled, reference, calls))
+        compiled = arms.check_again(context, warm.compiled, reference, warm.calls)
+        return replace(warm, compiled=compiled)
 
 
 def _look_once_more(

@@ -81,7 +81,8 @@ def replaying(module: nn.Module) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("after", "calls", "is_brief"), [(10, 0, True), (100, 60, False), (10, 0, False)]
+    ("after", "calls", "is_brief"),
+    [(10, 0, True), (100, 60, False), (10, 0, False), (14, 0, False), (3, 0, False)],
 )
 def test_a_model_that_counts_is_no_excuse_for_another_call(
     after: int, calls: int, *, is_brief: bool
@@ -160,6 +161,49 @@ def test_briefly_kernels_that_are_replaced_are_the_arms_doing(
 
     found = judge(nn.Linear(4, 4), torch.randn(2, 4), arm=arm, is_brief=True)
     assert found == "output: since the arms are there eager differs, too"
+
+
+def test_briefly_a_kernel_that_is_unsteady_is_the_arms_doing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No copy of the model repeats itself then."""
+    linear, calls = nn.functional.linear, [0]
+
+    def worse(*args: Any) -> torch.Tensor:
+        calls[0] += 1
+        return linear(*args) * (1 + calls[0])
+
+    def arm(module: nn.Module) -> nn.Module:
+        monkeypatch.setattr(nn.functional, "linear", worse)
+        return module
+
+    found = judge(nn.Linear(4, 4), torch.randn(2, 4), arm=arm, is_brief=True)
+    assert found == "output: since the arms are there eager differs, too"
+
+
+class HoldsItself(Counts):
+    """Has an attribute without an end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[object] = []
+        self.kept.append(self.kept)
+
+
+def test_a_model_that_cannot_be_copied_again_is_no_excuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arm was wrong without that."""
+
+    def no_more(*_: object) -> None:
+        msg = "no more copies"
+        raise MemoryError(msg)
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        monkeypatch.setattr(HoldsItself, "__deepcopy__", no_more, raising=False)
+        return fading(module)
+
+    found = judge(HoldsItself(), torch.randn(2, 4), arm=arm)
+    assert isinstance(found, str)
+    assert found.startswith("later call (number ")
 
 
 class Aging(nn.Module):
