@@ -101,10 +101,12 @@ def _is_as_eager(wrong: WrongResultError, reference: Reference, further: Further
 
 
 def _differ(one: WrongResultError, other: WrongResultError, settings: Settings) -> bool:
-    looks = [each.found for each in (one, other)]
-    assert all(isinstance(each, Look) for each in looks), "a call was compared"
-    first, second = (each.found for each in looks if isinstance(each, Look))
-    return first.keys() != second.keys() or differ(first, second, BY_FAR * settings.tolerance)
+    first, second = one.found, other.found
+    if not (isinstance(first, Look) and isinstance(second, Look)):
+        return True  # it was not seen in what a call came to
+    if first.found.keys() != second.found.keys():
+        return True
+    return differ(first.found, second.found, BY_FAR * settings.tolerance)
 
 
 def _call_in(error: WrongResultError) -> str:

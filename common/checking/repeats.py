@@ -92,7 +92,7 @@ def once_more(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> C
 def do_copies_differ(fresh: Callable[[], Step], settings: Settings) -> bool:
     """Return whether two copies of a model differ, each of which repeats itself.
 
-    What is done to torch is done to both; and who does it now and then, to one.
+    What an arm has done to torch shows in both; if it is unsteady, a copy doesn't repeat itself.
     """
     firsts = []
     for _ in range(2):
