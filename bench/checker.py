@@ -36,9 +36,8 @@ from dynamometer.common.checking.checking import (
     Checks,
     check_after_timing,
     check_first_calls,
-    check_later_calls,
 )
-from dynamometer.common.checking.rewriting import check_rewritten
+from dynamometer.common.checking.further import Further, check_further_calls
 from dynamometer.common.checking.snapshots import Snapshot
 from dynamometer.common.checking.steps import make_step
 from dynamometer.common.interfaces.outcome import WrongResultError
@@ -298,8 +297,8 @@ def _accusation(step: Step, reference: Reference) -> tuple[str | None, Checks]:
     start = Snapshot.of(step.loaded)
     try:
         checks = check_first_calls(step, start, reference)
-        checks = check_later_calls(step, start, reference, checks, time.perf_counter)
-        checks = check_rewritten(step, start, reference, checks)
+        further = Further(calls=0, now=time.perf_counter)
+        checks = check_further_calls(step, start, reference, checks, further)
         checks = check_after_timing(step, start, reference, checks)
     except WrongResultError as error:
         return str(error), Checks()

@@ -118,6 +118,7 @@ class Reference:
             model that keeps state in plain attributes.
         left_alone: inputs of which no other values are tried.
         fresh: gives a step of eager on a copy of its own.
+        counts: whether calls change numbers or tensors among the model's plain attributes.
     """
 
     def __init__(
@@ -173,8 +174,8 @@ class Reference:
             later = make_call(own, start, Call.LATER, settings)
             self.is_repeatable = not self._where_other(Call.FIRST, later)
         self._draws_later, self._form_later = later.draws, later.form
-        counts = changed or numbers != numbers_of(own.loaded)
-        called = [] if counts else [(own, start)]  # else it makes the call as other runs do
+        self.counts = bool(changed) or numbers != numbers_of(own.loaded)
+        called = [] if self.counts else [(own, start)]  # else it makes the call as other runs do
         del attributes, own, start, later
         if self.is_repeatable:
             self._try_other_inputs(called)

@@ -19,7 +19,7 @@ from dynamometer.dynamo.accuracy.numbers import same
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.dynamo.accuracy.leaves import Leaf
@@ -169,24 +169,25 @@ Attributes = dict[str, list[tuple[torch.Tensor, int]]]
 
 def attributes_of(loaded: LoadedModel) -> Attributes:
     """Return what a model keeps beside its parameters and buffers, be it in a list or by name."""
-    own = vars(nn.Module())
     return {
-        f"attributes.{prefix}.{name}".replace("..", "."): tensors
-        for prefix, module in own_module(loaded.module).named_modules()
-        for name, value in vars(module).items()
-        if name not in own and (tensors := [(each, _version(each)) for each in _tensors_in(value)])
+        path: tensors
+        for path, value in _plain_attributes(loaded)
+        if (tensors := [(each, _version(each)) for each in _tensors_in(value)])
     }
 
 
 def numbers_of(loaded: LoadedModel) -> dict[str, object]:
     """Return the numbers and texts a model keeps as plain attributes, such as a count of calls."""
+    return {path: _numbers_in(value, _DEPTH) for path, value in _plain_attributes(loaded)}
+
+
+def _plain_attributes(loaded: LoadedModel) -> Iterator[tuple[str, object]]:
+    """Yield what modules have beside what every module has, by path."""
     own = vars(nn.Module())
-    return {
-        f"{prefix}.{name}": _numbers_in(value, _DEPTH)
-        for prefix, module in own_module(loaded.module).named_modules()
-        for name, value in vars(module).items()
-        if name not in own
-    }
+    for prefix, module in own_module(loaded.module).named_modules():
+        for name, value in vars(module).items():
+            if name not in own:
+                yield f"attributes.{prefix}.{name}".replace("..", "."), value
 
 
 _DEPTH = 3
