@@ -1,14 +1,14 @@
-"""What the first compilation of a process imports and looks up, done once for all its forks.
+"""What compiling a small module spends most of its time on, and need not where nothing is timed.
 
-In a process of its own it takes longer than compiling a small module does. Where compiling is
-timed it stays where it is.
+That is what the first compilation of a process imports and looks up, which is done once for all its
+forks, and what every compilation finds out for logs alone.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 from contextlib import suppress
-from pathlib import Path
 
 import torch
 
@@ -21,12 +21,15 @@ _MODULES = (
     "torch.export._trace", "torch.export._unlift", "torch.fx.experimental.validator",
 )  # fmt: skip
 """Of torch 2.13; where another release has none of a name, it is left for the compilation."""
-_FUNCTION_NAMES = "torch._dynamo.funcname_cache"
-_FILES = (
-    "activation", "batchnorm", "container", "conv", "dropout", "linear", "module", "normalization",
-    "pooling", "sparse",
-)  # fmt: skip
-"""Of torch.nn.modules, in which most calls are that Dynamo follows."""
+
+_FOR_LOGS = (
+    # Splits whole source files into tokens, for the names of functions in traces of calls.
+    ("torch._dynamo.symbolic_convert", "get_funcname", None),
+    # Times the guards once, after it has written 32 MB to flush the caches: microseconds.
+    ("torch._dynamo.guards", "profile_guard_manager", 0.0),
+)
+"""Functions of torch 2.13 whose results are logged and not used, with what they give instead."""
+_SHOW_LOGS = ("TORCH_LOGS", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 
 
 def preload() -> None:
@@ -36,8 +39,13 @@ def preload() -> None:
             importlib.import_module(name)
     torch.overrides.get_overridable_functions()
     torch.overrides.get_testing_overrides()
-    folder = Path(torch.nn.__file__).parent
-    with suppress(ImportError, AttributeError):
-        function_at = importlib.import_module(_FUNCTION_NAMES).get_funcname
-        for file in (folder / "functional.py", *(folder / f"modules/{each}.py" for each in _FILES)):
-            function_at(str(file), 1)
+    if not any(map(os.environ.get, _SHOW_LOGS)):
+        _leave_out_what_is_logged()
+
+
+def _leave_out_what_is_logged() -> None:
+    for module_name, name, given in _FOR_LOGS:
+        with suppress(ImportError):
+            module = importlib.import_module(module_name)
+            if hasattr(module, name):
+                setattr(module, name, lambda *_, given=given: given)

@@ -26,7 +26,10 @@ def seed_everything(seed: int) -> None:
     """Seed Python's, NumPy's and torch's generators, every device's included."""
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002  models draw from the legacy generator
-    torch.manual_seed(seed)
+    if torch.accelerator.current_accelerator() is None:  # a build for CPUs: else it formats stacks
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
 
 
 def seed_and_draw(seed: int) -> None:

@@ -13,7 +13,6 @@ from dynamometer.common.checking.checking import (
 from dynamometer.common.checking.looking import Look
 from dynamometer.common.checking.repeats import BY_FAR
 from dynamometer.common.checking.rewriting import check_rewritten
-from dynamometer.common.checking.snapshots import Snapshot
 from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.dynamo.accuracy.agreement import differ
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from dynamometer.common.checking.checking import Checks
     from dynamometer.common.checking.looking import Settings
     from dynamometer.common.checking.reference import Reference
+    from dynamometer.common.checking.snapshots import Snapshot
     from dynamometer.common.checking.steps import Step
 
 
@@ -86,8 +86,7 @@ def _is_as_eager(wrong: WrongResultError, reference: Reference, further: Further
         return False  # else it may be the doing of somebody who has changed torch since
     further = replace(further, now=lambda: 0.0)  # as many calls, however long they take
     try:
-        own = reference.fresh()
-        start = Snapshot.of(own.loaded)
+        own, start = reference.fresh()
         checks = check_first_calls(own, start, reference)
         for _ in range(further.calls):
             own.call()

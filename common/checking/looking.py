@@ -285,9 +285,11 @@ def _rms(values: torch.Tensor) -> float:
     return float(values.square().mean().sqrt())
 
 
-def look_on_others(step: Step, settings: Settings, take: Taker = lambda call: call()) -> Look:
+def look_on_others(
+    step: Step, settings: Settings, start: Snapshot, take: Taker = lambda call: call()
+) -> Look:
     """Take a step whose inputs were made others, and in training its weights, and keep it."""
-    now = Snapshot.of(step.loaded)
+    now = Snapshot.of(step.loaded, beside=start.kept)
     # What was drawn once, and is replayed, would be right again under the same seed.
     return look(step, now, settings.seed + 1, take, _MOST_ELEMENTS, adding=True)
 
@@ -322,8 +324,8 @@ def _make_call(step: Step, start: Snapshot, call: Call, settings: Settings, take
         new = start.of_what_is_new()
         alter(other.loaded, settings.alteration, step.mode)
         try:
-            return look_on_others(other, settings, take)
+            return look_on_others(other, settings, start, take)
         finally:
             new.restore()
-    before = Snapshot.of(step.loaded) if goes_on else start
+    before = Snapshot.of(step.loaded, beside=start.kept) if goes_on else start
     return look(step, before, settings.seed, take)

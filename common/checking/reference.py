@@ -25,6 +25,7 @@ from dynamometer.common.checking.snapshots import (
     Snapshot,
     attributes_of,
     numbers_of,
+    state_of,
     undecided_state,
     written,
 )
@@ -86,10 +87,11 @@ def reference_of(
 
     in_tf32 = multiplied_in_tf32(case.device)
 
-    def fresh() -> Step:
+    def fresh() -> tuple[Step, Snapshot]:
         # A forward that changes its buffers or inputs changes only those of its own copy.
         own = loaded.copy()
-        return make_step(own.module, own, case.mode, settings.seed)
+        step = make_step(own.module, own, case.mode, settings.seed)
+        return step, Snapshot.of(own, beside=state_of(loaded))
 
     @contextmanager
     def other(draw: int, times: float) -> Iterator[Step]:
@@ -117,13 +119,13 @@ class Reference:
         is_repeatable: whether a call comes to the same once the state is put back: not so of a
             model that keeps state in plain attributes.
         left_alone: inputs of which no other values are tried.
-        fresh: gives a step of eager on a copy of its own.
+        fresh: gives a step of eager on a copy of its own, and the state that it begins with.
         counts: whether calls change numbers or tensors among the model's plain attributes.
     """
 
     def __init__(
         self,
-        fresh: Callable[[], Step],
+        fresh: Callable[[], tuple[Step, Snapshot]],
         other: Callable[[int, float], AbstractContextManager[Step]],
         wide: Callable[[], AbstractContextManager[Step]],
         settings: Settings,
@@ -132,7 +134,7 @@ class Reference:
         """Run eager on two copies; briefly on one, where both its calls come to the very same.
 
         Args:
-            fresh: gives a step on a copy of the model.
+            fresh: gives a step on a copy of the model, and the state that it begins with.
             other: gives one that rounds otherwise, drawn from a seed, and so many times as
                 coarsely, to be taken within the context.
             wide: gives one in float64, likewise.
@@ -152,9 +154,8 @@ class Reference:
         self._made: Runs | None = None
         self._repeats = True
         self._doubts: tuple[str, ...] = ()
-        own = self.fresh()
-        start, attributes = Snapshot.of(own.loaded), attributes_of(own.loaded)
-        numbers = numbers_of(own.loaded)
+        own, start = self.fresh()
+        attributes, numbers = attributes_of(own.loaded), numbers_of(own.loaded)
         self._eager, changed = {}, dict[str, None]()
         for call in (Call.FIRST, Call.SECOND):
             self._eager[call] = make_call(own, start, call, settings)
@@ -166,8 +167,7 @@ class Reference:
         self._is_repeated = not (settings.is_brief and self._keeps_no_state)
         self.is_repeatable, later = self._keeps_no_state, self._eager[Call.SECOND]
         if self._is_repeated:
-            own = self.fresh()
-            start = Snapshot.of(own.loaded)
+            own, start = self.fresh()
             for call in (Call.FIRST,) if settings.is_brief else (Call.FIRST, Call.SECOND):
                 self._require_same(call, make_call(own, start, call, settings))
         if not settings.is_brief:
@@ -284,8 +284,7 @@ class Reference:
 
     def _alternates(self) -> bool:
         """Return whether the call on other inputs comes to something else after one call more."""
-        own = self.fresh()
-        start, calls = Snapshot.of(own.loaded), (Call.FIRST, Call.SECOND, Call.ALTERED)
+        (own, start), calls = self.fresh(), (Call.FIRST, Call.SECOND, Call.ALTERED)
         *_, found = (make_call(own, start, call, self.settings) for call in calls)
         return self._where_other(Call.ALTERED, found) is not None
 

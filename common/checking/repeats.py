@@ -11,9 +11,6 @@ import torch
 
 from dynamometer.common.checking.alteration import Alteration, left_alone
 from dynamometer.common.checking.looking import Call, make_call
-from dynamometer.common.checking.snapshots import (
-    Snapshot,
-)
 from dynamometer.dynamo.accuracy.accuracy import Comparison, is_result
 from dynamometer.dynamo.accuracy.agreement import differ
 from dynamometer.dynamo.accuracy.expected import are_identical
@@ -23,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dynamometer.common.checking.looking import Look, Settings
+    from dynamometer.common.checking.snapshots import Snapshot
     from dynamometer.common.checking.steps import Step
     from dynamometer.dynamo.accuracy.leaves import Leaves
 
@@ -31,7 +29,7 @@ BY_FAR = 10.0
 
 
 def on_other_inputs(
-    fresh: Callable[[], Step],
+    fresh: Callable[[], tuple[Step, Snapshot]],
     called: list[tuple[Step, Snapshot]],
     first: Leaves,
     settings: Settings,
@@ -39,7 +37,7 @@ def on_other_inputs(
     """Make eager's call on other inputs, as many of them others as it takes.
 
     Args:
-        fresh: gives a step on a copy of the model.
+        fresh: gives a step on a copy of the model, and the state that it begins with.
         called: one that has been called, as an arm has by then, and the state it began with; taken
             out, so that nobody keeps it while there are others.
         first: what the first call came to.
@@ -63,13 +61,16 @@ def on_other_inputs(
     return None
 
 
-def _called(fresh: Callable[[], Step], settings: Settings) -> tuple[Step, Snapshot, Look]:
-    own = fresh()
-    start = Snapshot.of(own.loaded)
+def _called(
+    fresh: Callable[[], tuple[Step, Snapshot]], settings: Settings
+) -> tuple[Step, Snapshot, Look]:
+    own, start = fresh()
     return own, start, make_call(own, start, Call.FIRST, settings)
 
 
-def once_more(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> Comparison:
+def once_more(
+    fresh: Callable[[], tuple[Step, Snapshot]], first: Leaves, settings: Settings
+) -> Comparison:
     """Make eager's first call again, and compare it with what it came to before.
 
     A runtime may have put kernels or settings of its own in the place of torch's. Runs of eager
@@ -89,7 +90,7 @@ def once_more(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> C
     return Comparison(unchecked=(doubt,))
 
 
-def do_copies_differ(fresh: Callable[[], Step], settings: Settings) -> bool:
+def do_copies_differ(fresh: Callable[[], tuple[Step, Snapshot]], settings: Settings) -> bool:
     """Return whether two copies of a model differ, each of which repeats itself.
 
     What an arm has done to torch shows in both; if it is unsteady, a copy doesn't repeat itself.
@@ -111,13 +112,13 @@ _SEEDS = 8
 NO_DRAWS = f"random numbers: it draws none, {_SEEDS} seeds change nothing"
 
 
-def do_draws_matter(fresh: Callable[[], Step], first: Leaves, settings: Settings) -> bool:
+def do_draws_matter(
+    fresh: Callable[[], tuple[Step, Snapshot]], first: Leaves, settings: Settings
+) -> bool:
     """Return whether eager's first call comes to something else with other random numbers."""
 
     def differs(seed: int) -> bool:
-        own = fresh()
-        other = replace(settings, seed=seed)
-        found = make_call(own, Snapshot.of(own.loaded), Call.FIRST, other).found
+        found = make_call(*fresh(), Call.FIRST, replace(settings, seed=seed)).found
         return differ(first, found, settings.tolerance)
 
     return any(map(differs, range(settings.seed + 1, settings.seed + 1 + _SEEDS)))

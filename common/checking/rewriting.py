@@ -54,7 +54,7 @@ def check_rewritten(step: Step, start: Snapshot, reference: Reference, checks: C
             other = step.on_other_memory().loaded
             alter(other, settings.alteration, step.mode)
             _write(step.loaded, other)
-            found = look_on_others(own, settings)
+            found = look_on_others(own, settings, start)
     finally:
         start.restore()
         new.restore()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import torch
@@ -33,7 +33,6 @@ _SENTINEL, _OVERWRITTEN = 1e3, 1 / 64
 _STORED = 2.0
 """Roundings of a stored value that a change of it can't be known better than by."""
 
-
 OVERWRITTEN = ", overwritten"
 """How the paths of what was overwritten end."""
 
@@ -51,9 +50,16 @@ class Snapshot:
     kept: Mapping[str, object]
 
     @classmethod
-    def of(cls, loaded: LoadedModel) -> Snapshot:
-        """Keep the state as it is now."""
-        return cls(loaded, {path: _copy(each) for path, each in state_of(loaded).items()})
+    def of(cls, loaded: LoadedModel, beside: Mapping[str, object] | None = None) -> Snapshot:
+        """Keep the state as it is now.
+
+        Args:
+            loaded: the model.
+            beside: values by path that nothing will change, such as those of another snapshot, or
+                of the model this one is a copy of; they do for both where they are the same.
+        """
+        known, now = beside or {}, state_of(loaded)
+        return cls(loaded, {path: _kept(each, known.get(path)) for path, each in now.items()})
 
     def changes(self, but: Collection[str] = ()) -> dict[str, Leaf]:
         """Return what has changed since, by path: the difference, or what is there now.
@@ -239,7 +245,8 @@ def undecided_state(loaded: LoadedModel) -> list[str]:
 
 def _is_undecided(weight: torch.Tensor) -> bool:
     with suppress(RuntimeError):  # of a tensor that wraps others, or a nested one
-        return weight.numel() > 0 and any(bool((weight == value).all()) for value in (0, 1))
+        if weight.numel() > 0 and weight[(0,) * weight.dim()].item() in {0, 1}:
+            return any(bool((weight == value).all()) for value in (0, 1))
     return False
 
 
@@ -256,6 +263,19 @@ def inputs_of(loaded: LoadedModel) -> dict[str, object]:
             with suppress(TypeError, ValueError):  # of text, or in an order that torch can't read
                 found[path] = shared.setdefault(id(each), torch.from_numpy(each))
     return found
+
+
+def _kept(value: object, known: object) -> object:
+    """Return a copy of a value, or what is known to be the same and has memory of its own."""
+    if not (_is_plain(value) and _is_plain(known) and is_like(known, value)):
+        return _copy(value)
+    one, other = (each.untyped_storage().data_ptr() for each in (known, value))
+    return _copy(value) if one == other else known.detach()
+
+
+def _is_plain(value: object) -> TypeGuard[torch.Tensor]:
+    is_dense = isinstance(value, torch.Tensor) and has_arithmetic(value) and not value.is_nested
+    return is_dense and type(value) in {torch.Tensor, nn.Parameter}
 
 
 def _copy(value: object) -> object:

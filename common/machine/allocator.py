@@ -84,9 +84,10 @@ def environment_of(allocator: Allocator, inherited: Mapping[str, str]) -> dict[s
 
 def apply(allocator: Allocator) -> str | None:
     """Make this process's allocator follow a policy; if it can't, say so for the record."""
-    if allocator.is_preloaded and not _is_loaded(allocator):
+    loaded = _loaded()
+    if allocator.is_preloaded and allocator not in loaded:
         return f"{allocator} could not be preloaded: glibc's stock policy was in force"
-    others = [each for each in _LIBRARIES if each is not allocator and _is_loaded(each)]
+    others = [each for each in loaded if each is not allocator]
     if others and not allocator.is_preloaded:
         return f"LD_PRELOAD put {others[0]} in the place of malloc: {allocator} was not in force"
     if allocator is not Allocator.KEEP:
@@ -109,7 +110,11 @@ def pin_mmap_threshold() -> None:
         mallopt(_M_MMAP_THRESHOLD, _FIRST_MMAP_THRESHOLD)
 
 
-def _is_loaded(allocator: Allocator) -> bool:
-    """Return whether this process was started with the library; the linker only warns if not."""
+def _loaded() -> list[Allocator]:
+    """Return the libraries that this process was started with; the linker only warns if not."""
     maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
-    return any(f"lib{name}" in maps for name in _LIBRARIES[allocator])
+    return [
+        allocator
+        for allocator, names in _LIBRARIES.items()
+        if any(f"lib{name}" in maps for name in names)
+    ]

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from dynamometer.common.checking.alteration import Alteration, alter
-from dynamometer.common.checking.snapshots import Snapshot
+from dynamometer.common.checking.snapshots import Snapshot, state_of
 from dynamometer.common.interfaces.suite import Inputs, LoadedModel
 from dynamometer.results.values.cases import Mode
 
@@ -79,6 +79,57 @@ def test_a_change_is_found_and_put_back(path: str) -> None:
     assert found == f"change of {path}"
     start.restore()
     assert start.changes() == {}
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_a_copy_is_kept_by_its_original(path: str) -> None:
+    """What nothing will change does for both; a change is found, put back, and not made to it."""
+    original = loaded()
+    own = original.copy()
+    start = Snapshot.of(own, beside=state_of(original))
+    for each, value in state_of(original).items():
+        kept = start.kept[each]
+        assert not isinstance(value, torch.Tensor) or _memory_of(kept) == _memory_of(value)
+    CHANGES[path](own)
+    assert list(start.changes()) == [f"change of {path}"]
+    start.restore()
+    assert start.changes() == {}
+    assert Snapshot.of(loaded(), beside=start.kept).changes() == {}
+    CHANGES[path](own)
+    now = Snapshot.of(own, beside=start.kept)
+    assert now.changes() == {}
+    assert [each for each in start.kept if now.kept[each] is not start.kept[each]] != []
+    assert list(start.changes()) == [f"change of {path}"]
+
+
+def _memory_of(value: object) -> int:
+    assert isinstance(value, torch.Tensor)
+    return value.untyped_storage().data_ptr()
+
+
+class OwnKind(torch.Tensor):
+    """A tensor that says what it likes of itself."""
+
+
+ALIKE_BUT = {
+    "memory": lambda value: value,
+    "NaN": lambda value: value.clone().fill_(torch.nan),
+    "class": lambda value: value.clone().as_subclass(OwnKind),
+    "layout": lambda value: value.to_sparse(),
+}
+
+
+@pytest.mark.parametrize("what", ALIKE_BUT)
+def test_what_may_not_be_the_same_is_copied(what: str) -> None:
+    """What shares memory with the model changes with it; of others nothing is known."""
+    value = ALIKE_BUT[what](torch.rand(2, 3))
+    known = value if what == "memory" else value.clone()
+    model = LoadedModel(module=Counting(), args=(value,))
+    path = "inputs.args[0]"
+    kept = Snapshot.of(model, beside={path: known}).kept[path]
+    assert kept is not known
+    if what == "memory":
+        assert _memory_of(kept) != _memory_of(value)
 
 
 def test_a_change_is_a_difference() -> None:

@@ -65,7 +65,7 @@ def test_a_library_nobody_asked_for_is_noted(
     asked: Allocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`LD_PRELOAD` is the user's own; what it puts in the place of malloc was in force."""
-    monkeypatch.setattr(allocator, "_is_loaded", lambda each: each is Allocator.JEMALLOC)
+    monkeypatch.setattr(allocator, "_loaded", lambda: [Allocator.JEMALLOC])
     assert allocator.apply(asked) == (
         f"LD_PRELOAD put jemalloc in the place of malloc: {asked} was not in force"
     )
