@@ -37,6 +37,7 @@ def preload() -> None:
     for name in _MODULES:
         with suppress(ImportError):
             importlib.import_module(name)
+    torch.compiler.list_backends()  # imports them, and looks for others' entry points
     torch.overrides.get_overridable_functions()
     torch.overrides.get_testing_overrides()
     if not any(map(os.environ.get, _SHOW_LOGS)):
