@@ -1,16 +1,21 @@
 """What compiling a small module spends most of its time on, and need not where nothing is timed.
 
 That is what the first compilation of a process imports and looks up, which is done once for all its
-forks, and what every compilation finds out for logs alone.
+forks, and what every compilation finds out for logs alone. Where compiling is timed both stay.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-from contextlib import suppress
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _MODULES = (
     "torch._dynamo.dce_extra_outputs", "torch._dynamo.repro.after_dynamo",
@@ -25,7 +30,7 @@ _MODULES = (
 _FOR_LOGS = (
     # Splits whole source files into tokens, for the names of functions in traces of calls.
     ("torch._dynamo.symbolic_convert", "get_funcname", None),
-    # Times the guards once, after it has written 32 MB to flush the caches: microseconds.
+    # Calls the guards some times and times one, after it has written 32 MB to flush the caches.
     ("torch._dynamo.guards", "profile_guard_manager", 0.0),
 )
 """Functions of torch 2.13 whose results are logged and not used, with what they give instead."""
@@ -37,16 +42,27 @@ def preload() -> None:
     for name in _MODULES:
         with suppress(ImportError):
             importlib.import_module(name)
-    torch.compiler.list_backends()  # imports them, and looks for others' entry points
+    with suppress(Exception):  # of a backend's own; whoever compiles meets it again
+        torch.compiler.list_backends()
     torch.overrides.get_overridable_functions()
     torch.overrides.get_testing_overrides()
-    if not any(map(os.environ.get, _SHOW_LOGS)):
-        _leave_out_what_is_logged()
 
 
-def _leave_out_what_is_logged() -> None:
-    for module_name, name, given in _FOR_LOGS:
-        with suppress(ImportError):
-            module = importlib.import_module(module_name)
-            if hasattr(module, name):
-                setattr(module, name, lambda *_, given=given: given)
+@contextmanager
+def without_what_is_logged() -> Iterator[None]:
+    """Leave out what compilations find out for logs alone, unless a variable asks for logs.
+
+    Of modules that nothing has imported nothing is left out.
+    """
+    modules = [(sys.modules.get(module), name, given) for module, name, given in _FOR_LOGS]
+    found = [(module, name, given) for module, name, given in modules if hasattr(module, name)]
+    if any(map(os.environ.get, _SHOW_LOGS)):
+        found = []
+    kept = [(module, name, getattr(module, name)) for module, name, _ in found]
+    try:
+        for module, name, given in found:
+            setattr(module, name, lambda *_, given=given, **__: given)
+        yield
+    finally:
+        for module, name, function in kept:
+            setattr(module, name, function)

@@ -1,4 +1,4 @@
-"""The only module that writes torch's global state; it restores what it found."""
+"""The only module that changes torch's settings and seeds; it restores what it found."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def seed_everything(seed: int) -> None:
     """Seed Python's, NumPy's and torch's generators, every device's included."""
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002  models draw from the legacy generator
-    if torch.accelerator.current_accelerator() is None:  # a build for CPUs: else it formats stacks
+    if torch.accelerator.current_accelerator() is None:
+        # Here `torch.manual_seed` would keep, with its stack as text, a call that seeds CUDA once
+        # that is there, which never is.
         torch.default_generator.manual_seed(seed)
     else:
         torch.manual_seed(seed)

@@ -114,7 +114,7 @@ def judge(  # noqa: PLR0913  each of a few tests differs in one of them
         settings = Settings(seed=0, tolerance=tolerance, is_brief=is_brief)
         reference = reference_of(loaded, case, settings)
         own = loaded.copy()
-        start, weights = Snapshot.of(own, beside=state_of(loaded)), state_of(own)
+        start, weights = Snapshot.of(own, beside=reference.original), state_of(own)
         step = make_step(arm(own.module), own, mode, 0, optimizer)
         start = start.compiled(weights, mode)
         try:

@@ -25,7 +25,6 @@ from dynamometer.common.checking.snapshots import (
     Snapshot,
     attributes_of,
     numbers_of,
-    state_of,
     undecided_state,
     written,
 )
@@ -50,7 +49,7 @@ from dynamometer.dynamo.accuracy.rounding import (
 from dynamometer.results.values.cases import Dtype, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from dynamometer.common.checking.looking import Settings
@@ -86,12 +85,15 @@ def reference_of(
     dtype = torch.get_autocast_dtype(case.device) if is_amp else DTYPES[case.dtype]
 
     in_tf32 = multiplied_in_tf32(case.device)
+    # Functions and weak references that a model holds lead from its copies to the original, whose
+    # own tensors may change.
+    original = Snapshot.of(loaded).kept
 
     def fresh() -> tuple[Step, Snapshot]:
         # A forward that changes its buffers or inputs changes only those of its own copy.
         own = loaded.copy()
         step = make_step(own.module, own, case.mode, settings.seed)
-        return step, Snapshot.of(own, beside=state_of(loaded))
+        return step, Snapshot.of(own, beside=original)
 
     @contextmanager
     def other(draw: int, times: float) -> Iterator[Step]:
@@ -106,7 +108,7 @@ def reference_of(
             yield make_step(own.module, own, case.mode, settings.seed)
 
     settings = replace(settings, multiples=multiples_of(dtype), overlapping=overlapping)
-    return Reference(fresh, other, wide, settings, announced)
+    return Reference(fresh, original, other, wide, settings, announced)
 
 
 class Reference:
@@ -120,12 +122,14 @@ class Reference:
             model that keeps state in plain attributes.
         left_alone: inputs of which no other values are tried.
         fresh: gives a step of eager on a copy of its own, and the state that it begins with.
+        original: the model's state before any call, by path.
         counts: whether calls change numbers or tensors among the model's plain attributes.
     """
 
     def __init__(
         self,
         fresh: Callable[[], tuple[Step, Snapshot]],
+        original: Mapping[str, object],
         other: Callable[[int, float], AbstractContextManager[Step]],
         wide: Callable[[], AbstractContextManager[Step]],
         settings: Settings,
@@ -135,6 +139,7 @@ class Reference:
 
         Args:
             fresh: gives a step on a copy of the model, and the state that it begins with.
+            original: the model's state before any call.
             other: gives one that rounds otherwise, drawn from a seed, and so many times as
                 coarsely, to be taken within the context.
             wide: gives one in float64, likewise.
@@ -147,7 +152,7 @@ class Reference:
                 that does.
             Exception: whatever the model raises.
         """
-        self.fresh = fresh
+        self.fresh, self.original = fresh, original
         self._roundings = OtherRoundings(other, wide, announced)
         self.settings = settings
         self.left_alone: tuple[str, ...] = ()

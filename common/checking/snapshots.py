@@ -43,7 +43,8 @@ class Snapshot:
 
     Attributes:
         loaded: the model it is of.
-        kept: copies of its tensors, on their device, and other leaves of its inputs, by path.
+        kept: copies of its tensors, on their device, and other leaves of its inputs, by path; what
+            is the same in other snapshots is shared with them.
     """
 
     loaded: LoadedModel
@@ -55,8 +56,7 @@ class Snapshot:
 
         Args:
             loaded: the model.
-            beside: values by path that nothing will change, such as those of another snapshot, or
-                of the model this one is a copy of; they do for both where they are the same.
+            beside: what other snapshots keep, by path; it does for both where it is the same.
         """
         known, now = beside or {}, state_of(loaded)
         return cls(loaded, {path: _kept(each, known.get(path)) for path, each in now.items()})
@@ -266,11 +266,9 @@ def inputs_of(loaded: LoadedModel) -> dict[str, object]:
 
 
 def _kept(value: object, known: object) -> object:
-    """Return a copy of a value, or what is known to be the same and has memory of its own."""
-    if not (_is_plain(value) and _is_plain(known) and is_like(known, value)):
-        return _copy(value)
-    one, other = (each.untyped_storage().data_ptr() for each in (known, value))
-    return _copy(value) if one == other else known.detach()
+    """Return a copy of a value, or the one that is known where it is the same."""
+    is_same = _is_plain(value) and _is_plain(known) and is_like(known, value)
+    return known if is_same else _copy(value)
 
 
 def _is_plain(value: object) -> TypeGuard[torch.Tensor]:

@@ -8,7 +8,7 @@ import os
 import resource
 import secrets
 import signal
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import msgspec
@@ -22,6 +22,7 @@ from dynamometer.common.interfaces.outcome import attempt
 from dynamometer.common.machine import allocator
 from dynamometer.common.machine.openmp import note_on_runtimes
 from dynamometer.common.studies.experiment import Context, StageClock
+from dynamometer.common.studies.study import Jobs
 from dynamometer.results.values.cases import DynamicDims
 from dynamometer.results.values.records import Outcome, Stage, Status
 
@@ -56,12 +57,12 @@ def run(job: Job, result_descriptor: int, token: str) -> None:
 
 
 def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
-    from dynamometer.dynamo import state
+    from dynamometer.dynamo import first_compilation, state
     from dynamometer.dynamo.capture.compilations import keeping_all
     from dynamometer.dynamo.device import open_device
     from dynamometer.dynamo.private import gone
 
-    experiment = experiment_of(job.study, job.experiment)
+    study, experiment = registry.study(job.study), experiment_of(job.study, job.experiment)
     context = Context(
         job=job,
         suite=registry.suite(job.case.suite).open(job.suite_options),
@@ -73,9 +74,11 @@ def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
     is_dynamic = job.case.has_dynamic_dims(DynamicDims.ALL)
     running = state.running(
         job.case.mode, job.threads, precision=job.case.matmul_precision, dynamic=is_dynamic,
-        exact=not registry.study(job.study).is_timed, arms=len(job.arms),
+        exact=not study.is_timed, arms=len(job.arms),
     )  # fmt: skip
-    with keeping_all(), running:
+    times_nothing = study.jobs is Jobs.ALL_CORES
+    quietly = first_compilation.without_what_is_logged() if times_nothing else nullcontext()
+    with keeping_all(), running, quietly:
         findings = experiment.measure(context)
         precision_note = state.note_on_precision(job.case.matmul_precision)
     found = (policy_note, precision_note, note_on_runtimes(), *gone())

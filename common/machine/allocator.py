@@ -111,7 +111,7 @@ def pin_mmap_threshold() -> None:
 
 
 def _loaded() -> list[Allocator]:
-    """Return the libraries that this process was started with; the linker only warns if not."""
+    """Return which of them this process was started with: the linker warns of others, no more."""
     maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     return [
         allocator

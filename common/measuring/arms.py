@@ -198,7 +198,7 @@ def compile_arm(
 
     with stages.at(Stage.COMPILE, name):
         own = loaded.copy()
-        start, weights = Snapshot.of(own, beside=state_of(loaded)), state_of(own)
+        start, weights = Snapshot.of(own, beside=reference.original), state_of(own)
         with keeping_what_is_set():
             backend = available_backend(name, context.job)
             started = watch.now()

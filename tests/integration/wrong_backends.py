@@ -7,6 +7,7 @@ graph module and example inputs, as any backend of Dynamo does.
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import signal
 import traceback
@@ -33,6 +34,16 @@ def _changing_outputs(graph: torch.fx.GraphModule, change: Change) -> Compiled:
 
 def honest(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
     """Run the graph."""
+    return graph.forward
+
+
+def wants_what_is_logged(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Run the graph, but refuse it where Dynamo doesn't time its guards for the log."""
+    from torch._dynamo import guards
+
+    if inspect.isfunction(guards.profile_guard_manager):  # torch's own is no Python function
+        msg = "what is logged is left out"
+        raise RuntimeError(msg)
     return graph.forward
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,10 +22,8 @@ _VARIABLES = ("TORCH_LOGS", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 
 
 @pytest.fixture(autouse=True)
-def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put back what is replaced, and have no log asked for."""
-    for module, name in _NAMES.items():
-        monkeypatch.setattr(module + "." + name, _named(module, name))
+def _no_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no log asked for."""
     for variable in _VARIABLES:
         monkeypatch.delenv(variable, raising=False)
 
@@ -45,35 +44,46 @@ def test_logs_that_are_read_say_what_they_said(
     """Then nothing is left out."""
     before = _all()
     monkeypatch.setenv(variable, "dynamo")
-    first_compilation.preload()
-    assert _all() == before
+    with first_compilation.without_what_is_logged():
+        assert _all() == before
 
 
 def test_compiling_goes_on_without_what_is_logged() -> None:
     """It captures the same, guards it, and compiles anew where a guard fails."""
-    before = _all()
-    first_compilation.preload()
-    assert not set(before) & set(_all())
+    before, layer = _all(), torch.nn.Linear(3, 2)
     graphs: list[torch.fx.GraphModule] = []
 
     def backend(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> Callable[..., Any]:
         graphs.append(graph)
         return graph.forward
 
-    layer = torch.nn.Linear(3, 2)
     torch._dynamo.reset()
-    compiled = torch.compile(layer, backend=backend, dynamic=False)
-    for size in (4, 4, 5):
-        inputs = torch.rand(size, 3)
-        torch.testing.assert_close(compiled(inputs), layer(inputs))
+    with first_compilation.without_what_is_logged():
+        assert not set(before) & set(_all())
+        compiled = torch.compile(layer, backend=backend, dynamic=False)
+        for size in (4, 4, 5):
+            inputs = torch.rand(size, 3)
+            torch.testing.assert_close(compiled(inputs), layer(inputs))
     assert len(graphs) == 2
+    assert _all() == before
     torch._dynamo.reset()
 
 
 def test_a_torch_without_such_names_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another release may have renamed them."""
-    for module, name in _NAMES.items():
-        monkeypatch.delattr(module + "." + name)
+    """Another release may have renamed them, and nothing may have imported Dynamo."""
+    (first, name), (second, _) = _NAMES.items()
+    monkeypatch.delattr(f"{first}.{name}")
+    monkeypatch.delitem(sys.modules, second)
+    with first_compilation.without_what_is_logged():
+        assert not hasattr(sys.modules[first], name)
+        assert second not in sys.modules
+
+
+def test_a_backend_that_cannot_be_imported_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever compiles meets it again, and says so of that arm."""
+
+    def fails() -> list[str]:
+        raise RuntimeError
+
+    monkeypatch.setattr(torch.compiler, "list_backends", fails)
     first_compilation.preload()
-    for module, name in _NAMES.items():
-        assert not hasattr(importlib.import_module(module), name)

@@ -212,3 +212,19 @@ def test_one_seed_for_every_generator() -> None:
     first, again, other = draw(3), draw(3), draw(4)
     assert first == again
     assert all(one != two for one, two in zip(first, other, strict=True))
+
+
+@pytest.mark.parametrize("accelerator", [None, torch.device("cuda")])
+def test_whoever_has_an_accelerator_has_it_seeded(
+    accelerator: torch.device | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the CPU's generator the numbers are the same either way."""
+    asked: list[int] = []
+    seed_all = torch.manual_seed
+    seed_all(7)
+    expected = torch.rand(3)
+    monkeypatch.setattr(torch, "manual_seed", lambda seed: asked.append(seed) or seed_all(seed))
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: accelerator)
+    state.seed_everything(7)
+    assert torch.equal(torch.rand(3), expected)
+    assert asked == ([] if accelerator is None else [7])

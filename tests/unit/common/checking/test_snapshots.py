@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from dynamometer.common.checking.alteration import Alteration, alter
-from dynamometer.common.checking.snapshots import Snapshot, state_of
+from dynamometer.common.checking.snapshots import Snapshot
 from dynamometer.common.interfaces.suite import Inputs, LoadedModel
 from dynamometer.results.values.cases import Mode
 
@@ -82,54 +82,43 @@ def test_a_change_is_found_and_put_back(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", CHANGES)
-def test_a_copy_is_kept_by_its_original(path: str) -> None:
-    """What nothing will change does for both; a change is found, put back, and not made to it."""
+def test_what_is_the_same_is_kept_once(path: str) -> None:
+    """By all snapshots of a model and its copies; what has changed is kept by the one alone."""
     original = loaded()
+    first = Snapshot.of(original)
     own = original.copy()
-    start = Snapshot.of(own, beside=state_of(original))
-    for each, value in state_of(original).items():
-        kept = start.kept[each]
-        assert not isinstance(value, torch.Tensor) or _memory_of(kept) == _memory_of(value)
+    start = Snapshot.of(own, beside=first.kept)
+    tensors = {each for each, kept in first.kept.items() if isinstance(kept, torch.Tensor)}
+    assert tensors == {each for each in tensors if start.kept[each] is first.kept[each]}
     CHANGES[path](own)
+    now = Snapshot.of(own, beside=start.kept)
+    assert [each for each in tensors if now.kept[each] is not first.kept[each]] == [path]
+    assert now.changes() == {}
     assert list(start.changes()) == [f"change of {path}"]
     start.restore()
     assert start.changes() == {}
-    assert Snapshot.of(loaded(), beside=start.kept).changes() == {}
-    CHANGES[path](own)
-    now = Snapshot.of(own, beside=start.kept)
-    assert now.changes() == {}
-    assert [each for each in start.kept if now.kept[each] is not start.kept[each]] != []
-    assert list(start.changes()) == [f"change of {path}"]
-
-
-def _memory_of(value: object) -> int:
-    assert isinstance(value, torch.Tensor)
-    return value.untyped_storage().data_ptr()
+    assert Snapshot(original, start.kept).changes() == {}
 
 
 class OwnKind(torch.Tensor):
     """A tensor that says what it likes of itself."""
 
 
-ALIKE_BUT = {
-    "memory": lambda value: value,
+ALIKE_BUT: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "NaN": lambda value: value.clone().fill_(torch.nan),
     "class": lambda value: value.clone().as_subclass(OwnKind),
     "layout": lambda value: value.to_sparse(),
+    "bits": lambda value: value.to(torch.float8_e5m2),
 }
 
 
 @pytest.mark.parametrize("what", ALIKE_BUT)
-def test_what_may_not_be_the_same_is_copied(what: str) -> None:
-    """What shares memory with the model changes with it; of others nothing is known."""
+def test_what_may_not_be_the_same_is_kept_anew(what: str) -> None:
+    """It is not known to be: NaN is like nothing, and a class may compare as it likes."""
     value = ALIKE_BUT[what](torch.rand(2, 3))
-    known = value if what == "memory" else value.clone()
-    model = LoadedModel(module=Counting(), args=(value,))
-    path = "inputs.args[0]"
-    kept = Snapshot.of(model, beside={path: known}).kept[path]
-    assert kept is not known
-    if what == "memory":
-        assert _memory_of(kept) != _memory_of(value)
+    known = {"inputs.args[0]": value.clone()}
+    kept = Snapshot.of(LoadedModel(module=Counting(), args=(value,)), beside=known).kept
+    assert kept["inputs.args[0]"] is not known["inputs.args[0]"]
 
 
 def test_a_change_is_a_difference() -> None:
