@@ -1,7 +1,7 @@
-"""What compiling a small module spends most of its time on, and need not where nothing is timed.
+"""What compiling a small module spends most of its time on, and need not unless that is timed.
 
 That is what the first compilation of a process imports and looks up, which is done once for all its
-forks, and what every compilation finds out for logs alone. Where compiling is timed both stay.
+forks, and what every compilation finds out for logs alone. Studies that time it do neither.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The only module that changes torch's settings and seeds; it restores what it found."""
+"""The only module that changes torch's settings, which it restores, and seeds its generators."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def seed_everything(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002  models draw from the legacy generator
     if torch.accelerator.current_accelerator() is None:
-        # Here `torch.manual_seed` would keep, with its stack as text, a call that seeds CUDA once
-        # that is there, which never is.
+        # In a build without any `torch.manual_seed` would keep, with its stack as text, a call that
+        # seeds CUDA once that is there, which it never is.
         torch.default_generator.manual_seed(seed)
     else:
         torch.manual_seed(seed)

@@ -85,9 +85,9 @@ def reference_of(
     dtype = torch.get_autocast_dtype(case.device) if is_amp else DTYPES[case.dtype]
 
     in_tf32 = multiplied_in_tf32(case.device)
-    # Functions and weak references that a model holds lead from its copies to the original, whose
-    # own tensors may change.
-    original = Snapshot.of(loaded).kept
+    # A copy: functions and weak references that a model holds lead from its copies to the original,
+    # whose own tensors may change. Elsewhere it would be held while arms are timed.
+    original = Snapshot.of(loaded).kept if settings.is_brief else {}
 
     def fresh() -> tuple[Step, Snapshot]:
         # A forward that changes its buffers or inputs changes only those of its own copy.
@@ -122,7 +122,8 @@ class Reference:
             model that keeps state in plain attributes.
         left_alone: inputs of which no other values are tried.
         fresh: gives a step of eager on a copy of its own, and the state that it begins with.
-        original: the model's state before any call, by path.
+        original: briefly, the model's state before any call, by path; all snapshots share it, and
+            nobody writes to it.
         counts: whether calls change numbers or tensors among the model's plain attributes.
     """
 
@@ -139,7 +140,7 @@ class Reference:
 
         Args:
             fresh: gives a step on a copy of the model, and the state that it begins with.
-            original: the model's state before any call.
+            original: as the attribute.
             other: gives one that rounds otherwise, drawn from a seed, and so many times as
                 coarsely, to be taken within the context.
             wide: gives one in float64, likewise.

@@ -43,8 +43,8 @@ class Snapshot:
 
     Attributes:
         loaded: the model it is of.
-        kept: copies of its tensors, on their device, and other leaves of its inputs, by path; what
-            is the same in other snapshots is shared with them.
+        kept: copies of its tensors, on their device, and other leaves of its inputs, by path.
+            Nobody writes to them: what is the same in other snapshots may be shared with these.
     """
 
     loaded: LoadedModel
@@ -272,8 +272,9 @@ def _kept(value: object, known: object) -> object:
 
 
 def _is_plain(value: object) -> TypeGuard[torch.Tensor]:
-    is_dense = isinstance(value, torch.Tensor) and has_arithmetic(value) and not value.is_nested
-    return is_dense and type(value) in {torch.Tensor, nn.Parameter}
+    if type(value) not in {torch.Tensor, nn.Parameter} or not isinstance(value, torch.Tensor):
+        return False
+    return not value.is_nested and has_arithmetic(value)
 
 
 def _copy(value: object) -> object:

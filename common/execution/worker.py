@@ -76,8 +76,8 @@ def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
         job.case.mode, job.threads, precision=job.case.matmul_precision, dynamic=is_dynamic,
         exact=not study.is_timed, arms=len(job.arms),
     )  # fmt: skip
-    times_nothing = study.jobs is Jobs.ALL_CORES
-    quietly = first_compilation.without_what_is_logged() if times_nothing else nullcontext()
+    times_compiling = study.jobs is not Jobs.ALL_CORES
+    quietly = nullcontext() if times_compiling else first_compilation.without_what_is_logged()
     with keeping_all(), running, quietly:
         findings = experiment.measure(context)
         precision_note = state.note_on_precision(job.case.matmul_precision)

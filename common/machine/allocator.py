@@ -111,7 +111,7 @@ def pin_mmap_threshold() -> None:
 
 
 def _loaded() -> list[Allocator]:
-    """Return which of them this process was started with: the linker warns of others, no more."""
+    """Return the libraries this process was started with; the linker only warns."""
     maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     return [
         allocator

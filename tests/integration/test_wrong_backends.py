@@ -138,20 +138,16 @@ def test_no_arm_is_to_blame_for_a_model_that_counts_its_calls(
         assert said, result
 
 
-@pytest.mark.parametrize(
-    ("study", "status"),
-    [("accuracy", Status.FAIL), ("parity", Status.FAIL), ("speedup", Status.PASS)],
-)
-def test_what_is_logged_is_left_out_where_nothing_is_timed(
-    study: str, status: Status, tmp_path: Path
-) -> None:
-    """Where compiling is timed it takes what it takes whoever runs it."""
-    arms = ["wrong_backends:wants_what_is_logged"]
-    manifest = hostile_manifest(
-        ["two_outputs"], arms, experiments=(study,), raise_backend_errors=True
-    )
-    record = run_manifest(manifest, tmp_path / "run")["two_outputs"]
-    assert record.arms[-1].outcome.status is status, record.arms[-1]
+def test_what_is_logged_is_left_out_where_no_compiling_is_timed(tmp_path: Path) -> None:
+    """And is there again for a study that times it, whose workers have the same fork server."""
+    arms, ends = ["wrong_backends:wants_what_is_logged"], {}
+    for study in ("accuracy", "parity", "speedup"):
+        manifest = hostile_manifest(
+            ["two_outputs"], arms, experiments=(study,), raise_backend_errors=True
+        )
+        record = run_manifest(manifest, tmp_path / study)["two_outputs"]
+        ends[study] = record.arms[-1].outcome.status
+    assert ends == {"accuracy": Status.FAIL, "parity": Status.FAIL, "speedup": Status.PASS}
 
 
 def test_an_arm_that_crashes_takes_no_other_along(tmp_path: Path) -> None:

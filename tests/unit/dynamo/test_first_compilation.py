@@ -77,6 +77,7 @@ def test_a_torch_without_such_names_is_left_as_it_is(monkeypatch: pytest.MonkeyP
     with first_compilation.without_what_is_logged():
         assert not hasattr(sys.modules[first], name)
         assert second not in sys.modules
+    assert not hasattr(sys.modules[first], name)
 
 
 def test_a_backend_that_cannot_be_imported_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

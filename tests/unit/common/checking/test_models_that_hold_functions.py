@@ -107,7 +107,7 @@ def _replays(model: nn.Module) -> Callable[..., object]:
 def test_what_copies_do_to_the_original_is_no_change(
     model: type[nn.Module], mode: Mode, *, is_brief: bool
 ) -> None:
-    """All calls of a right arm are compared, and nothing is said against them."""
+    """No call of a right arm is left out, and no buffer is said to change."""
     torch.manual_seed(0)
     found = judge(model().train(mode is Mode.TRAINING), INPUTS, mode=mode, is_brief=is_brief)
     assert "change of buffers" not in reservations_of(found)

@@ -13,6 +13,7 @@ from torch import nn
 from dynamometer.common.checking.checking import KEEPS_STATE, Checks
 from dynamometer.common.checking.looking import Settings
 from dynamometer.common.checking.reference import reference_of
+from dynamometer.common.checking.snapshots import state_of
 from dynamometer.common.checking.steps import configure
 from dynamometer.common.interfaces.outcome import NondeterministicError
 from dynamometer.common.interfaces.suite import LoadedModel
@@ -265,3 +266,23 @@ def test_briefly_eager_is_called_as_seldom_as_may_be(
 def test_a_right_arm_passes() -> None:
     """With nothing to say of it."""
     assert judge(nn.Linear(4, 4), torch.randn(2, 4), is_brief=True) == Checks(calls=3)
+
+
+@pytest.mark.parametrize("is_brief", [False, True])
+def test_what_arms_begin_with_is_kept_once_where_none_is_timed(*, is_brief: bool) -> None:
+    """It is a copy. Elsewhere it would be held while arms are timed."""
+    case = factories.case()
+    with state.running(Mode.INFERENCE, None):
+        loaded = configure(
+            LoadedModel(module=nn.Linear(4, 4), args=(torch.rand(2, 4),)), case, torch.device("cpu")
+        )
+        settings = Settings(seed=0, tolerance=1e-4, is_brief=is_brief)
+        reference = reference_of(loaded, case, settings)
+        (_, first), (_, second) = reference.fresh(), reference.fresh()
+    for path, value in state_of(loaded).items():
+        assert isinstance(value, torch.Tensor)
+        kept = first.kept[path]
+        assert (kept is second.kept[path]) is is_brief
+        assert (kept is reference.original.get(path)) is is_brief
+        assert isinstance(kept, torch.Tensor)
+        assert kept.data_ptr() != value.data_ptr()
