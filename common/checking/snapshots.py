@@ -245,8 +245,9 @@ def undecided_state(loaded: LoadedModel) -> list[str]:
 
 def _is_undecided(weight: torch.Tensor) -> bool:
     with suppress(RuntimeError):  # of a tensor that wraps others, or a nested one
-        if weight.numel() > 0 and weight[(0,) * weight.dim()].item() in {0, 1}:
-            return any(bool((weight == value).all()) for value in (0, 1))
+        if weight.numel() > 0:
+            first = weight[(0,) * weight.dim()].item()
+            return first in {0, 1} and bool((weight == first).all())
     return False
 
 

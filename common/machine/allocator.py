@@ -111,7 +111,7 @@ def pin_mmap_threshold() -> None:
 
 
 def _loaded() -> list[Allocator]:
-    """Return the libraries this process was started with; the linker only warns."""
+    """Return the libraries that were preloaded: where one can't be, the linker only warns."""
     maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     return [
         allocator
