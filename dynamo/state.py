@@ -247,6 +247,14 @@ def running(
             torch.set_num_threads(before)
 
 
+def without_shared_headers() -> AbstractContextManager[None]:
+    """Have Inductor make no header in the folder that all its processes read.
+
+    Torch 2.11 doesn't know the variable by which that is asked of others.
+    """
+    return _setting(_INDUCTOR, "cpp_cache_precompile_headers", value=False)
+
+
 @contextmanager
 def _multiplying(precision: MatmulPrecision) -> Iterator[None]:
     """Multiply float32 matrices so, whatever variables or packages have set."""

@@ -27,7 +27,8 @@ _WAITING_ASLEEP = {"KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "PASSIVE"}
 """For threads of cases that run at the same time: those that wait awake take others' cores. OpenMP
 5.2, 21.2.7, and libiomp's own variable."""
 _NO_SHARED_HEADERS = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
-"""Inductor keeps these in a folder that all its processes write to, and foreign code may not."""
+"""Inductor keeps these in a folder that all its processes write to, and foreign code may not. For
+processes that workers start; they themselves have it from `state.without_shared_headers`."""
 _COUNTS_BY_NVML = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 """Lets torch count CUDA devices without CUDA's runtime, which doesn't survive a fork: importing
 Inductor counts them. Source: torch.cuda.is_available."""

@@ -78,7 +78,9 @@ def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
     )  # fmt: skip
     times_compiling = study.jobs is not Jobs.ALL_CORES
     quietly = nullcontext() if times_compiling else first_compilation.without_what_is_logged()
-    with keeping_all(), running, quietly:
+    is_foreign = registry.suite(job.case.suite).is_foreign
+    headers = state.without_shared_headers() if is_foreign else nullcontext()
+    with keeping_all(), running, quietly, headers:
         findings = experiment.measure(context)
         precision_note = state.note_on_precision(job.case.matmul_precision)
     found = (policy_note, precision_note, note_on_runtimes(), *gone())

@@ -135,6 +135,14 @@ def test_running_restores_what_it_found(mode: Mode) -> None:
     assert inductor_config.fallback_random == eager_numbers
 
 
+def test_headers_are_shared_but_by_foreign_code() -> None:
+    """It may not write where all processes read."""
+    before = inductor_config.cpp_cache_precompile_headers
+    with state.without_shared_headers():
+        assert not inductor_config.cpp_cache_precompile_headers
+    assert inductor_config.cpp_cache_precompile_headers == before
+
+
 @pytest.mark.parametrize("precision", MatmulPrecision)
 def test_matrices_are_multiplied_as_asked(precision: MatmulPrecision) -> None:
     """Whatever was set before, as it is again afterwards."""
