@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import torch
@@ -54,15 +54,11 @@ def without_what_is_logged() -> Iterator[None]:
 
     Of modules that nothing has imported nothing is left out.
     """
-    modules = [(sys.modules.get(module), name, given) for module, name, given in _FOR_LOGS]
-    found = [(module, name, given) for module, name, given in modules if hasattr(module, name)]
-    if any(map(os.environ.get, _SHOW_LOGS)):
-        found = []
-    kept = [(module, name, getattr(module, name)) for module, name, _ in found]
-    try:
-        for module, name, given in found:
-            setattr(module, name, lambda *_, given=given, **__: given)
+    left_out = () if any(map(os.environ.get, _SHOW_LOGS)) else _FOR_LOGS
+    with ExitStack() as putting_back:
+        for module_name, name, given in left_out:
+            module = sys.modules.get(module_name)
+            if hasattr(module, name):
+                putting_back.callback(setattr, module, name, getattr(module, name))
+                setattr(module, name, lambda *_, given=given, **__: given)
         yield
-    finally:
-        for module, name, function in kept:
-            setattr(module, name, function)

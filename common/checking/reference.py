@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from dynamometer.common.checking.looking import Settings
+    from dynamometer.common.checking.repeats import Fresh
     from dynamometer.common.checking.steps import Step
     from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.dynamo.accuracy.leaves import Leaves
@@ -129,7 +130,7 @@ class Reference:
 
     def __init__(
         self,
-        fresh: Callable[[], tuple[Step, Snapshot]],
+        fresh: Fresh,
         original: Mapping[str, object],
         other: Callable[[int, float], AbstractContextManager[Step]],
         wide: Callable[[], AbstractContextManager[Step]],

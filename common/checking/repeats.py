@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from dynamometer.common.checking.steps import Step
     from dynamometer.dynamo.accuracy.leaves import Leaves
 
+    Fresh = Callable[[], tuple[Step, Snapshot]]
+
 BY_FAR = 10.0
 """Tolerances that two results must differ by for one not to pass for the other."""
 
 
 def on_other_inputs(
-    fresh: Callable[[], tuple[Step, Snapshot]],
+    fresh: Fresh,
     called: list[tuple[Step, Snapshot]],
     first: Leaves,
     settings: Settings,
@@ -61,16 +63,12 @@ def on_other_inputs(
     return None
 
 
-def _called(
-    fresh: Callable[[], tuple[Step, Snapshot]], settings: Settings
-) -> tuple[Step, Snapshot, Look]:
+def _called(fresh: Fresh, settings: Settings) -> tuple[Step, Snapshot, Look]:
     own, start = fresh()
     return own, start, make_call(own, start, Call.FIRST, settings)
 
 
-def once_more(
-    fresh: Callable[[], tuple[Step, Snapshot]], first: Leaves, settings: Settings
-) -> Comparison:
+def once_more(fresh: Fresh, first: Leaves, settings: Settings) -> Comparison:
     """Make eager's first call again, and compare it with what it came to before.
 
     A runtime may have put kernels or settings of its own in the place of torch's. Runs of eager
@@ -90,7 +88,7 @@ def once_more(
     return Comparison(unchecked=(doubt,))
 
 
-def do_copies_differ(fresh: Callable[[], tuple[Step, Snapshot]], settings: Settings) -> bool:
+def do_copies_differ(fresh: Fresh, settings: Settings) -> bool:
     """Return whether two copies of a model differ, each of which repeats itself.
 
     What an arm has done to torch shows in both; if it is unsteady, a copy doesn't repeat itself.
@@ -112,9 +110,7 @@ _SEEDS = 8
 NO_DRAWS = f"random numbers: it draws none, {_SEEDS} seeds change nothing"
 
 
-def do_draws_matter(
-    fresh: Callable[[], tuple[Step, Snapshot]], first: Leaves, settings: Settings
-) -> bool:
+def do_draws_matter(fresh: Fresh, first: Leaves, settings: Settings) -> bool:
     """Return whether eager's first call comes to something else with other random numbers."""
 
     def differs(seed: int) -> bool:

@@ -62,10 +62,11 @@ def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
     from dynamometer.dynamo.device import open_device
     from dynamometer.dynamo.private import gone
 
-    study, experiment = registry.study(job.study), experiment_of(job.study, job.experiment)
+    study, source = registry.study(job.study), registry.suite(job.case.suite)
+    experiment = experiment_of(job.study, job.experiment)
     context = Context(
         job=job,
-        suite=registry.suite(job.case.suite).open(job.suite_options),
+        suite=source.open(job.suite_options),
         device=open_device(job.case.device),
         stages=stages,
         send=channel.send,
@@ -78,8 +79,7 @@ def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
     )  # fmt: skip
     times_compiling = study.jobs is not Jobs.ALL_CORES
     quietly = nullcontext() if times_compiling else first_compilation.without_what_is_logged()
-    is_foreign = registry.suite(job.case.suite).is_foreign
-    headers = state.without_shared_headers() if is_foreign else nullcontext()
+    headers = state.without_shared_headers() if source.is_foreign else nullcontext()
     with keeping_all(), running, quietly, headers:
         findings = experiment.measure(context)
         precision_note = state.note_on_precision(job.case.matmul_precision)
