@@ -182,9 +182,14 @@ def export(
 ) -> ExportedProgram:
     """Return a module as a program of functional operations, on the memory of its own weights."""
     with state.exporting():
-        exported = torch.export.export(module, args, dict(kwargs or {}), strict=False)
-        functional: ExportedProgram = exported.run_decompositions({})
+        functional: ExportedProgram = _traced(module, args, kwargs).run_decompositions({})
         return functional
+
+
+def _traced(
+    module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
+) -> ExportedProgram:
+    return torch.export.export(module, args, dict(kwargs or {}), strict=False)
 
 
 def program_of(exported: ExportedProgram, given: Sequence[Any]) -> Program:
@@ -213,7 +218,9 @@ def program_of(exported: ExportedProgram, given: Sequence[Any]) -> Program:
     flat, feeds = _functional(exported, sources, nodes, changed)
     fed = tuple(given[feed] if isinstance(feed, int) else feed for feed in feeds)
     examples = tuple(each.detach().contiguous() for each in fed)
-    return Program(export(flat, examples), feeds, examples, outputs, results, writes, constants)
+    with state.exporting():  # its operations are functional: to decompose them again takes longer
+        program = _traced(flat, examples)
+    return Program(program, feeds, examples, outputs, results, writes, constants)
 
 
 def _sources(exported: ExportedProgram) -> dict[str, Known | Given]:

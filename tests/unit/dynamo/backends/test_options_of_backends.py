@@ -20,7 +20,10 @@ from dynamometer.dynamo import state
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.usefixtures("known_onnx_functions"),
+]
 needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="there is no C++ compiler")
 
 

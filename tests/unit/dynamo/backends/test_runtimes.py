@@ -28,7 +28,11 @@ PER_GRAPH = [
 CASES = cases()
 
 # What runtimes, and torch.onnx, say of themselves while they are imported or used.
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.usefixtures("known_onnx_functions"),
+]
 
 
 @pytest.fixture(autouse=True)

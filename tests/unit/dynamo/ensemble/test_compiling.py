@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
     from torch import fx
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # torch and runtimes warn of themselves
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # torch and runtimes warn of themselves
+    pytest.mark.usefixtures("known_onnx_functions"),
+]
 SETTING = "inductor:config.max_fusion_size=8"
 
 
