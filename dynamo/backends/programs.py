@@ -218,7 +218,8 @@ def program_of(exported: ExportedProgram, given: Sequence[Any]) -> Program:
     flat, feeds = _functional(exported, sources, nodes, changed)
     fed = tuple(given[feed] if isinstance(feed, int) else feed for feed in feeds)
     examples = tuple(each.detach().contiguous() for each in fed)
-    with state.exporting():  # its operations are functional: to decompose them again takes longer
+    # Its operations are functional already, and the runtimes' converters decompose them themselves.
+    with state.exporting():
         program = _traced(flat, examples)
     return Program(program, feeds, examples, outputs, results, writes, constants)
 

@@ -392,12 +392,12 @@ def test_every_field_is_tried(kind: type[Value]) -> None:
             seen[name].add(msgspec.json.encode(getattr(value, name)))
         return all(len(values) > 1 for name, values in seen.items() if name not in fixed)
 
-    # Most are done after a few examples; no luck with this many is none.
+    # Most need a few examples; a field that has one value after this many has no other.
     with contextlib.suppress(NoSuchExample):
         find(
             STRATEGIES[kind],
             are_all_tried,
-            settings=settings(max_examples=2000, phases=[Phase.generate]),
+            settings=settings(derandomize=True, max_examples=2000, phases=[Phase.generate]),
         )
     assert {name for name, values in seen.items() if len(values) == 1} <= fixed
 

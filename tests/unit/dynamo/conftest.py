@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def known_onnx_functions() -> Iterator[None]:
     """Let `torch.onnx` read the sources of its 500 functions once, not at each export."""
+    if importlib.util.find_spec("onnxscript") is None:
+        yield
+        return
     from torch.onnx._internal.exporter._registration import ONNXRegistry
 
     with pytest.MonkeyPatch.context() as patch:
