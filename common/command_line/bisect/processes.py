@@ -30,16 +30,18 @@ def run_logged(words: Sequence[str], folder: Path, log: Path) -> int:
         OSError: it can't be started.
         KeyboardInterrupt: we were told to stop; the command has ended by then.
     """
-    with log.open("ab") as stream:
-        process = subprocess.Popen(  # noqa: S603  what was typed is what is to be run
-            words, cwd=folder, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
-            start_new_session=True,
-        )  # fmt: skip
+    process = None
     try:
+        with Held(), log.open("ab") as stream:  # stopped within, we couldn't end it
+            process = subprocess.Popen(  # noqa: S603  what was typed is what is to be run
+                words, cwd=folder, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
+                start_new_session=True,
+            )  # fmt: skip
         return process.wait()
     except BaseException:
-        with Held():
-            _end(process)
+        if process is not None:
+            with Held():
+                _end(process)
         raise
 
 

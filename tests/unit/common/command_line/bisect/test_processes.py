@@ -1,0 +1,43 @@
+"""Commands that a search runs: what is left of one when the search is told to stop."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dynamometer.common.command_line.bisect import processes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class ToldToStop(subprocess.Popen[bytes]):
+    """A command during whose start the search is told to stop."""
+
+    started: list[subprocess.Popen[bytes]]
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[call-overload]
+        self.started.append(self)
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_told_to_stop_while_a_command_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has ended when the search does."""
+    monkeypatch.setattr(ToldToStop, "started", [], raising=False)
+    monkeypatch.setattr(subprocess, "Popen", ToldToStop)
+    with pytest.raises(KeyboardInterrupt):
+        processes.run_logged(["sleep", "1000"], tmp_path, tmp_path / "log")
+    (command,) = ToldToStop.started
+    assert command.returncode == -signal.SIGTERM
+
+
+def test_a_command_that_cannot_start(tmp_path: Path) -> None:
+    """The fault is told as it is."""
+    with pytest.raises(FileNotFoundError, match="no-such-command"):
+        processes.run_logged(["no-such-command"], tmp_path, tmp_path / "log")
