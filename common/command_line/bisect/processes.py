@@ -32,7 +32,8 @@ def run_logged(words: Sequence[str], folder: Path, log: Path) -> int:
     """
     process = None
     try:
-        with Held(), log.open("ab") as stream:  # stopped within, we couldn't end it
+        # A signal that raised within Popen would leave a command that we have no handle of.
+        with log.open("ab") as stream, Held():
             process = subprocess.Popen(  # noqa: S603  what was typed is what is to be run
                 words, cwd=folder, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
                 start_new_session=True,

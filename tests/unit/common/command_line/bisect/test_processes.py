@@ -11,6 +11,7 @@ import pytest
 from dynamometer.common.command_line.bisect import processes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -25,14 +26,25 @@ class ToldToStop(subprocess.Popen[bytes]):
         signal.raise_signal(signal.SIGINT)
 
 
-def test_told_to_stop_while_a_command_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It has ended when the search does."""
+@pytest.fixture
+def is_told(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Tell the search to stop while a command starts, and leave none of its commands running."""
+    # A shell has what it starts in the background ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     monkeypatch.setattr(ToldToStop, "started", [], raising=False)
     monkeypatch.setattr(subprocess, "Popen", ToldToStop)
+    yield
+    signal.signal(signal.SIGINT, before)
+    for command in ToldToStop.started:
+        command.kill()
+        command.wait()
+
+
+@pytest.mark.usefixtures("is_told")
+def test_told_to_stop_while_a_command_starts(tmp_path: Path) -> None:
+    """It has ended when the search does."""
     with pytest.raises(KeyboardInterrupt):
-        processes.run_logged(["sleep", "1000"], tmp_path, tmp_path / "log")
+        processes.run_logged(["sleep", "100"], tmp_path, tmp_path / "log")
     (command,) = ToldToStop.started
     assert command.returncode == -signal.SIGTERM
 
