@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,8 +16,7 @@ from dynamometer.results.values.cases import IDENTITY
 from dynamometer.results.values.history import STATUS, IndexedRun, Row
 from dynamometer.results.values.records import Status
 
-if TYPE_CHECKING:
-    import pytest
+pytestmark = pytest.mark.slow
 
 METRICS = {STATUS, *KIND}
 

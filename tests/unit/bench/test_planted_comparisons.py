@@ -55,6 +55,7 @@ def stored(script: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 def test_what_is_planted_is_named(script: Any, stored: list[Any]) -> None:
     """By what the comparison itself says; beside it is what differs anyway."""
     text = script.page(*stored, 2)

@@ -744,6 +744,7 @@ def test_rounding_of_what_is_zero_accuses_nobody(dtype: Dtype) -> None:
     assert_right(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", list(Mode))
 def test_with_several_sizes_the_same_rules_hold(mode: Mode) -> None:
     """Paths begin with an index there; a rule that looked at their beginning was once off."""

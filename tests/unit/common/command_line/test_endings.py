@@ -352,6 +352,7 @@ def test_a_calibration_without_a_record_leaves_nothing(
     assert list((tmp_path / "runs").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_module_that_is_missing_at_once(tmp_path: Path) -> None:
     """It is none that is to be installed for us: a fault, and nothing was measured."""
     (tmp_path / "lacking_plugin.py").write_text("def make(*_):\n    import nope_pkg\n")
@@ -401,6 +402,7 @@ def test_who_stops_reading_is_told_nothing(words: Sequence[str]) -> None:
     assert (ended.returncode, ended.stderr) == (141, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["run torchbench --only alexnet --accuracy", "ls suites"])
 def test_standard_descriptors_that_are_closed(words: str) -> None:
     """Nothing of ours gets their numbers, and there is nothing to be said where nobody hears."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 from fakes import FakeExecutor
 
 from dynamometer.results.store import store
@@ -17,6 +18,8 @@ from dynamometer.results.store import store
 if TYPE_CHECKING:
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Record
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[4]
 TESTS = (ROOT, ROOT / "tests", Path(__file__).parent)

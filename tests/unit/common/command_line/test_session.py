@@ -124,6 +124,7 @@ def by_itself(executor: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_ctrl_c_once(tmp_path: Path) -> None:
     """The replicate is stored, and how to go on is said."""
     ended = by_itself("interrupted")
@@ -133,6 +134,7 @@ def test_ctrl_c_once(tmp_path: Path) -> None:
     assert len(models(tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice(tmp_path: Path) -> None:
     """The replicate is not stored; without any there is nothing to go on with."""
     ended = by_itself("pressed_twice")

@@ -15,6 +15,8 @@ import pytest
 
 from dynamometer.__main__ import _NEEDED, main
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[4]
 SCRIPT = str(ROOT / "torchbench.py")
 STORED = str(ROOT / "tests" / "golden" / "format_2")

@@ -94,6 +94,7 @@ def test_a_cpu_is_always_there() -> None:
     require_device("cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["abacus", "xpu"])
 def test_another_device_is_asked_of_torch(device: str) -> None:
     """A type that there is not, and one of which torch finds none here."""

@@ -95,6 +95,7 @@ def alarms(cases: list[CaseSummary]) -> list[bool]:
             for case in cases for arm in case.arms]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_first_run_learns_from_itself() -> None:
     """Where processes differ by twice what is assumed, few identical arms are called different."""
     rng = random.Random(0)

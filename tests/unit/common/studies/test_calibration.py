@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.records import Estimate
 
+pytestmark = pytest.mark.slow
+
 MODELS = ("a", "b", "c", "d")
 IDENTICAL = sum(truth == 1.0 for truth in PAIRS.values())
 SLOWDOWNS = {arm: 1 / truth for (_, arm), truth in PAIRS.items()}

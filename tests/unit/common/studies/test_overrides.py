@@ -185,6 +185,7 @@ def test_no_speedup_stands_beside_another_that_is_none(status: Status) -> None:
         assert row.endswith("pass -> fail_accuracy")
 
 
+@pytest.mark.slow
 def test_coverage_with_and_without(
     tmp_path: Path, module: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.usefixtures("known_onnx_functions"),
 ]

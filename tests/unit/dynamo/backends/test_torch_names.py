@@ -32,6 +32,7 @@ def test_settings_are_those_of_inductor() -> None:
     assert inductor_options.CUDA_GRAPHS in told
 
 
+@pytest.mark.slow
 def test_what_is_read_of_settings_is_so() -> None:
     """Each has a value that it may have, and where a default is known that is its value."""
     known = inductor_settings.settings()

@@ -363,6 +363,7 @@ def test_what_is_compiled_can_run_alone() -> None:
     assert capture.frames_seen() == seen
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")  # Inductor's own, at import
 def test_torch_times_what_compiling_is_spent_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -378,6 +379,7 @@ def test_torch_times_what_compiling_is_spent_in(
     assert spent[nested[0]] > spent[nested[1]] > spent[nested[2]] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")  # Inductor's own, at import
 def test_graphs_that_come_from_caches_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -82,6 +82,7 @@ def decided(path: Path, arm: str, module: nn.Module, x: torch.Tensor) -> Lookup:
     return Lookup(path, "cpu", load_backend)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arm", [SETTING, "inductor:freezing", "ov"])
 @torch.no_grad()
 def test_in_inference_a_graph_is_computed_by_what_was_chosen(arm: str, tmp_path: Path) -> None:
@@ -95,6 +96,7 @@ def test_in_inference_a_graph_is_computed_by_what_was_chosen(arm: str, tmp_path:
     assert [(each.arm, each.is_decided) for each in lookup.choices] == [(arm, True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arm", ["inductor", "inductor:freezing", "onnxrt"])
 def test_in_training_each_part_is_computed_by_what_was_chosen(arm: str, tmp_path: Path) -> None:
     """Its gradients are eager's, after weights were changed as well."""

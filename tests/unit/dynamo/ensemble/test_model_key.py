@@ -237,6 +237,7 @@ def test_a_captured_program_has_one_key() -> None:
     assert keys[0] == keys[1] != keys[2]
 
 
+@pytest.mark.slow
 def test_a_key_is_the_same_in_every_process() -> None:
     """Whatever order a set has in it, and whatever hash a text."""
     code = (

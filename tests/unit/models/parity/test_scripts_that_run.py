@@ -18,6 +18,8 @@ from dynamometer.results.values.cases import BASELINE, Dtype, Mode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+pytestmark = pytest.mark.slow
+
 FILE = """
 import random
 from copy import copy

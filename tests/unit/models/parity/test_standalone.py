@@ -105,6 +105,7 @@ def test_what_is_not_there_is_named(tmp_path: Path, file: Path) -> None:
         script_of(found, case("Net", "eager"))
 
 
+@pytest.mark.slow
 def test_scripts_of_our_own_corpus_compile() -> None:
     """Each is Python, and defines its class."""
     corpus = cases_of(str(EXAMPLES))
@@ -116,6 +117,7 @@ def test_scripts_of_our_own_corpus_compile() -> None:
         assert "fallback_random = True" in found
 
 
+@pytest.mark.slow
 def test_a_script_runs_by_itself(tmp_path: Path, file: Path) -> None:
     """Where no package but torch and what it needs is on the path."""
     path = tmp_path / "script.py"

@@ -143,6 +143,7 @@ def test_a_list_of_inputs_is_as_many_calls() -> None:
     assert call.args == (one, two)
 
 
+@pytest.mark.slow
 def test_a_second_call_that_fails_is_a_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

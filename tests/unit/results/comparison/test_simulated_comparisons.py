@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from simulated import Machine
 from simulated_runs import KNOWN, Made, side
 
 from dynamometer.results.comparison.compare import compare
 from dynamometer.results.values.comparison import Change, Comparison
+
+pytestmark = pytest.mark.slow
 
 PLANTED = Made(
     slower={3: 1.05, 11: 1.05, 19: 1.05}, failing=frozenset({5, 23}), missing=frozenset({28})

@@ -221,6 +221,7 @@ def test_their_csv_has_zeros_and_their_columns_alone() -> None:
     assert set(performance[2].split(",")[3:]) == {"0"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("export", "most_bytes"),
     [(markdown.step_summary, 2**20), (markdown.comment, 65_536)],

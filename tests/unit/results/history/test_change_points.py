@@ -88,6 +88,7 @@ def test_the_narrowest_interval_says_where() -> None:
     assert _narrowest(sums, _searched(len(values)), 10.0) == []
 
 
+@pytest.mark.slow
 def test_planted_steps_are_found() -> None:
     """Three steps of 5 % in 80 runs, of 20 series: all in their range, soon, and no other."""
     tellings = [told(Noise(), seed, STEPS) for seed in range(20)]

@@ -19,6 +19,8 @@ from dynamometer.results.statistics.statistics import moderated, trimmed_mean
 from dynamometer.results.values.cases import Protocol
 from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, BetweenProcessSd
 
+pytestmark = pytest.mark.slow
+
 KNOWN = BetweenProcessSd(sd_log=0.006, df=30.0)
 PLAUSIBLE = (0.003, 0.006, 0.009, 0.012)
 """Spreads between processes of machines we know."""

@@ -17,6 +17,7 @@ def huge() -> str:
     return "b" + "x" * 50_000_000 + "e"
 
 
+@pytest.mark.slow
 def test_an_exception_of_50_megabytes_is_known_by_its_ends(huge: str) -> None:
     """Of one raised in a worker; nothing as large is sent or stored."""
     outcome = classify(ValueError(huge), Stage.LOAD)
@@ -27,6 +28,7 @@ def test_an_exception_of_50_megabytes_is_known_by_its_ends(huge: str) -> None:
     assert outcome.reason.endswith("xe")
 
 
+@pytest.mark.slow
 def test_no_text_of_a_record_is_longer_than_can_be_read(huge: str) -> None:
     """Whoever wrote it, and wherever it stands, such as in what a study found."""
     found = msgspec.Raw(msgspec.json.encode({"a": [huge, 1]}))

@@ -20,6 +20,8 @@ from dynamometer.common.command_line import cli
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[4]
 TRUE = "true.json"

@@ -52,7 +52,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     (tmp_path / "secret").write_text("not for everybody")
     asked = defaults(OPTIONS).but(RUNS, runs).but(INDEX, tmp_path / "index").but(FOLDERS, ())
     with Server("127.0.0.1", 0, Pages(asked, threading.Lock())) as found:
-        thread = threading.Thread(target=found.serve_forever)
+        thread = threading.Thread(target=found.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield found

@@ -281,6 +281,7 @@ def _add_for_ever(path: Path) -> None:
             index.add(known(name), run(name), [row(f"model_{each}") for each in range(40)])
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_whole_runs(tmp_path: Path) -> None:
     """Killed at any moment: each run is in it with all its rows, or not at all."""
     path = tmp_path / "index.sqlite"

@@ -91,6 +91,7 @@ def _many(runs: int) -> Iterator[Part]:
         yield Part(run(f"run {number:04}"), 9, 500, [row(f"model {each}") for each in range(500)])
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_a_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many rows there are, to write and to read."""
     monkeypatch.setattr(parquet, "ROWS_OF_A_GROUP", 1_000)
