@@ -91,12 +91,17 @@ def once_more(fresh: Fresh, first: Leaves, settings: Settings) -> Comparison:
 def do_copies_differ(fresh: Fresh, settings: Settings) -> bool:
     """Return whether two copies of a model differ, each of which repeats itself.
 
-    What an arm has done to torch shows in both; if it is unsteady, a copy doesn't repeat itself.
+    What an arm has done to torch shows in both; if it is unsteady, a copy doesn't repeat itself, or
+    fails.
     """
     firsts = []
     for _ in range(2):
-        own, start, first = _called(fresh, settings)
-        if not make_call(own, start, Call.SECOND, settings).is_like(first):
+        try:
+            own, start, first = _called(fresh, settings)
+            second = make_call(own, start, Call.SECOND, settings)
+        except Exception:  # noqa: BLE001  whatever a model raises; it ran before the arms were there
+            return False
+        if not second.is_like(first):
             return False
         firsts.append({path: leaf for path, leaf in first.found.items() if is_result(path)})
     one, other = firsts

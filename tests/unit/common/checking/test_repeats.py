@@ -182,6 +182,28 @@ def test_briefly_a_kernel_that_is_unsteady_is_the_arms_doing(
     assert found == "output: since the arms are there eager differs, too"
 
 
+@pytest.mark.parametrize("right", [1, 2, 3])
+def test_briefly_a_kernel_that_fails_later_is_the_arms_doing(
+    right: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where no copy can be called any more."""
+    linear, calls = nn.functional.linear, [0]
+
+    def worse(*args: Any) -> torch.Tensor:
+        calls[0] += 1
+        if calls[0] > right:
+            msg = "no more"
+            raise ValueError(msg)
+        return linear(*args) * 1.5
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        monkeypatch.setattr(nn.functional, "linear", worse)
+        return lambda x: linear(x, module.weight, module.bias) * 1.5
+
+    found = judge(nn.Linear(4, 4), torch.randn(2, 4), arm=arm, is_brief=True)
+    assert found == "output: since the arms are there eager differs, too"
+
+
 class HoldsItself(Counts):
     """Has an attribute without an end."""
 
