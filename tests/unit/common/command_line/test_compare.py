@@ -23,7 +23,6 @@ BEFORE, AFTER = (str(STORED / "comparison" / each) for each in ("before", "after
 SMALL = str(STORED / "format_2" / "speedup")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", ["--json", "--markdown", None])
 def test_it_never_imports_torch(tmp_path: Path, form: str | None) -> None:
     """Nor the packages of models, nor what only a live display needs."""

@@ -15,8 +15,6 @@ import pytest
 
 from dynamometer.__main__ import _NEEDED, main
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).resolve().parents[4]
 SCRIPT = str(ROOT / "torchbench.py")
 STORED = str(ROOT / "tests" / "golden" / "format_2")
@@ -91,6 +89,7 @@ def test_what_only_tells_is_light(tmp_path: Path, words: list[str], expected: st
     assert ended.err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", ["show {}", "show {} lennard_jones", "export {} -o {}", "report {} -o {}"]
 )
@@ -104,6 +103,7 @@ def test_stored_runs_are_read_without_torch(tmp_path: Path, words: str) -> None:
     assert not ended.imported & {"torch", "rich"}
 
 
+@pytest.mark.slow
 def test_a_history_is_told_without_torch(tmp_path: Path) -> None:
     """Neither where an index is to be made, nor where one is there."""
     index = str(tmp_path / "index.sqlite")
@@ -115,6 +115,7 @@ def test_a_history_is_told_without_torch(tmp_path: Path) -> None:
         assert not ended.imported & {"torch", "rich", "pyarrow"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
@@ -165,6 +166,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path, words: str, code: int, says: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -233,6 +235,7 @@ def test_a_script_says_it_too(tmp_path: Path) -> None:
     assert re.search(r"the package (click|msgspec) is not installed", ended.err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "words"), [("rtoml", ["--list"]), ("rich", ["--only", "resnet18"])]
 )
@@ -258,6 +261,7 @@ def test_what_is_needed_is_what_is_installed() -> None:
     assert {line.split()[0] for line in declared if line} - {"torch"} == _NEEDED
 
 
+@pytest.mark.slow
 def test_the_script_takes_its_folder_off_the_path(tmp_path: Path) -> None:
     """A benchmarked model's own `import common` or `import results` doesn't meet ours."""
     code = (

@@ -17,7 +17,6 @@ from dynamometer.results.values.cases import Protocol
 NO_SUCH_THREADS = frozenset({2**30}), frozenset({2**30 + 1})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("processors", [2, 3])
 def test_arms_whose_threads_do_not_fit_have_longer_visits(
     processors: int, monkeypatch: pytest.MonkeyPatch

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.records import Estimate
 
-pytestmark = pytest.mark.slow
-
 MODELS = ("a", "b", "c", "d")
 IDENTICAL = sum(truth == 1.0 for truth in PAIRS.values())
 SLOWDOWNS = {arm: 1 / truth for (_, arm), truth in PAIRS.items()}
@@ -79,6 +77,7 @@ def share(found: Estimate | None) -> float:
     return found.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between_sd", [0.003, 0.01])
 def test_rates_are_those_of_the_noise(between_sd: float) -> None:
     """Where variances are alike, a twentieth are false alarms; large slowdowns are noticed."""
@@ -90,6 +89,7 @@ def test_rates_are_those_of_the_noise(between_sd: float) -> None:
     assert (share(found.detection[1]) > 0.7) == (between_sd == 0.003)
 
 
+@pytest.mark.slow
 def test_what_is_assumed_too_small_gives_false_alarms() -> None:
     """The between_sd makes the difference, so a calibration can fail."""
     records = made_up(0.02)
@@ -98,6 +98,7 @@ def test_what_is_assumed_too_small_gives_false_alarms() -> None:
     assert share(calibration.rates(tiny).coverage) < 0.9
 
 
+@pytest.mark.slow
 def test_series_take_what_the_protocol_would() -> None:
     """Replicates are used once, in order, three to five for each result."""
     protocol = Protocol(replicates=3, most_replicates=5, target=0.01)
@@ -110,6 +111,7 @@ def test_series_take_what_the_protocol_would() -> None:
     assert sum(each.replicates == 5 for each in wide) > 0.9 * len(wide)
 
 
+@pytest.mark.slow
 def test_results_that_were_disturbed_conclude_nothing() -> None:
     """They are told from the others, and count neither as right nor as wrong."""
     records = [
@@ -172,6 +174,7 @@ def test_arms_that_shared_no_block_teach_nothing() -> None:
     assert found == list(scatters(alone))
 
 
+@pytest.mark.slow
 def test_the_usual_way_is_judged_by_its_own_test() -> None:
     """A bias that is the same in all calls is called a difference every time."""
     fair = calibration.naive_tests(made_up(0.003))
@@ -182,6 +185,7 @@ def test_the_usual_way_is_judged_by_its_own_test() -> None:
     assert calibration.naive_rates(biased).coverage is None
 
 
+@pytest.mark.slow
 def test_drift_is_that_of_identical_arms() -> None:
     """Its mean is near 0, its between_sd that of the processes."""
     found = calibration.drifts(made_up(0.01, replicates=200))
@@ -191,6 +195,7 @@ def test_drift_is_that_of_identical_arms() -> None:
         assert drift.sd == pytest.approx(0.01, rel=0.2)
 
 
+@pytest.mark.slow
 def test_a_model_is_not_judged_by_itself() -> None:
     """What is assumed of it comes from the others alone."""
     records = made_up(0.003)
@@ -204,6 +209,7 @@ def test_a_model_is_not_judged_by_itself() -> None:
     assert found["a"].df < 3
 
 
+@pytest.mark.slow
 def test_a_page_is_written(tmp_path: Path) -> None:
     """With every rate, every model, and a picture where matplotlib is there."""
     specs = tuple(factories.model_spec(name) for name in MODELS)
@@ -258,6 +264,7 @@ def test_too_little_to_count_is_no_fault(tmp_path: Path) -> None:
     assert "| identical arms called different" in (tmp_path / "page.md").read_text()
 
 
+@pytest.mark.slow
 def test_runs_are_evaluated_by_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -307,6 +314,7 @@ def test_runs_of_another_kind_are_not_evaluated_together(
     assert "elsewhere is of processor Another CPU" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_first_runs_of_a_single_model_learn_from_nobody() -> None:
     """Each result stands on what is assumed alone, which others would have outweighed."""
     records = made_up(0.003, replicates=20)
@@ -369,6 +377,7 @@ def in_isolation(records: list[Record], between_sd: float) -> list[Record]:
     ]
 
 
+@pytest.mark.slow
 def test_isolated_runs_are_evaluated_by_themselves(tmp_path: Path) -> None:
     """They change nothing of what is said of blocks, and have a table of their own."""
     without = made_up(0.003, replicates=10)
@@ -402,6 +411,7 @@ def test_turns_that_something_disturbed_are_left_out() -> None:
     assert alarms.n == sum(each.truth == 1.0 and not each.is_disturbed for each in found)
 
 
+@pytest.mark.slow
 def test_a_busy_machine_has_tables_of_its_own(tmp_path: Path) -> None:
     """Beside those of a quiet one, in one page."""
     quiet = factories.manifest(factories.plan(factories.model_spec("a"), arms=ARMS))

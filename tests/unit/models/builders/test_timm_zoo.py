@@ -82,7 +82,6 @@ def test_the_option_adds_the_rest() -> None:
     assert [spec for spec in specs if spec in TABLES] == TABLES
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("spec", TABLES, ids=lambda spec: spec.name)
 def test_tables_name_todays_architectures(spec: ModelSpec, timm: Any) -> None:
     """A table has timm's name; its images and classes are the published ones."""
@@ -94,7 +93,6 @@ def test_tables_name_todays_architectures(spec: ModelSpec, timm: Any) -> None:
     assert published.num_classes == spec.options.get("num_classes", 1000)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("spec", TABLES, ids=lambda spec: spec.name)
 def test_aliases_are_names_timm_no_longer_lists(spec: ModelSpec, timm: Any) -> None:
     """An alias is a deprecated name or one with weights; OpenCLIP's name is neither."""

@@ -221,13 +221,14 @@ def test_their_csv_has_zeros_and_their_columns_alone() -> None:
     assert set(performance[2].split(",")[3:]) == {"0"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("export", "most_bytes"),
     [(markdown.step_summary, 2**20), (markdown.comment, 65_536)],
     ids=["summary", "comment"],
 )
-@pytest.mark.parametrize("failures", [0, 4000], ids=["passing", "failing"])
+@pytest.mark.parametrize(
+    "failures", [0, pytest.param(4000, marks=pytest.mark.slow)], ids=["passing", "failing"]
+)
 def test_markdown_keeps_to_the_limit(export: Export, most_bytes: int, failures: int) -> None:
     """Rows are cut with a word, those that passed first; no line is cut in two."""
     long = {"command": f"./torchbench.py {'-k x ' * 60}"}

@@ -117,7 +117,6 @@ def on_a_machine(
     ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("replicates", [3, 5])
 @pytest.mark.parametrize(("slow", "fast"), [(0.0, 0.003), (0.01, 0.01), (0.05, 0.02), (0.2, 0.05)])
 def test_how_often_arms_are_accused_wrongly(slow: float, fast: float, replicates: int) -> None:

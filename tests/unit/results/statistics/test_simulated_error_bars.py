@@ -19,13 +19,12 @@ from dynamometer.results.statistics.statistics import moderated, trimmed_mean
 from dynamometer.results.values.cases import Protocol
 from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, BetweenProcessSd
 
-pytestmark = pytest.mark.slow
-
 KNOWN = BetweenProcessSd(sd_log=0.006, df=30.0)
 PLAUSIBLE = (0.003, 0.006, 0.009, 0.012)
 """Spreads between processes of machines we know."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("within", [0.0, 0.005, 0.01, 0.02, 0.03, 0.05])
 def test_identical_arms_on_a_machine_that_is_known(within: float) -> None:
     """However noisy its blocks, 2 to 6 % are called different, and none faster or slower."""
@@ -35,6 +34,7 @@ def test_identical_arms_on_a_machine_that_is_known(within: float) -> None:
     assert called(found) <= 0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("within", [0.0, 0.005, 0.01, 0.02, 0.03, 0.05])
 def test_identical_arms_in_a_first_run_of_one_model(within: float) -> None:
     """A guess can't be right of every machine: it is so over all that are plausible."""
@@ -47,6 +47,7 @@ def test_identical_arms_in_a_first_run_of_one_model(within: float) -> None:
     assert max(rates) <= 0.10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.5, 0.8])
 @pytest.mark.parametrize("within", [0.01, 0.03])
 def test_blocks_that_resemble_their_neighbours(within: float, correlation: float) -> None:
@@ -55,6 +56,7 @@ def test_blocks_that_resemble_their_neighbours(within: float, correlation: float
     assert 0.02 <= alarms(judged(measured(machine, 1_000), KNOWN)) <= 0.065
 
 
+@pytest.mark.slow
 def test_few_blocks() -> None:
     """Their standard error is an estimate, too; calls of half a second have eight."""
     for within in (0.005, 0.03):
@@ -62,6 +64,7 @@ def test_few_blocks() -> None:
         assert 0.02 <= alarms(found) <= 0.06
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("within", "least"), [(0.01, 0.14), (0.03, 0.25)])
 def test_without_the_part_within_identical_arms_differ(within: float, least: float) -> None:
     """What was thrown away made the difference, so these tests can fail."""
@@ -79,6 +82,7 @@ def test_without_the_order_of_blocks_drift_is_not_seen() -> None:
     assert seen > 2 * unseen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("within", [0.002, 0.01, 0.03])
 @pytest.mark.parametrize("between", [0.003, 0.012])
 def test_a_first_run_of_many_models_learns(between: float, within: float) -> None:

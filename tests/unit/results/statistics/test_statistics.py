@@ -180,7 +180,6 @@ def test_log_speedup_needs_a_common_block() -> None:
         log_speedup(before, after)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("offset", [0.003, 0.006])
 def test_identical_arms_are_seldom_called_different(offset: float) -> None:
     """The replicate is the process: each has an offset of its own that no number of blocks shows.

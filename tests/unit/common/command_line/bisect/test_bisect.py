@@ -20,8 +20,6 @@ from dynamometer.common.command_line import cli
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-pytestmark = pytest.mark.slow
-
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[4]
 TRUE = "true.json"
@@ -86,7 +84,10 @@ def slower_from(first: int, count: int) -> list[dict[str, object]]:
     return [{"slower": 1.05 if number >= first else 1.0} for number in range(count)]
 
 
-@pytest.mark.parametrize(("first", "count"), [(1, 4), (37, 64), (3, 4), (1, 2)])
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [(1, 4), pytest.param(37, 64, marks=pytest.mark.slow), (3, 4), (1, 2)],
+)
 def test_the_first_slower_commit(
     tmp_path: Path, bisect: Callable[..., tuple[int, str]], first: int, count: int
 ) -> None:
@@ -110,6 +111,7 @@ def test_it_goes_on_where_it_was(tmp_path: Path, bisect: Callable[..., tuple[int
     assert (tmp_path / "builds").read_text() == builds
 
 
+@pytest.mark.slow
 def test_a_commit_that_fails(tmp_path: Path, bisect: Callable[..., tuple[int, str]]) -> None:
     """From which on it no longer passes."""
     truths = [{"fails": number >= 6} for number in range(9)]
@@ -119,6 +121,7 @@ def test_a_commit_that_fails(tmp_path: Path, bisect: Callable[..., tuple[int, st
     assert said.strip().endswith("step 6")
 
 
+@pytest.mark.slow
 def test_commits_that_cant_be_measured_are_passed_over(
     tmp_path: Path, bisect: Callable[..., tuple[int, str]]
 ) -> None:
@@ -134,6 +137,7 @@ def test_commits_that_cant_be_measured_are_passed_over(
     assert bisect(folder, *ends(folder))[1].replace("attempt-2", "attempt-1") == said
 
 
+@pytest.mark.slow
 def test_what_does_not_build(tmp_path: Path, bisect: Callable[..., tuple[int, str]]) -> None:
     """Is passed over as well, and the log says why."""
     folder = repository(tmp_path / "repository", slower_from(6, 9))
@@ -156,6 +160,7 @@ def test_versions_of_a_package(tmp_path: Path, bisect: Callable[..., tuple[int, 
     assert said.strip().endswith("  2.11")
 
 
+@pytest.mark.slow
 def test_ends_that_do_not_differ(tmp_path: Path, bisect: Callable[..., tuple[int, str]]) -> None:
     """There is nothing to search for, which is said after as many replicates as are made."""
     folder = repository(tmp_path / "repository", slower_from(9, 4))
@@ -204,6 +209,7 @@ def test_a_file_in_the_way(tmp_path: Path, bisect: Callable[..., tuple[int, str]
     assert f"overwritten by checkout: {TRUE}" in said
 
 
+@pytest.mark.slow
 def test_what_was_checked_out_is_so_again(
     tmp_path: Path, bisect: Callable[..., tuple[int, str]]
 ) -> None:
@@ -233,6 +239,7 @@ def test_a_run_that_was_cut_off_is_made_again(
     assert "step 1: untestable; it left no result" in said
 
 
+@pytest.mark.slow
 def test_stopped_in_a_build(tmp_path: Path) -> None:
     """It ends, the branch is checked out again, and it is said how to go on."""
     folder = repository(tmp_path / "repository", slower_from(2, 4))
