@@ -34,7 +34,7 @@ from dynamometer.common.interfaces.messages import (
     Report,
     Started,
 )
-from dynamometer.common.machine.processes import descendants, own_bytes, resident_bytes
+from dynamometer.common.machine.processes import descendants, resident_bytes, take_more
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Findings, Job, Message
@@ -170,7 +170,7 @@ class Worker:
         others = all_[1:] if len(all_) > _SERVER_AND_WORKER else []
         if len(all_) > most:
             self._ask_to_end("processes", signal.SIGKILL)
-        elif limits.memory_bytes and sum(map(own_bytes, others)) > limits.memory_bytes:
+        elif limits.memory_bytes and take_more(others, limits.memory_bytes):
             self._ask_to_end("memory", signal.SIGKILL)
 
     def _ask_to_end(
