@@ -47,7 +47,8 @@ test: $(if $(TORCH),$(TEST_READY),lint)
 	$(BIN)/python -m pytest -m 'not gpu' $(WITH_WORKERS)
 
 test-fast: $(TEST_READY)
-	$(BIN)/python -m pytest -m 'not gpu and not slow' --durations 5 --durations-min 1 $(IN_PARALLEL)
+	$(BIN)/python -m pytest -m 'not gpu and not slow' --hypothesis-profile fast \
+	    --durations 5 --durations-min 1 $(IN_PARALLEL)
 
 # What needs a real clock, again and again, and how often it went as it should: no verdict.
 check-timing: $(TEST_READY)

@@ -29,6 +29,8 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("dynamometer")
+# Of make test-fast.
+hypothesis.settings.register_profile("fast", max_examples=10)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,6 +11,7 @@ import torch
 
 from dynamometer.common.checking.alteration import Alteration, left_alone
 from dynamometer.common.checking.looking import Call, make_call
+from dynamometer.common.interfaces.outcome import is_out_of_memory
 from dynamometer.dynamo.accuracy.accuracy import Comparison, is_result
 from dynamometer.dynamo.accuracy.agreement import differ
 from dynamometer.dynamo.accuracy.expected import are_identical
@@ -92,19 +93,27 @@ def do_copies_differ(fresh: Fresh, settings: Settings) -> bool:
     """Return whether two copies of a model differ, each of which repeats itself.
 
     What an arm has done to torch shows in both; if it is unsteady, a copy doesn't repeat itself, or
-    fails.
+    fails: one ran before the arms were there.
+
+    Raises:
+        Exception: there was no memory for a copy, which says nothing of it.
     """
-    firsts = []
-    for _ in range(2):
-        try:
-            own, start, first = _called(fresh, settings)
-            second = make_call(own, start, Call.SECOND, settings)
-        except Exception:  # noqa: BLE001  whatever a model raises; it ran before the arms were there
-            return False
-        if not second.is_like(first):
-            return False
-        firsts.append({path: leaf for path, leaf in first.found.items() if is_result(path)})
-    one, other = firsts
+
+    def results_if_repeated() -> Leaves | None:
+        own, start, first = _called(fresh, settings)
+        if not make_call(own, start, Call.SECOND, settings).is_like(first):
+            return None
+        return {path: leaf for path, leaf in first.found.items() if is_result(path)}
+
+    try:
+        one = results_if_repeated()
+        other = None if one is None else results_if_repeated()
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        return False
+    if one is None or other is None:
+        return False
     return differ(one, other, BY_FAR * settings.tolerance)
 
 

@@ -50,7 +50,8 @@ _BOOTSTRAP = (
 `import common` or `import results` would find ours."""
 
 _POLL_S = 0.1
-"""How often limits are checked: 30 microseconds of reading, on the core the model may be using."""
+"""How often limits are checked: 30 microseconds of reading, on the core the model may be using;
+more where foreign code may start processes, for each of them and of their threads."""
 _GRACE_S = 3.0
 """Between SIGTERM and SIGKILL, and for a worker to end once it has reported."""
 _IMPORTING_S = 900.0

@@ -20,20 +20,29 @@ def resident_bytes(pid: int) -> int:
 
 
 def own_bytes(pid: int) -> int:
-    """Read how much memory a process takes, its part of what it shares; 0 if it has gone."""
-    with suppress(OSError, StopIteration):
+    """Read how much memory a process takes, its part of what it shares; 0 if it has gone.
+
+    All that it holds, where it doesn't let itself be looked into (`PR_SET_DUMPABLE`).
+    """
+    try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
-    return 0
+    except PermissionError:
+        return resident_bytes(pid)
+    except (OSError, StopIteration):
+        return 0
 
 
 def take_more(pids: Sequence[int], most_bytes: int) -> bool:
-    """Return whether processes take more memory together, each its part of what it shares.
+    """Return whether processes together take more than that, each its part of what it shares.
 
-    Resident sets are no smaller, and Linux counts them all the time; for its part of what a process
-    shares Linux goes through its pages, milliseconds for each gigabyte.
+    Resident sets, which Linux counts all the time, are no smaller but for what it hasn't counted
+    yet. For a process' part of what it shares Linux goes through its pages: some 20 ms a gigabyte.
     """
-    return all(sum(map(each, pids)) > most_bytes for each in (resident_bytes, own_bytes))
+    return (
+        sum(map(resident_bytes, pids)) > most_bytes  # the cheap one first
+        and sum(map(own_bytes, pids)) > most_bytes
+    )
 
 
 def descendants(pid: int, most: int) -> list[int]:

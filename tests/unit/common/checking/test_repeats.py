@@ -182,11 +182,11 @@ def test_briefly_a_kernel_that_is_unsteady_is_the_arms_doing(
     assert found == "output: since the arms are there eager differs, too"
 
 
-@pytest.mark.parametrize("right", [1, 2, 3])
+@pytest.mark.parametrize("right", [1, 2, 3, 4])
 def test_briefly_a_kernel_that_fails_later_is_the_arms_doing(
     right: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even where no copy can be called any more."""
+    """Even where no copy can be called any more."""
     linear, calls = nn.functional.linear, [0]
 
     def worse(*args: Any) -> torch.Tensor:
@@ -244,6 +244,26 @@ class Aging(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Scale."""
         return x * self.factor
+
+
+def test_a_model_that_memory_is_too_small_for_is_not_wrong() -> None:
+    """Whether its copies differ, when two are made for that, can't be told then."""
+
+    def end(copies: int) -> type[Exception]:
+        left = [None] * copies
+
+        class Large(Aging):
+            def __deepcopy__(self, memo: dict[int, Any]) -> Aging:
+                if not left:
+                    raise MemoryError
+                left.pop()
+                return super().__deepcopy__(memo)
+
+        with pytest.raises((MemoryError, NondeterministicError)) as raised:
+            judge(Large(), torch.randn(2, 4), is_brief=True)
+        return raised.type
+
+    assert {*map(end, range(3, 12))} == {MemoryError, NondeterministicError}
 
 
 @pytest.mark.parametrize("is_brief", [False, True])
