@@ -822,7 +822,14 @@ def _gradient_hook(change: Change, name: str) -> Arm:
     return arm
 
 
-@pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.AMP])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        Dtype.FLOAT32,
+        pytest.param(Dtype.BFLOAT16, marks=pytest.mark.slow),
+        pytest.param(Dtype.AMP, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(
     "change",
     [torch.zeros_like, lambda g: g * 1.6, lambda g: g.roll(1, 0), lambda g: g * (g > 0)],
