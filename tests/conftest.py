@@ -29,7 +29,7 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("dynamometer")
-# Of make test-fast.
+# Of make test-fast; else as the one that is loaded.
 hypothesis.settings.register_profile("fast", max_examples=10)
 
 

@@ -73,7 +73,7 @@ class Writer:
                 target = self.method(str(node.target))
             case _:
                 if node.target not in names:  # asked for once, as looking it up takes time
-                    names[node.target] = self.function(node.target)  # type: ignore[arg-type]
+                    names[node.target] = self.function(node.target)  # type: ignore[arg-type]  # a function
                 target = names[node.target]
         args = [self.argument(each, places) for each in node.args]
         kwargs = {name: self.argument(each, places) for name, each in sorted(node.kwargs.items())}

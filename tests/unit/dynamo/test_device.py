@@ -128,7 +128,7 @@ def test_another_process_that_computes_disturbs(driver: Fake) -> None:
 
 
 @pytest.mark.parametrize(("reasons", "is_disturbed"), [(_HOT, True), (_SLOW_FOR_POWER, False)])
-def test_heat_disturbs(driver: Fake, reasons: int, is_disturbed: bool) -> None:  # noqa: FBT001
+def test_heat_disturbs(driver: Fake, reasons: int, is_disturbed: bool) -> None:  # noqa: FBT001  from a table
     """A cap on power is how the card always runs."""
     driver.reasons = reasons
     assert Cuda().is_disturbed() is is_disturbed

@@ -111,7 +111,7 @@ def test_offsets_stay_in_order() -> None:
     assert bool((found.diff(dim=-1) >= 0).all())
     assert found[:, 0].tolist() == [0, 0]  # else `embedding_bag` refuses them
     assert found[:, -1].tolist() == [396, 396]
-    assert found.unique().numel() > 10  # type: ignore[no-untyped-call]
+    assert found.unique().numel() > 10  # type: ignore[no-untyped-call]  # torch's
 
 
 def test_the_largest_whole_number_can_be_drawn() -> None:

@@ -21,7 +21,7 @@ class ToldToStop(subprocess.Popen[bytes]):
     started: list[subprocess.Popen[bytes]]
 
     def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[call-overload]
+        super().__init__(*args, **kwargs)  # type: ignore[call-overload]  # passed on
         self.started.append(self)
         signal.raise_signal(signal.SIGINT)
 
