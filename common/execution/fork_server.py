@@ -69,6 +69,18 @@ def prepare(preload: Preload) -> None:
 
     A backend of the user's own is first imported by a worker: its module may do anything.
     """
+    gc.disable()  # hardly anything that imports make is garbage, and looking takes a quarter of them
+    try:
+        _import_all(preload)
+    finally:
+        gc.enable()
+    # What was imported is here to stay: collections in workers, of which there is one before
+    # each stretch of blocks, need not look through it, nor copy its pages by touching them.
+    gc.collect()
+    gc.freeze()
+
+
+def _import_all(preload: Preload) -> None:
     for name in _WORKER_MODULES:
         importlib.import_module(name)
     study = registry.study(preload.study)
@@ -90,10 +102,6 @@ def prepare(preload: Preload) -> None:
             backend.preload(device)
     suite = registry.suite(preload.suite).open(preload.suite_options)
     suite.preload(preload.specs)
-    # What was imported is here to stay: collections in workers, of which there is one before
-    # each stretch of blocks, need not look through it, nor copy its pages by touching them.
-    gc.collect()
-    gc.freeze()
 
 
 def _works_in_forks(device: str) -> bool:
