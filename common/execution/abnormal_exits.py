@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
@@ -19,20 +19,35 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Case
 
 _KERNEL_KILL_SHARE = 0.5
-"""A worker that SIGKILL ended while it held this share of memory was killed for want of memory."""
+"""A worker that SIGKILL ended while it held this share of what it may take was killed for want of
+memory."""
 
 
-def name_exit(worker: Worker, timeout_s: float, machine_bytes: int) -> Outcome:
+@runtime_checkable
+class KeepsFindings(Protocol):
+    """An experiment whose workers keep what is to stand of them, whatever ends them."""
+
+    def ended(self, kept: Findings, outcome: Outcome) -> Findings:
+        """Say, in the parent, what stands of a process that ended without a report.
+
+        Args:
+            kept: what it kept last.
+            outcome: how it ended.
+        """
+        ...
+
+
+def name_exit(worker: Worker, timeout_s: float, memory_bytes: int) -> Outcome:
     """Return how a worker ended, and where it was.
 
     Args:
         worker: sent no report.
         timeout_s: the limit it was run under.
-        machine_bytes: memory of the machine.
+        memory_bytes: that it may take: its limit, or all of the machine if that is less.
     """
     stage = worker.progress.stage if worker.progress else Stage.WORKER
     arm = worker.progress.arm if worker.progress else None
-    status, reason = _cause(worker, timeout_s, machine_bytes)
+    status, reason = _cause(worker, timeout_s, memory_bytes)
     if stage is Stage.WORKER and status is Status.CRASH:
         status = Status.INFRA  # nothing of the model has been run
     where = f"at stage {stage}" + (f" of {arm}" if arm else "")
@@ -81,7 +96,7 @@ def with_culprit(others: Findings, arm: str, found: Findings, arms: Sequence[str
     )
 
 
-def _cause(worker: Worker, timeout_s: float, machine_bytes: int) -> tuple[Status, str]:
+def _cause(worker: Worker, timeout_s: float, memory_bytes: int) -> tuple[Status, str]:
     over_a_limit = {
         "timeout": (Status.TIMEOUT, f"killed after {timeout_s:g} s"),
         "memory": (Status.OOM, "killed over its memory limit"),
@@ -95,7 +110,7 @@ def _cause(worker: Worker, timeout_s: float, machine_bytes: int) -> tuple[Status
     if not number:
         code = worker.ending.wait_status >> 8
         return Status.CRASH, f"the process exited with code {code} and no result"
-    if number == signal.SIGKILL and worker.ending.peak_bytes > _KERNEL_KILL_SHARE * machine_bytes:
+    if number == signal.SIGKILL and worker.ending.peak_bytes > _KERNEL_KILL_SHARE * memory_bytes:
         return Status.OOM, "killed by the operating system, most likely for want of memory"
     known = {each.value: each.name for each in signal.Signals}
     return Status.CRASH, f"killed by {known.get(number, f'signal {number}')}"

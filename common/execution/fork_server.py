@@ -69,7 +69,7 @@ def prepare(preload: Preload) -> None:
 
     A backend of the user's own is first imported by a worker: its module may do anything.
     """
-    gc.disable()  # hardly anything that imports make is garbage, and looking takes a quarter of them
+    gc.disable()  # imports make hardly any garbage, and a quarter of them is looking for it
     try:
         _import_all(preload)
     finally:

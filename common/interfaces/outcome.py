@@ -112,8 +112,8 @@ def _place(error: BaseException) -> str:
     """Return in which line of the model's own code an exception came up, if in any."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not _NOT_THE_MODELS.search(frame.filename)]
-    traced = _TRACED_PLACE.findall(_text(error).rpartition("from user code:")[2])
-    if traced and "from user code:" in _text(error):
+    traced = _TRACED_PLACE.findall(error_text(error).rpartition("from user code:")[2])
+    if traced and "from user code:" in error_text(error):
         file, line = traced[-1]
         return f" ({Path(file).name}:{line})"
     return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
@@ -121,7 +121,7 @@ def _place(error: BaseException) -> str:
 
 def _with_hint(reason: str, error: BaseException) -> str:
     """Add the first thing Dynamo advises to do about it, if it does, or the deeper reason."""
-    text = _text(error)
+    text = error_text(error)
     found = next((match for each in _HINTS if (match := each.search(text))), None)
     if found is None:
         return reason
@@ -135,7 +135,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     while cause is not None and cause not in seen:
         if isinstance(cause, MemoryError) or type(cause).__name__ == "OutOfMemoryError":
             return True
-        text = _text(cause).lower()
+        text = error_text(cause).lower()
         if isinstance(cause, RuntimeError) and any(sign in text for sign in _OUT_OF_MEMORY):
             return True
         seen.append(cause)
@@ -143,7 +143,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return False
 
 
-def _text(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return an exception's text, even that of one which fails to say what it is."""
     try:
         return _encodable(str(error).strip())
@@ -153,7 +153,7 @@ def _text(error: BaseException) -> str:
 
 def _first_line(error: BaseException) -> str:
     """Return how an exception's text begins; with the next lines where those only announce it."""
-    first, *others = _text(error).splitlines() or [""]
+    first, *others = error_text(error).splitlines() or [""]
     while first.endswith(":") and others:
         first = f"{first} {others.pop(0)}"
     return first

@@ -103,12 +103,13 @@ def make_plan(
     if folders is not None:
         refuse_unknown_functions(workload.overrides.names, folders)
     registry.target("executors", request[EXECUTOR])
-    jobs = jobs_of(study, request)
+    cases = build_cases(models, workload)
+    jobs = max(1, min(jobs_of(study, request), len(cases)))
     plan = RunPlan(
         suite=suite,
         suite_options=suite_options,
         models=models,
-        cases=build_cases(models, workload),
+        cases=cases,
         experiments=study.experiments(request),
         protocol=_protocol(request, *_replicates(study, request)),
         timeout_s=_timeout_s(study, request),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -55,14 +56,18 @@ class ParityCorpus(SuiteSource):
     takes_target: ClassVar[bool] = True
 
     def target(self, text: str) -> str | None:
-        """Return the folder or file from the root, where it holds test cases."""
+        """Return the folder or file from the root, where it holds test cases.
+
+        What can't be read of a folder holds none: it is a case, should others hold some.
+        """
         from dynamometer.models.parity.corpus import files_of, holds_test_cases
 
         path = Path(text)
-        if path.is_file():
-            return str(path.resolve()) if holds_test_cases(path) else None
-        found = any(map(holds_test_cases, files_of(path)))
-        return str(path.resolve()) if found else None
+        for file in [path] if path.is_file() else files_of(path):
+            with suppress(ValueError):
+                if holds_test_cases(file):
+                    return str(path.resolve())
+        return None
 
     def opening(self, request: Request) -> dict[str, str]:
         """Name the target.
@@ -83,11 +88,12 @@ class ParityCorpus(SuiteSource):
         if "" in sources:
             msg = '--from-source "" names nothing: name a folder, a file or a package (here: .)'
             raise UsageError(msg)
+        for each in (*sources, typed or ""):
+            if Path(each).resolve().is_relative_to(_HIDDEN):
+                msg = f"{each}: workers that run it have a {_HIDDEN} of their own; put it elsewhere"
+                raise UsageError(msg)
         if sources:
             return {_SOURCES: "\n".join(map(_from_anywhere, sources))}
-        if typed and Path(typed).resolve().is_relative_to(_HIDDEN):
-            msg = f"{typed}: workers that run it have a {_HIDDEN} of their own; put it elsewhere"
-            raise UsageError(msg)
         return {"target": str(Path(typed).resolve())} if typed else {}
 
     def import_folders(self, opening: Mapping[str, str]) -> tuple[str, ...] | None:
@@ -96,11 +102,13 @@ class ParityCorpus(SuiteSource):
         return None
 
     def measured_files(self, opening: Mapping[str, str]) -> tuple[Path, ...]:
-        """Return the files with test cases."""
+        """Return the files with test cases, or those of projects that classes are looked for in."""
         from dynamometer.models.parity.corpus import files_of
+        from dynamometer.models.parity.source import files
 
         if _SOURCES in opening:
-            return tuple(filter(Path.exists, map(Path, opening[_SOURCES].split("\n"))))
+            projects = [each for each in opening[_SOURCES].split("\n") if Path(each).exists()]
+            return tuple(found.path for each in projects for found in files.files_of(each))
         return tuple(files_of(Path(opening["target"])))
 
     def script(self, opening: Mapping[str, str], case: Case, seed: int) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamometer.results.values.cases import Value
 from dynamometer.results.values.coverage import Coverage
-from dynamometer.results.values.records import Outcome
+from dynamometer.results.values.records import Outcome, Stage, Status
 
 
 class FullGraph(Value, frozen=True, kw_only=True):
@@ -15,6 +15,19 @@ class FullGraph(Value, frozen=True, kw_only=True):
     is_inferred: bool = False
     """Whether it follows from the other mode, in which one graph was all there was."""
 
+
+NOT_REACHED = Outcome(
+    status=Status.SKIP,
+    stage=Stage.WORKER,
+    reason="not run as one graph: the process had ended before",
+)
+UNDER_WAY = Outcome(
+    status=Status.CRASH,
+    stage=Stage.WORKER,
+    reason="the process ended while it was run as one graph",
+)
+"""Of arms that have yet to be run as one graph, and of the one that is: it is what stands of them
+if the process ends, the last but for how it ended."""
 
 NOT_IMPORTED, NOT_BUILT, NOT_RUN = "it can't be imported", "it can't be built", "it can't be called"
 NO_FORWARD = "it has no forward"
@@ -28,6 +41,8 @@ class CorpusEntry(Value, frozen=True, kw_only=True):
 
     module: str
     """That defines it."""
+    project: str = ""
+    """That it is of; the first part of the module's name where nothing says so."""
     class_name: str
     init_args: str
     """An expression for a list and a dictionary."""

@@ -246,7 +246,7 @@ def test_how_far_classes_of_a_project_came(
     (directory,) = (tmp_path / "runs").iterdir()
     again = run(directory / "corpus", runs=tmp_path / "again")
     assert {name: each.works for name, each in again.items()} == {
-        "own_package.Works": True, "yaml.Works": True,
+        "project.Works": True, "project_2.Works": True,
     }  # fmt: skip
 
 

@@ -214,8 +214,8 @@ coverages = st.builds(
 full_graphs = st.builds(FullGraph, arm=texts, outcome=outcomes, is_inferred=st.booleans())
 entries = st.builds(
     CorpusEntry,
-    module=texts, class_name=texts, init_args=texts, forward_args=texts, root=st.none() | texts,
-    beside=st.none() | texts,
+    module=texts, project=texts, class_name=texts, init_args=texts, forward_args=texts,
+    root=st.none() | texts, beside=st.none() | texts,
 )  # fmt: skip
 parities = st.builds(
     Parity,

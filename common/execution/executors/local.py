@@ -13,6 +13,7 @@ import msgspec
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.common.execution.abnormal_exits import (
+    KeepsFindings,
     arms_at_exit,
     culprit,
     name_exit,
@@ -189,9 +190,13 @@ class LocalExecutor:
         self, experiment: str, worker: Worker, case: Case, arms: tuple[str, ...]
     ) -> Findings:
         """Take a worker's findings, or make some of how it died."""
-        found = worker.report.findings if worker.report else _ended(worker, case, self._manifest)
+        known = experiment_of(self._plan.study, experiment)
+        if worker.report:
+            found = worker.report.findings
+        else:
+            found = _ended(worker, case, self._manifest, known)
         if found.outcome.status is not Status.PASS:
-            found = experiment_of(self._plan.study, experiment).salvage(found, arms)
+            found = known.salvage(found, arms)
         found = msgspec.structs.replace(found, notes=(*found.notes, *worker.uncontained))
         return _with_foreign_bytes(found, worker.receiver.foreign_bytes)
 
@@ -278,13 +283,18 @@ def _warnings(outcome: Outcome) -> tuple[str, ...]:
     return (f"the toolchain could not be made ready: {outcome.reason}",)
 
 
-def _ended(worker: Worker, case: Case, manifest: Manifest) -> Findings:
+def _ended(worker: Worker, case: Case, manifest: Manifest, experiment: Experiment) -> Findings:
     """Return what stands of a worker that sent no report."""
-    outcome = name_exit(worker, manifest.plan.timeout_s, manifest.environment.memory_bytes)
-    if worker.interim is None or outcome.status is Status.INFRA:
+    plan, machine_bytes = manifest.plan, manifest.environment.memory_bytes
+    memory_bytes = min(plan.memory_limit_bytes or machine_bytes, machine_bytes)
+    outcome = name_exit(worker, plan.timeout_s, memory_bytes)
+    kept = worker.interim
+    if kept is None or outcome.status is Status.INFRA:
         return Findings(outcome=outcome, arms=arms_at_exit(worker, case, outcome))
-    notes = (*worker.interim.notes, f"{outcome.reason}: what was known by then stands")
-    return msgspec.structs.replace(worker.interim, notes=notes)
+    if isinstance(experiment, KeepsFindings):
+        kept = experiment.ended(kept, outcome)
+    notes = (*kept.notes, f"{outcome.reason}: what was known by then stands")
+    return msgspec.structs.replace(kept, notes=notes)
 
 
 def _failed(found: Findings) -> dict[str, Outcome]:

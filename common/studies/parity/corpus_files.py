@@ -88,7 +88,7 @@ def texts(found: Iterable[CorpusEntry]) -> dict[str, str]:
 
 
 def _project(entry: CorpusEntry) -> str:
-    return entry.module.partition(".")[0]
+    return entry.project or entry.module.partition(".")[0]
 
 
 def _fits(entry: CorpusEntry, other: CorpusEntry) -> bool:

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common.studies.experiment import InOneProcess
-from dynamometer.results.values.parity import NOT_BUILT, NOT_IMPORTED, NOT_RUN
-from dynamometer.results.values.records import ArmResult, Outcome, Stage, Status
+from dynamometer.results.values.parity import (
+    NOT_BUILT,
+    NOT_IMPORTED,
+    NOT_RUN,
+    UNDER_WAY,
+    Parity,
+)
+from dynamometer.results.values.records import ArmResult, Outcome, Stage, Status, packed
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Findings
@@ -27,6 +33,16 @@ class ParityExperiment(InOneProcess):
         )
 
         return judge(context)
+
+    def ended(self, kept: Findings, outcome: Outcome) -> Findings:
+        """Say of the arm that was run as one graph how its process ended; the others stand."""
+        found = msgspec.json.decode(kept.found, type=Parity)
+        full = tuple(
+            msgspec.structs.replace(each, outcome=outcome) if each.outcome == UNDER_WAY else each
+            for each in found.full_graph
+        )
+        parity = msgspec.structs.replace(found, full_graph=full)
+        return msgspec.structs.replace(kept, found=packed(parity))
 
     def salvage(self, findings: Findings, arms: tuple[str, ...]) -> Findings:
         """Skip a model that fails before anything is compiled: that is nothing of Dynamo's."""

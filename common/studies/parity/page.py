@@ -26,7 +26,10 @@ def _tables_of(arm: str, judged: Sequence[ParitySummary]) -> Iterator[ShownTable
         f"what works with {arm}",
         "Projects, all of whose tests pass, and tests: in as many graphs as it takes, and as one.",
         (("", ""), ("total", ""), ("passing", ""), ("score", "From 0 to 1.")),
-        [(what, total, passing, passing / total) for what, total, passing in scores(judged)],
+        [
+            (what, total, passing, passing / total if total else None)
+            for what, total, passing in scores(judged)
+        ],
     )
     reasons = ranked_reasons(judged)
     if reasons:

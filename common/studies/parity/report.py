@@ -102,22 +102,25 @@ def _scores(arm: str, found: Sequence[ParitySummary], judged: Sequence[ParitySum
 
 
 def scores(judged: Sequence[ParitySummary]) -> list[tuple[str, int, int]]:
-    """Count projects and tests, and those that work, in either mode."""
+    """Count projects and tests, and those that work, in either mode that was asked for."""
+    found = []
+    if not all(each.case.nopython for each in judged):
+        found += _scores_of("default", judged, lambda each: each.works)
+    as_one = [each for each in judged if each.is_judged_as_one]
+    return [*found, *_scores_of("full graph", as_one, lambda each: each.works_as_one)]
+
+
+def _scores_of(
+    mode: str, judged: Sequence[ParitySummary], passes: Callable[[ParitySummary], bool]
+) -> list[tuple[str, int, int]]:
     projects: defaultdict[str, list[ParitySummary]] = defaultdict(list)
     for each in judged:
         projects[each.project].append(each)
-    modes: tuple[tuple[str, Callable[[ParitySummary], bool]], ...] = (
-        ("default", lambda each: each.works),
-        ("full graph", lambda each: each.works_as_one),
-    )
-    found = []
-    for mode, passes in modes:
-        whole = sum(all(map(passes, own)) for own in projects.values())
-        found += [
-            (f"projects, {mode}", len(projects), whole),
-            (f"tests, {mode}", len(judged), sum(map(passes, judged))),
-        ]
-    return found
+    whole = sum(all(map(passes, own)) for own in projects.values())
+    return [
+        (f"projects, {mode}", len(projects), whole),
+        (f"tests, {mode}", len(judged), sum(map(passes, judged))),
+    ]
 
 
 def _share(passing: int, total: int) -> str:

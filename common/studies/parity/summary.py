@@ -66,6 +66,11 @@ class ParitySummary:
         return _is_judged(self.outcome)
 
     @property
+    def is_judged_as_one(self) -> bool:
+        """Whether it says anything of Dynamo that must capture one graph."""
+        return _is_judged(self.full_graph)
+
+    @property
     def works(self) -> bool:
         """Whether it computes what eager does."""
         return self.outcome.status is Status.PASS

@@ -21,7 +21,7 @@ from dynamometer.common.studies.arms_beside_eager import findings_of, load
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import capture, coverage
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.parity import FullGraph, Parity
+from dynamometer.results.values.parity import NOT_REACHED, UNDER_WAY, FullGraph, Parity
 from dynamometer.results.values.records import PASSED, ArmResult, Outcome, Stage, Status, packed
 
 if TYPE_CHECKING:
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from dynamometer.common.studies.experiment import Context
     from dynamometer.results.values.coverage import Coverage
     from dynamometer.results.values.records import CaptureStats
-
-_ENDED = Outcome(
-    status=Status.CRASH,
-    stage=Stage.WORKER,
-    reason="the process ended while it was run as one graph",
-)
-"""Of an arm that has yet to be run as one graph: it stands if that is the end."""
 
 
 def judge(context: Context) -> Findings:
@@ -67,6 +60,7 @@ def judge(context: Context) -> Findings:
 
     for name, known in full.items():
         if not known.is_inferred:
+            full[name] = msgspec.structs.replace(known, outcome=UNDER_WAY)
             context.keep(with_(None))
             full[name] = _full_graph(context, loaded, name, reference)
     is_counted = not context.job.case.nopython and any(
@@ -137,12 +131,12 @@ def _is_one(seen: CaptureStats | None) -> bool:
 
 
 def _known_full_graph(context: Context, judged: _Judged) -> FullGraph:
-    """Return how an arm ends that must be one graph, or `_ENDED` where that has to be tried."""
+    """Return how an arm ends that must be one graph, or `NOT_REACHED` if it has to be tried."""
     found = judged.result
     is_known = context.job.case.nopython or found.outcome.status is not Status.PASS
     if is_known or judged.is_one:
         return FullGraph(arm=found.arm, outcome=found.outcome, is_inferred=True)
-    return FullGraph(arm=found.arm, outcome=_ENDED)
+    return FullGraph(arm=found.arm, outcome=NOT_REACHED)
 
 
 def _full_graph(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING
@@ -43,15 +43,17 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Place:
-    """A file that names are looked up in.
+    """What names are looked up in: a file, or a function or class in it.
 
     Attributes:
-        path: of it.
+        path: of the file.
         folders: that it imports from before what is installed.
+        within: the function or class, and those around it.
     """
 
     path: Path
     folders: tuple[Path, ...]
+    within: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,13 +89,14 @@ class _Lookup:
     """One question; nothing is looked up twice for it, as imports go in circles."""
 
     bases: Bases
-    seen: set[tuple[Path, tuple[str, ...]]] = field(default_factory=set)
+    seen: set[tuple[Place, tuple[str, ...]]] = field(default_factory=set)
 
     def of_class(self, node: Definition, place: Place) -> Kind:
         name, ending = _MODULE
         if node.name == name and place.path.parts[-len(ending) :] == ending:
             return Kind.MODULE
-        return _greatest(self.of_expression(each, place) for each in node.bases)
+        own = replace(place, within=node.within)
+        return _greatest(self.of_expression(each, own) for each in node.bases)
 
     def of_expression(self, value: ast.expr, place: Place) -> Kind:
         """Return what the class is that an expression gives."""
@@ -116,12 +119,13 @@ class _Lookup:
         scope = self.bases.scope(place.path)
         if isinstance(scope, str):
             return Kind.UNKNOWN
-        if (place.path, parts) in self.seen:
+        if (place, parts) in self.seen:
             return Kind.PLAIN
-        self.seen.add((place.path, parts))
+        self.seen.add((place, parts))
         head, rest = parts[0], parts[1:]
-        if head in scope.bound:
-            return _greatest(self._of_binding(each, rest, place) for each in scope.bound[head])
+        bindings = scope.bindings(head, place.within)
+        if bindings is not None:
+            return _greatest(self._of_binding(each, rest, place) for each in bindings)
         if hasattr(builtins, head):
             return Kind.PLAIN
         stars = [self._of_import(each, parts, place) for each in scope.stars]

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamometer.models.parity.source.bases import Bases, Kind, Place
-from dynamometer.models.parity.source.files import files_of
+from dynamometer.models.parity.source.files import files_of, home_of
 from dynamometer.results.values.parity import NOT_IMPORTED, NOT_READ
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from dynamometer.models.parity.source.files import SourceFile
 
@@ -33,6 +33,7 @@ class FoundClass:
     Attributes:
         module: that defines it, as it is imported.
         class_name: its name in there.
+        project: that it is of.
         root: folder to import from; `None` for what is installed.
         beside: a folder that its project may import from as well, as the last.
         file: that it is in.
@@ -41,6 +42,7 @@ class FoundClass:
 
     module: str
     class_name: str
+    project: str
     root: str | None
     beside: str | None = None
     file: str = ""
@@ -48,14 +50,19 @@ class FoundClass:
 
     @property
     def name(self) -> str:
-        """What it is selected by, unless another has the same name."""
-        return f"{self.module}.{self.class_name}"
+        """What it is selected by, unless another has the same name: its project comes first."""
+        return self.name_with("" if self.module.split(".")[0] == self.project else self.project)
+
+    def name_with(self, first: str) -> str:
+        """Return its name behind another part."""
+        return ".".join(filter(None, (first, self.module, self.class_name)))
 
 
 def found_classes(targets: Iterable[str]) -> dict[str, FoundClass]:
     """Return the modules of projects, by their names.
 
-    Where two have one name, each is named by the folder as well that it is imported from.
+    The first part of a name is its project. Where two of a project have one name, each is named by
+    the folder as well that it is imported from.
 
     Args:
         targets: folders or files of Python, or names of installed packages or parts of them.
@@ -63,63 +70,93 @@ def found_classes(targets: Iterable[str]) -> dict[str, FoundClass]:
     Raises:
         ValueError: one is neither, or holds no module; says what to do.
     """
-    bases = Bases()
-    found: list[FoundClass] = []
-    for target in targets:
-        own = [each for file in files_of(target) for each in _classes_of(file, bases)]
+    bases, asked = Bases(), tuple(targets)
+    projects = _projects(asked)
+    found: dict[tuple[str, str, str | None], FoundClass] = {}
+    for target in asked:
+        own = [
+            each for file in files_of(target) for each in _classes_of(file, projects[target], bases)
+        ]
         if all(each.class_name == _NO_CLASS for each in own):
             msg = f"{target} holds no class of nn.Module: name a package or a folder of code"
             faults = [f"{each.file}: {each.fault}" for each in own]
             raise ValueError("; ".join([msg, *faults[:1]]))
-        found += own
-    return _named(found)
+        for each in own:
+            found.setdefault((each.module, each.class_name, each.root), each)
+    return _named(found.values())
 
 
-def _classes_of(file: SourceFile, bases: Bases) -> Iterator[FoundClass]:
-    """Return the classes of a file that may be modules."""
+def _projects(targets: Collection[str]) -> dict[str, str]:
+    """Name what each target is of: the package, or its folder or file.
+
+    Where two have one name, so many of the folders above stand before it as tell them apart.
+    """
+    homes = {target: home_of(target) for target in targets}
+    installed = {target.split(".")[0] for target, home in homes.items() if home is None}
+    named = {}
+    for target, home in homes.items():
+        if home is None:
+            named[target] = target.split(".")[0]
+            continue
+        others = [each for each in {*homes.values()} if each not in {None, home}]
+        for length in range(1, len(home.parts) + 1):
+            named[target] = _last_folders(home, length)
+            if named[target] not in {*installed, *(_last_folders(each, length) for each in others)}:
+                break
+    return named
+
+
+def _last_folders(home: Path | None, length: int) -> str:
+    """Return the last parts of a path as one word."""
+    parts = home.with_suffix("").parts if home else ()
+    return re.sub(r"\W", "_", "_".join(parts[-length:])) or "project"
+
+
+def _classes_of(file: SourceFile, project: str, bases: Bases) -> Iterator[FoundClass]:
+    """Return the classes of a project's file that may be modules."""
     place = Place(file.path, file.folders)
     scope = bases.scope(file.path)
     if isinstance(scope, str):
-        yield _found(file, _NO_CLASS, f"{NOT_READ}: {scope}")
+        yield _found(file, project, _NO_CLASS, f"{NOT_READ}: {scope}")
         return
     for name, definitions in scope.classes.items():
         if max(bases.kind_of(each, place) for each in definitions) > Kind.PLAIN:
-            yield _found(file, name, f"{NOT_IMPORTED}: {file.fault}" if file.fault else None)
+            yield _found(
+                file, project, name, f"{NOT_IMPORTED}: {file.fault}" if file.fault else None
+            )
     for name, definition in scope.inner.items():
         if bases.kind_of(definition, place) is Kind.MODULE:
             outer = name.rpartition(".")[0]
-            yield _found(file, name, f"{NOT_IMPORTED}: it is defined within {outer}")
+            yield _found(file, project, name, f"{NOT_IMPORTED}: it is defined within {outer}")
 
 
-def _found(file: SourceFile, name: str, fault: str | None) -> FoundClass:
+def _found(file: SourceFile, project: str, name: str, fault: str | None) -> FoundClass:
     root, beside = (None if each is None else str(each) for each in (file.root, file.beside))
-    return FoundClass(file.module, name, root, beside, str(file.path), fault)
+    return FoundClass(file.module, name, project, root, beside, str(file.path), fault)
 
 
 def _named(found: Iterable[FoundClass]) -> dict[str, FoundClass]:
-    """Name each class, differently from all others; what is found twice is there once."""
-    alike: defaultdict[str, dict[str | None, FoundClass]] = defaultdict(dict)
+    """Name each class, differently from all others."""
+    alike: defaultdict[str, list[FoundClass]] = defaultdict(list)
     for each in found:
-        alike[each.name].setdefault(each.root, each)
-    named = {name: each for name, own in alike.items() for each in own.values() if len(own) == 1}
+        alike[each.name].append(each)
+    named = {name: own[0] for name, own in alike.items() if len(own) == 1}
     for name, own in alike.items():
         if len(own) > 1:
             named |= _apart(name, own, named)
     return named
 
 
-def _apart(
-    name: str, own: Mapping[str | None, FoundClass], taken: Collection[str]
-) -> dict[str, FoundClass]:
-    """Name classes of one name by as many folders before their roots as it takes, or numbers."""
-    for length in range(1, max(len(Path(root or "").parts) for root in own) + 1):
-        names = {_folders(root, length) + name: each for root, each in own.items()}
+def _apart(name: str, own: Sequence[FoundClass], taken: Collection[str]) -> dict[str, FoundClass]:
+    """Name classes of one project and name by as many of their folders as it takes, or numbers."""
+    for length in range(1, max(len(Path(each.root or "").parts) for each in own) + 1):
+        names = {f"{each.project}.{each.name_with(_folders(each, length))}": each for each in own}
         if len(names) == len(own) and not any(each in taken for each in names):
             return names
-    return {f"{name}.{number}": each for number, each in enumerate(own.values(), start=1)}
+    return {f"{name}.{number}": each for number, each in enumerate(own, start=1)}
 
 
-def _folders(root: str | None, length: int) -> str:
-    """Return the last folders of a path, as the beginning of a name."""
-    parts = Path(root or "").parts[-length:]
-    return "".join(re.sub(r"[^\w-]", "_", part) + "." for part in parts)
+def _folders(found: FoundClass, length: int) -> str:
+    """Return the last folders that a class is imported from, as a part of a name."""
+    parts = Path(found.root or "").parts[-length:]
+    return ".".join(re.sub(r"[^\w-]", "_", part) for part in parts)

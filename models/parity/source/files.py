@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynamometer.results.store.store import EVENTS, MANIFEST
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -67,6 +69,20 @@ def files_of(target: str) -> list[SourceFile]:
         msg = f"{target} is neither a path nor an installed package: what is to be looked through?"
         raise ValueError(msg)
     return [file for folder in folders for file in _of_package(folder, (package, *rest))]
+
+
+def home_of(target: str) -> Path | None:
+    """Return the folder, or the file, that a target is a part of; `None` of what is installed.
+
+    That is the package, if it is within one, else the folder itself or the file.
+    """
+    path = Path(target)
+    if not path.exists():
+        return None
+    path = path.resolve()
+    root = _root_of(path if path.is_dir() else path.parent)
+    inside = path.relative_to(root).parts
+    return root / inside[0] if inside else path
 
 
 def installed_in(package: str) -> tuple[Path, ...]:
@@ -158,14 +174,17 @@ def _is_name(text: str) -> bool:
 def _python_files(folder: Path) -> Iterator[Path]:
     for file in sorted(folder.rglob("*.py")):
         above = [each for each in file.parents if each.is_relative_to(folder) and each != folder]
-        is_hidden = any(map(_is_hidden, above))
-        if not is_hidden and file.name not in _NOT_READ and file.is_file():
+        if any(map(_is_hidden, above)):
+            continue
+        if file.name not in _NOT_READ and file.is_file():
             yield file
 
 
 def _is_hidden(folder: Path) -> bool:
     if folder.name in _NOT_LOOKED_AT_WITHOUT_CODE:
         return not (folder / _INIT).is_file()
+    if (folder / MANIFEST).is_file() and (folder / EVENTS).is_file():
+        return True  # of a run, which writes files as it goes on
     return folder.name.startswith(".") or folder.name in _NOT_LOOKED_AT
 
 

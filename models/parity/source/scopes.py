@@ -37,10 +37,12 @@ class Definition:
     Attributes:
         name: that it is given.
         bases: expressions for them.
+        within: the functions and classes around it.
     """
 
     name: str
     bases: tuple[ast.expr, ...]
+    within: tuple[str, ...] = ()
 
 
 Binding = Definition | ast.expr | Imported | None
@@ -56,12 +58,28 @@ class Scope:
         stars: modules that all names are imported from.
         classes: those that can be imported from it, by name.
         inner: those within functions and classes, by all their names.
+        local: the names of each function and class, by its own and those around it.
     """
 
     bound: dict[str, list[Binding]] = field(default_factory=lambda: defaultdict(list))
     stars: list[Imported] = field(default_factory=list)
     classes: dict[str, list[Definition]] = field(default_factory=lambda: defaultdict(list))
     inner: dict[str, Definition] = field(default_factory=dict)
+    local: dict[tuple[str, ...], dict[str, list[Binding]]] = field(default_factory=dict)
+
+    def names(self, within: tuple[str, ...]) -> dict[str, list[Binding]]:
+        """Return those of a function or class, or of the file itself, to be added to."""
+        if not within:
+            return self.bound
+        return self.local.setdefault(within, defaultdict(list))
+
+    def bindings(self, name: str, within: tuple[str, ...]) -> list[Binding] | None:
+        """Return what a name may stand for in a function or class; `None` if nothing says so."""
+        for length in range(len(within), 0, -1):
+            own = self.local.get(within[:length], {})
+            if name in own:
+                return own[name]
+        return self.bound.get(name)
 
 
 def scope_of(path: Path) -> Scope:
@@ -98,45 +116,60 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         waiting += inner[::-1]
 
 
-def _bind(scope: Scope, statement: ast.stmt) -> None:
+def _bind(scope: Scope, statement: ast.stmt, within: tuple[str, ...] = ()) -> None:
+    bound = scope.names(within)
     match statement:
         case ast.ClassDef(name=name):
-            scope.bound[name].append(_definition(statement))
-            scope.classes[name].append(_definition(statement))
-            scope.inner.update(_inner_classes(statement))
+            found = Definition(name, tuple(statement.bases), within)
+            bound[name].append(found)
+            if within:
+                scope.inner[".".join((*within, name))] = found
+            else:
+                scope.classes[name].append(found)
+            _bind_all(scope, statement, within)
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            scope.bound[name].append(None)
-            scope.inner.update(_inner_classes(statement))
+            bound[name].append(None)
+            _bind_all(scope, statement, within)
         case ast.Import(names=names):
             for alias in names:
                 parts = tuple(alias.name.split("."))
                 kept = parts if alias.asname else parts[:1]
-                scope.bound[alias.asname or parts[0]].append(Imported(kept))
+                bound[alias.asname or parts[0]].append(Imported(kept))
         case ast.ImportFrom():
-            _bind_names(scope, statement)
+            _bind_names(scope, statement, within)
         case ast.Assign(targets=targets, value=value):
             for target in targets:
-                _assign(scope, target, value)
+                _assign(bound, target, value)
         case ast.AnnAssign(target=target, value=ast.expr() as value):
-            _assign(scope, target, value)
+            _assign(bound, target, value)
 
 
-def _bind_names(scope: Scope, statement: ast.ImportFrom) -> None:
+def _bind_all(
+    scope: Scope,
+    outer: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
+    within: tuple[str, ...],
+) -> None:
+    """Bind the names of a function or class, and of all that it holds."""
+    for statement in _statements(outer.body):
+        _bind(scope, statement, (*within, outer.name))
+
+
+def _bind_names(scope: Scope, statement: ast.ImportFrom, within: tuple[str, ...]) -> None:
     parts = tuple(statement.module.split(".")) if statement.module else ()
     for alias in statement.names:
         found = Imported(parts, alias.name, statement.level)
         if alias.name == "*":
             scope.stars.append(found)
         else:
-            scope.bound[alias.asname or alias.name].append(found)
+            scope.names(within)[alias.asname or alias.name].append(found)
 
 
-def _assign(scope: Scope, target: ast.expr, value: ast.expr) -> None:
+def _assign(bound: dict[str, list[Binding]], target: ast.expr, value: ast.expr) -> None:
     """Bind a name to an expression, or several at once to what says nothing."""
     for node in ast.walk(target):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             is_alone = node is target
-            scope.bound[node.id].append(_kept(value) if is_alone else None)
+            bound[node.id].append(_kept(value) if is_alone else None)
 
 
 def _kept(value: ast.expr) -> ast.expr | None:
@@ -147,19 +180,3 @@ def _kept(value: ast.expr) -> ast.expr | None:
         case ast.Name() | ast.Attribute() | ast.Subscript() | ast.IfExp() | ast.BoolOp():
             return value
     return None
-
-
-def _definition(node: ast.ClassDef) -> Definition:
-    return Definition(node.name, tuple(node.bases))
-
-
-def _inner_classes(
-    outer: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
-) -> Iterator[tuple[str, Definition]]:
-    """Yield the classes within a function or class, with the names of all they are in."""
-    for statement in _statements(outer.body):
-        if isinstance(statement, ast.ClassDef):
-            yield f"{outer.name}.{statement.name}", _definition(statement)
-        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            for name, found in _inner_classes(statement):
-                yield f"{outer.name}.{name}", found

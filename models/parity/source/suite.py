@@ -45,7 +45,7 @@ class ModulesOfProjects:
                 suite="parity",
                 name=name,
                 task="module of a project",
-                origin=name.partition(".")[0],
+                origin=each.project,
                 build="source:ModulesOfProjects",
                 options=asdict(each),
             )

@@ -9,7 +9,7 @@ import re
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from dynamometer.common.interfaces.outcome import SkippedError
+from dynamometer.common.interfaces.outcome import SkippedError, error_text
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.models.parity.offered import _mock_config
 from dynamometer.models.parity.roots import forget_others, is_from
@@ -105,6 +105,7 @@ def load(found: FoundClass, tell: Callable[[str], None] = lambda _: None) -> Loa
         args=tuple(args),
         kwargs=kwargs,
         entry=CorpusEntry(
+            project=found.project,
             module=found.module,
             class_name=found.class_name,
             init_args=init_args.text,
@@ -144,8 +145,9 @@ class _Failures:
 
     def note(self, stage: str, error: BaseException) -> None:
         self._first.setdefault(stage, error)
-        self._words += words_in(str(error))
-        self._sizes += sizes_in(str(error)) if stage == NOT_BUILT else []
+        text = error_text(error)
+        self._words += words_in(text)
+        self._sizes += sizes_in(text) if stage == NOT_BUILT else []
 
     @property
     def hints(self) -> Hints:
@@ -192,13 +194,19 @@ class _Search:
 
     def _modules(self, hints: Hints, failures: _Failures) -> Iterator[tuple[Arguments, nn.Module]]:
         """Build it with one guess after another."""
-        for arguments in _bounded(self._constructions(hints)):
+        left_s = _MOST_S  # without what whoever asks does with one
+        for arguments in _different(self._constructions(hints)):
+            started = time.monotonic()
             try:
                 made = self.built(arguments)
             except _FAULTS as error:  # whatever a wrong guess leads to
                 failures.note(NOT_BUILT, error)
-            else:
+                made = None
+            left_s -= time.monotonic() - started
+            if made is not None:
                 yield arguments, made
+            if left_s < 0:
+                return
 
     def _constructions(self, hints: Hints) -> Iterator[Arguments]:
         needed = needed_by(self.kind.__init__)
@@ -252,10 +260,11 @@ def _fitting(made: nn.Module) -> Iterator[str]:
 
 
 def _takes(layer: nn.Module) -> list[str] | None:
-    """Return inputs that one of torch's layers takes."""
+    """Return inputs that one of torch's layers takes; one derived from it may lack its sizes."""
     for kinds, inputs in _LAYERS:
         if isinstance(layer, kinds):
-            return inputs(layer)
+            with suppress(Exception):
+                return inputs(layer)
     return None
 
 
@@ -289,21 +298,24 @@ _LAYERS: tuple[tuple[Any, Callable[[Any], list[str]]], ...] = (
 
 def _mended(shape: str, error: BaseException) -> list[str]:
     """Return the same input as an error asks for it: in a container, or of a size it speaks of."""
+    text = error_text(error)
     for pattern, form in _CONTAINERS:
-        if re.search(pattern, str(error)):
+        if re.search(pattern, text):
             return [form.format(shape)]
-    if not shape.startswith("torch.rand(["):
+    written = _OF_SIZES.fullmatch(shape)
+    if written is None:  # or an example's, which says more than sizes
         return []
-    sizes = [int(each) for each in shape[len("torch.rand([") : -len("])")].split(",")]
+    sizes = [int(each) for each in written[1].split(",")]
     places = sorted({len(sizes) - 1, min(1, len(sizes) - 1)})  # channels come second, or last
     return [
         tensor(", ".join(map(str, [*sizes[:place], size, *sizes[place + 1 :]])))
-        for size in sizes_in(str(error))
+        for size in sizes_in(text)
         for place in places
         if sizes[place] != size
     ][:_FURTHER]
 
 
+_OF_SIZES = re.compile(r"torch\.rand\(\[(\d+(?:, \d+)*)\]\)")
 _CONTAINERS = (
     (r"'Tensor' object has no attribute '(keys|items)'|values expected sparse",
      "{{'0': {0}, '1': {0}}}"),
@@ -326,15 +338,15 @@ def _values(arguments: Arguments) -> tuple[list[Any], dict[str, Any]]:
     return args, kwargs
 
 
-def _bounded(candidates: Iterable[Arguments]) -> Iterator[Arguments]:
-    """Try no text twice, no more than so many, and no longer than so."""
-    ends_at, tried = time.monotonic() + _MOST_S, set[str]()
+def _different(candidates: Iterable[Arguments]) -> Iterator[Arguments]:
+    """Give no text twice, and no more than so many."""
+    tried = set[str]()
     for each in candidates:
-        if len(tried) >= _MOST_TRIALS or (tried and time.monotonic() > ends_at):
-            return
         if each.text not in tried:
             tried.add(each.text)
             yield each
+        if len(tried) >= _MOST_TRIALS:
+            return
 
 
 def _text_of(module: ModuleType) -> str:
@@ -346,7 +358,7 @@ def _text_of(module: ModuleType) -> str:
 
 def _skipped(stage: str, error: BaseException) -> SkippedError:
     """Say of an error how far a class came."""
-    text = " ".join(str(error).split())
+    text = " ".join(error_text(error).split())
     return SkippedError(f"{stage}: {type(error).__name__}: {text}")
 
 

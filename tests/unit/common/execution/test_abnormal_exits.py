@@ -40,6 +40,13 @@ def dead_worker(
     )
 
 
+def test_a_kill_near_the_workers_own_limit_is_for_want_of_memory() -> None:
+    """Of several at the same time each may take but a part of the machine."""
+    worker = dead_worker(signal.SIGKILL, LOADS, peak_bytes=3 * 2**30)
+    assert name_exit(worker, 90.0, MACHINE_BYTES).status is Status.CRASH
+    assert name_exit(worker, 90.0, 4 * 2**30).status is Status.OOM
+
+
 def test_a_flooded_channel_is_left_for_the_limits() -> None:
     """Who writes without an end is still killed when its time is over."""
     worker = dead_worker(None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import factories
 import msgspec
 
 from dynamometer.common.interfaces.messages import Findings
-from dynamometer.common.studies.parity import report
+from dynamometer.common.studies.parity import page, report
 from dynamometer.common.studies.parity.bugs import distinct, normalised
 from dynamometer.common.studies.parity.experiment import ParityExperiment
 from dynamometer.common.studies.parity.study import STUDY
@@ -19,8 +21,10 @@ from dynamometer.results.values.parity import (
     NOT_A_MODULE,
     NOT_BUILT,
     NOT_IMPORTED,
+    NOT_REACHED,
     NOT_READ,
     NOT_RUN,
+    UNDER_WAY,
     CorpusEntry,
     FullGraph,
     Parity,
@@ -139,6 +143,37 @@ def test_scores_are_of_projects_and_tests_in_either_mode() -> None:
     assert "largest graph: 30 operators, one.B" in text
     assert "killed by SIGSEGV" in text
     assert "it does not run in eager: oops" in text
+
+
+def test_what_was_not_asked_or_not_tried_has_no_score() -> None:
+    """A run that must be one graph has no default mode; what says nothing as one is left out."""
+    drew = factories.failure(Status.NONDETERMINISTIC, reason="eager disagrees with itself")
+    records = [record("one.A"), record("two.A", full=drew), record("two.B", full=NOT_REACHED)]
+    found = [each for one in records for each in summarize(one)]
+    assert report.scores(found) == [
+        ("projects, default", 2, 2), ("tests, default", 3, 3),
+        ("projects, full graph", 1, 1), ("tests, full graph", 1, 1),
+    ]  # fmt: skip
+    compared = {each.arm: each.outcome.status for each in entries([records[1]])}
+    assert compared["eager, full graph"] is Status.SKIP
+    strict = [
+        replace(each, case=msgspec.structs.replace(each.case, nopython=True)) for each in found
+    ]
+    assert [what for what, *_ in report.scores(strict)] == [
+        "projects, full graph", "tests, full graph",
+    ]  # fmt: skip
+    (table, *_) = page.tables(found[1:])
+    assert [row[-1] for row in table.rows] == [1.0, 1.0, None, None]
+
+
+def test_the_arm_that_was_run_as_one_graph_ended_as_its_process() -> None:
+    """The one before it stands, and the one after it says nothing."""
+    ends = {"eager": BROKEN, "aot_eager": UNDER_WAY, "inductor": NOT_REACHED}
+    full = tuple(FullGraph(arm=arm, outcome=end) for arm, end in ends.items())
+    kept = Findings(outcome=PASSED, found=packed(Parity(full_graph=full)))
+    timeout = factories.failure(Status.TIMEOUT, reason="killed after 120 s")
+    found = msgspec.json.decode(ParityExperiment().ended(kept, timeout).found, type=Parity)
+    assert [each.outcome for each in found.full_graph] == [BROKEN, timeout, NOT_REACHED]
 
 
 def test_a_reason_says_what_would_be_one_graph_without_it() -> None:

@@ -180,10 +180,21 @@ def test_projects_are_looked_through_instead(tmp_path: Path) -> None:
     asked = typed.but(FROM_SOURCE, (str(tmp_path), "torchvision"))
     opening = SUITE.opening(asked)
     assert opening == {"sources": f"{tmp_path}\ntorchvision"}
-    assert SUITE.measured_files(opening) == (tmp_path,)
-    (tmp_path / "net.py").write_text("from torch import nn\nclass Net(nn.Module): ...\n")
-    assert [each.name for each in SUITE.open({"sources": str(tmp_path)}).specs()] == ["net.Net"]
+    net = tmp_path / "net.py"
+    net.write_text("from torch import nn\nclass Net(nn.Module): ...\n")
+    assert SUITE.measured_files(opening) == (net,)
+    assert [each.name for each in SUITE.open({"sources": str(net)}).specs()] == ["net.Net"]
     with pytest.raises(UsageError, match="leave out here"):
         SUITE.opening(asked.but(TARGET, "here"))
     with pytest.raises(UsageError, match='--from-source "" names nothing'):
         SUITE.opening(typed.but(FROM_SOURCE, ("torchvision", "")))
+    with pytest.raises(UsageError, match="have a /dev/shm of their own"):
+        SUITE.opening(typed.but(FROM_SOURCE, ("torchvision", "/dev/shm/mine")))
+
+
+def test_a_file_that_cant_be_read_holds_none(tmp_path: Path) -> None:
+    """The others of its folder do; among these it is a case."""
+    (tmp_path / "test_a.py").symlink_to("nowhere")
+    assert SUITE.target(str(tmp_path)) is None
+    assert SUITE.target(corpus(tmp_path, net=ONE)) == str(tmp_path)
+    assert [each.name for each in Corpus(str(tmp_path)).specs()] == ["a.TESTCASES", "net.A"]

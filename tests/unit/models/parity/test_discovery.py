@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dynamometer.models.parity.source.discovery import found_classes
+from dynamometer.models.parity.source.files import files_of
 from dynamometer.results.values.parity import NOT_IMPORTED, NOT_READ
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ def written(folder: Path, texts: dict[str, str]) -> str:
 
 
 def classes(folder: Path, texts: dict[str, str]) -> set[str]:
-    """Write a project, and name its modules."""
-    return set(found_classes([written(folder, texts)]))
+    """Write a project, and name its modules without it."""
+    found = found_classes([written(folder, texts)])
+    return {name.removeprefix(f"{each.project}.") for name, each in found.items()}
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,7 @@ def test_a_file_is_imported_from_where_its_package_is(tmp_path: Path) -> None:
     }  # fmt: skip
     found = found_classes([written(tmp_path, texts)])
     own, src, model = str(tmp_path), str(tmp_path / "src"), str(tmp_path / "my-model")
-    assert {name: (each.root, each.beside) for name, each in found.items()} == {
+    assert {each.name_with(""): (each.root, each.beside) for each in found.values()} == {
         "build.Net": (own, None),
         "flat.Net": (own, None),
         "inner.kinds.Net": (own, str(tmp_path / "inner")),
@@ -139,7 +141,71 @@ def test_classes_of_one_name_are_named_apart(tmp_path: Path) -> None:
         "one.model.Net": folders[0], "two.model.Net": folders[1],
     }  # fmt: skip
     found = found_classes([*folders, str(tmp_path / "b/one")])
-    assert set(found) == {"a.one.model.Net", "b.one.model.Net", "b.two.model.Net"}
+    assert set(found) == {"a_one.model.Net", "b_one.model.Net", "two.model.Net"}
+    written(tmp_path / "c", {"one/1st/model.py": NET, "one/2nd/model.py": NET})
+    assert set(found_classes([str(tmp_path / "c/one")])) == {
+        "one.1st.model.Net", "one.2nd.model.Net",
+    }  # fmt: skip
+
+
+def test_a_name_begins_with_its_project(tmp_path: Path) -> None:
+    """The package, else the folder or file that was named, wherever a class lies in there."""
+    texts = {
+        "loose/models/net.py": NET, "loose/utils/net.py": NET, "loose/src/pkg/__init__.py": NET,
+        "other/models/net.py": NET, "other/my-code/net.py": NET, "other/my_code/net.py": NET,
+        "alone.py": NET, "torch_vision/net.py": NET, "in/torch_vision/net.py": NET,
+    }  # fmt: skip
+    written(tmp_path, texts)
+    places = ["loose", "other", "loose/src/pkg", "alone.py", "torch_vision", "in/torch_vision"]
+    found = found_classes([str(tmp_path / each) for each in places])
+    names = [
+        "alone.Net", "in_torch_vision.net.Net", "loose.models.net.Net", "loose.pkg.Net",
+        "loose.utils.net.Net", "other.models.net.Net", "other.my_code.net.Net", "other.net.Net",
+        f"{tmp_path.name.replace('-', '_')}_torch_vision.net.Net",
+    ]  # fmt: skip
+    assert sorted(found) == sorted(names)
+    assert {name: name.split(".")[0] for name in names} == {
+        name: each.project for name, each in found.items()
+    }
+
+
+def test_an_installed_package_is_told_from_a_checkout_of_it(tmp_path: Path) -> None:
+    """Each is a project of its own."""
+    written(tmp_path / "mine", {"torchvision/__init__.py": NET})
+    found = found_classes([str(tmp_path / "mine/torchvision"), "torchvision.ops.misc"])
+    assert {each.project for each in found.values()} == {"mine_torchvision", "torchvision"}
+    assert "mine_torchvision.torchvision.Net" in found
+
+
+def test_a_class_in_a_function_hides_none_of_a_module(tmp_path: Path) -> None:
+    """Both have one name: `f` is a function of the package and a module of it."""
+    inner = "from torch import nn\ndef f():\n  class Net(nn.Module): ...\n"
+    found = found_classes([written(tmp_path / "pkg", {"__init__.py": inner, "f.py": NET})])
+    assert {(each.module, each.class_name, each.fault is None) for each in found.values()} == {
+        ("pkg", "f.Net", False), ("pkg.f", "Net", True),
+    }  # fmt: skip
+
+
+def test_names_of_functions_are_their_own(tmp_path: Path) -> None:
+    """What is imported or defined in one counts there, before what the file says."""
+    text = (
+        "def one():\n  import torch.nn as nn\n  class A(nn.Module): ...\n  class B(A): ...\n"
+        "  def two():\n    class C(B): ...\n    class D(D): ...\n"
+        "from torch import nn\nBase = nn.Module\n"
+        "def three():\n  Base = object\n  class E(Base): ...\n"
+        "class Outer:\n  class F(Base): ...\n"
+    )
+    found = found_classes([written(tmp_path, {"p.py": text})])
+    assert {each.class_name for each in found.values()} == {
+        "one.A", "one.B", "one.two.C", "Outer.F",
+    }  # fmt: skip
+
+
+def test_what_a_run_writes_is_no_part_of_a_project(tmp_path: Path) -> None:
+    """Its corpus would be new, and the run could not be resumed."""
+    run = {f"runs/1/{name}": "" for name in ("manifest.json", "events.jsonl")}
+    target = written(tmp_path, {"net.py": NET, "runs/1/corpus/test_p.py": NET, **run})
+    assert [each.path.name for each in files_of(target)] == ["net.py"]
 
 
 def test_what_cant_be_looked_at_is_named(tmp_path: Path) -> None:
@@ -147,7 +213,8 @@ def test_what_cant_be_looked_at_is_named(tmp_path: Path) -> None:
     inner = "class Out(nn.Module):\n  class In(nn.Module): ...\ndef f():\n  class G(Out): ...\n"
     texts = {"bad.py": "class (", "1st.py": NET, "net.py": f"{NET}{inner}", "class.py": NET}
     found = found_classes([written(tmp_path, texts)])
-    assert {name: (each.fault or "").partition(": ")[::2] for name, each in found.items()} == {
+    faults = {each.name_with(""): each.fault or "" for each in found.values()}
+    assert {name: fault.partition(": ")[::2] for name, fault in faults.items()} == {
         "1st.Net": (NOT_IMPORTED, "1st is no name of a module; rename 1st.py"),
         "bad.CLASSES": (NOT_READ, "SyntaxError: invalid syntax (<unknown>, line 1)"),
         "class.Net": (NOT_IMPORTED, "class is no name of a module; rename class.py"),

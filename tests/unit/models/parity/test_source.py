@@ -104,6 +104,23 @@ class Interrupts(nn.Module):
     def __init__(self, key):
         raise KeyboardInterrupt
     def forward(self, x): ...
+class SaysMore(nn.Module):
+    """Its example's tensor is more than sizes, and doesn't fit.
+
+    >>> SaysMore()(torch.rand([2, 3], requires_grad=True))
+    """
+    def forward(self, x):
+        if x.shape[-1] != 5:
+            raise Mute
+        return x
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("it says nothing")
+class Bare(nn.Linear):
+    def __init__(self):
+        nn.Module.__init__(self)
+    def forward(self, x):
+        return x + 1
 class Example(nn.Module):
     """Takes what the example says.
 
@@ -183,6 +200,7 @@ def test_what_holds_no_modules_is_named(target: str, said: str) -> None:
         ("Variadic", "([], {})", "([torch.rand([4, 16, 16, 16])], {})"),
         ("Divides", "([], {'width': 24})", None),
         ("ExitsOnce", "([], {'key': 'secret'})", "([], {'x': torch.rand([16, 16])})"),
+        ("Bare", "([], {})", None),
         ("Example", "(['secret'], {'size': 7})", "([], {'x': torch.rand([5, 7])})"),
     ],
 )
@@ -210,6 +228,7 @@ def test_arguments_are_found(
     [
         ("layers.Empty", f"^{NO_FORWARD}$"),
         ("layers.Unbuilt", f"^{NOT_BUILT}: RuntimeError: no weights here$"),
+        ("layers.SaysMore", f"^{NOT_RUN}: Mute: its text can't be had"),
         ("layers.Uncalled", f"^{NOT_RUN}: RuntimeError: no such input$"),
         ("more.Further", f"^{NOT_IMPORTED}: ModuleNotFoundError: No module named 'nowhere'$"),
     ],
@@ -272,7 +291,7 @@ def test_a_project_is_imported_from_its_own_folders(tmp_path: Path) -> None:
     (tmp_path / "beside_it.py").touch()
     (tmp_path / "random.py").write_text(head)
     sys.modules["some_project"] = ModuleType("some_project")
-    found = found_classes([str(tmp_path)])
+    found = {each.name_with(""): each for each in found_classes([str(tmp_path)]).values()}
     try:
         entry = load(found["some_project.net.Net"]).entry
     finally:
