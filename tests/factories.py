@@ -211,13 +211,14 @@ def setting(**fields: object) -> Setting:
 def decision(**fields: object) -> Decision:
     """Make a decision for the one candidate there was."""
     ratio = Ratio(value=2.0, low=1.9, high=2.1, n=3, p_value=0.001)
-    evidence = Evidence(arm="inductor", outcome=PASSED, speedup=ratio, compile_s=3.0, samples=24)
+    arm = str(fields.get("arm", "inductor"))
+    evidence = Evidence(arm=arm, outcome=PASSED, speedup=ratio, compile_s=3.0, samples=24)
     defaults: dict[str, object] = {
         "subject": Subject.GRAPH,
         "key": "0123456789abcdef" * 4,
         "label": "torchbench.alexnet.0123456789ab",
         "setting": setting(),
-        "arm": "inductor",
+        "arm": arm,
         "eager_s": 0.01,
         "evidence": (evidence,),
         "tuning_s": 20.0,

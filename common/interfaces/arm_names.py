@@ -97,6 +97,17 @@ def settings_of(arm: ArmName) -> dict[str, Any]:
     return {key: value for each in chosen for key, value in each.sets.items()}
 
 
+def of_families(arm: ArmName) -> dict[str, Any]:
+    """Return what is set by settings' own names, of which a backend has any number.
+
+    Raises:
+        UsageError: a value is not one that can be set.
+        UnknownNameError: the backend has no such option.
+    """
+    chosen = [each for each in _chosen(arm) if each.option.family is not None]
+    return {key: value for each in chosen for key, value in each.sets.items()}
+
+
 def canonical(arm: ArmName) -> ArmName:
     """Return the arm with its settings spelled in one way, so that the same is called the same.
 

@@ -42,3 +42,14 @@ def is_foreign(text: str) -> bool:
     """Return whether an arm is code that is named by its place, and is imported and called."""
     backend, colon, _ = text.partition(":")
     return bool(colon) and not registry.is_registered("backends", backend)
+
+
+def free_text(text: str) -> str | None:
+    """Return the first setting of a known arm that may name a program or a file, if there is one.
+
+    That is any but a number or a truth value: Inductor has settings for its compiler and its flags.
+    """
+    for name, value in arm_names.of_families(arm_names.read(text)).items():
+        if not (value is None or isinstance(value, bool | int | float)):
+            return name
+    return None

@@ -119,18 +119,23 @@ def to_be_tuned(plan: RunPlan, *, has_own_arms: bool) -> RunPlan:
         has_own_arms: whether candidates were named as backends.
 
     Raises:
-        UsageError: one of them can't be chosen.
+        UsageError: it is of models, or one of the candidates can't be chosen.
     """
-    tuning, cases = plan.tuning, plan.cases
+    tuning, cases, case = plan.tuning, plan.cases, plan.cases[0]
     assert tuning is not None
-    case, of_models = plan.cases[0], plan.suite != _CORPUS
+    if plan.suite != _CORPUS:  # they would never be compared with what is assembled of graphs
+        msg = (
+            "--tune decides on graphs of a corpus, which `dynamometer corpus record` makes;"
+            " models are decided on by --backend ensemble"
+        )
+        raise UsageError(msg)
     if has_own_arms:
         for each in case.arms[1:]:
-            if problem := unchoosable(each, of_models=of_models):
+            if problem := unchoosable(each, of_models=False):
                 msg = f"--backend {each}: {problem}; leave it out"
                 raise UsageError(msg)
     else:
-        arms = candidates_of(tuning, case.device, case.mode, of_models=of_models)
+        arms = candidates_of(tuning, case.device, case.mode, of_models=False)
         cases = tuple(_with_arms(each, arms) for each in plan.cases)
     protocol = _quick(plan.protocol, tuning.budget_s)
     return msgspec.structs.replace(plan, cases=cases, protocol=protocol)

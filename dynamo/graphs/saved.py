@@ -27,6 +27,7 @@ from dynamometer.results.store.graphs.contents import Constant, Contents, read_c
 from dynamometer.results.store.graphs.corpus import (
     DESCRIPTION,
     GRAPH,
+    member_of,
     write_archive,
 )
 from dynamometer.results.values.graphs import SavedGraph, TensorInput
@@ -194,7 +195,7 @@ def _tensors(constants: Sequence[Constant], archive: zipfile.ZipFile) -> list[to
     # Of all together, as a file may name the same bytes any number of times.
     if sum(archive.getinfo(each.file).file_size for each in constants) > _MOST_CONSTANT_BYTES:
         raise ValueError(_TOO_LARGE)
-    return [_tensor(each, archive.read(each.file)) for each in constants]
+    return [_tensor(each, member_of(archive, each.file)) for each in constants]
 
 
 def _tensor(constant: Constant, data: bytes) -> torch.Tensor:

@@ -17,6 +17,7 @@ import msgspec
 
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import from_json
+from dynamometer.results.values.cases import NO_BACKEND
 from dynamometer.results.values.choices import moment
 from dynamometer.results.values.decisions import DECISION_FORMAT, Decision, Setting
 
@@ -218,6 +219,12 @@ def _problem(decision: Decision, now: datetime) -> str | None:
         return f"it was decided at {decision.decided_at}, which is more than a day ahead"
     if any(each is not None and not 0 <= each < math.inf for each in seconds):
         return "it holds a number of seconds below zero, or without end"
+    ratios = (each.speedup for each in evidence if each.speedup is not None)
+    if not all(0 < each.low <= each.value <= each.high < math.inf for each in ratios):
+        return "it holds a speedup that is none, or beside its interval"
+    is_shown = decision.chosen is not None and decision.chosen.speedup is not None
+    if decision.arm != NO_BACKEND and not is_shown:
+        return f"nothing in it shows that {decision.arm[:80]!r} is faster than eager"
     return None
 
 

@@ -124,7 +124,12 @@ def _import(asked: Request, _: Invocation) -> int:
     Raises:
         UsageError: the file can't be read, or holds something else, or what is not to be trusted.
     """
-    from dynamometer.common.planning.choosable import is_foreign, is_known, unchoosable
+    from dynamometer.common.planning.choosable import (
+        free_text,
+        is_foreign,
+        is_known,
+        unchoosable,
+    )
     from dynamometer.results.store.decisions import Decisions, imported
     from dynamometer.results.store.reading import file_text
 
@@ -149,6 +154,12 @@ def _import(asked: Request, _: Invocation) -> int:
             raise UsageError(msg)
         if problem := unchoosable(arm, of_models=of_models):
             msg = f"{path} decides on {arm!r}: {problem}; nothing was imported"
+            raise UsageError(msg)
+        if not asked[TRUST] and not is_foreign(arm) and (setting := free_text(arm)):
+            msg = (
+                f"{path} decides on {arm!r}, whose {setting} may name a program or a file; nothing"
+                " was imported. --trust takes it, if you know what it does"
+            )
             raise UsageError(msg)
     changed = Decisions(asked[DECISIONS]).merge(*found)
     click.echo(f"{changed} of {count} decisions put into {asked[DECISIONS]}")

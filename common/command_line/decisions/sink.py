@@ -10,7 +10,7 @@ import msgspec
 
 from dynamometer.common.command_line.progress import duration
 from dynamometer.results.statistics.deciding import decide
-from dynamometer.results.values.choices import ASSEMBLED, Subject
+from dynamometer.results.values.choices import ASSEMBLED, Subject, moment
 from dynamometer.results.values.decisions import Tuned
 from dynamometer.results.values.records import NOTHING, PASSED, Status
 
@@ -32,10 +32,14 @@ class DecisionSink:
             decisions: that what is decided is put into.
         """
         self._decisions = decisions
+        self._begun = datetime.now(UTC)
         self._undrawn: list[str] = []
 
     def write(self, records: Sequence[Record]) -> None:
-        """Decide on one graph or model, if its process said which it is."""
+        """Decide on one graph or model, if its process said which it is.
+
+        What was measured before this run was resumed doesn't replace what was decided since.
+        """
         label = records[0].case.label
         found = next((each.found for each in records if each.found != NOTHING), None)
         if found is None:
@@ -48,9 +52,15 @@ class DecisionSink:
             self._leave_undecided(label, about, records)
             return
         preferred = ASSEMBLED if about.subject is Subject.MODEL else None
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        decision = decide(records, about, now, preferred)
-        self._decisions.put(decision)
+        measured = moment(records[-1].started_at)
+        if measured is None or measured >= self._begun:
+            now = datetime.now(UTC).isoformat(timespec="milliseconds")
+            decision = decide(records, about, now, preferred)
+            self._decisions.put(decision)
+        else:
+            decision = decide(records, about, records[-1].started_at, preferred)
+            if not self._decisions.merge(decision):
+                return
         speedup = decision.chosen.speedup if decision.chosen else None
         ratio = f" {speedup.value:.2f}x [{speedup.low:.2f}, {speedup.high:.2f}]" if speedup else ""
         click.echo(

@@ -31,13 +31,43 @@ from dynamometer.results.values.graphs import RecordedModel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-    from typing import IO
+    from typing import IO, Self
 
 _GRAPH = re.compile(rf"{GRAPHS}/([0-9a-f]{{64}}){re.escape(SUFFIX)}")
 _MODEL = re.compile(rf"{MODELS}/[\w-][\w.-]*\.json")
 _MIB = 2**20
 _MOST_BYTES, _MOST_OF_A_GRAPH, _MOST_OF_ANOTHER = 1024 * _MIB, 256 * _MIB, 16 * _MIB
 """What an archive may unpack to: all members together, a graph, and any other member."""
+_MOST_OF_A_NAME = 4096
+_EXTENDED = frozenset((
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE,
+))  # fmt: skip
+"""Types of headers that are followed by more of the header."""
+
+
+class _RefusedError(Exception):
+    """Raised where a header of an archive is none that a corpus has."""
+
+
+class _Member(tarfile.TarInfo):
+    """A member of a kind that is read bit by bit.
+
+    `tarfile` reads what extends a header into memory, whatever its size, before it gives the member.
+    """
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Read a header, unless what follows it may be of any size."""
+        found = super().frombuf(buf, encoding, errors)
+        is_name = found.type == tarfile.GNUTYPE_LONGNAME and found.size <= _MOST_OF_A_NAME
+        if found.type in _EXTENDED and not is_name:
+            msg = (
+                f"it has a header of type {found.type!r}, which may be of any size: pack it by"
+                " `dynamometer corpus export`, or `tar --format=gnu`"
+            )
+            raise _RefusedError(msg)
+        return found
 
 
 def write_tar(corpus: Corpus, path: Path) -> int:
@@ -67,7 +97,10 @@ def write_tar(corpus: Corpus, path: Path) -> int:
         )
         raise StoreError(msg)
     try:
-        with replacing(path) as unfinished, tarfile.open(unfinished, "w|") as archive:
+        with (
+            replacing(path) as unfinished,
+            tarfile.open(unfinished, "w|", format=tarfile.GNU_FORMAT) as archive,
+        ):
             first = tarfile.TarInfo(MARKER)
             first.size = len(marker)
             archive.addfile(_plain(first), io.BytesIO(marker))
@@ -104,7 +137,7 @@ def read_tar(folder: Path, path: Path) -> tuple[int, int]:
         new = [name for name in names if not (corpus.folder / name).exists()]
         for name in sorted(new):  # graphs before the models that have them
             Path(unpacked, name).replace(corpus.folder / name)
-    return sum(name in graphs for name in new), len(graphs)
+    return sum(_GRAPH.fullmatch(name) is not None for name in new), len(graphs)
 
 
 @contextmanager
@@ -133,11 +166,14 @@ def _unpacked(path: Path, folder: Path) -> list[str]:
         StoreError: it can't be read, something is missing, or one is no file of a corpus.
     """
     try:
-        with tarfile.open(path) as archive:
+        with tarfile.open(path, tarinfo=_Member) as archive:
             listed = _listed(archive, path)
             names = list(dict.fromkeys(_taken_out(archive, listed, folder, path)))
     except StoreError:
         raise
+    except _RefusedError as error:
+        msg = f"{path} is not taken: {error}. Nothing was imported"
+        raise StoreError(msg) from error
     except tarfile.ReadError as error:
         if tarfile.is_tarfile(path):
             raise _unreadable(path, str(error)) from error
@@ -147,10 +183,10 @@ def _unpacked(path: Path, folder: Path) -> list[str]:
         raise _unreadable(path, error.strerror or str(error)) from error
     except Exception as error:  # tarfile and what unpacks for it raise errors of many kinds
         raise _unreadable(path, repr(error)) from error
-    missing = [name for name in listed if name not in names]
+    missing = {*listed} - {*names}
     if missing:
         msg = (
-            f"{path} is not whole: {len(missing)} of the {len(listed)} files that it lists are"
+            f"{path} is not whole: {len(missing)} of the {len({*listed})} files that it lists are"
             " missing. Nothing was imported; copy or export it anew"
         )
         raise StoreError(msg)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.store.graphs.corpus import GRAPH, read_description
+from dynamometer.results.store.graphs.corpus import GRAPH, member_of, read_description
 from dynamometer.results.values.graphs import TensorInput
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def read_contents(path: Path, called: str | None = None) -> tuple[SavedGraph, Co
     description = read_description(path, called)
     try:
         with zipfile.ZipFile(path) as archive:
-            contents = msgspec.json.decode(archive.read(GRAPH), type=Contents)
+            contents = msgspec.json.decode(member_of(archive, GRAPH), type=Contents)
             for each in contents.constants:
                 archive.getinfo(each.file)
         _check(description.inputs, contents)

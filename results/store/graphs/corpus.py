@@ -91,7 +91,7 @@ def read_description(path: Path, called: str | None = None) -> SavedGraph:
     try:
         with zipfile.ZipFile(path) as archive:
             _refuse_size(archive, called)
-            found = msgspec.json.decode(archive.read(DESCRIPTION), type=SavedGraph)
+            found = msgspec.json.decode(member_of(archive, DESCRIPTION), type=SavedGraph)
     except StoreError:
         raise
     except OSError as error:
@@ -113,6 +113,21 @@ def _refuse_size(archive: zipfile.ZipFile, called: str) -> None:
     if sum(each.file_size for each in archive.infolist()) > _MOST_BYTES:
         msg = f"{called} is damaged: it is larger than a graph can be"
         raise StoreError(msg)
+
+
+def member_of(archive: zipfile.ZipFile, name: str) -> bytes:
+    """Return what a file of an archive holds; no more is unpacked than it says it has.
+
+    Raises:
+        KeyError: there is none of that name.
+        ValueError: it is packed in a way that can't be unpacked bit by bit.
+    """
+    member = archive.getinfo(name)
+    if member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+        msg = f"{name} is packed in another way than files of graphs are"
+        raise ValueError(msg)
+    with archive.open(member) as file:
+        return file.read(member.file_size)
 
 
 def write_archive(path: Path, members: Mapping[str, bytes]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import factories
+import msgspec
 import pytest
 
 from dynamometer.common.command_line.decisions.sink import DecisionSink
@@ -60,6 +62,30 @@ def test_another_graph_is_decided(tmp_path: Path, capsys: pytest.CaptureFixture[
     capsys.readouterr()
     sink.close()
     assert not capsys.readouterr().err
+
+
+def test_what_was_measured_before_replaces_nothing_newer(tmp_path: Path) -> None:
+    """As a run that is resumed gives its finished cases once more."""
+    decisions = Decisions(tmp_path / "decisions.sqlite")
+    newer = factories.decision(key="ab" * 32, decided_at="2026-01-02T00:00:00.000+00:00")
+    decisions.put(newer)
+    old = record(is_eager_failing=False)
+    DecisionSink(decisions).write([old])
+    assert decisions.all() == [newer]
+    sink = DecisionSink(decisions)
+    now = datetime.now(UTC).isoformat()
+    sink.write([old, msgspec.structs.replace(old, started_at=now, replicate=1)])
+    (found,) = decisions.all()
+    assert found.run == old.run_id != newer.label
+    assert found.decided_at >= now[:10]
+
+
+def test_a_decision_is_as_old_as_what_it_rests_on(tmp_path: Path) -> None:
+    """Where it is made once more of what was stored."""
+    decisions = Decisions(tmp_path / "decisions.sqlite")
+    old = record(is_eager_failing=False)
+    DecisionSink(decisions).write([old])
+    assert [each.decided_at for each in decisions.all()] == [old.started_at]
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,8 @@ def test_what_is_no_file_of_decisions_is_named(
     ("fields", "says"),
     [
         ({"arm": "os:getcwd"}, "--trust takes it"),
+        ({"arm": "inductor:config.cpp.march=native -fplugin=/tmp/e.so"}, "--trust takes it"),
+        ({"arm": "inductor:config.cpp.cxx=(None,'/tmp/evil')"}, "cpp.cxx may name a program"),
         ({"arm": "inductor:nonsense"}, "nonsense"),
         ({"arm": "ensemble"}, "ensemble is nothing that can be chosen"),
         ({"arm": "baseline"}, "baseline is nothing that can be chosen"),
@@ -169,9 +171,15 @@ def test_code_of_ones_own_is_imported_where_that_is_said(
 ) -> None:
     """And a model that is assembled needs no such word."""
     model = factories.decision(subject=Subject.MODEL, arm="assembled")
-    text = exported([factories.decision(arm="os:getcwd"), model])
+    others = [
+        factories.decision(key=ABCD, arm="inductor:config.cpp.march=native"),
+        factories.decision(key=ABCD[::-1], arm="inductor:config.cpp.simdlen=1,max-autotune"),
+    ]
+    text = exported([factories.decision(arm="os:getcwd"), model, *others])
     assert ran(monkeypatch, "import", "--trust", "--decisions", "new.sqlite", typed=text) == 0
-    assert "2 of 2 decisions" in capsys.readouterr().out
+    assert "4 of 4 decisions" in capsys.readouterr().out
+    text = exported([model, others[1]])
+    assert ran(monkeypatch, "import", "--decisions", "another.sqlite", typed=text) == 0
 
 
 @pytest.mark.parametrize("words", [["list"], ["explain", "ef"]])

@@ -93,7 +93,9 @@ def test_tuning_chooses_among_what_can_be_chosen() -> None:
     case = factories.case(arms=(BASELINE, "inductor", ENSEMBLE))
     plan = factories.plan(cases=(case,), tuning=Tuning(decisions="decisions.sqlite"))
     with pytest.raises(UsageError, match="--backend ensemble: ensemble is nothing that can be"):
-        to_be_tuned(plan, has_own_arms=True)
+        to_be_tuned(msgspec.structs.replace(plan, suite="corpus"), has_own_arms=True)
+    with pytest.raises(UsageError, match="--tune decides on graphs of a corpus"):
+        to_be_tuned(plan, has_own_arms=False)
 
 
 @pytest.mark.parametrize("damaged", ["text", "text/below"])

@@ -17,6 +17,8 @@ import pytest
 from dynamometer.results.store.decisions import Decisions, exported, imported
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.choices import Subject, Tuning
+from dynamometer.results.values.decisions import Evidence
+from dynamometer.results.values.records import PASSED, Ratio
 
 if TYPE_CHECKING:
     from dynamometer.results.values.decisions import Decision
@@ -200,6 +202,13 @@ def test_a_later_format_is_refused() -> None:
         imported(text, "it", NOW)
 
 
+def sped_up(value: float, low: float | None = None) -> Evidence:
+    """Make evidence of a speedup."""
+    low = value if low is None else low
+    ratio = Ratio(value=value, low=low, high=value, n=3, p_value=0.0)
+    return Evidence(arm="inductor", outcome=PASSED, speedup=ratio)
+
+
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
@@ -209,6 +218,10 @@ def test_a_later_format_is_refused() -> None:
         ({"decided_at": "2999-01-01T00:00:00.000+00:00"}, "more than a day ahead"),
         ({"tuning_s": -1.0}, "a number of seconds below zero"),
         ({"eager_s": -0.5}, "a number of seconds below zero"),
+        ({"evidence": (sped_up(0.0),)}, "a speedup that is none"),
+        ({"evidence": (sped_up(-2.0),)}, "a speedup that is none"),
+        ({"evidence": (sped_up(2.0, low=3.0),)}, "or beside its interval"),
+        ({"evidence": ()}, "nothing in it shows that 'inductor' is faster than eager"),
     ],
 )
 def test_what_no_decision_can_hold_is_refused(changed: dict[str, object], says: str) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import tarfile
+import tracemalloc
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -177,6 +179,65 @@ def test_a_hostile_archive_writes_nothing(
     assert everything(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_first", [True, False])
+def test_no_header_of_any_size_is_read(
+    kind: bytes, corpus: Corpus, tmp_path: Path, *, is_first: bool
+) -> None:
+    """A file of some kilobytes would unpack to gigabytes of memory before it is looked at."""
+    path = tmp_path / "all.tar"
+    write_tar(corpus, path)
+    header = member("PaxHeaders/x", kind)
+    header.size = 20 * 2**20
+    bomb = header.tobuf(tarfile.GNU_FORMAT) + b" " * header.size
+    with gzip.open(tmp_path / "packed.tar.gz", "wb") as packed:
+        members = path.read_bytes().rstrip(b"\0")
+        members += bytes(-len(members) % tarfile.BLOCKSIZE)
+        packed.write((bomb if is_first else b"") + members + bomb)
+    tracemalloc.start()
+    try:
+        with pytest.raises(StoreError, match="is not taken: it has a header of type"):
+            read_tar(tmp_path / "other", tmp_path / "packed.tar.gz")
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+    assert not (tmp_path / "other").exists()
+
+
+def test_long_names_are_packed_and_taken(corpus: Corpus, tmp_path: Path) -> None:
+    """Of models, as far as a file may be called so."""
+    origin = Origin(suite="mine", model="ä" * 100)
+    corpus.add(RecordedModel(origin=origin, graphs=()))
+    write_tar(corpus, tmp_path / "all.tar")
+    read_tar(tmp_path / "other", tmp_path / "all.tar")
+    assert [each.name for each in (tmp_path / "other/models").iterdir() if "ä" in each.name]
+
+
+@pytest.mark.parametrize("way", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, zipfile.ZIP_DEFLATED])
+def test_no_more_is_unpacked_than_a_file_says_it_has(way: int, tmp_path: Path) -> None:
+    """It says a hundred bytes, and would come to fifty million."""
+    path = tmp_path / f"{ONE}.graph"
+    with zipfile.ZipFile(path, "w", way) as archive:
+        archive.writestr(DESCRIPTION, b" " * 50_000_000)
+    data = path.read_bytes()
+    size = (50_000_000).to_bytes(4, "little")
+    assert data.count(size) == 2
+    path.write_bytes(data.replace(size, (100).to_bytes(4, "little")))
+    tracemalloc.start()
+    try:
+        with pytest.raises(StoreError, match="is damaged"):
+            read_description(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
 def everything(folder: Path) -> dict[str, bytes]:
     """Return all files below a folder."""
     return {str(each): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
@@ -205,7 +266,7 @@ def test_an_archive_that_names_a_graph_twice(corpus: Corpus, tmp_path: Path) -> 
     """It is one graph."""
     path, other = tmp_path / "all.tar", Corpus.made(tmp_path / "other").folder
     write_tar(corpus, path)
-    with tarfile.open(path, "a") as archive:
+    with tarfile.open(path, "a", format=tarfile.GNU_FORMAT) as archive:
         archive.add(corpus.path(ONE), f"graphs/{ONE}.graph")
     assert read_tar(other, path) == (2, 2)
 
