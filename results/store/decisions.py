@@ -219,7 +219,11 @@ def _problem(decision: Decision, now: datetime) -> str | None:
         return f"it was decided at {decision.decided_at}, which is more than a day ahead"
     if any(each is not None and not 0 <= each < math.inf for each in seconds):
         return "it holds a number of seconds below zero, or without end"
-    ratios = (each.speedup for each in evidence if each.speedup is not None)
+    return _problem_of_speedups(decision)
+
+
+def _problem_of_speedups(decision: Decision) -> str | None:
+    ratios = (each.speedup for each in decision.evidence if each.speedup is not None)
     if not all(0 < each.low <= each.value <= each.high < math.inf for each in ratios):
         return "it holds a speedup that is none, or beside its interval"
     is_shown = decision.chosen is not None and decision.chosen.speedup is not None

@@ -53,7 +53,7 @@ class _RefusedError(Exception):
 class _Member(tarfile.TarInfo):
     """A member of a kind that is read bit by bit.
 
-    `tarfile` reads what extends a header into memory, whatever its size, before it gives the member.
+    `tarfile` reads what extends a header into memory, whatever its size, before it gives a member.
     """
 
     @classmethod
