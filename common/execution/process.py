@@ -76,6 +76,8 @@ class Limits:
     memory_bytes: int | None
     processes: int | None = None
     """Of the worker and all it has started."""
+    is_of_each_arm: bool = False
+    """Whether every arm has so much time, as one that takes it is left out for good."""
 
 
 @dataclass
@@ -88,6 +90,8 @@ class Worker:
     started: float
     report: Report | None = None
     progress: Progress | None = None
+    arm_since: float = 0.0
+    """When it said that another arm is at work."""
     interim: Findings | None = None
     """What stands if there is no report."""
     keeper: int = 0
@@ -127,6 +131,8 @@ class Worker:
     def _take(self, message: Message) -> None:
         match message:
             case Progress():
+                if self.progress is None or self.progress.arm != message.arm:
+                    self.arm_since = time.monotonic()
                 self.progress = message
             case Contained():
                 self.uncontained = message.missing
@@ -155,10 +161,11 @@ class Worker:
     def enforce(self, limits: Limits) -> None:
         """Kill the worker's process group if it is over a limit."""
         now = time.monotonic()
+        since = max(self.started, self.arm_since) if limits.is_of_each_arm else self.started
         if self.deadline is not None:
             if now > self.deadline:
                 self.kill()
-        elif now - self.started > limits.timeout_s:
+        elif now - since > limits.timeout_s:
             self._ask_to_end("timeout", signal.SIGTERM)
         elif limits.memory_bytes and resident_bytes(self.pid) > limits.memory_bytes:
             self._ask_to_end("memory", signal.SIGKILL)

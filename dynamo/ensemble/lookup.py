@@ -11,7 +11,7 @@ import msgspec
 from torch import fx
 
 from dynamometer.dynamo.capture import internals
-from dynamometer.dynamo.ensemble.compiling import compile_graph
+from dynamometer.dynamo.ensemble.compiling import WithWeightsInside, compile_graph
 from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.recorder import by_parts
@@ -117,11 +117,38 @@ class Lookup:
             )  # fmt: skip
             if compiled is not None:
                 self._keep(Subject.GRAPH, key, found)
+                if isinstance(compiled, WithWeightsInside):
+                    return self._guarded(compiled, key, arm, as_it_was.forward)
                 return compiled
             graph, found = as_it_was, None
         self._keep(Subject.GRAPH, key, found)
         forward: Callable[..., Any] = graph.forward
         return forward
+
+    def _guarded(
+        self, compiled: Callable[..., Any], key: str, arm: str, eager: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """Return a graph that is compiled at its first call, or stays eager if that fails."""
+        known: Callable[..., Any] | None = None
+
+        def run(*given: Any) -> Any:
+            nonlocal known
+            if known is not None:
+                return known(*given)
+            try:
+                output = compiled(*given)
+            except Exception as error:  # noqa: BLE001  whatever a backend raises that once worked
+                _warn(arm, f"graph {key[:16]}", "it stays eager", error)
+                known = eager
+                self._choices[Subject.GRAPH, key] = msgspec.structs.replace(
+                    self._choices[Subject.GRAPH, key], arm=NO_BACKEND, is_decided=False,
+                    eager_s=None, chosen_s=None,
+                )  # fmt: skip
+                return eager(*given)
+            known = compiled
+            return output
+
+        return run
 
     @cached_property
     def _setting(self) -> Setting:
@@ -174,10 +201,14 @@ def _attempt(
     except internals.control_flow():
         raise
     except Exception as error:  # noqa: BLE001  whatever a backend raises that once worked
-        warnings.warn(
-            f"{arm}, which was chosen for {subject}, fails on it now; {instead}:"
-            f" {type(error).__name__}: {error}",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        _warn(arm, subject, instead, error)
         return None
+
+
+def _warn(arm: str, subject: str, instead: str, error: Exception) -> None:
+    warnings.warn(
+        f"{arm}, which was chosen for {subject}, fails on it now; {instead}:"
+        f" {type(error).__name__}: {error}",
+        RuntimeWarning,
+        stacklevel=4,
+    )

@@ -176,7 +176,10 @@ class LocalExecutor:
         log = self._logs.path(case)
         is_foreign = registry.suite(self._plan.suite).is_foreign
         processes = MOST_PROCESSES if is_foreign else None
-        limits = Limits(self._plan.timeout_s, self._plan.memory_limit_bytes, processes)
+        is_of_each_arm = registry.study(self._plan.study).decides
+        limits = Limits(
+            self._plan.timeout_s, self._plan.memory_limit_bytes, processes, is_of_each_arm
+        )
         job = _job(self._plan, name, case, replicate, process, str(self._caches.of(case)))
         return self._servers.run(self._plan, job, log, limits)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from dataclasses import replace
 from typing import Literal
 
 import factories
@@ -10,7 +11,7 @@ import pytest
 
 from dynamometer.common.execution.abnormal_exits import arms_at_exit, name_exit
 from dynamometer.common.execution.channel import Receiver
-from dynamometer.common.execution.process import Worker
+from dynamometer.common.execution.process import Limits, Worker
 from dynamometer.common.interfaces.messages import Ended, Progress
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import Outcome, Stage, Status
@@ -45,6 +46,28 @@ def test_a_kill_near_the_workers_own_limit_is_for_want_of_memory() -> None:
     worker = dead_worker(signal.SIGKILL, LOADS, peak_bytes=3 * 2**30)
     assert name_exit(worker, 90.0, MACHINE_BYTES).status is Status.CRASH
     assert name_exit(worker, 90.0, 4 * 2**30).status is Status.OOM
+
+
+def test_where_arms_are_decided_on_each_has_its_own_time() -> None:
+    """Those before it have taken theirs, and it would be left out for good."""
+    limits = Limits(timeout_s=600.0, memory_bytes=None)
+    worker = dead_worker(None)
+    worker.pid = 0
+    worker.started -= 700
+    worker._take(Progress(stage=Stage.COMPILE, arm="inductor"))
+    worker.enforce(replace(limits, is_of_each_arm=True))
+    assert worker.killed is None
+    worker._take(Progress(stage=Stage.RUN, arm="inductor"))
+    worker.arm_since -= 601
+    worker._take(Progress(stage=Stage.COMPARE, arm="inductor"))
+    worker.enforce(replace(limits, is_of_each_arm=True))
+    assert worker.killed == "timeout"
+    again = dead_worker(None)
+    again.pid = 0
+    again.started -= 700
+    again._take(Progress(stage=Stage.COMPILE, arm="inductor"))
+    again.enforce(limits)
+    assert again.killed == "timeout"
 
 
 def test_a_flooded_channel_is_left_for_the_limits() -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from dynamometer.common.measuring.arm_backends import load_backend
+from dynamometer.dynamo.backends.compilers import ThroughDynamo
 from dynamometer.dynamo.ensemble.ensemble import ensemble
 from dynamometer.dynamo.ensemble.lookup import Lookup
 from dynamometer.dynamo.ensemble.model_key import model_key
@@ -19,7 +20,7 @@ from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.recorder import by_parts, recorder
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.store.graphs.corpus import Corpus
-from dynamometer.results.values.cases import Mode
+from dynamometer.results.values.cases import NO_BACKEND, Mode
 from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.decisions import Decision
 from dynamometer.results.values.graphs import Origin
@@ -115,6 +116,38 @@ def test_in_training_each_part_is_computed_by_what_was_chosen(arm: str, tmp_path
             for each in module.parameters():
                 each.add_(0.125)
     assert [(each.arm, each.is_decided) for each in lookup.choices] == [(arm, True)] * 2
+
+
+def fails(graph: fx.GraphModule, inputs: Sequence[object]) -> Callable[..., object]:
+    """Compile nothing, as where a compiler is not there any more."""
+    del graph, inputs
+    msg = "no compiler here"
+    raise RuntimeError(msg)
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_what_is_compiled_at_its_first_call_stays_eager_if_that_fails(
+    tmp_path: Path, *, trains: bool
+) -> None:
+    """Graphs of AOTAutograd, and those with weights inside; the choice is none any more."""
+    module, x, path = model(), torch.randn(2, 8), tmp_path / "decisions.sqlite"
+    with torch.set_grad_enabled(trains):
+        decided(path, "mine", module, x)
+
+    def load(arm: str) -> ThroughDynamo:
+        settings = {} if trains else {"freezing": True}
+        return ThroughDynamo(name=arm, compiler=fails, settings=settings)
+
+    lookup = Lookup(path, "cpu", load)
+    compiled = torch.compile(module, backend=lookup.compiler(trains=trains))
+    with torch.set_grad_enabled(trains):
+        with pytest.warns(RuntimeWarning, match="mine, which was chosen for graph .* stays eager"):
+            found = compiled(x)
+        torch.testing.assert_close(found, module(x))
+        torch.testing.assert_close(compiled(2 * x), module(2 * x))
+    if trains:
+        found.sum().backward()
+    assert {(each.arm, each.is_decided) for each in lookup.choices} == {(NO_BACKEND, False)}
 
 
 class Prepared(nn.Module):
