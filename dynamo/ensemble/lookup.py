@@ -14,7 +14,7 @@ from dynamometer.dynamo.capture import internals
 from dynamometer.dynamo.ensemble.compiling import WithWeightsInside, compile_graph
 from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.dynamo.graphs.key import graph_key
-from dynamometer.dynamo.graphs.recorder import by_parts
+from dynamometer.dynamo.graphs.recorder import by_parts, is_within_autocast
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.values.cases import NO_BACKEND, MatmulPrecision
 from dynamometer.results.values.choices import ASSEMBLED, Choice, Subject
@@ -89,7 +89,13 @@ class Lookup:
         return by_parts(lambda _: self._compile_part) if trains else self._compile_whole
 
     def _compile_whole(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return self._compile(graph_key(graph, inputs), graph, inputs)
+        """Compile a graph of Dynamo; within autocast no decision is on it."""
+        key = graph_key(graph, inputs)
+        if is_within_autocast(inputs):
+            self._keep(Subject.GRAPH, key, None)
+            forward: Callable[..., Any] = graph.forward
+            return forward
+        return self._compile(key, graph, inputs)
 
     def _compile_part(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile a graph of AOTAutograd at its first call: until then its inputs are fake."""

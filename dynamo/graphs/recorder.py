@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+import torch
 
 from dynamometer.dynamo.graphs.saved import Captured
 from dynamometer.dynamo.graphs.targets import UnsaveableError
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
     from dynamometer.results.values.graphs import Origin
 
     Compiler = Callable[[fx.GraphModule, Sequence[Any]], Callable[..., Any]]
+
+
+_WITHIN_AUTOCAST = "it is computed within torch.autocast, which no file of a graph says"
+
+
+def is_within_autocast(inputs: Sequence[Any]) -> bool:
+    """Return whether a graph that is compiled now is computed within `torch.autocast`.
+
+    As a part of a model behind a graph break is: nothing in the graph, nor its key, says so.
+    """
+    devices = {each.device.type for each in inputs if isinstance(each, torch.Tensor)}
+    return any(map(torch.is_autocast_enabled, devices))
 
 
 def by_parts(compile_part: Callable[[Part], Compiler]) -> Compiler:
@@ -109,11 +122,14 @@ class Recorder:
         self, part: Part, graph: fx.GraphModule, inputs: Sequence[Any]
     ) -> Callable[..., Any]:
         captured = Captured.of(graph, inputs)
-        seen = self._seen.setdefault((captured.key, part), _Seen(captured, part))
+        # Parts that AOTAutograd cuts have the casts in them.
+        is_whole = self.origin.mode is not Mode.TRAINING
+        reason = _WITHIN_AUTOCAST if is_whole and is_within_autocast(inputs) else None
+        seen = self._seen.setdefault((captured.key, part), _Seen(captured, part, reason=reason))
 
         def run(*given: Any) -> Any:
             seen.calls += 1
-            if seen.calls == 1:
+            if seen.calls == 1 and seen.reason is None:
                 self._save(seen, given)
             return graph.forward(*given)
 

@@ -6,13 +6,20 @@ import msgspec
 import pytest
 import torch
 from captured import ORIGIN, Net, net_inputs
+from torch import nn
 
+from dynamometer.common.measuring.arm_backends import load_backend
+from dynamometer.dynamo.ensemble.lookup import Lookup
+from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.dynamo.graphs.inputs import draw
 from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.recorder import recorder
 from dynamometer.dynamo.graphs.saved import load
+from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.cases import Mode
+from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.decisions import Decision
 from dynamometer.results.values.graphs import Part
 
 if TYPE_CHECKING:
@@ -102,6 +109,50 @@ def _graph_of_sparse(sparse: torch.Tensor) -> tuple[torch.fx.GraphModule, list[t
     graph = torch.fx.Graph()
     graph.output(graph.call_function(torch.neg, (graph.placeholder("x"),)))
     return torch.fx.GraphModule({}, graph), [sparse]
+
+
+class Breaks(nn.Module):
+    """A model whose layer is behind a graph break."""
+
+    def __init__(self) -> None:
+        """Draw weights."""
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute both."""
+        torch._dynamo.graph_break()
+        return self.linear(x.sin())
+
+
+@torch.no_grad()
+def test_what_is_within_autocast_is_not_recorded(corpus: Corpus) -> None:
+    """Its key is that of the same graph in float32; no decision on that is followed either."""
+    model, x = Breaks(), torch.ones(2, 3)
+
+    def cast(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return model(x)
+
+    recording = recorder(corpus, ORIGIN)
+    assert torch.compile(cast, backend=recording.compiler)(x).dtype is torch.bfloat16
+    (within,) = [each for each in recording.model.graphs if each.reason]
+    assert "within torch.autocast" in (within.reason or "")
+    torch.compiler.reset()
+    plain = recorder(corpus, ORIGIN)
+    torch.compile(model, backend=plain.compiler)(x)
+    assert [(each.key, each.reason) for each in plain.model.graphs] == [(within.key, None)]
+    decisions = Decisions(corpus.folder / "decisions.sqlite")
+    decisions.put(
+        Decision(subject=Subject.GRAPH, key=within.key, label="made up", arm="aot_eager",
+                 setting=setting_of("cpu"), tuning_s=1.0, decided_at="2026-01-01", run="r")
+    )  # fmt: skip
+    for function, is_decided in ((model, True), (cast, False)):
+        torch.compiler.reset()
+        lookup = Lookup(decisions.path, "cpu", load_backend)
+        torch.compile(function, backend=lookup.compiler(trains=False))(x)
+        (choice,) = [each for each in lookup.choices if each.key == within.key]
+        assert choice.is_decided is is_decided
 
 
 def test_inputs_are_described_before_they_are_changed(corpus: Corpus) -> None:
