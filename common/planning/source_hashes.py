@@ -32,10 +32,12 @@ def changed_files(sources: Mapping[str, str], measured: Iterable[Path]) -> list[
     if not sources:
         return []
     now = hashes_of({*map(Path, sources), *measured})
+    new = [path for path in sorted(now.keys() - sources) if path.endswith(_MODULE)]
     return [
         *(f"{path} {'has changed' if path in now else 'is gone'}"
           for path, known in sources.items() if now.get(path) != known),
-        *(f"{path} is new" for path in sorted(now.keys() - sources) if path.endswith(_MODULE)),
+        # What is in a folder that was known as a whole is no news.
+        *(f"{path} is new" for path in new if not sources.keys() & {*map(str, Path(path).parents)}),
     ]  # fmt: skip
 
 

@@ -43,6 +43,13 @@ def control_flow() -> tuple[type[BaseException], ...]:
     return tuple(found)
 
 
+def compile_failures() -> tuple[type[BaseException], ...]:
+    """Return what Dynamo raises to its caller where it, or a backend, can't compile."""
+    with suppress(GoneError):
+        return (private("torch._dynamo.exc.ShortenTraceback"),)
+    return ()
+
+
 def counters(group: str) -> Counter[str]:
     """Copy one of Dynamo's groups of counters.
 

@@ -60,6 +60,10 @@ def _compiler(backend: ThroughDynamo) -> Callable[..., Any]:
     return found
 
 
+class NotCompiledError(Exception):
+    """Raised where a graph can't be compiled at its first call; its cause says why."""
+
+
 class WithWeightsInside:
     """A graph as a module that holds its weights, as backends want it that make them constants.
 
@@ -85,7 +89,10 @@ class WithWeightsInside:
             ):
                 return compiled(*others)
         weights = [given[index] for index in self._weights]
-        compiled = self._backend.compile(self._module(weights), tuple(others), {})
+        try:
+            compiled = self._backend.compile(self._module(weights), tuple(others), {})
+        except Exception as error:  # whatever a backend raises
+            raise NotCompiledError(error) from error
         self._variants = [(weights, compiled), *self._variants[: _MOST_VARIANTS - 1]]
         return compiled(*others)
 

@@ -11,7 +11,7 @@ import msgspec
 from torch import fx
 
 from dynamometer.dynamo.capture import internals
-from dynamometer.dynamo.ensemble.compiling import WithWeightsInside, compile_graph
+from dynamometer.dynamo.ensemble.compiling import NotCompiledError, WithWeightsInside, compile_graph
 from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.recorder import by_parts, is_within_autocast
@@ -141,10 +141,15 @@ class Lookup:
             nonlocal known
             if known is not None:
                 return known(*given)
+            # Nothing was computed yet that would be computed twice.
+            failures: tuple[type[BaseException], ...] = (
+                NotCompiledError,
+                *internals.compile_failures(),
+            )
             try:
                 output = compiled(*given)
-            except Exception as error:  # noqa: BLE001  whatever a backend raises that once worked
-                _warn(arm, f"graph {key[:16]}", "it stays eager", error)
+            except failures as error:
+                _warn(arm, f"graph {key[:16]}", "it stays eager", error.__cause__ or error)
                 known = eager
                 self._choices[Subject.GRAPH, key] = msgspec.structs.replace(
                     self._choices[Subject.GRAPH, key], arm=NO_BACKEND, is_decided=False,
@@ -211,7 +216,7 @@ def _attempt(
         return None
 
 
-def _warn(arm: str, subject: str, instead: str, error: Exception) -> None:
+def _warn(arm: str, subject: str, instead: str, error: BaseException) -> None:
     warnings.warn(
         f"{arm}, which was chosen for {subject}, fails on it now; {instead}:"
         f" {type(error).__name__}: {error}",

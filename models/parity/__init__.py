@@ -88,7 +88,8 @@ class ParityCorpus(SuiteSource):
         if "" in sources:
             msg = '--from-source "" names nothing: name a folder, a file or a package (here: .)'
             raise UsageError(msg)
-        for each in (*sources, typed or ""):
+        paths = [each for each in sources if Path(each).exists()]
+        for each in (*paths, *([typed] if typed else [])):
             if Path(each).resolve().is_relative_to(_HIDDEN):
                 msg = f"{each}: workers that run it have a {_HIDDEN} of their own; put it elsewhere"
                 raise UsageError(msg)

@@ -20,6 +20,7 @@ from dynamometer.results.store.reading import from_json
 from dynamometer.results.values.cases import NO_BACKEND
 from dynamometer.results.values.choices import moment
 from dynamometer.results.values.decisions import DECISION_FORMAT, Decision, Setting
+from dynamometer.results.values.records import PASSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -226,8 +227,14 @@ def _problem_of_speedups(decision: Decision) -> str | None:
     ratios = (each.speedup for each in decision.evidence if each.speedup is not None)
     if not all(0 < each.low <= each.value <= each.high < math.inf for each in ratios):
         return "it holds a speedup that is none, or beside its interval"
-    is_shown = decision.chosen is not None and decision.chosen.speedup is not None
-    if decision.arm != NO_BACKEND and not is_shown:
+    chosen = decision.chosen
+    is_faster = (
+        chosen is not None
+        and chosen.outcome == PASSED
+        and chosen.speedup is not None
+        and chosen.speedup.low > 1
+    )
+    if decision.arm != NO_BACKEND and not is_faster:
         return f"nothing in it shows that {decision.arm[:80]!r} is faster than eager"
     return None
 

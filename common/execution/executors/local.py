@@ -176,7 +176,8 @@ class LocalExecutor:
         log = self._logs.path(case)
         is_foreign = registry.suite(self._plan.suite).is_foreign
         processes = MOST_PROCESSES if is_foreign else None
-        is_of_each_arm = registry.study(self._plan.study).decides
+        # Code that may say anything of itself has its time but once.
+        is_of_each_arm = registry.study(self._plan.study).decides and not is_foreign
         limits = Limits(
             self._plan.timeout_s, self._plan.memory_limit_bytes, processes, is_of_each_arm
         )

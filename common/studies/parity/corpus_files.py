@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,7 @@ def texts(found: Iterable[CorpusEntry]) -> dict[str, str]:
 
 
 def _project(entry: CorpusEntry) -> str:
-    return entry.project or entry.module.partition(".")[0]
+    return re.sub(r"\W", "_", entry.project or entry.module.partition(".")[0])
 
 
 def _fits(entry: CorpusEntry, other: CorpusEntry) -> bool:

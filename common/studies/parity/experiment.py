@@ -36,7 +36,10 @@ class ParityExperiment(InOneProcess):
 
     def ended(self, kept: Findings, outcome: Outcome) -> Findings:
         """Say of the arm that was run as one graph how its process ended; the others stand."""
-        found = msgspec.json.decode(kept.found, type=Parity)
+        try:
+            found = msgspec.json.decode(kept.found, type=Parity)
+        except msgspec.MsgspecError:  # as of code that says what it likes
+            return kept
         full = tuple(
             msgspec.structs.replace(each, outcome=outcome) if each.outcome == UNDER_WAY else each
             for each in found.full_graph

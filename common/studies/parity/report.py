@@ -94,10 +94,13 @@ def _scores(arm: str, found: Sequence[ParitySummary], judged: Sequence[ParitySum
     """Render projects and tests that work, in either mode side by side."""
     left_out = Counter(each.outcome.status for each in found if not each.is_judged)
     without = ", ".join(f"{number} {status}" for status, number in sorted(left_out.items()))
+    apart = sum(not each.is_judged_as_one for each in judged)
     rows = [[what, f"{total:,}", f"{passing:,}", _share(passing, total)]
             for what, total, passing in scores(judged)]  # fmt: skip
     table = tabulate(rows, headers=["", "total", "passing", "score"], disable_numparse=True)
-    note = f" ({without} of {len(found)} left out)" if without else ""
+    notes = [f"{without} of {len(found)} left out"] if without else []
+    notes += [f"{apart} as full graph"] if apart else []
+    note = f" ({', '.join(notes)})" if notes else ""
     return ["", f"what works with {arm}{note}:", *table.splitlines()]
 
 

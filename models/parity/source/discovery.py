@@ -7,6 +7,7 @@ is there and can't be imported stands among the classes, with what is wrong with
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _NO_CLASS = "CLASSES"
 """In the place of a class' name, where a file can't be read."""
+_MOST_FOLDERS = 3
+"""In the name of a project, which is one of a file as well."""
 
 
 @dataclass(frozen=True)
@@ -33,25 +36,26 @@ class FoundClass:
     Attributes:
         module: that defines it, as it is imported.
         class_name: its name in there.
-        project: that it is of.
         root: folder to import from; `None` for what is installed.
         beside: a folder that its project may import from as well, as the last.
         file: that it is in.
         fault: why it can't be tried, or all classes of its file, for which it stands.
+        project: that it is of; if that isn't said, the first part of its module's name.
     """
 
     module: str
     class_name: str
-    project: str
     root: str | None
     beside: str | None = None
     file: str = ""
     fault: str | None = None
+    project: str = ""
 
     @property
     def name(self) -> str:
         """What it is selected by, unless another has the same name: its project comes first."""
-        return self.name_with("" if self.module.split(".")[0] == self.project else self.project)
+        is_first = self.module.split(".")[0] == self.project
+        return self.name_with("" if is_first else self.project)
 
     def name_with(self, first: str) -> str:
         """Return its name behind another part."""
@@ -87,29 +91,36 @@ def found_classes(targets: Iterable[str]) -> dict[str, FoundClass]:
 
 
 def _projects(targets: Collection[str]) -> dict[str, str]:
-    """Name what each target is of: the package, or its folder or file.
+    """Name what each target is of, differently: the package, or its folder or file.
 
-    Where two have one name, so many of the folders above stand before it as tell them apart.
+    Where two have one name, so many of the folders above stand before it as tell them apart, or a
+    number behind it.
     """
     homes = {target: home_of(target) for target in targets}
-    installed = {target.split(".")[0] for target, home in homes.items() if home is None}
-    named = {}
-    for target, home in homes.items():
-        if home is None:
-            named[target] = target.split(".")[0]
-            continue
-        others = [each for each in {*homes.values()} if each not in {None, home}]
-        for length in range(1, len(home.parts) + 1):
-            named[target] = _last_folders(home, length)
-            if named[target] not in {*installed, *(_last_folders(each, length) for each in others)}:
-                break
-    return named
+    own = list(dict.fromkeys(home for home in homes.values() if home is not None))
+    named: dict[Path | None, str] = {}
+    taken = {target.split(".")[0] for target, home in homes.items() if home is None}
+    for home in own:
+        others = [each for each in own if each != home]
+        names = [
+            name for length in range(1, _MOST_FOLDERS + 1)
+            if (name := _last_folders(home, length)) not in taken
+            and all(name != _last_folders(each, length) for each in others)
+        ]  # fmt: skip
+        numbered = (f"{_last_folders(home, 1)}_{number}" for number in itertools.count(2))
+        every = itertools.chain(names, numbered)
+        named[home] = next(name for name in every if name not in taken)
+        taken.add(named[home])
+    return {
+        target: target.split(".")[0] if home is None else named[home]
+        for target, home in homes.items()
+    }
 
 
-def _last_folders(home: Path | None, length: int) -> str:
+def _last_folders(home: Path, length: int) -> str:
     """Return the last parts of a path as one word."""
-    parts = home.with_suffix("").parts if home else ()
-    return re.sub(r"\W", "_", "_".join(parts[-length:])) or "project"
+    path = home.with_suffix("") if home.is_file() else home
+    return re.sub(r"\W", "_", "_".join(path.parts[-length:])) or "project"
 
 
 def _classes_of(file: SourceFile, project: str, bases: Bases) -> Iterator[FoundClass]:
@@ -132,7 +143,7 @@ def _classes_of(file: SourceFile, project: str, bases: Bases) -> Iterator[FoundC
 
 def _found(file: SourceFile, project: str, name: str, fault: str | None) -> FoundClass:
     root, beside = (None if each is None else str(each) for each in (file.root, file.beside))
-    return FoundClass(file.module, name, project, root, beside, str(file.path), fault)
+    return FoundClass(file.module, name, root, beside, str(file.path), fault, project)
 
 
 def _named(found: Iterable[FoundClass]) -> dict[str, FoundClass]:

@@ -59,6 +59,7 @@ class Scope:
         classes: those that can be imported from it, by name.
         inner: those within functions and classes, by all their names.
         local: the names of each function and class, by its own and those around it.
+        class_bodies: those of `local` that are classes.
     """
 
     bound: dict[str, list[Binding]] = field(default_factory=lambda: defaultdict(list))
@@ -66,6 +67,7 @@ class Scope:
     classes: dict[str, list[Definition]] = field(default_factory=lambda: defaultdict(list))
     inner: dict[str, Definition] = field(default_factory=dict)
     local: dict[tuple[str, ...], dict[str, list[Binding]]] = field(default_factory=dict)
+    class_bodies: set[tuple[str, ...]] = field(default_factory=set)
 
     def names(self, within: tuple[str, ...]) -> dict[str, list[Binding]]:
         """Return those of a function or class, or of the file itself, to be added to."""
@@ -74,10 +76,14 @@ class Scope:
         return self.local.setdefault(within, defaultdict(list))
 
     def bindings(self, name: str, within: tuple[str, ...]) -> list[Binding] | None:
-        """Return what a name may stand for in a function or class; `None` if nothing says so."""
+        """Return what a name may stand for in a function or class; `None` if nothing says so.
+
+        Names of a class are seen in its body alone, not in what that holds.
+        """
         for length in range(len(within), 0, -1):
-            own = self.local.get(within[:length], {})
-            if name in own:
+            around = within[:length]
+            own = self.local.get(around, {})
+            if name in own and (around == within or around not in self.class_bodies):
                 return own[name]
         return self.bound.get(name)
 
@@ -150,8 +156,16 @@ def _bind_all(
     within: tuple[str, ...],
 ) -> None:
     """Bind the names of a function or class, and of all that it holds."""
+    inside = (*within, outer.name)
+    if isinstance(outer, ast.ClassDef):
+        scope.class_bodies.add(inside)
+    else:
+        given = outer.args
+        named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+        for each in filter(None, named):
+            scope.names(inside)[each.arg].append(None)
     for statement in _statements(outer.body):
-        _bind(scope, statement, (*within, outer.name))
+        _bind(scope, statement, inside)
 
 
 def _bind_names(scope: Scope, statement: ast.ImportFrom, within: tuple[str, ...]) -> None:

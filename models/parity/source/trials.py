@@ -61,7 +61,9 @@ _FAULTS = (Exception, SystemExit)
 """What a project's code may raise: a program that parses arguments ends so."""
 _MOST_TRIALS = 200
 _MOST_S = 15.0
-"""Of either search."""
+"""Of the constructor's search, and of forward's with the likeliest of what was built."""
+_MOST_S_OF_OTHERS = 5.0
+"""Of forward's search with what else was built: together less than a worker's usual time."""
 _FURTHER = 4
 """Combinations of inputs beside those that change one, and shapes that an error leads to."""
 _MOST_HINTS = 4
@@ -179,9 +181,11 @@ class _Search:
         failures = _Failures()
         for _ in range(2):  # the second time with what errors asked for
             hints = failures.hints
+            most_s = _MOST_S
             for init_args, made in islice(self._modules(hints, failures), _MODULES_TRIED):
                 self.tell(NOT_RUN)
-                forward_args = self._inputs_for(made, failures)
+                forward_args = self._inputs_for(made, failures, most_s)
+                most_s = _MOST_S_OF_OTHERS
                 if forward_args is not None:
                     return init_args, forward_args
             if failures.hints == NO_HINTS:
@@ -218,13 +222,13 @@ class _Search:
         yield from calls_in(source, self.found.class_name)
         yield from _combined(needed, [guesses_of(each, hints) for each in needed])
 
-    def _inputs_for(self, made: nn.Module, failures: _Failures) -> Arguments | None:
+    def _inputs_for(self, made: nn.Module, failures: _Failures, most_s: float) -> Arguments | None:
         """Return inputs that it runs with, if any are found."""
         needed = needed_by(made.forward) or any_number_of(made.forward)
         examples = inputs_in(examples_of(inspect.getdoc(self.kind) or ""))
         queue = [*examples, *_fitting(made), *map(tensor, SHAPES)]
         tried: set[str] = set()
-        ends_at = time.monotonic() + _MOST_S
+        ends_at = time.monotonic() + most_s
         while queue and len(tried) < _MOST_TRIALS and time.monotonic() < ends_at:
             shape = queue.pop(0)
             if shape in tried:

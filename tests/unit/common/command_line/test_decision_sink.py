@@ -67,7 +67,8 @@ def test_another_graph_is_decided(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_what_was_measured_before_replaces_nothing_newer(tmp_path: Path) -> None:
     """As a run that is resumed gives its finished cases once more."""
     decisions = Decisions(tmp_path / "decisions.sqlite")
-    newer = factories.decision(key="ab" * 32, decided_at="2026-01-02T00:00:00.000+00:00")
+    date = "2026-01-02T00:00:00.000+00:00"
+    newer = factories.decision(key="ab" * 32, decided_at=date, run="another")
     decisions.put(newer)
     old = record(is_eager_failing=False)
     DecisionSink(decisions).write([old])
@@ -76,7 +77,7 @@ def test_what_was_measured_before_replaces_nothing_newer(tmp_path: Path) -> None
     now = datetime.now(UTC).isoformat()
     sink.write([old, msgspec.structs.replace(old, started_at=now, replicate=1)])
     (found,) = decisions.all()
-    assert found.run == old.run_id != newer.label
+    assert found.run == old.run_id != newer.run
     assert found.decided_at >= now[:10]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,15 +14,15 @@ import msgspec
 import pytest
 
 from dynamometer.common.errors import DynamometerError
-from dynamometer.common.execution import fork_servers
+from dynamometer.common.execution import fork_server, fork_servers
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.process import ForkServer
+from dynamometer.common.interfaces.messages import Preload
 from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dynamometer.common.interfaces.messages import Preload
     from dynamometer.results.values.cases import RunPlan
 
 
@@ -80,6 +82,31 @@ def test_a_server_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     first = servers.ready(plan, Allocator.KEEP)
     assert servers.ready(plan, Allocator.KEEP) is first
     assert len(launched.servers) == 1
+
+
+@pytest.mark.parametrize("error", [None, ImportError("no torch")])
+def test_garbage_is_looked_for_again_when_all_is_imported(
+    error: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether or not that went well."""
+    seen = []
+
+    def import_all(_: Preload) -> None:
+        seen.append(gc.isenabled())
+        if error:
+            raise error
+
+    monkeypatch.setattr(fork_server, "_import_all", import_all)
+    wanted = Preload(
+        study="speedup", experiments=(), suite="user", suite_options={}, specs=(), arms=(),
+        device="cpu",
+    )  # fmt: skip
+    try:
+        with pytest.raises(ImportError) if error else nullcontext():
+            fork_server.prepare(wanted)
+        assert (seen, gc.isenabled()) == ([False], True)
+    finally:
+        gc.unfreeze()
 
 
 def test_foreign_code_has_servers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

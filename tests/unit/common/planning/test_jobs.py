@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import factories
 import pytest
 
 from dynamometer.common import registry
@@ -13,7 +14,8 @@ from dynamometer.common.interfaces.run_options import EXECUTOR, JOBS, SPAWN, THR
 from dynamometer.common.interfaces.workload_options import DEVICE
 from dynamometer.common.planning import jobs
 from dynamometer.common.planning.jobs import jobs_of, threads_of
-from dynamometer.common.studies.study import Jobs
+from dynamometer.common.planning.plan import default_memory_limit, make_plan
+from dynamometer.common.studies.study import Jobs, options_of
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Option, Request
@@ -46,6 +48,17 @@ def test_what_is_timed_runs_alone() -> None:
         assert threads_of(study, NOTHING) is None
         with pytest.raises(UsageError, match="-j 2 can't be: what is asked runs one case"):
             jobs_of(study, asked((JOBS, 2)))
+
+
+def test_memory_is_shared_by_no_more_than_there_are() -> None:
+    """A case that runs alone may take what one may take by itself."""
+    suite = registry.suite("parity")
+    request = defaults(run_options(options_of(*registry.studies()), suite.options))
+    models = tuple(factories.model_spec(f"p.{each}") for each in "abcdefghij")
+    found = {count: make_plan("parity", {}, models[:count], request) for count in (1, 2, 10)}
+    assert {count: plan.jobs for count, plan in found.items()} == {1: 1, 2: 2, 10: 8}
+    whole = default_memory_limit()
+    assert [each.memory_limit_bytes for each in found.values()] == [whole, whole // 2, whole // 8]
 
 
 def test_what_is_not_timed_runs_on_all_cores() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dynamometer.models.parity.source.discovery import found_classes
+from dynamometer.models.parity.source.discovery import FoundClass, found_classes
 from dynamometer.models.parity.source.files import files_of
 from dynamometer.results.values.parity import NOT_IMPORTED, NOT_READ
 
@@ -169,6 +169,22 @@ def test_a_name_begins_with_its_project(tmp_path: Path) -> None:
     }
 
 
+def test_no_two_projects_have_one_name(tmp_path: Path) -> None:
+    """Whatever of their names is no letter, and however many folders stand before others."""
+    places = ["net-1.0", "net-1.1", "my-code", "my_code", "in_tv", "in/tv", "tv", "a b", "a_b"]
+    for each in places:
+        written(tmp_path / each, {"net.py": NET})
+    found = found_classes([str(tmp_path / each) for each in places])
+    assert len({each.project for each in found.values()}) == len(places)
+    assert all(name.startswith(f"{each.project}.") for name, each in found.items())
+    assert {"net_1_0.net.Net", "net_1_1.net.Net"} <= set(found)
+
+
+def test_what_was_stored_without_a_project_is_of_its_package() -> None:
+    """As by a run that an earlier version began."""
+    assert FoundClass("pkg.net", "Net", None).name == "pkg.net.Net"
+
+
 def test_an_installed_package_is_told_from_a_checkout_of_it(tmp_path: Path) -> None:
     """Each is a project of its own."""
     written(tmp_path / "mine", {"torchvision/__init__.py": NET})
@@ -194,10 +210,13 @@ def test_names_of_functions_are_their_own(tmp_path: Path) -> None:
         "from torch import nn\nBase = nn.Module\n"
         "def three():\n  Base = object\n  class E(Base): ...\n"
         "class Outer:\n  class F(Base): ...\n"
+        "def four(Base):\n  class G(Base): ...\n"
+        "class Other:\n  Base = object\n  class H(Base): ...\n"
+        "  def f(self):\n    class I(Base): ...\n"
     )
     found = found_classes([written(tmp_path, {"p.py": text})])
     assert {each.class_name for each in found.values()} == {
-        "one.A", "one.B", "one.two.C", "Outer.F",
+        "one.A", "one.B", "one.two.C", "Outer.F", "Other.f.I",
     }  # fmt: skip
 
 

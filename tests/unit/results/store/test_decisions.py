@@ -18,7 +18,7 @@ from dynamometer.results.store.decisions import Decisions, exported, imported
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.choices import Subject, Tuning
 from dynamometer.results.values.decisions import Evidence
-from dynamometer.results.values.records import PASSED, Ratio
+from dynamometer.results.values.records import PASSED, Ratio, Status
 
 if TYPE_CHECKING:
     from dynamometer.results.values.decisions import Decision
@@ -221,6 +221,17 @@ def sped_up(value: float, low: float | None = None) -> Evidence:
         ({"evidence": (sped_up(0.0),)}, "a speedup that is none"),
         ({"evidence": (sped_up(-2.0),)}, "a speedup that is none"),
         ({"evidence": (sped_up(2.0, low=3.0),)}, "or beside its interval"),
+        ({"evidence": (sped_up(1.1, low=0.9),)}, "nothing in it shows that 'inductor' is faster"),
+        (
+            {
+                "evidence": (
+                    msgspec.structs.replace(
+                        sped_up(2.0), outcome=factories.failure(Status.FAIL, reason="no")
+                    ),
+                )
+            },
+            "nothing in it shows that 'inductor' is faster",
+        ),
         ({"evidence": ()}, "nothing in it shows that 'inductor' is faster than eager"),
     ],
 )

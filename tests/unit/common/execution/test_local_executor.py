@@ -1,0 +1,92 @@
+"""What a worker's end comes to in a record, and what it may take."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import factories
+import msgspec
+import pytest
+
+from dynamometer.common.execution.channel import Receiver
+from dynamometer.common.execution.executors.local import LocalExecutor
+from dynamometer.common.execution.fork_servers import ForkServers
+from dynamometer.common.execution.process import Limits, Worker
+from dynamometer.common.interfaces.messages import Ended, Findings, Progress
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.choices import Tuning
+from dynamometer.results.values.parity import UNDER_WAY, FullGraph, Parity
+from dynamometer.results.values.records import PASSED, ArmResult, Record, Stage, Status, packed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dynamometer.common.interfaces.messages import Job
+    from dynamometer.results.values.cases import RunPlan
+
+GIB = 2**30
+
+
+class EndingServers(ForkServers):
+    """Gives workers that end as they are told to."""
+
+    def __init__(self, log: Path, **fields: Any) -> None:
+        super().__init__(log)
+        self.fields, self.limits = fields, list[Limits]()
+
+    def run(self, plan: RunPlan, job: Job, log: Path, limits: Limits) -> Worker:
+        """Keep the limits, and give a worker that has ended."""
+        del plan, job, log
+        self.limits.append(limits)
+        defaults = {
+            "progress": Progress(stage=Stage.COMPILE, arm=None),
+            "ending": Ended(pid=1, wait_status=signal.SIGKILL, peak_bytes=3 * GIB),
+        }
+        return Worker(
+            pid=1, results=-1, receiver=Receiver(""), started=time.monotonic(),
+            **{**defaults, **self.fields},
+        )  # fmt: skip
+
+
+def executed(plan: RunPlan, folder: Path, **fields: Any) -> tuple[Record, Limits]:
+    """Execute a plan's first case, whose worker ends so; give its record and its limits."""
+    servers = EndingServers(folder / "log", **fields)
+    record = LocalExecutor(factories.manifest(plan), folder, servers).execute(plan.cases[0], 0)
+    return record, servers.limits[0]
+
+
+def test_an_arm_that_was_run_as_one_graph_ends_as_its_process_does(tmp_path: Path) -> None:
+    """What was kept before stands."""
+    parity = Parity(full_graph=(FullGraph(arm="eager", outcome=UNDER_WAY),))
+    arms = tuple(ArmResult(arm=arm, outcome=PASSED) for arm in (BASELINE, "eager"))
+    kept = Findings(outcome=PASSED, arms=arms, found=packed(parity))
+    plan = factories.plan(arms=(BASELINE, "eager"), suite="parity", experiments=("parity",))
+    record, _ = executed(plan, tmp_path, interim=kept, killed="timeout")
+    assert (record.outcome, record.arms) == (PASSED, arms)
+    (found,) = msgspec.json.decode(record.found, type=Parity).full_graph
+    assert found.outcome.status is Status.TIMEOUT
+    record, _ = executed(
+        plan, tmp_path, interim=msgspec.structs.replace(kept, found=packed("no")), killed="timeout"
+    )
+    assert record.outcome == PASSED
+
+
+@pytest.mark.parametrize(("limit_bytes", "status"), [(4 * GIB, Status.OOM), (None, Status.CRASH)])
+def test_a_kill_is_judged_by_what_the_worker_may_take(
+    limit_bytes: int | None, status: Status, tmp_path: Path
+) -> None:
+    """Three GiB are most of four, and little of a machine."""
+    plan = factories.plan(memory_limit_bytes=limit_bytes)
+    assert executed(plan, tmp_path)[0].outcome.status is status
+
+
+def test_arms_that_are_decided_on_have_their_own_time(tmp_path: Path) -> None:
+    """Unless their code may say anything of itself."""
+    tuning = Tuning(decisions="decisions.sqlite")
+    for suite, study, is_of_each in (
+        ("torchbench", "speedup", False), ("corpus", "tuning", True), ("parity", "tuning", False),
+    ):  # fmt: skip
+        plan = factories.plan(suite=suite, experiments=(study,), tuning=tuning)
+        assert executed(plan, tmp_path)[1].is_of_each_arm is is_of_each
