@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import TYPE_CHECKING
 
 import factories
@@ -188,8 +189,12 @@ def test_projects_are_looked_through_instead(tmp_path: Path) -> None:
         SUITE.opening(asked.but(TARGET, "here"))
     with pytest.raises(UsageError, match='--from-source "" names nothing'):
         SUITE.opening(typed.but(FROM_SOURCE, ("torchvision", "")))
-    with pytest.raises(UsageError, match="have a /dev/shm of their own"):
-        SUITE.opening(typed.but(FROM_SOURCE, ("torchvision", "/dev/shm/mine")))
+    with (
+        tempfile.TemporaryDirectory(dir="/dev/shm") as hidden,
+        pytest.raises(UsageError, match="have a /dev/shm of their own"),
+    ):
+        SUITE.opening(typed.but(FROM_SOURCE, ("torchvision", hidden)))
+    assert SUITE.opening(typed) == {}
 
 
 def test_a_file_that_cant_be_read_holds_none(tmp_path: Path) -> None:
