@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from dynamometer.common.checking.snapshots import (
     Snapshot,
     attributes_of,
     numbers_of,
-    undecided_state,
+    state_of,
     written,
 )
 from dynamometer.common.checking.steps import DTYPES, make_step
@@ -349,7 +349,7 @@ def _hides_replay(first: Leaves, other: Leaves, tolerance: float) -> str | None:
 def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:
     """Return what no call of an arm can show to be wrong."""
     # In training gradients say whether a weight is used.
-    undecided = undecided_state(step.loaded) if step.mode is Mode.INFERENCE else []
+    undecided = _undecided_state(step.loaded) if step.mode is Mode.INFERENCE else []
     found = {
         "plain attributes, which a call writes": attributes,
         "all zeros or ones, and could be left out": undecided,
@@ -359,3 +359,21 @@ def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:
         for why, paths in found.items()
         if paths
     )
+
+
+def _undecided_state(loaded: LoadedModel) -> list[str]:
+    """Name weights and statistics that are all zeros or all ones, as layers create them."""
+    return [
+        path
+        for path, each in state_of(loaded).items()
+        if isinstance(each, torch.Tensor) and not path.startswith("inputs")
+        if (each.is_floating_point() or path.startswith("parameters")) and _is_undecided(each)
+    ]
+
+
+def _is_undecided(weight: torch.Tensor) -> bool:
+    with suppress(RuntimeError):  # of a tensor that wraps others, or a nested one
+        if weight.numel() > 0:
+            first = weight[(0,) * weight.dim()].item()
+            return first in {0, 1} and bool((weight == first).all())
+    return False

@@ -114,16 +114,24 @@ class Snapshot:
         return Snapshot(self.loaded, kept)
 
     def of_what_is_new(self) -> Snapshot:
-        """Keep what is there now and was not before, as what a call has registered."""
-        now = state_of(self.loaded)
-        return Snapshot(
-            self.loaded, {path: _copy(each) for path, each in now.items() if path not in self.kept}
-        )
+        """Keep what is there now and can't be put back, as a call has registered or replaced it."""
+        new = {
+            path: _copy(each)
+            for path, each in state_of(self.loaded).items()
+            if path not in self.kept or _is_of_other_kind(each, self.kept[path])
+        }
+        return Snapshot(self.loaded, new)
 
     def taken_again(self) -> Snapshot:
-        """Keep the state as it is now, of what there was before."""
+        """Keep the state as it is now, of what there was before and was not replaced."""
         now = state_of(self.loaded)
-        return Snapshot(self.loaded, {path: _copy(now.get(path)) for path in self.kept})
+        return Snapshot(
+            self.loaded,
+            {
+                path: each if _is_of_other_kind(now.get(path), each) else _copy(now.get(path))
+                for path, each in self.kept.items()
+            },
+        )
 
     def restore(self, but: Collection[str] = ()) -> None:
         """Put back in place whatever still has the form it had.
@@ -231,24 +239,6 @@ def _tensors_in(value: object) -> list[torch.Tensor]:
 
 def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version  # noqa: SLF001  no other way to ask
-
-
-def undecided_state(loaded: LoadedModel) -> list[str]:
-    """Name weights and statistics that are all zeros or all ones, as layers create them."""
-    return [
-        path
-        for path, each in state_of(loaded).items()
-        if isinstance(each, torch.Tensor) and not path.startswith("inputs")
-        if (each.is_floating_point() or path.startswith("parameters")) and _is_undecided(each)
-    ]
-
-
-def _is_undecided(weight: torch.Tensor) -> bool:
-    with suppress(RuntimeError):  # of a tensor that wraps others, or a nested one
-        if weight.numel() > 0:
-            first = weight[(0,) * weight.dim()].item()
-            return first in {0, 1} and bool((weight == first).all())
-    return False
 
 
 def inputs_of(loaded: LoadedModel) -> dict[str, object]:
@@ -390,6 +380,12 @@ def distinct(tensor: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
         if size > 1 and not stride:
             tensor = tensor.narrow(dimension, 0, 1)
     return tensor
+
+
+def _is_of_other_kind(now: object, kept: object) -> bool:
+    if not isinstance(now, torch.Tensor) or not isinstance(kept, torch.Tensor):
+        return False
+    return _kind(now) != _kind(kept)
 
 
 @state.without_gradients()

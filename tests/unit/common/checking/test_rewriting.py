@@ -189,3 +189,25 @@ class Registers(nn.Module):
 def test_what_a_call_registers_is_put_back(mode: Mode) -> None:
     """In training buffers are others in the call on other inputs, and as they were after it."""
     assert isinstance(judge(Registers(), torch.randn(4, 8), mode=mode), Checks)
+
+
+class Resizes(nn.Module):
+    """A model whose first call replaces a buffer by one of another size, as ConViT does."""
+
+    def __init__(self) -> None:
+        """Draw weights; what the buffer is depends on the input."""
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.register_buffer("places", torch.zeros(1), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Add to each column its place."""
+        if len(self.places) != x.shape[1]:
+            self.places = torch.arange(1.0, x.shape[1] + 1)
+        return self.linear(x) * self.places
+
+
+def test_a_buffer_that_was_replaced_is_what_it_was_after_each_call() -> None:
+    """A call on other weights and buffers leaves none of these to the next one."""
+    checks = judge(Resizes(), torch.randn(4, 8), mode=Mode.TRAINING)
+    assert isinstance(checks, Checks), checks
