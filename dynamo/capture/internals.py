@@ -46,7 +46,7 @@ def control_flow() -> tuple[type[BaseException], ...]:
 def compile_failures() -> tuple[type[BaseException], ...]:
     """Return what Dynamo raises to its caller where it, or a backend, can't compile."""
     with suppress(GoneError):
-        return (private("torch._dynamo.exc.ShortenTraceback"),)
+        return (private("torch._dynamo.exc.TorchDynamoException"),)
     return ()
 
 

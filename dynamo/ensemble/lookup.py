@@ -134,30 +134,31 @@ class Lookup:
     def _guarded(
         self, compiled: Callable[..., Any], key: str, arm: str, eager: Callable[..., Any]
     ) -> Callable[..., Any]:
-        """Return a graph that is compiled at its first call, or stays eager if that fails."""
-        known: Callable[..., Any] | None = None
+        """Return a graph that is compiled when it is called, or stays eager if that fails.
+
+        That is at its first call, and at the first with other weights.
+        """
+        now = compiled
+        # Nothing was computed by then that would be computed twice.
+        failures: tuple[type[BaseException], ...] = (
+            NotCompiledError,
+            *internals.compile_failures(),
+        )
 
         def run(*given: Any) -> Any:
-            nonlocal known
-            if known is not None:
-                return known(*given)
-            # Nothing was computed yet that would be computed twice.
-            failures: tuple[type[BaseException], ...] = (
-                NotCompiledError,
-                *internals.compile_failures(),
-            )
+            nonlocal now
             try:
-                output = compiled(*given)
+                return now(*given)
             except failures as error:
+                if now is eager:
+                    raise
                 _warn(arm, f"graph {key[:16]}", "it stays eager", error.__cause__ or error)
-                known = eager
+                now = eager
                 self._choices[Subject.GRAPH, key] = msgspec.structs.replace(
                     self._choices[Subject.GRAPH, key], arm=NO_BACKEND, is_decided=False,
                     eager_s=None, chosen_s=None,
                 )  # fmt: skip
                 return eager(*given)
-            known = compiled
-            return output
 
         return run
 

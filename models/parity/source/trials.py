@@ -236,6 +236,8 @@ class _Search:
             tried.add(shape)
             choices = [[*inputs_by_name(each), shape] for each in needed]
             for arguments in islice(_combined(needed, choices), len(needed) + _FURTHER):
+                if time.monotonic() > ends_at:
+                    break
                 error = _error_of(made, arguments)
                 if error is None:
                     return arguments
