@@ -61,7 +61,7 @@ def _compiler(backend: ThroughDynamo) -> Callable[..., Any]:
 
 
 class NotCompiledError(Exception):
-    """Raised where a graph can't be compiled at its first call; its cause says why."""
+    """Raised where a graph can't be compiled when it is called; its cause says why."""
 
 
 class WithWeightsInside:

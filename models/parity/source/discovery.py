@@ -104,8 +104,8 @@ def _projects(targets: Collection[str]) -> dict[str, str]:
         others = [each for each in own if each != home]
         names = [
             name for length in range(1, _MOST_FOLDERS + 1)
-            if (name := _last_folders(home, length)) not in taken
-            and all(name != _last_folders(each, length) for each in others)
+            if (name := _last_folders(home, length))
+            not in {_last_folders(each, length) for each in others}
         ]  # fmt: skip
         numbered = (f"{_last_folders(home, 1)}_{number}" for number in itertools.count(2))
         every = itertools.chain(names, numbered)
