@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -148,7 +148,8 @@ class Snapshot:
 
         In inference a backend may put other weights into its copy, as what folds a normalisation
         into the layer before does. Where it did, parameters stay as they are by then, and are what
-        calls begin with.
+        calls begin with. Other buffers alone are no sign of that: models replace them themselves,
+        and so do when they are traced.
 
         Args:
             before: the tensors themselves, by path, as `state_of` gave them before compiling.
@@ -160,10 +161,11 @@ class Snapshot:
         now = state_of(self.loaded)
         own = {path for path in before.keys() | now.keys() if not path.startswith("inputs")}
         others = {path for path in own if before.get(path) is not now.get(path)}
-        if mode is Mode.TRAINING or not others:
+        weights = {path for path in own if path.startswith("parameters")}
+        if mode is Mode.TRAINING or not (others & weights or own - now.keys()):
             self.restore()
             return self
-        self.restore(but=others | {path for path in own if path.startswith("parameters")})
+        self.restore(but=others | weights)
         return Snapshot.of(self.loaded)
 
 
@@ -393,4 +395,6 @@ def _put_back(now: object, kept: object) -> None:
     if not isinstance(now, torch.Tensor) or not isinstance(kept, torch.Tensor):
         return
     if _kind(now) == _kind(kept) and not is_like(kept, now):
-        distinct(now, of=now).copy_(distinct(kept, of=now))
+        # What was made in that mode may be written to in it alone.
+        with torch.inference_mode() if now.is_inference() else nullcontext():
+            distinct(now, of=now).copy_(distinct(kept, of=now))

@@ -68,6 +68,42 @@ def test_a_backend_may_change_its_own_copy(arm: Callable[[nn.Module], nn.Module]
     assert isinstance(judge(Convolution().eval(), torch.randn(2, 3, 8, 8), arm=arm), Checks)
 
 
+class Replaces(nn.Module):
+    """Replaces buffers: at its first call one by another of another size, at each one of a size.
+
+    Args:
+        is_inference: whether within `torch.inference_mode`, so that nobody else may write to them.
+    """
+
+    def __init__(self, *, is_inference: bool = False) -> None:
+        super().__init__()
+        self.linear, self.is_inference = nn.Linear(8, 8), is_inference
+        self.register_buffer("places", torch.zeros(1))
+        self.register_buffer("mean", torch.zeros(8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Weigh each column by its place, and move the mean."""
+        with torch.inference_mode(self.is_inference):
+            if len(self.places) != x.shape[1]:
+                self.places = torch.arange(1.0, x.shape[1] + 1)
+            self.mean = 0.9 * self.mean + 0.1 * x.mean(0)
+        out: torch.Tensor = self.linear(x) * self.places + self.mean
+        return out
+
+
+def _tracing_alone(own: Any) -> nn.Module:
+    own(torch.randn(4, 8))
+    return own  # type: ignore[no-any-return]  # of the tests
+
+
+@pytest.mark.parametrize("is_inference", [False, True])
+def test_buffers_that_tracing_replaces_are_no_sign_of_other_weights(is_inference: bool) -> None:  # noqa: FBT001  a parameter of the test
+    """What calls began with was taken for what tracing had left, and right arms were accused."""
+    found = judge(Replaces(is_inference=is_inference), torch.randn(4, 8), arm=_tracing_alone)
+    assert isinstance(found, Checks), found
+    assert not found.reservations
+
+
 def test_what_it_computes_then_must_be_the_same() -> None:
     """Whoever folds wrongly is found out by results."""
     torch.manual_seed(0)
