@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dynamometer.results.comparison.quantities import (
@@ -17,10 +17,10 @@ from dynamometer.results.comparison.quantities import (
 from dynamometer.results.values.records import BetweenProcessSd
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from dynamometer.results.comparison.entries import Entry
-    from dynamometer.results.comparison.quantities import Kind, Quantity
+    from dynamometer.results.comparison.quantities import Kind
     from dynamometer.results.statistics.significance import Replicate
 
 _MOST_DF = 30.0
@@ -34,52 +34,98 @@ are judged by what all tell, which takes a hundredth of the time."""
 def learnt(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """Return the entries of a run with what they tell of each other, where nothing was known.
 
-    Speedups as at the end of a run (`between_processes.shared`); what else is judged by the mean of
-    the variances of all cases, beside what is assumed, or by related measurements if these differ
-    further.
+    Each case is judged by what others tell, whose arms tell one thing together, as they share
+    processes and eager itself; its own replicates count besides (`significance.moderated`). From
+    what nothing is concluded, nothing is learnt either. Speedups as at the end of a run
+    (`between_processes.shared`); what else is judged by the mean of the variances of cases, beside
+    what is assumed, or by related measurements if these differ further.
     """
-    found = entries
+    found = list(entries)
     for kind in (SPEEDUP, COMPILE_TIME, MEMORY_RATIO, EAGER_LATENCY, LATENCY):
-        found = _with_sds(kind, found)
+        for places in _by_condition(kind, found):
+            taught = [_taught(kind, [found[place] for place in case]) for case in places]
+            for case, between_sd in zip(places, _by_others(kind, taught), strict=True):
+                for place in case:
+                    found[place] = _with_sd(kind, found[place], between_sd)
     return tuple(found)
 
 
-def _with_sds(kind: Kind, entries: Sequence[Entry]) -> list[Entry]:
-    changed = list(entries)
-    for assumed in _by_condition(kind, entries):
-        if not any(max(len(each.replicates), len(each.related)) > 1 for each in assumed.values()):
-            continue
-        sds = (_of_speedups if kind is SPEEDUP else _pooled)(kind, list(assumed.values()))
-        for (index, quantity), between_sd in zip(assumed.items(), sds, strict=True):
-            known = replace(quantity, between_sd=between_sd)
-            entry = changed[index]
-            changed[index] = replace(entry, quantities={**entry.quantities, kind.name: known})
-    return changed
+def _by_condition(kind: Kind, entries: Sequence[Entry]) -> list[list[list[int]]]:
+    """Return the places of quantities of which nothing is known, those of each case together.
 
-
-def _by_condition(kind: Kind, entries: Sequence[Entry]) -> list[dict[int, Quantity]]:
-    """Return the quantities of which nothing is known, apart where they are not to be compared."""
-    found: dict[str | None, dict[int, Quantity]] = {}
-    for index, each in enumerate(entries):
+    Apart are those that are not to be compared.
+    """
+    found: dict[str | None, dict[frozenset[tuple[str, str]], list[int]]] = {}
+    for place, each in enumerate(entries):
         quantity = each.quantities.get(kind.name)
         if quantity is not None and quantity.is_assumed:
-            found.setdefault(quantity.condition, {})[index] = quantity
-    return list(found.values())
+            cases = found.setdefault(quantity.condition, {})
+            cases.setdefault(frozenset(each.identity.items()), []).append(place)
+    return [list(cases.values()) for cases in found.values()]
 
 
-def _pooled(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd]:
-    """Return the mean of all variances, that assumed among them, each with its weight.
+def _with_sd(kind: Kind, entry: Entry, between_sd: BetweenProcessSd) -> Entry:
+    known = replace(entry.quantities[kind.name], between_sd=between_sd)
+    return replace(entry, quantities={**entry.quantities, kind.name: known})
 
-    Or how far related measurements differ, if that is further.
+
+@dataclass(frozen=True)
+class _Taught:
+    """What a case tells: means over its arms.
+
+    Attributes:
+        variance: of replicates.
+        within: the part of it that blocks and short calls account for.
+        df: degrees of freedom of the variance; 0 if there is nothing to be learnt.
+        related: the series of related measurements of each arm.
     """
-    parts = [(kind.assumed.sd_log**2, kind.assumed.df)]
-    parts += [(_variance(each.replicates), len(each.replicates) - 1.0) for each in found]
+
+    variance: float
+    within: float
+    df: float
+    related: tuple[Sequence[Replicate], ...]
+
+
+def _taught(kind: Kind, arms: Sequence[Entry]) -> _Taught:
+    found = [each.quantities[kind.name] for each in arms if each.doubt is None]
+    several = [each.replicates for each in found if len(each.replicates) > 1]
+    own = [each.own_variance for replicates in several for each in replicates]
+    return _Taught(
+        variance=_mean(map(_variance, several)),
+        within=_mean(own),
+        df=max((len(each) - 1.0 for each in several), default=0.0),
+        related=tuple(each.related for each in found if len(each.related) > 1),
+    )
+
+
+def _by_others(kind: Kind, taught: Sequence[_Taught]) -> list[BetweenProcessSd]:
+    """Return for each case what all others tell, beside what is assumed.
+
+    Or how far related measurements of all differ, its own among them, if that is further.
+    """
+    learn = _of_speedups if kind is SPEEDUP else _pooled
+    if len(taught) > _MOST_APART:
+        told = [learn(kind.assumed, taught)] * len(taught)
+    else:
+        told = [
+            learn(kind.assumed, [*taught[:place], *taught[place + 1 :]])
+            for place in range(len(taught))
+        ]
+    related = [series for each in taught for series in each.related]
+    if not related:
+        return told
+    least = _of_related(kind.assumed, related)
+    return [max(each, least, key=lambda sd: sd.sd_log) for each in told]
+
+
+def _pooled(assumed: BetweenProcessSd, taught: Sequence[_Taught]) -> BetweenProcessSd:
+    """Return the mean of all variances, that assumed among them, each with its weight."""
+    if not any(each.df for each in taught):
+        return assumed
+    parts = [(assumed.sd_log**2, assumed.df), *((each.variance, each.df) for each in taught)]
     df = math.fsum(weight for _, weight in parts)
     sd = math.sqrt(math.fsum(variance * weight for variance, weight in parts) / df)
-    told = BetweenProcessSd(sd_log=sd, df=min(df, _MOST_DF))
-    if related := [each.related for each in found if len(each.related) > 1]:
-        told = max(told, _of_related(kind.assumed, related), key=lambda each: each.sd_log)
-    return [told] * len(found)
+    return BetweenProcessSd(sd_log=sd, df=min(df, _MOST_DF))
 
 
 def _of_related(
@@ -100,25 +146,17 @@ def _of_related(
     return BetweenProcessSd(sd_log=math.sqrt(variance), df=assumed.df)
 
 
-def _of_speedups(kind: Kind, found: Sequence[Quantity]) -> list[BetweenProcessSd]:
+def _of_speedups(assumed: BetweenProcessSd, taught: Sequence[_Taught]) -> BetweenProcessSd:
     # Imports what fits distributions, which takes as long as all else.
-    from dynamometer.results.statistics.between_processes import by_others
     from dynamometer.results.statistics.scatter import Scatter, updated
 
-    taught = [
-        Scatter(
-            variance=_variance(each.replicates),
-            within=statistics.fmean(replicate.own_variance for replicate in each.replicates),
-            df=len(each.replicates) - 1.0,
-        )
-        for each in found
-    ]
-    if len(taught) <= _MOST_APART:
-        return by_others(kind.assumed, taught)
-    return [updated(kind.assumed, taught)] * len(taught)
+    return updated(assumed, [Scatter(each.variance, each.within, each.df) for each in taught])
 
 
 def _variance(replicates: Sequence[Replicate]) -> float:
-    """Return the variance of replicates; 0 of one alone, which `updated` passes over."""
-    values = [each.value for each in replicates]
-    return statistics.variance(values) if len(values) > 1 else 0.0
+    return statistics.variance(each.value for each in replicates)
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return statistics.fmean(found) if found else 0.0

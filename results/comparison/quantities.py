@@ -133,4 +133,5 @@ def difference(before: Mean, after: Mean) -> Mean:
     df = error**4 / parts if parts else min(before.df, after.df)
     single = math.fsum(each.n * each.error**2 for each in (before, after))
     n = round(single / error**2) if error else min(before.n, after.n)
-    return Mean(after.value - before.value, error, df, n)
+    further = before.further_variance + after.further_variance
+    return Mean(after.value - before.value, error, df, n, further)

@@ -62,12 +62,33 @@ class Mean(NamedTuple):
         error: its standard error.
         df: degrees of freedom of that error.
         n: replicates.
+        further: the variance that further replicates would have; `None` if that is what the error
+            says of those there are.
     """
 
     value: float
     error: float
     df: float
     n: int
+    further: float | None = None
+
+    @property
+    def further_variance(self) -> float:
+        """The variance that each further replicate would have."""
+        return self.n * self.error**2 if self.further is None else self.further
+
+    def grown(self, n: int) -> Mean:
+        """Return it as it would be with more replicates, if the mean stays where it is.
+
+        What was known of the variance beforehand weighs as much as it did, and so ever less.
+
+        Args:
+            n: how many there are then.
+        """
+        more = n - self.n
+        df = self.df + more
+        variance = (self.df * self.n * self.error**2 + more * self.further_variance) / df
+        return Mean(self.value, math.sqrt(variance / n), df, n, self.further_variance)
 
 
 def moderated(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> Mean:
@@ -103,7 +124,10 @@ def moderated(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> 
     known_df = _df_of_both(replicates, between)
     df = known_df + n - 1
     variance = (known_df * known + (n - 1) * own) / df
-    return Mean(statistics.fmean(values), math.sqrt(variance / n), df, n)
+    further = (
+        max(own, within) if n > 1 else None
+    )  # they vary as these do, within processes at least
+    return Mean(statistics.fmean(values), math.sqrt(variance / n), df, n, further)
 
 
 def _with_short_calls(
@@ -171,26 +195,27 @@ def replicates_to_settle(
         own_p = ratio(mean).p_value
         share = own_p / adjusted_p if adjusted_p else 1.0
         needed = max(needed, _fewest(mean, distance, 1 - SIGNIFICANT_P * share, run_sd))
-    return needed if needed <= _MOST_REPLICATES else None
+    return needed if needed <= MOST_REPLICATES else None
 
 
-_MOST_REPLICATES = 200
-"""Replicates of a case take seconds each, of a large model minutes."""
+MOST_REPLICATES = 200
+"""That anybody would wait for: each takes seconds, of a large model minutes."""
 
 
 def _fewest(mean: Mean, target_log: float, confidence: float, run_sd: float = 0.0) -> int:
     """Return with how many replicates half the width of an interval is within a target."""
-    own = math.sqrt(max(0.0, mean.error**2 - run_sd**2))
+    own = mean._replace(error=math.sqrt(max(0.0, mean.error**2 - run_sd**2)))
 
     def reaches(n: int) -> bool:
-        error = math.hypot(own * math.sqrt(mean.n / n), run_sd)
-        return half_width_log(error, mean.df + n - mean.n, confidence) <= target_log
+        grown = own.grown(n)
+        return half_width_log(math.hypot(grown.error, run_sd), grown.df, confidence) <= target_log
 
     if reaches(mean.n):
         return mean.n
     if run_sd:  # no number may be enough
-        return bisect.bisect_left(range(_MOST_REPLICATES + 1), x=True, lo=mean.n, key=reaches)
-    share = half_width_log(mean.error, mean.df, confidence) / max(target_log, _LEAST_TARGET_LOG)
+        return bisect.bisect_left(range(MOST_REPLICATES + 1), x=True, lo=mean.n, key=reaches)
+    widest = max(mean.error, math.sqrt(mean.further_variance / mean.n))
+    share = half_width_log(widest, mean.df, confidence) / max(target_log, _LEAST_TARGET_LOG)
     most = math.ceil(mean.n * share**2) + 1
     return bisect.bisect_left(range(most), x=True, lo=mean.n, key=reaches)
 

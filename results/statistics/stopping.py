@@ -25,7 +25,7 @@ def end_of_measuring(
         protocol: what was asked for.
         ratios: what is to be known as well as was asked; looked at only where that decides.
     """
-    if not all(_is_worth_repeating(record) for record in records):
+    if not _are_worth_repeating(records):
         return StopReason.FAILED
     if len(records) < protocol.replicates:
         return None
@@ -44,7 +44,11 @@ def is_precise(ratio: Ratio, target: float) -> bool:
     return math.log(ratio.high / ratio.low) / 2 <= math.log1p(target)
 
 
-def _is_worth_repeating(record: Record) -> bool:
-    """Return whether the baseline and an arm passed, so that more replicates tell more."""
-    passed = {each.arm: each.outcome.status is Status.PASS for each in record.arms}
-    return passed.pop(BASELINE, True) and any(passed.values())
+def _are_worth_repeating(records: Sequence[Record]) -> bool:
+    """Return whether the baseline and an arm passed in all, so that more replicates tell more."""
+    failed = {
+        each.arm for record in records for each in record.arms
+        if each.outcome.status is not Status.PASS
+    }  # fmt: skip
+    return BASELINE not in failed and any(each.arm not in failed for each in records[-1].arms
+                                          if each.arm != BASELINE)  # fmt: skip

@@ -164,9 +164,9 @@ class CaseSummary:
     def breakeven(self, arm: ArmSummary) -> Breakeven | None:
         """Return after how many calls compiling an arm has paid.
 
-        `None` unless all was measured, and its speedup may be counted on.
+        From empty caches; `None` unless all was measured, and its speedup may be counted on.
         """
-        return self._breakeven(arm, arm.compile_s)
+        return self._breakeven(arm, arm.compile_s if arm.compiled_cold else None)
 
     def warm_breakeven(self, arm: ArmSummary) -> Breakeven | None:
         """Return the same of compiling from filled caches, as in a program's later processes."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dynamometer.results.statistics.replicates import between_sd_of, log_speedups, speedup_over
 from dynamometer.results.statistics.significance import (
     LATENCY_FLOOR,
+    MOST_REPLICATES,
     Verdict,
     adjusted,
     moderated,
@@ -80,14 +81,21 @@ class Judgement:
     def _what_settles_it(self, floor: str, adjusted_p: float) -> str:
         """Say how many replicates would do, if further ones vary as those there are."""
         needed = replicates_to_settle(self._mean, adjusted_p)
-        if needed is None:
+        if needed is not None:
+            return f"-r {needed}"
+        least = math.log1p(LATENCY_FLOOR)
+        if abs(abs(math.log(self.ratio.value)) - least) < _NEAR * least:
             return f"it is so near {floor} that replicates hardly settle it"
-        return f"-r {needed}"
+        return f"it would take more than {MOST_REPLICATES} replicates"
 
     @property
     def _mean(self) -> Mean:
         records = self.case.records
         return moderated(log_speedups(self.base, self.arm, records), between_sd_of(records))
+
+
+_NEAR = 0.25
+"""Of the floor that a speedup is off it by which is near to it."""
 
 
 def judge(cases: Sequence[CaseSummary]) -> list[Judgement]:

@@ -71,7 +71,8 @@ class Use:
         eager_s, speedup = self.case.baseline.latency_s, self.arm.speedup
         if eager_s is None or speedup is None or not self.case.is_conclusive:
             return None
-        return breakeven(self.tuning_s, eager_s, speedup).calls
+        found = breakeven(self.tuning_s, eager_s, speedup)
+        return None if found.high is None else found.calls
 
     @property
     def made_of(self) -> Counter[str]:

@@ -218,8 +218,11 @@ def _fallbacks(arm: ArmSummary) -> str:
 
 def _pays(case: CaseSummary, arm: ArmSummary) -> str:
     """Return after how many calls compiling has paid, where it surely does."""
-    found = _calls(case.breakeven(arm), "{} calls {}")
-    warm = _calls(case.warm_breakeven(arm), "{} {}") if arm.compiled_cold else ""
+    form = "{} calls {}"
+    if not arm.compiled_cold:
+        warm = _calls(case.warm_breakeven(arm), form)
+        return warm and f", pays after {warm} (caches filled)"
+    found, warm = _calls(case.breakeven(arm), form), _calls(case.warm_breakeven(arm), "{} {}")
     return (found and f", pays after {found}") + (warm and f" (caches filled: {warm})")
 
 

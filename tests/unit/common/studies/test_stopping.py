@@ -84,6 +84,21 @@ def test_a_failure_is_not_repeated() -> None:
     assert stop_reason([passed, failed], Protocol()) is StopReason.FAILED
 
 
+def test_a_case_without_an_arm_that_always_passed_is_not_repeated() -> None:
+    """Each failed once, so no speedup can be known; that all of none were was called the target."""
+    of = factories.case(arms=(BASELINE, "inductor", "ts"))
+    found = []
+    for replicate, name in enumerate(("inductor", "ts")):
+        passed = factories.measured_record(of, replicate=replicate)
+        arms = tuple(
+            msgspec.structs.replace(each, outcome=factories.failure()) if each.arm == name else each
+            for each in passed.arms
+        )
+        found.append(msgspec.structs.replace(passed, arms=arms))
+    assert stop_reason(found[:1], Protocol()) is None
+    assert stop_reason(found, Protocol()) is StopReason.FAILED
+
+
 def test_correctness_alone_is_repeated_as_often_as_asked() -> None:
     """Without latencies there is no interval to wait for."""
     records = [factories.record(replicate=each, experiments=("accuracy",)) for each in range(3)]

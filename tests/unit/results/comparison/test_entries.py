@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import factories
@@ -9,12 +10,14 @@ import pytest
 
 from dynamometer.results.comparison.entries import identity_of, of_arms, of_outcome
 from dynamometer.results.comparison.noise import learnt
-from dynamometer.results.comparison.quantities import COMPILE_TIME, SPEEDUP
+from dynamometer.results.comparison.quantities import COMPILE_TIME, EAGER_LATENCY, SPEEDUP
 from dynamometer.results.statistics.summary import ending_of
 from dynamometer.results.values.cases import BASELINE, IDENTITY, MatmulPrecision, Overrides
-from dynamometer.results.values.records import ArmResult, BetweenProcessSd, Status
+from dynamometer.results.values.records import ASSUMED_SD, ArmResult, BetweenProcessSd, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.results.comparison.entries import Entry
 
 
@@ -155,6 +158,51 @@ def _compiled(model: str, off: float) -> list[Entry]:
     records = [msgspec.structs.replace(each, case=case, replicate=replicate)
                for replicate, each in enumerate((cold, *warm))]  # fmt: skip
     return of_arms(records)
+
+
+def _case(model: str, offs: Sequence[float], arms: int = 1) -> list[Entry]:
+    """Backends as fast as each other, beside an eager that is off by so much in each replicate."""
+    names = [f"arm{index}" for index in range(arms)]
+    case = factories.case(model, arms=(BASELINE, *names))
+    return of_arms([
+        factories.measured_record(
+            case, replicate=replicate,
+            seconds={BASELINE: 0.010 * math.exp(off), **dict.fromkeys(names, 0.008)},
+        )
+        for replicate, off in enumerate(offs)
+    ])  # fmt: skip
+
+
+def test_a_case_teaches_itself_nothing_by_its_other_arms() -> None:
+    """They share eager's processes: what these are off by was counted once for each arm."""
+    found = learnt(_case("m", (-0.001, 0.0, 0.001), arms=4))
+    assert {each.quantities["speedup"].between_sd for each in found} == {ASSUMED_SD}
+    assert {each.quantities["eager_latency"].between_sd for each in found} == {
+        EAGER_LATENCY.assumed
+    }
+
+
+@pytest.mark.parametrize("name", ["speedup", "eager_latency"])
+def test_several_arms_of_others_teach_as_much_as_one(name: str) -> None:
+    """Runs of many backends are no better known."""
+    offs = (-0.004, 0.0, 0.004)
+    alone, beside = (
+        learnt([each for model in range(5) for each in _case(f"m{model}", offs, arms)])
+        for arms in (1, 4)
+    )
+    assert beside[0].quantities[name].between_sd == alone[0].quantities[name].between_sd
+    assert alone[0].quantities[name].between_sd.sd_log < ASSUMED_SD.sd_log or name != "speedup"
+
+
+def test_what_was_disturbed_teaches_nothing() -> None:
+    """Nothing is concluded from it, and so neither of others by it."""
+    calm = [each for model in range(6) for each in _case(f"m{model}", (-0.004, 0.0, 0.004))]
+    wild = [replace(each, doubt="disturbed") for each in _case("w", (-0.2, 0.0, 0.2))]
+    alone, beside = learnt(calm), learnt([*calm, *wild])
+    for name in ("speedup", "eager_latency", "latency"):
+        sds = [each.quantities[name].between_sd for each in beside]
+        assert sds[: len(calm)] == [each.quantities[name].between_sd for each in alone]
+    assert beside[-1].quantities["speedup"].between_sd != ASSUMED_SD  # it learns from others
 
 
 def test_what_was_known_stays() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.reports.console import Console
+from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.values.records import BetweenProcessSd, Status
 
 
@@ -43,6 +44,16 @@ def test_a_line_says_when_compiling_has_paid() -> None:
     Console(STUDY, factories.destination(stream=stream)).write(factories.cold_and_warm(warm_s=0.5))
     paid = r", pays after 6,250 calls \[[\d,]+, [\d,]+\] \(caches filled: 250 \[\d+, \d+\]\)"
     assert re.search(rf"{paid} PROVISIONAL$", stream.getvalue().rstrip())
+
+
+def test_what_filled_caches_save_is_not_said_of_empty_ones() -> None:
+    """In a run with `--warm` no process found them empty: compiling takes longer there."""
+    stream = io.StringIO()
+    _, warm = factories.cold_and_warm(warm_s=0.5)
+    Console(STUDY, factories.destination(stream=stream)).write([warm])
+    assert re.search(r", pays after 250 calls \[\d+, \d+\] \(caches filled\)", stream.getvalue())
+    case = summarize_case([warm])
+    assert case.breakeven(case.arms[0]) is None
 
 
 def test_speedups_that_are_not_known_well_enough_are_named() -> None:

@@ -21,7 +21,7 @@ from dynamometer.results.statistics.significance import (
     verdict,
     wilson,
 )
-from dynamometer.results.values.records import BetweenProcessSd, Ratio
+from dynamometer.results.values.records import ASSUMED_SD, BetweenProcessSd, Ratio
 
 # Benjamini and Hochberg 1995, section 4: fifteen p-values, of which four are significant at 5 %.
 PUBLISHED = (
@@ -143,6 +143,30 @@ def test_replicates_needed_bring_the_interval_there() -> None:
     assert half_width_log(*moderated(more, between_sd)[1:3]) == pytest.approx(
         math.log1p(0.01), rel=0.1
     )
+
+
+@pytest.mark.parametrize(
+    ("own_sd", "call_sd", "target"),
+    [(0.03, 0.0, 0.01), (0.05, 0.0, 0.02), (0.005, 0.1, 0.01), (0.005, 0.2, 0.02)],
+)
+def test_what_was_assumed_weighs_less_with_each_further_replicate(
+    own_sd: float, call_sd: float, target: float
+) -> None:
+    """Too few were asked for of noisy replicates, and up to 14 times too many of short calls.
+
+    Others that vary as the first three do are just as many as are needed.
+    """
+    three = [Replicate(own_sd * off, between_sd=call_sd) for off in (-1.0, 0.0, 1.0)]
+    needed = replicates_needed(moderated(three, ASSUMED_SD), target)
+
+    def half(n: int) -> float:
+        scale = math.sqrt((n - 1) / (n - n % 2))
+        signs = [-1.0, 1.0] * (n // 2) + [0.0] * (n % 2)
+        many = [Replicate(own_sd * scale * sign, between_sd=call_sd) for sign in signs]
+        mean = moderated(many, ASSUMED_SD)
+        return half_width_log(mean.error, mean.df)
+
+    assert half(needed) <= math.log1p(target) < half(needed - 1)
 
 
 @pytest.mark.parametrize(("value", "bound"), [(0.0, 0.02), (0.03, 0.02), (-0.05, 0.02)])

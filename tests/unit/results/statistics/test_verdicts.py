@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 
 import factories
@@ -189,6 +190,26 @@ def test_what_is_unclear_says_what_would_settle_it() -> None:
     (one,) = judge([summarize_case(records)])
     assert one.verdict is Verdict.UNCLEAR
     assert re.search(r"is wider than 2% on either side: -r \d+$", one.reason)
+
+
+@pytest.mark.parametrize(
+    ("off", "faster", "says"),
+    [
+        (0.3, 1.0, "it would take more than 200 replicates"),
+        (0.001, 1.0201, "it is so near 2% that replicates hardly settle it"),
+    ],
+)
+def test_what_hardly_any_number_settles_says_why(off: float, faster: float, says: str) -> None:
+    """Noise, or a speedup at the limit; a speedup of 1.000x was said to be near 1.02x."""
+    case = factories.case("a", (BASELINE, "inductor"))
+    records = [
+        factories.measured_record(
+            case, replicate=each, seconds={BASELINE: 0.010 * faster, "inductor": seconds}
+        )
+        for each, seconds in enumerate(0.010 * math.exp(off * sign) for sign in (-1, 0, 1))
+    ]
+    (one,) = judge([summarize_case(records)])
+    assert one.reason.endswith(says)
 
 
 def test_arms_that_disturb_each_other_are_the_reason() -> None:

@@ -64,6 +64,13 @@ def test_without_decisions_nothing_is_said() -> None:
     assert ensemble.uses([]) == []
 
 
+def test_what_may_be_no_faster_may_never_pay() -> None:
+    """Its interval reaches 1: no number of calls is said."""
+    (use,) = ensemble.uses([case(graph("inductor", 4, 2), step_s=0.00998)])
+    assert use.achieved == pytest.approx(1.002, rel=1e-3)
+    assert use.pays_after_calls is None
+
+
 def test_a_model_is_what_its_graphs_are_made_of() -> None:
     """Graphs of one backend are counted together; those that came up more often count so."""
     found = case(
