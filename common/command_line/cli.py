@@ -49,12 +49,27 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
 
     def action() -> object:
+        _refuse_bytes(arguments)
         program = _script_arguments(sys.argv[0]) if suite else "dynamometer"
         found = _script(suite) if suite else _program()
         name = Path(sys.argv[0]).name if suite else program
         return _called(found, name, program, arguments)
 
     return exit_code_of(action)
+
+
+def _refuse_bytes(arguments: Sequence[str]) -> None:
+    """Refuse what is no text: records, reports and commands that repeat a case couldn't hold it.
+
+    Raises:
+        UsageError: a word is none; shows it.
+    """
+    for word in arguments:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            msg = f"{os.fsencode(word)!r} is not UTF-8: use a name that is"
+            raise UsageError(msg) from error
 
 
 def _called(found: click.Command, name: str, program: str, arguments: list[str]) -> object:
@@ -126,6 +141,9 @@ def _program() -> click.Group:
     @click.option("--long", is_flag=True, help="Of backends: a table with all there is to know.")
     @click.option("--json", "is_json", is_flag=True, help="The same for programs.")
     def ls(what: str, where: str | None, *, long: bool, is_json: bool) -> None:
+        if where is not None and what not in {"models", "runs"}:
+            msg = f"{what} are not of a suite or folder: dynamometer ls {what}, without {where!r}"
+            raise UsageError(msg)
         if what != "backends" and (long or is_json):
             msg = f"--long and --json tell of backends: dynamometer ls backends, not {what}"
             raise UsageError(msg)
@@ -314,6 +332,7 @@ def _resume(asked: Request, _: Invocation) -> int:
     """Finish a run where it was begun.
 
     Raises:
+        UsageError: it is no run.
         UnfitEnvironmentError: machine, software or the user's files are not those of the run; says
             what differs.
     """
@@ -324,6 +343,9 @@ def _resume(asked: Request, _: Invocation) -> int:
 
     directory = asked[DIRECTORY]
     refusals.check_reporting(asked)
+    if not (directory / store.MANIFEST).exists():
+        msg = f"{directory} is not a run directory: it has no {store.MANIFEST}"
+        raise UsageError(msg)
     manifest = store.read_manifest(directory)
     study = registry.study(manifest.plan.study)
     refusals.check_expectations(study, asked)

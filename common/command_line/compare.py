@@ -88,10 +88,14 @@ def _conditions(text: str | None) -> list[Condition]:
     from dynamometer.results.comparison.gates import parse
 
     try:
-        return parse(text or "")
+        found = parse(text or "")
     except ValueError as error:
         msg = f"--fail-on: {error}"
         raise UsageError(msg) from error
+    if text is not None and not found:
+        msg = "--fail-on names no condition, and so would never fail; leave it out for that"
+        raise UsageError(msg)
+    return found
 
 
 def _sides(asked: Request) -> tuple[Side, Side]:

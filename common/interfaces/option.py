@@ -366,7 +366,12 @@ class ByteSize(click.ParamType[int]):
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:iB|B)?", str(value), re.IGNORECASE)
         if found is None:
             self.fail(f"{value!r} is not a size such as 800M or 12G", param, ctx)
-        return int(float(found[1]) * _UNITS[found[2].upper()])
+        size = float(found[1]) * _UNITS[found[2].upper()]
+        if not 1 <= size < _MOST_BYTES:
+            self.fail(f"{value!r} is not between 1 byte and {_MOST_BYTES >> 60}E", param, ctx)
+        return int(size)
 
 
+_MOST_BYTES = 2**63
+"""That the kernel can count."""
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -197,7 +197,16 @@ def check_output(study: Study, plan: RunPlan, request: Request) -> None:
     if study.asked_by and len(study.tables()[0].theirs().columns) <= len(IDENTITY):
         msg = f"--output {path} has PyTorch's columns, which say nothing of {study.asked_by.named}"
         raise UsageError(msg)
+    _check_file(path)
+
+
+def _check_file(path: Path) -> None:
+    """Refuse a file of `--output` that can't be written; what is made to find out is removed."""
+    is_new, missing = not path.exists(), [each for each in path.parents if not each.exists()]
     try:
+        if not is_new and not path.is_file():
+            msg = f"--output {path} is no file: its rows are written anew as each case ends"
+            raise UsageError(msg)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8"):
             pass
@@ -205,6 +214,12 @@ def check_output(study: Study, plan: RunPlan, request: Request) -> None:
     except (OSError, UnicodeDecodeError) as error:
         msg = f"--output {path} can't be written: {error}"
         raise UsageError(msg) from error
+    finally:
+        with suppress(OSError):  # somebody else may have put something there
+            if is_new:
+                path.unlink(missing_ok=True)
+            for each in missing:
+                each.rmdir()
 
 
 def check_planned(plan: RunPlan) -> None:

@@ -64,6 +64,9 @@ def select(
     known = {spec.name: spec for spec in specs}
     names = {alias: spec.name for spec in known.values() for alias in (spec.name, *spec.aliases)}
     for name in selection.only:
+        if name not in names and name.startswith(_THEIR_FILE):
+            msg = f"--only {name}: for a model in a file type dynamometer run FILE.py::NAME"
+            raise UsageError(msg)
         if name not in names:
             raise UnknownNameError("model", name, names, hint)  # noqa: EM101  what kind of name it is, no message
     only = {names[name] for name in selection.only}
@@ -85,6 +88,9 @@ def select(
     _check_names(part)
     return tuple(part)
 
+
+_THEIR_FILE = "path:"
+"""How PyTorch's harness is told of a file: `--only path:FILE,class:NAME`."""
 
 _MOST_NAME_BYTES = 200
 """Of a model: files are named after it, and few file systems allow more than 255."""

@@ -159,6 +159,7 @@ class Decisions:
             try:
                 database.execute("PRAGMA synchronous = FULL")
                 with _transaction(database, kind):
+                    self._refuse_others(database)
                     if kind == "IMMEDIATE":
                         _make_tables(database)
                     yield database
@@ -167,6 +168,17 @@ class Decisions:
         except sqlite3.Error as error:
             msg = f"{self.path} can't be used as a file of decisions: {error}; {_WAY_OUT}"
             raise StoreError(msg) from error
+
+    def _refuse_others(self, database: sqlite3.Connection) -> None:
+        """Leave other programs' databases, and the index of runs, as they are.
+
+        Raises:
+            StoreError: it is one.
+        """
+        (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if tables and not _has_tables(database):
+            msg = f"{self.path} is no file of decisions; choose another with --decisions"
+            raise StoreError(msg)
 
 
 def exported(decisions: Iterable[Decision]) -> str:

@@ -23,6 +23,7 @@ are all options of its `common.py`, with what comes of each here:
 
 What differs without any option:
 
+- Options are typed in full (`--accuracy`, not `--acc`), and each flag apart (`-v -q`, not `-vq`).
 - Several processes measure each case (`-r 1` takes one), and speedups come with intervals. Theirs
   measures in one.
 - Results are compared with eager's in every timed run, and an arm that is wrong has no speedup.

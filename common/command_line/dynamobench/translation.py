@@ -6,6 +6,7 @@ What each of its options comes to is in `dynamobench.toml`, from which
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,8 @@ class Translation(msgspec.Struct, frozen=True):
 def translated(arguments: Sequence[str], ours: Collection[str]) -> Translation:
     """Replace options of theirs by ours; what is no option of either is left to the parser.
 
+    `-x=NAME` is `-x NAME`, as argparse reads it; click would take the sign for part of the name.
+
     Args:
         arguments: as typed.
         ours: every spelling of an option of the command.
@@ -70,6 +73,9 @@ def translated(arguments: Sequence[str], ours: Collection[str]) -> Translation:
     Raises:
         UsageError: one asks for what isn't done; says what is, and what to type.
     """
+    typed = [*arguments]
+    end = typed.index("--") if "--" in typed else len(typed)
+    arguments = [*map(_without_sign, typed[:end]), *typed[end:]]
     if not any(_flag(each) not in ours for each in arguments if each.startswith("-")):
         return Translation(tuple(arguments))
     theirs = {
@@ -98,6 +104,10 @@ def translated(arguments: Sequence[str], ours: Collection[str]) -> Translation:
                 raise UsageError(msg)
             taken += [each.format(value) for each in option.becomes]
     return Translation(tuple(taken), tuple(notes))
+
+
+def _without_sign(word: str) -> str:
+    return word[:2] + word[3:] if re.match("-[^-]=", word) else word
 
 
 def _flag(word: str) -> str:

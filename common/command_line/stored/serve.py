@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.history import History
 
 _THIS_MACHINE = "127.0.0.1"
-_ALL_ADDRESSES = ("", "0.0.0.0", "::")  # noqa: S104  recognised, not listened at
+_ALL_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104  recognised, not listened at
 _HOME = "/"
 HOST = Valued(
     ("--host",), reads=click.STRING, default=_THIS_MACHINE, metavar="ADDRESS", group="Execution",
@@ -311,6 +311,9 @@ def run(asked: Request, _: Invocation) -> int:
     Raises:
         UsageError: it can't be listened there, or the index can't be used.
     """
+    if not asked[HOST]:
+        msg = f"--host is empty: leave it out for {_THIS_MACHINE}, or name an address"
+        raise UsageError(msg)
     with opened(asked, _folders(asked)) as index:
         refreshed(index)
     try:
@@ -323,5 +326,7 @@ def run(asked: Request, _: Invocation) -> int:
         raise UsageError(msg) from error
     with server:
         click.echo(server.address)
+        if asked[HOST] in _ALL_ADDRESSES:
+            click.echo("whoever reaches this machine can read all of it", err=True)
         server.serve_forever()
     return 0

@@ -195,9 +195,6 @@ class IndexFile:
                 msg = f"{self.path} is being written by another process; wait for it, or stop it"
                 raise StoreError(msg) from error
             msg = f"{self.path} can't be used as an index: {error}; choose another with --index"
-            if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_CORRUPT:
                 msg += ", or remove it: it is made of the runs, but what it was given is lost"
             raise StoreError(msg) from error
-
-
-_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import dynamometer
 from dynamometer.common.command_line import cli
+from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.common.interfaces.run_options import CSV_COMPAT
 from dynamometer.common.machine.environment import read_environment
 from dynamometer.results.store import store
@@ -155,6 +157,14 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         ("torchbench", "--quick --batch-size-file none.txt", "none.txt can't be read"),
         ("torchbench", "--batch-size-file x --batch-size 4", "leave out --batch-size"),
         ("torchbench", "--only resnet18 --executor zzz", "unknown executor 'zzz'; known: local"),
+        ("torchbench", "--coverage --target 0.1", "leave out --target"),
+        ("torchbench", "--only path:a.py,class:B", "type dynamometer run FILE.py::NAME"),
+        ("torchbench", "--only resnet18 --memory-limit 0", "is not between 1 byte and 8E"),
+        ("torchbench", "--only resnet18 --memory-limit 8388608T", "is not between 1 byte and 8E"),
+        ("torchbench", "--only resnet18 --output pipe", "pipe is no file"),
+        ("torchbench", "--only resnet18 --output-dir \udcff", "b'\\xff' is not UTF-8"),
+        (None, "resume nowhere", "nowhere is not a run directory"),
+        (None, "ls suites torchbench", "without 'torchbench'"),
         (None, "run torchbench-checkout", "needs --torchbench-root DIR"),
         (None, "run torchbench-checkout --torchbench-root x", "x is no checkout"),
         (None, "run mine.py --batch-size 4", "a takes no batch_size=NUMBER"),
@@ -179,6 +189,7 @@ def test_what_cannot_be_is_refused(
 ) -> None:
     """A combination that no arm could run is refused before anything runs, with the reason."""
     (tmp_path / "mine.py").write_text("def a(): ...\n")
+    os.mkfifo(tmp_path / "pipe")
     assert cli.main(suite, words.split()) == 2
     assert says in capsys.readouterr().err
     assert program.executed == []
@@ -294,6 +305,24 @@ def test_every_backend_that_can_be_used_here(
     assert "ts" not in case.arms
 
 
+def test_a_refused_run_leaves_no_file_behind(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor folders; what was there stays."""
+
+    def refuse(_: str) -> None:
+        raise UnfitEnvironmentError
+
+    monkeypatch.setattr("dynamometer.common.machine.environment.require_device", refuse)
+    (tmp_path / "old.csv").write_text("a\n")
+    words = ("--only", "resnet18", "--output")
+    for path in ("new.csv", "a/b/new.csv", "old.csv"):
+        assert cli.main("torchbench", [*words, path]) == 4
+    assert [each.name for each in tmp_path.iterdir()] == ["old.csv"]
+    assert (tmp_path / "old.csv").read_text() == "a\n"
+    assert program.executed == []
+
+
 def test_batch_sizes_come_from_a_file(program: Program, tmp_path: Path) -> None:
     """Each model that is named gets its size, and the others keep theirs."""
     (tmp_path / "sizes.txt").write_text("resnet18,3\n")
@@ -371,9 +400,13 @@ def test_resume_elsewhere_is_refused(
 
 
 def test_resume_of_no_run(program: Program, capsys: pytest.CaptureFixture[str]) -> None:
-    """A directory that holds no run is named, with exit code 3."""
-    assert cli.main(None, ["resume", "nowhere"]) == 3
+    """A directory that holds no run is named; one of a run that is damaged is another thing."""
+    assert cli.main(None, ["resume", "nowhere"]) == 2
     assert "nowhere is not a run directory" in capsys.readouterr().err
+    Path("damaged").mkdir()
+    Path("damaged/manifest.json").write_text("{")
+    assert cli.main(None, ["resume", "damaged"]) == 3
+    assert "is damaged" in capsys.readouterr().err
     assert program.executed == []
 
 

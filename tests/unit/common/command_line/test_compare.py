@@ -65,6 +65,8 @@ def test_exit_codes(words: list[str], code: int) -> None:
         ([BEFORE, AFTER, *["--arm", "inductor"] * 3], ["--arm is given once or twice"]),
         ([BEFORE, AFTER, "--arm", "ts"], ["has no arm 'ts'; it has inductor"]),
         ([BEFORE, AFTER, "--fail-on", "slow"], ["--fail-on: 'slow' is no condition", "passrate<N"]),
+        ([BEFORE, AFTER, "--fail-on", ""], ["--fail-on names no condition"]),
+        ([BEFORE, AFTER, "--fail-on", " ,"], ["--fail-on names no condition"]),
         ([BEFORE, AFTER, "--json", "--markdown"], ["contradict each other"]),
         ([SMALL, str(STORED / "format_3" / "speedup")], ["threads", "--force"]),
         ([BEFORE, str(STORED / "format_2" / "coverage")], ["different questions"]),

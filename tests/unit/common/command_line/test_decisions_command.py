@@ -107,6 +107,8 @@ def test_and_by_a_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     [
         (["list", "--decisions", "none.sqlite"], "there is no file of decisions none.sqlite"),
         (["list", "--decisions", "text"], "text can't be used as a file of decisions"),
+        (["list", "--decisions", "others"], "others is no file of decisions; choose another"),
+        (["import", "empty", "--decisions", "others"], "others is no file of decisions"),
         (["import", "text"], "text:1 is damaged"),
         (["import", "bytes"], "bytes, line 1 can't be read"),
         (["import", "none"], "none can't be read"),
@@ -122,7 +124,12 @@ def test_what_is_no_file_of_decisions_is_named(
     """In a sentence."""
     Path("text").write_text("no decision, and long enough to be no empty file of SQLite" * 20)
     Path("bytes").write_bytes(b"\xff")
+    Path("empty").touch()
+    others = sqlite3.connect("others")
+    others.execute("CREATE TABLE IF NOT EXISTS mine (a)")
     assert ran(monkeypatch, *words) != 0
+    assert others.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
+    others.close()
     assert says in capsys.readouterr().err
 
 
@@ -202,7 +209,7 @@ def test_who_reads_writes_nothing(
     database = sqlite3.connect("other.sqlite")
     database.execute("CREATE TABLE other (value)")
     database.commit()
-    assert ran(monkeypatch, "list", "--decisions", "other.sqlite") == 0
-    assert "no decisions" in capsys.readouterr().out
+    assert ran(monkeypatch, "list", "--decisions", "other.sqlite") == 2
+    assert "is no file of decisions" in capsys.readouterr().err
     assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("other",)]
     database.close()

@@ -42,6 +42,8 @@ THEIR_PARSER = Path(ROOT, "userbenchmark/dynamo/dynamobench/common.py")
         ("--export --speedup-onnx", "--backend export --speedup-onnx"),
         ("-quick --inductor=7 --ci=x", "-quick --inductor=7 --ci=x"),
         ("--only a -- --inductor", "--only a -- --inductor"),
+        ("-x=resnet18 -d=cpu -k =a", "-xresnet18 -dcpu -k =a"),
+        ("-c=freezing=True -- -x=a", "-cfreezing=True -- -x=a"),
         ("--no-such-flag --inductor", "--no-such-flag --backend inductor"),
         ("", ""),
     ],

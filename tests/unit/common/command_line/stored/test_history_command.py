@@ -212,6 +212,7 @@ def test_what_is_refused(
     found = said(capsys, "history", *words, "--output-dir", runs, code=2)
     for text in says:
         assert text in found
+    assert "remove it" not in found  # what was never an index
 
 
 def test_an_empty_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -248,6 +248,16 @@ def test_readers_at_the_same_time(server: Server) -> None:
     assert len(set(found)) == 1
 
 
+def test_no_address_is_not_every_address(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where a variable of a script is empty: the operating system would listen everywhere."""
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    assert cli.main(None, ["serve", "--host", "", "--output-dir", str(runs), "--port", "0"]) == 2
+    assert "--host is empty" in capsys.readouterr().err
+
+
 def test_a_port_that_is_taken_is_said(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
