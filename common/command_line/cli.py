@@ -14,7 +14,13 @@ import click
 import dynamometer
 from dynamometer.common import registry
 from dynamometer.common.command_line.dynamobench.translation import translated
-from dynamometer.common.command_line.options import LazyGroup, command, of_project, overridden
+from dynamometer.common.command_line.options import (
+    LazyGroup,
+    command,
+    of_project,
+    overridden,
+    refuse_bytes,
+)
 from dynamometer.common.ending import ExitCode, exit_code_of
 from dynamometer.common.errors import UnfitEnvironmentError, UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, defaults
@@ -49,27 +55,13 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
 
     def action() -> object:
-        _refuse_bytes(arguments)
+        refuse_bytes(arguments)
         program = _script_arguments(sys.argv[0]) if suite else "dynamometer"
         found = _script(suite) if suite else _program()
         name = Path(sys.argv[0]).name if suite else program
         return _called(found, name, program, arguments)
 
     return exit_code_of(action)
-
-
-def _refuse_bytes(arguments: Sequence[str]) -> None:
-    """Refuse what is no text: records, reports and commands that repeat a case couldn't hold it.
-
-    Raises:
-        UsageError: a word is none; shows it.
-    """
-    for word in arguments:
-        try:
-            word.encode()
-        except UnicodeEncodeError as error:
-            msg = f"{os.fsencode(word)!r} is not UTF-8: use a name that is"
-            raise UsageError(msg) from error
 
 
 def _called(found: click.Command, name: str, program: str, arguments: list[str]) -> object:

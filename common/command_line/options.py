@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
@@ -109,6 +110,20 @@ class GroupedCommand(click.Command):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+
+def refuse_bytes(arguments: Sequence[str]) -> None:
+    """Refuse what is no text: records, reports and commands that repeat a case couldn't hold it.
+
+    Raises:
+        UsageError: a word is none; shows it.
+    """
+    for word in arguments:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            msg = f"{os.fsencode(word)!r} is not UTF-8: use a name that is"
+            raise UsageError(msg) from error
 
 
 class LazyGroup(click.Group):

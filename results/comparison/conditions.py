@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamometer.results.values.comparison import Condition
+from dynamometer.results.values.history import DEVICE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
 NOT_THERE = "not there"
 
-_OF_WORKERS = "device name"
-"""Only a worker that came to its end tells it: where all crashed it says nothing of the machine."""
 _HARDWARE = "what differs between machines can't be told from what differs between compilers"
 _PROTOCOL = "runs are comparable only if they were measured in the same way"
 _THREADS = "the number of threads changes every speedup"
@@ -23,7 +22,7 @@ _WHY_NOT = {
     "scale": "models of different scales are different models",
     "matmul precision": "matrices were multiplied in different ways",
     "device": _HARDWARE,
-    _OF_WORKERS: _HARDWARE,
+    DEVICE_NAME: _HARDWARE,
     "cpu": _HARDWARE,
     "cpus": _HARDWARE,
     **dict.fromkeys(("threads", "$OMP_NUM_THREADS", "$MKL_NUM_THREADS"), _THREADS),
@@ -59,8 +58,8 @@ def differences(before: Side, after: Side) -> list[Condition]:
     if before.conditions and after.conditions:
         for name in dict.fromkeys((*before.conditions, *after.conditions)):
             was, now = (each.conditions.get(name, NOT_THERE) for each in (before, after))
-            if name == _OF_WORKERS and NOT_THERE in {was, now}:
-                continue
+            if name == DEVICE_NAME and NOT_THERE in {was, now}:
+                continue  # where all workers crashed it says nothing of the machine
             if was != now and name not in found:
                 found[name] = Condition(
                     name=name, before=was, after=now, why_not=_why_not(name, before, after)

@@ -83,9 +83,10 @@ def read_files(path: Path) -> Side:
         own: dict[tuple[str, ...], _Model] = {}
         for row in lines:
             identity = _identity(known, row)
-            _, _, found = own.setdefault((arm, *identity.values()), (identity, arm, {}))
-            found.update({name: value for name, value in row.items() if value})
-        _add(rows, own, file)
+            key = (arm, *identity.values())
+            said = {name: value for name, value in row.items() if value}
+            _add(own, {key: (identity, arm, said)}, file, "another row")
+        _add(rows, own, file, "another file beside it")
     if len(left_out) == len(files):
         what = f"{path} is" if files == [path] else f"{path} holds {', '.join(left_out)}, which is"
         msg = (
@@ -101,9 +102,12 @@ def read_files(path: Path) -> Side:
 
 
 def _add(
-    rows: dict[tuple[str, ...], _Model], own: Mapping[tuple[str, ...], _Model], file: Path
+    rows: dict[tuple[str, ...], _Model],
+    own: Mapping[tuple[str, ...], _Model],
+    file: Path,
+    other: str,
 ) -> None:
-    """Add what a file says of models to what others say of them.
+    """Add what a file, or a row of it, says of models to what others say of them.
 
     Raises:
         StoreError: one says something else of the same model.
@@ -113,9 +117,9 @@ def _add(
         for name in _ENDINGS:
             if name in merged and found.get(name, merged[name]) != merged[name]:
                 msg = (
-                    f"{file} says {name} {found[name]} of {identity['model']}, and another file"
-                    f" beside it {merged[name]}: compare files one by one, or name them as"
-                    " PyTorch's scripts do, by backend, suite, dtype, mode and device"
+                    f"{file} says {name} {found[name]} of {identity['model']}, and {other}"
+                    f" {merged[name]}: leave one of them out, or name files as PyTorch's scripts"
+                    " do, by backend, suite, dtype, mode and device"
                 )
                 raise StoreError(msg)
         merged.update(found)

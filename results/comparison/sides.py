@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results.comparison.noise import learnt
 from dynamometer.results.values.cases import IDENTITY
+from dynamometer.results.values.history import DEVICE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -137,7 +138,7 @@ def _of_machine(manifest: Manifest, records: Sequence[Record]) -> dict[str, str]
     machine = manifest.environment
     devices = [each.device_name for each in records if each.device_name]
     return {
-        **({"device name": _all(devices)} if devices else {}),
+        **({DEVICE_NAME: _all(devices)} if devices else {}),
         "cpu": machine.cpu,
         "cpus": str(machine.cpus),
         "machine": machine.machine,

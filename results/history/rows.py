@@ -9,7 +9,7 @@ from dynamometer.results.comparison.quantities import EAGER_LATENCY, KINDS
 from dynamometer.results.comparison.sides import SUITE_OPTION
 from dynamometer.results.statistics.significance import ratio
 from dynamometer.results.values.cases import BASELINE, IDENTITY
-from dynamometer.results.values.history import STATUS, IndexedRun, Row
+from dynamometer.results.values.history import DEVICE_NAME, STATUS, IndexedRun, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +37,7 @@ def indexed_run(manifest: Manifest, side: Side) -> IndexedRun:
     }
     apart = {name for name in conditions if name in MUST_BE_EQUAL or name.startswith(SUITE_OPTION)}
     if side.conditions.get("device") == "cpu":
-        # Only workers tell it, and `cpu` is the same: where all crash it is not there.
-        apart.discard("device name")
+        apart.discard(DEVICE_NAME)  # `cpu` is the same: where all crash it is not there
     return IndexedRun(
         run_id=manifest.run_id,
         created_at=manifest.created_at,

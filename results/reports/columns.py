@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -118,8 +119,16 @@ def file_ending(case: Case, kind: str) -> str:
 
 
 def name_in_file(arm: str) -> str:
-    """Return an arm's name as the name of a file holds it."""
-    return "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in arm)
+    """Return an arm's name as the name of a file holds it; the end of a long one is a hash."""
+    name = "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in arm)
+    if len(name.encode()) <= _MOST_NAME_BYTES:
+        return name
+    begin = name.encode()[:_MOST_NAME_BYTES].decode(errors="ignore")
+    return f"{begin}-{hashlib.sha256(arm.encode()).hexdigest()[:8]}"
+
+
+_MOST_NAME_BYTES = 120
+"""Of an arm in the name of a file, which most file systems allow 255 of."""
 
 
 def column_of(metric: Metric, value: Callable[[T], float | None]) -> Column[T]:

@@ -15,11 +15,15 @@ HISTORY_SCHEMA = 1
 INDEX_FILE = "index.sqlite"
 """Of an index, in the folder of the runs it holds."""
 
-ROWS = 2
+ROWS = 3
 """Raise it with whatever makes other rows of the same records: an index then reads all again."""
 
 STATUS = "status"
 """What the series is called that says how an arm of a case ended in each run."""
+
+
+DEVICE_NAME = "device name"
+"""What the condition is called that workers alone tell: where all crash it isn't known."""
 
 
 class IndexedRun(Value, frozen=True, kw_only=True):

@@ -81,7 +81,7 @@ def test_filter_and_exclude_are_complements(specs: list[ModelSpec], pattern: str
     assert taken == {spec.name for spec in specs if pattern in spec.name}
 
 
-@given(st.integers(0, 10**6), st.sampled_from(list(UNITS)), st.sampled_from(["", "B", "iB"]))
+@given(st.integers(1, 10**6), st.sampled_from(list(UNITS)), st.sampled_from(["", "B", "iB"]))
 def test_sizes_are_read(number: int, unit: str, suffix: str) -> None:
     """A number with a unit is that many times a power of 1024, in either case."""
     size = ByteSize()
@@ -89,11 +89,18 @@ def test_sizes_are_read(number: int, unit: str, suffix: str) -> None:
     assert size.convert(f"{number} {unit}{suffix}".lower(), None, None) == number * UNITS[unit]
 
 
-@given(st.integers(0, 1000), st.integers(0, 3), st.sampled_from(["K", "M", "G"]))
+@given(st.integers(1, 1000), st.integers(0, 3), st.sampled_from(["K", "M", "G"]))
 def test_fractions_of_sizes_are_read(whole: int, quarters: int, unit: str) -> None:
     """Half a gigabyte is a size."""
     text = f"{whole + quarters / 4}{unit}"
     assert ByteSize().convert(text, None, None) == (4 * whole + quarters) * UNITS[unit] // 4
+
+
+@pytest.mark.parametrize("size", ["0", "0.0G", "0.5", "8388608T", "1" * 400 + "G"])
+def test_sizes_that_can_not_be_are_refused(size: str) -> None:
+    """Nothing is not no limit, and the kernel counts no further than to 2^63."""
+    with pytest.raises(click.BadParameter, match="is not between 1 byte and 8E"):
+        ByteSize().convert(size, None, None)
 
 
 @given(st.text(max_size=8))

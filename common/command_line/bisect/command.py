@@ -86,8 +86,8 @@ def run(asked: Request, _: Invocation) -> int:
     folder = asked[STATE].resolve()
     points = _points(asked, folder)
     with _kept(folder, _searched(asked, points)) as searched:
-        if isinstance(points, Commits):
-            points = replace(points, at=searched.at)
+        if isinstance(points, Commits) and not points.is_on_branch:
+            points = replace(points, at=searched.at)  # a call that was killed left it there
         try:
             _search(points, Measuring(asked[COMMAND], folder), asked[RUN_SD])
         except KeyboardInterrupt:

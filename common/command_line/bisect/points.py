@@ -88,6 +88,11 @@ class Commits:
             return f"{self.at} is not checked out again: {error}"
         return None
 
+    @property
+    def is_on_branch(self) -> bool:
+        """Whether a branch was checked out, and not one of the commits that a search checks out."""
+        return self.at.startswith(_BRANCH)
+
 
 _BRANCH = "refs/heads/"
 
@@ -116,6 +121,7 @@ def commits(folder: Path, good: str, bad: str, build: str | None, log: Path) -> 
     first, last = (_git(top, "rev-parse", "--verify", f"{each}^{{commit}}") for each in (good, bad))
     later = _git(top, "rev-list", "--first-parent", "--reverse", f"{first}..{last}").split()
     _check_way(top, (good, first), (bad, last))
+    _check_chain(top, (good, first), bad, later)
     found = _titled(top, [first, *later])
     branch = asked(["git", "-C", str(top), "symbolic-ref", "--quiet", "HEAD"])
     at = branch.stdout.decode().strip() or _git(top, "rev-parse", "HEAD")
@@ -142,6 +148,23 @@ def _check_way(top: Path, good: tuple[str, str], bad: tuple[str, str]) -> None:
         )
         msg = f"{good[0]} is no ancestor of {bad[0]}: {hint}"
         raise UsageError(msg)
+
+
+def _check_chain(top: Path, good: tuple[str, str], bad: str, later: Sequence[str]) -> None:
+    """Refuse a good commit that was merged in: commits before that merge don't contain it.
+
+    Raises:
+        UsageError: it was; names the merge.
+    """
+    if _git(top, "rev-parse", f"{later[0]}^1") == good[1]:
+        return
+    way = set(_git(top, "rev-list", "--ancestry-path", f"{good[1]}..{later[-1]}").split())
+    merge = next(each for each in later if each in way)
+    msg = (
+        f"{good[0]} came into {bad} by the merge {merge[:12]}, and commits before that lack it:"
+        f" --good {merge[:12]} if that one is good, or search the branch with --bad {merge[:12]}^2"
+    )
+    raise UsageError(msg)
 
 
 def _titled(top: Path, hashes: Sequence[str]) -> list[Point]:

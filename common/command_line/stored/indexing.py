@@ -58,7 +58,7 @@ def run(asked: Request, _: Invocation) -> int:
     folders, files = asked[FOLDERS], asked[FROM_PARQUET]
     with opened(asked, folders, may_be_new=bool(files)) as index:
         if asked[REBUILD]:
-            index.clear()
+            index.outdate()
         found = refreshed(index)
         for path in files:
             _add(index, path)

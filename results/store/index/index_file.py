@@ -154,7 +154,7 @@ class IndexFile:
                 self._file.execute("COMMIT")
 
     def _set_up(self) -> None:
-        with self._named():
+        with self.snapshot():  # another process may be making the tables
             [[application]] = self._file.execute("PRAGMA application_id")
             [[form]] = self._file.execute("PRAGMA user_version")
             [[tables]] = self._file.execute("SELECT count(*) FROM sqlite_master")

@@ -178,9 +178,12 @@ class RowReader:
                 "conditions": conditions, "setting": setting,
             }  # fmt: skip
             run = msgspec.convert(fields, IndexedRun)
-            if not run.run_id or _time(run.created_at) is None:
+            created = _time(run.created_at)
+            if not run.run_id or created is None:
                 msg = f"the run {run.run_id!r} was made at {run.created_at!r}, which can't be"
                 raise ValueError(msg)
+            if not run.created_at.endswith("+00:00"):  # runs are sorted by it
+                run = msgspec.structs.replace(run, created_at=created.isoformat())
             amounts = msgspec.convert((size, all_rows), tuple[int, int])
             if min(amounts) < 0:
                 msg = "a count is negative"

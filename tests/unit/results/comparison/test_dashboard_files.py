@@ -204,6 +204,21 @@ def test_files_that_say_different_things_of_a_model(tmp_path: Path) -> None:
         read_files(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("column", "one", "other"), [("speedup", "2.0", "0.5"), ("accuracy", "fail_to_run", "pass")]
+)
+def test_a_file_that_says_two_things_of_a_model(
+    tmp_path: Path, column: str, one: str, other: str
+) -> None:
+    """The last row was taken, and gates passed."""
+    path = tmp_path / "twice.csv"
+    path.write_text(f"name,batch_size,{column}\nm,4,{one}\nm,4,{other}\n")
+    with pytest.raises(StoreError, match=f"says {column} {other} of m, and another row {one}"):
+        read_files(path)
+    path.write_text(f"name,batch_size,{column}\nm,4,{one}\nm,4,{one}\n")
+    assert len(read_files(path).entries) == 1
+
+
 def test_what_is_not_finite_is_missing(tmp_path: Path) -> None:
     """No speedup is infinite, and a number that isn't one is none."""
     performance(

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from dynamometer.common.studies.speedup.study import STUDY
+from dynamometer.results.reports.columns import name_in_file
 from dynamometer.results.reports.console import Console
 from dynamometer.results.reports.csv_sink import CsvFiles
 from dynamometer.results.statistics.summary import summarize_case
@@ -198,3 +199,13 @@ def test_no_memory_ratio_is_explained_alike(tmp_path: Path, *, compatible: bool)
     console.write(records)
     console.close()
     assert f"no memory ratio:\n  alexnet: {reason}\n" in stream.getvalue()
+
+
+def test_arms_of_any_length_have_files() -> None:
+    """No file system allows names of 255 bytes or more; those of two arms differ."""
+    settings = ",".join(f"config.setting_{number}=True" for number in range(20))
+    arms = [f"inductor:{settings},{last}" for last in ("freezing", "cpp-wrapper")]
+    names = [name_in_file(arm) for arm in (*arms, "\u00e4" * 300, "inductor:freezing")]
+    assert max(len(each.encode()) for each in names) < 150
+    assert len(set(names)) == 4
+    assert names[-1] == "inductor-freezing"

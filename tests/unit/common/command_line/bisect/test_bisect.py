@@ -73,10 +73,10 @@ def bisect(
             yield call
 
 
-def ends(folder: Path) -> list[object]:
+def ends(folder: Path, branch: str = "main") -> list[object]:
     """Search from the first commit to the last."""
-    first = git(folder, "rev-list", "--max-parents=0", "main")
-    return ["--repo", folder, "--good", first, "--bad", "main"]
+    first = git(folder, "rev-list", "--max-parents=0", branch)
+    return ["--repo", folder, "--good", first, "--bad", branch]
 
 
 def slower_from(first: int, count: int) -> list[dict[str, object]]:
@@ -226,6 +226,36 @@ def test_what_was_checked_out_is_so_again(
     before = git(folder, "rev-parse", "HEAD")
     bisect(folder, *words, state="other")
     assert git(folder, "rev-parse", "HEAD") == before
+
+
+def test_a_branch_that_was_checked_out_since_stays(
+    tmp_path: Path, bisect: Callable[..., tuple[int, str]]
+) -> None:
+    """Where the last call ended in order, and so did check out again what it had found."""
+    folder = repository(tmp_path / "repository", slower_from(2, 3))
+    bisect(folder, *ends(folder))
+    git(folder, "switch", "--quiet", "-c", "other")
+    git(folder, "branch", "-m", "main", "trunk")
+    _, said = bisect(folder, *ends(folder, "trunk"))
+    assert "not checked out" not in said
+    assert git(folder, "symbolic-ref", "--short", "HEAD") == "other"
+
+
+def test_a_good_commit_that_was_merged_in(
+    tmp_path: Path, bisect: Callable[..., tuple[int, str]]
+) -> None:
+    """Commits of the main line before that merge don't contain it: they may well be bad."""
+    folder = repository(tmp_path / "repository", slower_from(2, 4))
+    git(folder, "switch", "--quiet", "-c", "release", "main~2")
+    git(folder, "commit", "--quiet", "--allow-empty", "-m", "mended")
+    git(folder, "switch", "--quiet", "main")
+    git(folder, "merge", "--quiet", "--no-ff", "-m", "merged", "release")
+    git(folder, "commit", "--quiet", "--allow-empty", "-m", "later")
+    merge = git(folder, "rev-parse", "main~1")
+    code, said = bisect(folder, "--repo", folder, "--good", "release", "--bad", "main")
+    assert code == 2
+    assert f"release came into main by the merge {merge[:12]}" in said
+    assert f"--good {merge[:12]}" in said
 
 
 def test_a_run_that_was_cut_off_is_made_again(

@@ -7,6 +7,8 @@ import os
 import shutil
 import signal
 import sqlite3
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,11 +19,12 @@ from dynamometer.results.store.index import indexing
 from dynamometer.results.store.index.index import Index, IndexedDirectory
 from dynamometer.results.store.index.index_file import IndexFile
 from dynamometer.results.store.index.indexing import put, refresh
-from dynamometer.results.values.history import IndexedRun, Row
+from dynamometer.results.values.history import DEVICE_NAME, STATUS, IndexedRun, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import Any
 
 
 def run(name: str, day: int = 1) -> IndexedRun:
@@ -251,14 +254,85 @@ def test_a_damaged_run_is_named_and_stops_nothing(index: Index, tmp_path: Path) 
 
 
 def test_it_is_made_again_at_will(index: Index, tmp_path: Path) -> None:
-    """From the folders it knows of; what comes is what was."""
+    """From the folders it knows of: rows are those that are made of the records now."""
     make(tmp_path / "runs", "a", "a 1.5")
+    make(tmp_path / "runs", "b", "b 1.25 1.0")
     refresh(index, read)
-    before = held(index)
-    index.clear()
-    assert held(index) == {}
-    assert refresh(index, read).read == 1
-    assert held(index) == before
+    index.outdate()
+    assert held(index) == {"a": [1.5], "b": [1.0, 1.25]}
+
+    def read_anew(directory: Path) -> tuple[IndexedRun, list[Row]]:
+        found, rows = read(directory)
+        return found, [msgspec.structs.replace(each, value=2.0) for each in rows[:1]]
+
+    assert refresh(index, read_anew).read == 2
+    assert held(index) == {"a": [2.0], "b": [2.0]}
+
+
+def test_made_again_it_keeps_what_is_out_of_reach(index: Index, tmp_path: Path) -> None:
+    """As on a disk that isn't there."""
+    make(tmp_path / "runs", "a", "a 1.5")
+    make(tmp_path / "other", "b", "b 1.5")
+    index.add_folders([tmp_path / "other"])
+    refresh(index, read)
+    (tmp_path / "other").rename(tmp_path / "away")
+    index.outdate()
+    assert list(refresh(index, read).unreadable) == [str(tmp_path / "other")]
+    assert held(index) == {"a": [1.5], "b": [1.5]}
+
+
+def test_a_run_in_which_all_crashed_is_in_the_series_of_its_device(index: Index) -> None:
+    """Workers tell what it is called: none did, and the crash was in no model's history."""
+    status = {"metric": STATUS, "value": None, "low": None, "high": None, "error": None}
+    on_gpu = {"suite": "torchbench", "model": "m", "device": "cuda"}
+    on_cpu = {**on_gpu, "device": "cpu"}
+    named = {"cpu": "Made-up CPU", DEVICE_NAME: "Made-up GPU"}
+    for day, outcome in enumerate(("pass", "crash"), start=1):
+        setting = named if outcome == "pass" else {"cpu": "Made-up CPU"}
+        own = msgspec.structs.replace(run(outcome, day), setting=setting)
+        rows = [row(identity=each, status=outcome, **status) for each in (on_gpu, on_cpu)]
+        index.add(known(outcome), own, rows if outcome == "crash" else rows[:1])
+    runs, series = index.read({})
+    found = {
+        each.identity["device"]: (each.setting, [point.status for point in each.points])
+        for each in series
+    }
+    assert len(runs) == 2
+    assert found == {
+        "cuda": (named, ["pass", "crash"]),
+        "cpu": ({"cpu": "Made-up CPU"}, ["crash"]),
+    }
+    other = {**named, DEVICE_NAME: "Another GPU"}
+    index.add(known("other"), msgspec.structs.replace(run("other", 3), setting=other),
+              [row(identity=on_gpu, status="pass", **status)])  # fmt: skip
+    unknown = msgspec.structs.replace(run("which", 4), setting={"cpu": "Made-up CPU"})
+    index.add(known("which"), unknown, [row(identity=on_gpu, status="crash", **status)])
+    runs, series = index.read({})
+    assert sorted(len(each.points) for each in series) == [1, 1, 1, 2]
+
+
+def test_who_opens_it_while_it_is_made_finds_an_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tables were seen, and not yet that they are ours."""
+    path = tmp_path / "index.sqlite"
+
+    class Slow(sqlite3.Connection):
+        """Another process makes the tables between its first two questions, if it can."""
+
+        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            rows = super().execute(sql, *values)
+            if sql != "PRAGMA application_id":
+                return rows
+            found = rows.fetchall()
+            monkeypatch.undo()
+            with suppress(StoreError), IndexFile(path, wait_s=0.0):
+                pass
+            return found  # type: ignore[return-value]  it is unpacked, as a cursor would be
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Slow))
+    with IndexFile(path) as file:
+        assert held(Index(file)) == {}
 
 
 def test_readers_see_a_whole_run_or_none(index: Index, tmp_path: Path) -> None:
@@ -304,8 +378,8 @@ def test_one_process_writes_at_a_time(index: Index, tmp_path: Path) -> None:
     """Another one waits, and says so where that takes too long; then it can go on."""
     with IndexFile(tmp_path / "index.sqlite", wait_s=0.0) as file:
         with index._file.writing(), pytest.raises(StoreError, match="written by another process"):
-            Index(file).clear()
-        Index(file).clear()
+            Index(file).outdate()
+        Index(file).outdate()
 
 
 def test_what_fails_leaves_what_was_there(index: Index) -> None:

@@ -176,6 +176,15 @@ def test_types_of_other_programs(path: Path) -> None:
     assert read(changed(path, **columns, time=None, torch=None)) == [PART]
 
 
+def test_times_of_other_places_are_those_of_utc(path: Path) -> None:
+    """Runs are sorted by them as texts."""
+    table = pq.read_table(path)
+    there = pa.array(["2026-01-02T03:00:00+09:00"] * 3)
+    place = table.column_names.index("created_at")
+    pq.write_table(table.set_column(place, "created_at", there), path)
+    assert [each.run.created_at for each in read(path)] == ["2026-01-01T18:00:00+00:00"]
+
+
 def test_what_is_no_parquet_file(path: Path, tmp_path: Path) -> None:
     """Any other file, a folder, one that is cut short, one of which a byte has changed."""
     text = tmp_path / "text"
