@@ -6,6 +6,7 @@ import dis
 import linecache
 import re
 from dataclasses import dataclass, field
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -66,6 +67,8 @@ def explain(
         compiled = internals.optimize(recorder.backend)(function)
         for args, kwargs in calls:
             result = compiled(*args, **kwargs)
+            if isinstance(result, GeneratorType):
+                result = list(result)  # it has computed nothing yet
             if is_training:
                 result.backward()
         done = log.read(notes)
@@ -74,7 +77,7 @@ def explain(
         torch=str(torch.__version__).partition("+")[0],
         calls=len(calls),
         frames=tuple(map(_frame, recorder.frames)),
-        breaks=tuple(_break(each) for each, _ in compilations.by_line(done.breaks).values()),
+        breaks=tuple(_break(each) for each, _ in compilations.by_reason(done.breaks)),
         left_alone=tuple(
             LeftAlone(frame=each, excerpt=_excerpt(*each.cause)) for each in done.skipped
         ),

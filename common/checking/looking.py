@@ -294,6 +294,19 @@ def look_on_others(
     return look(step, now, settings.seed + 1, take, _MOST_ELEMENTS, adding=True)
 
 
+def replaced_by(step: Step) -> set[str]:
+    """Name parameters and buffers that a call puts other tensors into, by path.
+
+    Args:
+        step: of a model in whatever state, which it changes.
+    """
+    before = state_of(step.loaded)
+    with state.keeping_settings():
+        step.call()
+    now = state_of(step.loaded)
+    return {path for path in before.keys() | now.keys() if before.get(path) is not now.get(path)}
+
+
 def make_call(
     step: Step,
     start: Snapshot,

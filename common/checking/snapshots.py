@@ -19,7 +19,7 @@ from dynamometer.dynamo.accuracy.numbers import same
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.dynamo.accuracy.leaves import Leaf
@@ -143,29 +143,27 @@ class Snapshot:
             if path not in but:
                 _put_back(value, self.kept.get(path))
 
-    def compiled(self, before: Mapping[str, object], mode: Mode) -> Snapshot:
-        """Put back what compiling may have changed, as tracing runs the model.
+    def compiled(
+        self, before: Mapping[str, object], mode: Mode, replaced: Callable[[], Collection[str]]
+    ) -> Snapshot:
+        """Put back what compiling has changed, as tracing does; return what calls begin with.
 
         In inference a backend may put other weights into its copy, as what folds a normalisation
-        into the layer before does. Where it did, parameters stay as they are by then, and are what
-        calls begin with. Other buffers alone are no sign of that: models replace them themselves,
-        and so do when they are traced.
+        does. Where it did, parameters stay as they are by then, and are what calls begin with.
+        Buffers are no sign of that if the model replaces them by itself.
 
         Args:
             before: the tensors themselves, by path, as `state_of` gave them before compiling.
             mode: inference or training.
-
-        Returns:
-            The state that calls begin with.
+            replaced: names paths that a call puts other tensors into.
         """
         now = state_of(self.loaded)
         own = {path for path in before.keys() | now.keys() if not path.startswith("inputs")}
         others = {path for path in own if before.get(path) is not now.get(path)}
-        weights = {path for path in own if path.startswith("parameters")}
-        if mode is Mode.TRAINING or not (others & weights or own - now.keys()):
+        if mode is Mode.TRAINING or not others or others <= set(replaced()):
             self.restore()
             return self
-        self.restore(but=others | weights)
+        self.restore(but=others | {path for path in own if path.startswith("parameters")})
         return Snapshot.of(self.loaded)
 
 

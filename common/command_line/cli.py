@@ -19,7 +19,7 @@ from dynamometer.common.command_line.options import (
     command,
     of_project,
     overridden,
-    refuse_bytes,
+    refuse_non_utf8,
 )
 from dynamometer.common.ending import ExitCode, exit_code_of
 from dynamometer.common.errors import UnfitEnvironmentError, UsageError
@@ -55,7 +55,7 @@ def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
 
     def action() -> object:
-        refuse_bytes(arguments)
+        refuse_non_utf8(arguments)
         program = _script_arguments(sys.argv[0]) if suite else "dynamometer"
         found = _script(suite) if suite else _program()
         name = Path(sys.argv[0]).name if suite else program
@@ -335,7 +335,7 @@ def _resume(asked: Request, _: Invocation) -> int:
 
     directory = asked[DIRECTORY]
     refusals.check_reporting(asked)
-    if not (directory / store.MANIFEST).exists():
+    if not os.path.exists(directory / store.MANIFEST):  # noqa: PTH110  so is no name that is too long
         msg = f"{directory} is not a run directory: it has no {store.MANIFEST}"
         raise UsageError(msg)
     manifest = store.read_manifest(directory)

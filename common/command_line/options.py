@@ -112,7 +112,7 @@ class GroupedCommand(click.Command):
                     formatter.write_dl(rows)
 
 
-def refuse_bytes(arguments: Sequence[str]) -> None:
+def refuse_non_utf8(arguments: Sequence[str]) -> None:
     """Refuse what is no text: records, reports and commands that repeat a case couldn't hold it.
 
     Raises:

@@ -15,7 +15,7 @@ from dynamometer.common.checking.checking import (
 )
 from dynamometer.common.checking.form import keeping_what_is_set
 from dynamometer.common.checking.further import Further, check_further_calls
-from dynamometer.common.checking.looking import Call, Settings, make_call
+from dynamometer.common.checking.looking import Call, Settings, make_call, replaced_by
 from dynamometer.common.checking.reference import reference_of
 from dynamometer.common.checking.snapshots import Snapshot, state_of
 from dynamometer.common.checking.steps import Step, make_step
@@ -204,7 +204,8 @@ def compile_arm(
             started = watch.now()
             step = _step(context, backend, own)
         preparing_s = watch.now() - started
-        start = start.compiled(weights, context.job.case.mode)
+        mode = context.job.case.mode
+        start = start.compiled(weights, mode, lambda: replaced_by(reference.fresh()[0]))
         del weights
         first = make_call(step, start, Call.FIRST, reference.settings, take)
     with stages.at(Stage.RUN, name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -202,24 +203,24 @@ def check_output(study: Study, plan: RunPlan, request: Request) -> None:
 
 def _check_file(path: Path) -> None:
     """Refuse a file of `--output` that can't be written; what is made to find out is removed."""
-    is_new, missing = not path.exists(), [each for each in path.parents if not each.exists()]
+    file = Path(os.path.realpath(path))  # a link stays, whether it leads to something or not
+    made: list[Path] = []
     try:
-        if not is_new and not path.is_file():
+        if file.exists() and not file.is_file():
             msg = f"--output {path} is no file: its rows are written anew as each case ends"
             raise UsageError(msg)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8"):
+        made += [each for each in (file, *file.parents) if not each.exists()]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8"):
             pass
-        path.read_text(encoding="utf-8")
+        file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         msg = f"--output {path} can't be written: {error}"
         raise UsageError(msg) from error
     finally:
-        with suppress(OSError):  # somebody else may have put something there
-            if is_new:
-                path.unlink(missing_ok=True)
-            for each in missing:
-                each.rmdir()
+        for each in made:
+            with suppress(OSError):  # it was not made, or somebody has put something there
+                each.unlink() if each == file else each.rmdir()
 
 
 def check_planned(plan: RunPlan) -> None:

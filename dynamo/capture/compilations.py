@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sysconfig
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -271,16 +272,23 @@ def break_after(graph: fx.GraphModule, notes: Sequence[BreakNote] = ()) -> Break
     return _end_of_graph(reason, [each.found for each in notes])
 
 
-def by_line(breaks: Iterable[Break]) -> dict[tuple[str, int], tuple[Break, int]]:
-    """Return of each file and line what says why graphs end there, and how many do."""
-    own: dict[tuple[str, int], list[Break]] = {}
+def by_reason(breaks: Iterable[Break]) -> list[tuple[Break, int]]:
+    """Return each reason why graphs end at a line once, with how many do; those of a line together.
+
+    Dynamo may give up a line for one reason, and then its frame for having done so: that counts to
+    the reason.
+    """
+    lines: dict[tuple[str, int], list[Break]] = {}
     for each in breaks:
-        own.setdefault((each.file, each.line), []).append(each)
-    # Dynamo may give up a line for one reason, and then its frame for having done so.
-    return {
-        line: (next((each for each in found if each.reason != _GAVE_UP), found[0]), len(found))
-        for line, found in own.items()
-    }
+        lines.setdefault((each.file, each.line), []).append(each)
+    found = []
+    for here in lines.values():
+        told = [each for each in here if each.reason != _GAVE_UP] or here
+        times = Counter(each.reason for each in told)
+        times[told[0].reason] += len(here) - len(told)
+        firsts = {each.reason: each for each in reversed(told)}
+        found += [(firsts[reason], count) for reason, count in times.items()]
+    return found
 
 
 def _is_foreign(file: str) -> bool:

@@ -13,7 +13,8 @@ import sys
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import compilations, internals
@@ -129,7 +130,9 @@ class Probe:
             self.in_model, self._ended = True, None
             started_s = self._since_s = self._mark()
             try:
-                return compiled(*args, **kwargs)
+                result = compiled(*args, **kwargs)
+                # A generator has computed nothing yet.
+                return list(result) if isinstance(result, GeneratorType) else result
             finally:
                 ended_s = self._mark()
                 self.in_model = False
@@ -270,17 +273,17 @@ def measure(capture: Capture, step: Callable[[], object], *, timed: bool = True)
         first = log.read()
         step()
         second = log.read(probe.notes)
-        probe.restart()
-        with OpCounter(probe, sites_of(second)) as counter:
-            step()
-        seen = log.read(probe.notes)  # should that step have compiled anything
-        calls, model_calls = Counter(probe.calls), probe.model_calls
+        counter, seen = _count(probe, step, log, second)
+        counted, model_calls = _Path.of(probe), probe.model_calls
+        calls = Counter(counted.graphs)
         graphs = [CapturedGraph(ops=ops, calls=calls[index]) for index, ops in enumerate(probe.ops)]
-        captured_s, total_s, gaps_s = _time(probe, step) if timed else (None, None, [])
+        captured_s, total_s, gaps_s = _time(probe, step, counted) if timed else (None, None, None)
         guards_s = internals.lookup_s(step) if timed else None
     # Else compiling is among what was timed.
     steady = timed and len(probe.ops) == len(graphs)
-    not_captured_s = _not_captured_s(counter, gaps_s, probe.gap_ends) if steady else None
+    not_captured_s = (
+        _not_captured_s(counter, gaps_s, counted.ends) if steady and gaps_s is not None else None
+    )
     not_captured = NotCaptured(dict(counter.not_captured), not_captured_s)
     return Coverage(
         frames=first.frames,
@@ -301,18 +304,67 @@ def measure(capture: Capture, step: Callable[[], object], *, timed: bool = True)
     )
 
 
-def _time(probe: Probe, step: Callable[[], object]) -> tuple[float, float, list[float]]:
-    """Return seconds inside graphs, of the forward, and of each gap, as medians over some steps."""
+class _Path(NamedTuple):
+    """What a step ran.
+
+    Attributes:
+        graphs: in order.
+        ends: of each gap between them the line at which the graph before it ended.
+    """
+
+    graphs: Sequence[int]
+    ends: Sequence[Site | None]
+
+    @classmethod
+    def of(cls, probe: Probe) -> Self:
+        """Return that of the step since `restart`."""
+        return cls(probe.calls, probe.gap_ends)
+
+
+def _count(
+    probe: Probe,
+    step: Callable[[], object],
+    log: compilations.CompileLog,
+    seen: compilations.Compilations,
+) -> tuple[OpCounter, compilations.Compilations]:
+    """Count the operators of a step; of another one where that has found further breaks.
+
+    The place of a break has to be known before its operators can be put down to it.
+    """
+    left = _MOST_COUNTED
+    while True:
+        sites = sites_of(seen)
+        probe.restart()
+        with OpCounter(probe, sites) as counter:
+            step()
+        seen, left = log.read(probe.notes), left - 1
+        if sites_of(seen) == sites or not left:
+            return counter, seen
+
+
+_MOST_COUNTED = 3
+"""A model may go on finding new paths for ever."""
+
+
+def _time(
+    probe: Probe, step: Callable[[], object], counted: _Path
+) -> tuple[float, float, list[float] | None]:
+    """Return seconds inside graphs, of the forward, and of each gap, as medians over some steps.
+
+    No gaps unless each step ran what the counted one did: else they are of other lines.
+    """
     rows: list[tuple[float, float, list[float]]] = []
+    alike = True
     for _ in range(_TIMED_STEPS):
         probe.restart()
         step()
         rows.append((probe.captured_s, probe.total_s, probe.gaps_s))
+        alike = alike and _Path.of(probe) == counted
     captured, total, gaps = zip(*rows, strict=True)
     return (
         statistics.median(captured),
         statistics.median(total),
-        [statistics.median(each) for each in zip(*gaps, strict=False)],
+        [statistics.median(each) for each in zip(*gaps, strict=True)] if alike else None,
     )
 
 
@@ -324,7 +376,7 @@ def _not_captured_s(
     Where none did, as where a library computes something else, to the line before the gap.
     """
     not_captured_s: defaultdict[Site | None, float] = defaultdict(float)
-    for index, (gap_s, ended) in enumerate(zip(gaps_s, ends, strict=False)):
+    for index, (gap_s, ended) in enumerate(zip(gaps_s, ends, strict=True)):
         sites = counter.gaps[index] or Counter((ended,))
         for site, ops in sites.items():
             not_captured_s[site] += gap_s * ops / sites.total()

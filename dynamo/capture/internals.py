@@ -31,7 +31,10 @@ mark_dynamic = offered("torch._dynamo.mark_dynamic")
 mark_static = offered("torch._dynamo.mark_static")
 maybe_mark_dynamic = offered("torch._dynamo.maybe_mark_dynamic")
 
-_GUARD_PLACE = re.compile(r"# (\S+:\d+ in \w+)")
+Place = tuple[str, int, str]
+"""File, line and function."""
+
+_GUARD_PLACE = re.compile(r"# ([^#]+:\d+ in (?:\w+|<\w+>))")
 
 
 def control_flow() -> tuple[type[BaseException], ...]:
@@ -194,26 +197,26 @@ def _guard(text: str) -> tuple[str, str | None]:
     return code.strip(), places[-1] if places else None
 
 
-def specializations() -> dict[tuple[str, int], tuple[str, int, str] | None]:
+def specializations() -> dict[tuple[str, int, Place | None], None]:
     """Return which symbols have become numbers in what is being compiled, for a backend to ask.
 
     Returns:
-        For each expression of an input's size and its number, the file, line and function that
-        made it one, where torch knows.
+        Each expression of an input's size, its number, and the place that made it one, where torch
+        knows; in order. Two frames may have sizes of one name.
     """
     try:
         context = private("torch._guards.TracingContext").try_get()
     except GoneError:
         return {}
     shapes = context.fake_mode.shape_env if context and context.fake_mode else None
-    found: dict[tuple[str, int], tuple[str, int, str] | None] = {}
+    found: dict[tuple[str, int, Place | None], None] = {}
     if shapes is None:
         return found
     for symbol, number in shapes.replacements.items():
         for source in shapes.var_to_sources.get(symbol, ()) if number.is_number else ():
             stack = shapes.specialization_stacks.get(source)
             name = source.name() if callable(source.name) else source.name
-            found[name, int(number)] = innermost(stack) if stack else None
+            found[name, int(number), innermost(stack) if stack else None] = None
     return found
 
 

@@ -83,10 +83,14 @@ def skipped_frames(
 def graph_breaks(
     found: Sequence[compilations.Break], not_captured: NotCaptured
 ) -> tuple[GraphBreak, ...]:
-    """Return each line at which graphs had to end, with what that cost; the most first."""
+    """Return each line at which graphs had to end and each reason, the most costly line first.
+
+    What a line costs is put down to the first of its reasons.
+    """
     breaks = []
     places = {(each.file, each.line) for each in found}
-    for (file, line), (first, times) in compilations.by_line(found).items():
+    for first, times in compilations.by_reason(found):
+        file, line = first.file, first.line
         here = [each for each in found if (each.file, each.line) == (file, line)]
         left = {Site(*each.left) for each in here if each.left}
         callers = {Site(*place) for each in here for place in each.callers if place not in places}

@@ -47,7 +47,7 @@ def observe(function: Callable[..., Any], calls: Sequence[Call], names: Sequence
     state.forget_compiled()
     log = compilations.CompileLog.start()
     codes: list[tuple[CodeType, CodeType]] = []
-    numbers: dict[tuple[str, int], tuple[str, int, str] | None] = {}
+    numbers: dict[tuple[str, int, internals.Place | None], None] = {}
 
     def backend(graph: torch.fx.GraphModule, example_inputs: object) -> Callable[..., Any]:
         del example_inputs
@@ -65,15 +65,13 @@ def observe(function: Callable[..., Any], calls: Sequence[Call], names: Sequence
         frames=len(codes),
         recompiles=log.read().recompiles,
         guards=tuple(in_words(text) for text in texts if any(each in text for each in _OF_SIZES)),
-        specializations=tuple(
-            _specialization(size, number, place) for (size, number), place in numbers.items()
-        ),
+        specializations=tuple(_specialization(*each) for each in numbers),
     )
     state.forget_compiled()
     return found
 
 
-def _specialization(size: str, number: int, place: tuple[str, int, str] | None) -> Specialization:
+def _specialization(size: str, number: int, place: internals.Place | None) -> Specialization:
     if place is None:
         return Specialization(size=readable(size), number=number)
     file, line, function = place

@@ -14,7 +14,7 @@ from dynamometer.results.comparison.quantities import (
     MEMORY_RATIO,
     SPEEDUP,
 )
-from dynamometer.results.statistics.significance import Verdict
+from dynamometer.results.statistics.significance import MOST_REPLICATES, Verdict
 from dynamometer.results.store import expected
 from dynamometer.results.values.comparison import Change, Finding
 
@@ -191,7 +191,9 @@ def _measured(change: Change, each: Judged, *, settled: bool = True) -> Finding:
     if change is Change.UNCLEAR and settled:
         needed = each.settled_by
         text += (
-            f"; -r {needed} in both would settle it" if needed else "; replicates hardly settle it"
+            f"; -r {needed} in both would settle it"
+            if needed
+            else f"; it would take more than {MOST_REPLICATES} replicates in both"
         )
     name = "eager" if each.kind is EAGER_LATENCY else None
     finding = _finding(change, each.pair.after, text, each.pair.before.command, arm=name)

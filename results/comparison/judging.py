@@ -68,7 +68,7 @@ class Judged:
 
     @property
     def settled_by(self) -> int | None:
-        """How many replicates of each side would settle it; `None` if hardly any number does."""
+        """How many replicates of each side would settle it; `None` if that is too many."""
         return replicates_to_settle(self.mean, self.adjusted_p, self.kind.floor, self.run_sd)
 
 

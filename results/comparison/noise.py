@@ -27,16 +27,17 @@ _MOST_DF = 30.0
 """What is learnt never outweighs more than this: machines change from day to day."""
 
 _MOST_APART = 24
-"""Of so few cases each is judged by what the others tell; of more, one counts for little, and all
-are judged by what all tell, which takes a hundredth of the time."""
+"""Of so few cases each speedup is judged by what the others tell; of more, one counts for little,
+and all are judged by what all tell, which takes a hundredth of the time."""
 
 
 def learnt(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """Return the entries of a run with what they tell of each other, where nothing was known.
 
     Each case is judged by what others tell, whose arms tell one thing together, as they share
-    processes and eager itself; its own replicates count besides (`significance.moderated`). From
-    what nothing is concluded, nothing is learnt either. Speedups as at the end of a run
+    processes and eager itself; its own replicates count besides (`significance.moderated`). Of
+    speedups of more than 24 cases all are judged by what all tell. From what nothing is concluded,
+    nothing is learnt either. Speedups as at the end of a run
     (`between_processes.shared`); what else is judged by the mean of the variances of cases, beside
     what is assumed, or by related measurements if these differ further.
     """
@@ -77,24 +78,25 @@ class _Taught:
         variance: of replicates.
         within: the part of it that blocks and short calls account for.
         df: degrees of freedom of the variance; 0 if there is nothing to be learnt.
-        related: the series of related measurements of each arm.
+        related: the variance in the median case of related measurements; `None` if there are none.
     """
 
     variance: float
     within: float
     df: float
-    related: tuple[Sequence[Replicate], ...]
+    related: float | None
 
 
 def _taught(kind: Kind, arms: Sequence[Entry]) -> _Taught:
     found = [each.quantities[kind.name] for each in arms if each.doubt is None]
     several = [each.replicates for each in found if len(each.replicates) > 1]
     own = [each.own_variance for replicates in several for each in replicates]
+    related = [_in_median(each.related) for each in found if len(each.related) > 1]
     return _Taught(
         variance=_mean(map(_variance, several)),
         within=_mean(own),
         df=max((len(each) - 1.0 for each in several), default=0.0),
-        related=tuple(each.related for each in found if len(each.related) > 1),
+        related=_mean(related) if related else None,
     )
 
 
@@ -103,54 +105,62 @@ def _by_others(kind: Kind, taught: Sequence[_Taught]) -> list[BetweenProcessSd]:
 
     Or how far related measurements of all differ, its own among them, if that is further.
     """
-    learn = _of_speedups if kind is SPEEDUP else _pooled
-    if len(taught) > _MOST_APART:
-        told = [learn(kind.assumed, taught)] * len(taught)
-    else:
-        told = [
-            learn(kind.assumed, [*taught[:place], *taught[place + 1 :]])
-            for place in range(len(taught))
-        ]
-    related = [series for each in taught for series in each.related]
+    told = (_of_speedups if kind is SPEEDUP else _pooled)(kind.assumed, taught)
+    related = [each.related for each in taught if each.related is not None]
     if not related:
         return told
     least = _of_related(kind.assumed, related)
     return [max(each, least, key=lambda sd: sd.sd_log) for each in told]
 
 
-def _pooled(assumed: BetweenProcessSd, taught: Sequence[_Taught]) -> BetweenProcessSd:
-    """Return the mean of all variances, that assumed among them, each with its weight."""
-    if not any(each.df for each in taught):
-        return assumed
-    parts = [(assumed.sd_log**2, assumed.df), *((each.variance, each.df) for each in taught)]
-    df = math.fsum(weight for _, weight in parts)
-    sd = math.sqrt(math.fsum(variance * weight for variance, weight in parts) / df)
-    return BetweenProcessSd(sd_log=sd, df=min(df, _MOST_DF))
+def _pooled(assumed: BetweenProcessSd, taught: Sequence[_Taught]) -> list[BetweenProcessSd]:
+    """Return for each case the mean of the variances of all others and of that assumed.
+
+    Each has the weight of its degrees of freedom.
+    """
+    df = assumed.df + math.fsum(each.df for each in taught)
+    total = assumed.df * assumed.sd_log**2 + math.fsum(each.df * each.variance for each in taught)
+    return [
+        assumed
+        if df - each.df <= assumed.df
+        else BetweenProcessSd(
+            sd_log=math.sqrt(max(0.0, total - each.df * each.variance) / (df - each.df)),
+            df=min(df - each.df, _MOST_DF),
+        )
+        for each in taught
+    ]
 
 
-def _of_related(
-    assumed: BetweenProcessSd, series: Sequence[Sequence[Replicate]]
-) -> BetweenProcessSd:
+def _of_related(assumed: BetweenProcessSd, variances: Sequence[float]) -> BetweenProcessSd:
     """Return how far related measurements differ in the median case; at least what is assumed.
 
     They are of other work, so that they are worth no more degrees of freedom than a guess. One
     case that compiled anew by chance must not speak for all, so it is the median.
+    """
+    least = assumed.sd_log**2
+    variance = max(least, statistics.median([least, *variances]))
+    return BetweenProcessSd(sd_log=math.sqrt(variance), df=assumed.df)
+
+
+def _in_median(replicates: Sequence[Replicate]) -> float:
+    """Return the variance of replicates, corrected so that its median is the true one.
 
     Source:
         E. B. Wilson, M. M. Hilferty, The distribution of chi-square, Proc. Natl. Acad. Sci. 17(12),
         1931: the median of a variance of k degrees of freedom is (1 - 2/(9k))^3 of its mean.
     """
-    least = assumed.sd_log**2
-    found = [_variance(each) / (1 - 2 / (9 * (len(each) - 1))) ** 3 for each in series]
-    variance = max(least, statistics.median([least, *found]))
-    return BetweenProcessSd(sd_log=math.sqrt(variance), df=assumed.df)
+    return _variance(replicates) / (1 - 2 / (9 * (len(replicates) - 1))) ** 3
 
 
-def _of_speedups(assumed: BetweenProcessSd, taught: Sequence[_Taught]) -> BetweenProcessSd:
+def _of_speedups(assumed: BetweenProcessSd, taught: Sequence[_Taught]) -> list[BetweenProcessSd]:
     # Imports what fits distributions, which takes as long as all else.
+    from dynamometer.results.statistics.between_processes import by_others
     from dynamometer.results.statistics.scatter import Scatter, updated
 
-    return updated(assumed, [Scatter(each.variance, each.within, each.df) for each in taught])
+    scatters = [Scatter(each.variance, each.within, each.df) for each in taught]
+    if len(scatters) > _MOST_APART:
+        return [updated(assumed, scatters)] * len(scatters)
+    return by_others(assumed, scatters)
 
 
 def _variance(replicates: Sequence[Replicate]) -> float:

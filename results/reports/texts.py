@@ -41,7 +41,7 @@ def count_text(count: int, noun: str) -> str:
     return f"{count} {noun if count == 1 else noun + 's'}"
 
 
-def share(part: int, whole: int, decimals: int = 0) -> str:
+def share(part: float, whole: float, decimals: int = 0) -> str:
     """Write a share as a percentage, of which 100 % is all and 0 % none, however many there are."""
     text = f"{part / whole:.{decimals}%}"
     if part in {0, whole} or text not in {f"{all_:.{decimals}%}" for all_ in (0.0, 1.0)}:

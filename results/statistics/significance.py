@@ -62,8 +62,8 @@ class Mean(NamedTuple):
         error: its standard error.
         df: degrees of freedom of that error.
         n: replicates.
-        further: the variance that further replicates would have; `None` if that is what the error
-            says of those there are.
+        further: the variance of one further replicate; `None` if it is what the error implies,
+            `n * error**2`.
     """
 
     value: float
@@ -74,7 +74,7 @@ class Mean(NamedTuple):
 
     @property
     def further_variance(self) -> float:
-        """The variance that each further replicate would have."""
+        """The variance of one further replicate."""
         return self.n * self.error**2 if self.further is None else self.further
 
     def grown(self, n: int) -> Mean:
@@ -124,9 +124,8 @@ def moderated(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> 
     known_df = _df_of_both(replicates, between)
     df = known_df + n - 1
     variance = (known_df * known + (n - 1) * own) / df
-    further = (
-        max(own, within) if n > 1 else None
-    )  # they vary as these do, within processes at least
+    # Further ones vary as these do, and at least as their blocks say.
+    further = max(own, within) if n > 1 else None
     return Mean(statistics.fmean(values), math.sqrt(variance / n), df, n, further)
 
 

@@ -95,7 +95,7 @@ class Judgement:
 
 
 _NEAR = 0.25
-"""Of the floor that a speedup is off it by which is near to it."""
+"""A speedup is near the floor if it is off by less than this share of the floor."""
 
 
 def judge(cases: Sequence[CaseSummary]) -> list[Judgement]:

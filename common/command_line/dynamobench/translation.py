@@ -71,7 +71,7 @@ def translated(arguments: Sequence[str], ours: Collection[str]) -> Translation:
         ours: every spelling of an option of the command.
 
     Raises:
-        UsageError: one asks for what isn't done; says what is, and what to type.
+        UsageError: one asks for what isn't done, or says nothing after its sign; says what to type.
     """
     typed = [*arguments]
     end = typed.index("--") if "--" in typed else len(typed)
@@ -107,7 +107,17 @@ def translated(arguments: Sequence[str], ours: Collection[str]) -> Translation:
 
 
 def _without_sign(word: str) -> str:
-    return word[:2] + word[3:] if re.match("-[^-]=", word) else word
+    """Return `-x=NAME` as `-xNAME`.
+
+    Raises:
+        UsageError: there is no name, so that the next word would be taken for it.
+    """
+    if not re.match("-[^-]=", word):
+        return word
+    if len(word) == len("-x="):
+        msg = f"{word} names nothing: leave it out, or say what after the sign"
+        raise UsageError(msg)
+    return word[:2] + word[3:]
 
 
 def _flag(word: str) -> str:

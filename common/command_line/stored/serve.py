@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from dynamometer.results.values.history import History
 
 _THIS_MACHINE = "127.0.0.1"
-_ALL_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104  recognised, not listened at
 _HOME = "/"
 HOST = Valued(
     ("--host",), reads=click.STRING, default=_THIS_MACHINE, metavar="ADDRESS", group="Execution",
@@ -191,7 +190,7 @@ class Handler(BaseHTTPRequestHandler):
 
     server_version, sys_version = "dynamometer", ""
 
-    def __init__(self, pages: Pages, names: frozenset[str], *connection: object) -> None:
+    def __init__(self, pages: Pages, names: Container[str], *connection: object) -> None:
         """Answer one connection.
 
         Args:
@@ -288,15 +287,16 @@ class Server(ThreadingHTTPServer):
         """
         if ":" in host:
             self.address_family = socket.AF_INET6
-        names = {"localhost", host.lower()}
-        if host in _ALL_ADDRESSES:
+        self.names = {"localhost", host.lower()}
+        super().__init__((host, port), partial(Handler, pages, self.names))
+        # However it was written, such as `0`.
+        self.is_everywhere = ip_address(str(self.server_address[0])).is_unspecified
+        if self.is_everywhere:
             own = socket.gethostname().lower()
-            names |= {own, f"{own}.local", socket.getfqdn().lower()}  # the second by mDNS
+            self.names |= {own, f"{own}.local", socket.getfqdn().lower()}  # the second by mDNS
             host_shown = "localhost"
         else:
             host_shown = f"[{host}]" if ":" in host else host
-        self.names = frozenset(names)
-        super().__init__((host, port), partial(Handler, pages, self.names))
         self.address = f"http://{host_shown}:{self.server_port}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -326,7 +326,7 @@ def run(asked: Request, _: Invocation) -> int:
         raise UsageError(msg) from error
     with server:
         click.echo(server.address)
-        if asked[HOST] in _ALL_ADDRESSES:
+        if server.is_everywhere:
             click.echo("whoever reaches this machine can read all of it", err=True)
         server.serve_forever()
     return 0

@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 from dynamometer.common.studies.not_captured import reasons
 from dynamometer.results.reports import overrides_report
-from dynamometer.results.reports.texts import in_source, name_columns, number_text, place
+from dynamometer.results.reports.texts import in_source, name_columns, number_text, place, share
 from dynamometer.results.values.cases import Mode
 from dynamometer.results.values.coverage import GraphBreak
 from dynamometer.results.values.records import Status
@@ -32,7 +32,7 @@ def line(found: CoverageSummary) -> str:
     return (
         f"{name} {seen.frames_ok:3}/{seen.frames:3} frames (+{seen.frames_again:2}),"
         f" {len(seen.graphs):3} graphs {seen.graph_calls:4} calls,"
-        f" {seen.captured_ops:5}/{seen.total_ops:5} = {_percent(seen.share_of_ops)} ops,"
+        f" {seen.captured_ops:5}/{seen.total_ops:5} = {_share_of_ops(seen.share_of_ops)} ops,"
         f" {_percent(seen.share_of_time)} time{' of forward' if case.mode is Mode.TRAINING else ''}"
     )
 
@@ -85,7 +85,7 @@ def _cells(found: CoverageSummary) -> list[str]:
 
 
 def _means(seen: Sequence[Coverage]) -> str:
-    ops = _percent(_mean(each.share_of_ops for each in seen))
+    ops = _share_of_ops(_mean(each.share_of_ops for each in seen))
     time = _percent(_mean(each.share_of_time for each in seen))
     graphs = statistics.fmean(len(each.graphs) for each in seen)
     calls = statistics.fmean(each.graph_calls for each in seen)
@@ -125,11 +125,11 @@ def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
             [
                 name,
                 *_place(each),
-                f"{share:.1%}",
+                share(of_ops, 1, decimals=1),
                 number_text(time, "{:.1%}"),
                 each.hint or each.reason,
             ]
-            for share, time, name, each in worth[:_SHOWN]
+            for of_ops, time, name, each in worth[:_SHOWN]
         ],
         ["model", "where", "line", "ops", "time", "what Dynamo says"],
         {2: _CODE_WIDTH, 5: _TEXT_WIDTH},
@@ -187,8 +187,12 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return statistics.fmean(known) if known else None
 
 
-def _percent(share: float | None) -> str:
-    return "   -" if share is None else f"{share:4.0%}"
+def _share_of_ops(captured: float | None) -> str:
+    return "   -" if captured is None else f"{share(captured, 1):>4}"
+
+
+def _percent(part: float | None) -> str:
+    return "   -" if part is None else f"{part:4.0%}"
 
 
 def _milliseconds(seconds: float | None) -> str:

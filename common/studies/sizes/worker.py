@@ -11,6 +11,7 @@ import torch
 
 from dynamometer.common.checking import shapes
 from dynamometer.common.checking.checking import check_first_calls
+from dynamometer.common.checking.looking import replaced_by
 from dynamometer.common.checking.snapshots import Snapshot, state_of
 from dynamometer.common.checking.steps import make_step
 from dynamometer.common.interfaces.messages import Findings
@@ -122,8 +123,10 @@ def _static(context: Context, loaded: LoadedModel, index: int, arm: str) -> Call
     strictly = msgspec.structs.replace(context.job, raise_backend_errors=True)
     with context.stages.at(Stage.COMPILE, arm):
         step = arms.compiled_step(replace(context, job=strictly), own, arm, dynamic=False)
-        start = start.compiled(weights, context.job.case.mode)
-        check_first_calls(step, start, arms.run_reference(context, alone))
+        reference = arms.run_reference(context, alone)
+        mode = context.job.case.mode
+        start = start.compiled(weights, mode, lambda: replaced_by(reference.fresh()[0]))
+        check_first_calls(step, start, reference)
     return step.call
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from dynamometer.common.interfaces.option import Exclusion, Flag, always
-from dynamometer.common.interfaces.run_options import CALLS, MEASURING_OPTIONS, REPLICATES
+from dynamometer.common.interfaces.run_options import (
+    CALLS,
+    HALF_WIDTH,
+    MEASURING_OPTIONS,
+    REPLICATES,
+)
 from dynamometer.common.interfaces.workload_options import (
     BACKENDS,
     BATCH_SIZE,
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Record, StopReason
 
 
-_UNDERSTOOD = {BACKENDS, BATCH_SIZE, BATCH_SIZE_FILE, CALLS, NOPYTHON, REPLICATES}
+_UNDERSTOOD = {BACKENDS, BATCH_SIZE, BATCH_SIZE_FILE, CALLS, HALF_WIDTH, NOPYTHON, REPLICATES}
 TUNE = Flag(
     ("--tune",), group="Measurement",
     help="Instead: decide which backend computes each graph of a corpus from now on.",

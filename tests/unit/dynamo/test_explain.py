@@ -120,6 +120,30 @@ def test_a_break_has_its_line_and_advice() -> None:
     ] * 2
 
 
+def test_each_reason_of_a_line_is_a_break() -> None:
+    """Who follows the advice on the first would still have the second."""
+
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        print(x.sum().item(), end="")
+        return x.cos()
+
+    found = explain("twice", twice, [((torch.ones(2),), {})])
+    assert [each.reason.split()[0] for each in found.breaks] == ["Unsupported", "Failed"]
+
+
+def test_a_generator_is_run() -> None:
+    """It computes as somebody asks, and nobody did."""
+    ran: list[int] = []
+
+    def each(x: torch.Tensor) -> Iterator[torch.Tensor]:
+        for number in range(2):
+            ran.append(number)
+            yield x.sin()
+
+    explain("each", each, [((torch.ones(2),), {})])
+    assert ran == [0, 1]
+
+
 def test_modules_name_their_parameters() -> None:
     """As a user would."""
 

@@ -104,6 +104,36 @@ def test_buffers_that_tracing_replaces_are_no_sign_of_other_weights(is_inference
     assert not found.reservations
 
 
+class WithoutParameters(nn.Module):
+    """Weights in buffers, as quantized models have them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("weight", torch.randn(8, 8))
+        self.register_buffer("scale", torch.full((8,), 3.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Apply the weight, as it is scaled."""
+        return x @ (self.weight * self.scale)
+
+
+def _folding_buffers(own: Any) -> Callable[..., Any]:
+    own.weight = own.weight * own.scale
+    return lambda x: x @ own.weight
+
+
+def _folding_buffers_wrongly(own: Any) -> Callable[..., Any]:
+    own.weight = own.weight * own.scale * 1.01
+    return lambda x: x @ own.weight
+
+
+def test_weights_that_are_buffers_may_be_folded_as_well() -> None:
+    """The model doesn't replace them by itself: the backend did."""
+    x = torch.randn(4, 8)
+    assert isinstance(judge(WithoutParameters(), x, arm=_folding_buffers), Checks)
+    assert "output" in str(judge(WithoutParameters(), x, arm=_folding_buffers_wrongly))
+
+
 def test_what_it_computes_then_must_be_the_same() -> None:
     """Whoever folds wrongly is found out by results."""
     torch.manual_seed(0)
@@ -126,7 +156,7 @@ def test_inputs_that_compiling_changes_are_put_back() -> None:
     start, weights = Snapshot.of(own), state_of(own)
     own.module(*own.args)  # as whoever traces it does
     assert own.args[0].tolist() == [2.0] * 4
-    start.compiled(weights, Mode.INFERENCE)
+    start.compiled(weights, Mode.INFERENCE, set)
     assert own.args[0].tolist() == [1.0] * 4
 
 

@@ -159,8 +159,12 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         ("torchbench", "--only resnet18 --executor zzz", "unknown executor 'zzz'; known: local"),
         ("torchbench", "--coverage --target 0.1", "leave out --target"),
         ("torchbench", "--only path:a.py,class:B", "type dynamometer run FILE.py::NAME"),
-        ("torchbench", "--only resnet18 --memory-limit 0", "is not between 1 byte and 8E"),
-        ("torchbench", "--only resnet18 --memory-limit 8388608T", "is not between 1 byte and 8E"),
+        ("torchbench", "--only resnet18 --memory-limit 0", "is not between 1 byte and 8388608T"),
+        (
+            "torchbench",
+            "--only resnet18 --memory-limit 8388608T",
+            "is not between 1 byte and 8388608T",
+        ),
         ("torchbench", "--only resnet18 --output pipe", "pipe is no file"),
         ("torchbench", "--only resnet18 --output-dir \udcff", "b'\\xff' is not UTF-8"),
         (None, "resume nowhere", "nowhere is not a run directory"),
@@ -315,10 +319,13 @@ def test_a_refused_run_leaves_no_file_behind(
 
     monkeypatch.setattr("dynamometer.common.machine.environment.require_device", refuse)
     (tmp_path / "old.csv").write_text("a\n")
+    (tmp_path / "link.csv").symlink_to("nowhere.csv")
     words = ("--only", "resnet18", "--output")
-    for path in ("new.csv", "a/b/new.csv", "old.csv"):
+    for path in ("new.csv", "a/b/new.csv", "q/../new.csv", "old.csv", "link.csv"):
         assert cli.main("torchbench", [*words, path]) == 4
-    assert [each.name for each in tmp_path.iterdir()] == ["old.csv"]
+    for path in (f"{'n' * 300}.csv", f"a/{'n' * 300}/x.csv"):
+        assert cli.main("torchbench", [*words, path]) == 2
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["link.csv", "old.csv"]
     assert (tmp_path / "old.csv").read_text() == "a\n"
     assert program.executed == []
 
@@ -401,6 +408,7 @@ def test_resume_elsewhere_is_refused(
 
 def test_resume_of_no_run(program: Program, capsys: pytest.CaptureFixture[str]) -> None:
     """A directory that holds no run is named; one of a run that is damaged is another thing."""
+    assert cli.main(None, ["resume", "n" * 300]) == 2
     assert cli.main(None, ["resume", "nowhere"]) == 2
     assert "nowhere is not a run directory" in capsys.readouterr().err
     Path("damaged").mkdir()

@@ -68,6 +68,7 @@ def test_what_is_done_anyway_is_said() -> None:
         ("--speedup-dynamo-ts", "--speedup-ts"),
         ("--output-directory out --output=x.csv", "--output all of the path"),
         ("--part", "--part needs a value"),
+        ("-x= --accuracy", "-x= names nothing"),
     ],
 )
 def test_what_is_not_done_is_refused(typed: str, says: str) -> None:

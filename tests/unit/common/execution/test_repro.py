@@ -61,7 +61,6 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[s
         "--only resnet18 --overhead",
         "--only resnet18 --coverage --dynamic-shapes",
         "--only resnet18 --sweep-sizes --backend eager",
-        "--only resnet18 --find-batch-sizes",
         "--only resnet18 --target 0.02",
         "--only resnet18 --dynamic-batch-only --nopython",
         "--only resnet18 --raise-backend-errors",

@@ -242,3 +242,18 @@ def test_a_sweep_that_failed_once_has_no_speedup() -> None:
     (row,) = sizes_report.rows(found).by_column()
     assert (row["status"], row["speedup"], row["abs_latency"]) == ("fail_accuracy", None, None)
     assert sizes_report.lines(found)[0].endswith("FAIL_ACCURACY (compare) error 0.5")
+
+
+def test_sizes_of_one_name_in_two_frames_are_two() -> None:
+    """Names of inputs are those of a frame; the line that is to be mended first was lost."""
+
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        y = x * hash(x.shape[0])
+        torch._dynamo.graph_break()
+        return y + x.sin() * hash(x.shape[0])
+
+    calls = [((torch.randn(size),), {}) for size in (8, 7, 6)]
+    found = sizes.observe(twice, calls, ["8", "7", "6"])
+    seen = found.specializations
+    codes = [each.code for each in seen if (each.size, each.number) == ("x.size()[0]", 7)]
+    assert codes == ["y = x * hash(x.shape[0])", "return y + x.sin() * hash(x.shape[0])"]

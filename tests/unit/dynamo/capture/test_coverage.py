@@ -264,6 +264,110 @@ def test_time_is_lost_where_no_operator_is(monkeypatch: pytest.MonkeyPatch) -> N
     assert (line.not_captured_s, found.total_s) == (1.0, 1.0)
 
 
+class TwoReasons(nn.Module):
+    """Ends graphs twice in one line, for two reasons."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        x = x.sin()
+        print(x.sum().item(), end="")
+        return x.cos()
+
+
+def test_each_reason_of_a_line_is_told() -> None:
+    """Who mends the first would still have the second; what the line costs is there once."""
+    found = count(TwoReasons(), training=False)
+    first, second = found.breaks
+    assert first.reason.startswith("Unsupported Tensor.item()")
+    assert second.reason.startswith(PRINT)
+    assert first.line == second.line
+    assert (first.not_captured_ops, second.not_captured_ops) == (1, 0)
+    assert found.unexplained_ops == 0
+
+
+class Wanders(nn.Module):
+    """Takes a long way at some calls, by lines that are no part of the short one."""
+
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        x = x.sin()
+        if self.is_long():
+            nap()
+            x = x.tan()
+        torch._dynamo.graph_break()
+        return x.cos()
+
+    @torch._dynamo.disable  # type: ignore[untyped-decorator]  # torch's
+    def is_long(self) -> bool:
+        """Count the call, which Dynamo doesn't see."""
+        self.calls += 1
+        return self.calls % 2 == 1
+
+
+def test_time_of_another_path_is_put_down_to_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was counted is one path, and steps that are timed may take another."""
+    clock = FakeClock()
+    monkeypatch.setattr(Clock, "now", staticmethod(clock.now))
+    monkeypatch.setattr(time, "sleep", lambda seconds: clock.step(lambda _: seconds)())
+    found = count(Wanders(), training=False)
+    assert found.total_s is not None
+    assert found.captured_s is not None
+    assert {each.not_captured_s for each in found.breaks} == {None}
+
+
+@torch._dynamo.disable  # type: ignore[untyped-decorator]  # torch's
+def three(x: torch.Tensor) -> torch.Tensor:
+    """Compute three operators that no graph has."""
+    return x.sin().cos().tan()
+
+
+class FindsOut(nn.Module):
+    """Comes by a line that ends a graph at its third call for the first time."""
+
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        x = x.exp()
+        if self.is_late():
+            x = x + 1
+        return three(x)
+
+    is_late = torch._dynamo.disable(lambda self: self.count() > 2)
+
+    def count(self) -> int:
+        """Count the call."""
+        self.calls += 1
+        return self.calls
+
+
+def test_a_break_that_is_found_while_counting_has_its_operators() -> None:
+    """They were put down to the line whose rest that was; the step is counted once more."""
+    found = count(FindsOut(), training=False)
+    lost = {each.code: each.not_captured_ops for each in found.breaks}
+    assert lost == {"return three(x)": 3, "if self.is_late():": 0}
+    assert found.unexplained_ops == 0
+
+
+class Yields(nn.Module):
+    """Is a generator."""
+
+    def forward(self, x: torch.Tensor) -> Iterator[torch.Tensor]:
+        """Compute as somebody asks."""
+        for _ in range(3):
+            yield x.sin()
+
+
+def test_a_generator_is_counted_though_it_computes_later() -> None:
+    """As whoever calls it takes all it gives."""
+    capture = coverage.Capture.of(Yields(), lambda: None)
+    x = torch.randn(2, 4)
+    found = coverage.measure(capture, lambda: list(capture.compiled(x)))
+    assert found.total_ops == 3
+
+
 def test_a_function_that_is_left_as_it_is_says_what_it_loses() -> None:
     """No line ends a graph where there is none."""
     found = count(models.LoopBreaks(), training=False)

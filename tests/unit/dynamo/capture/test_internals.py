@@ -334,12 +334,26 @@ def test_a_size_that_became_a_number_has_a_line() -> None:
         return x
 
     (found,) = graphs_of(function, lambda graph: internals.specializations())
-    ((size, place),) = found.items()
-    assert size == ("L['x'].size()[0]", 3)
+    ((*size, place),) = found
+    assert size == ["L['x'].size()[0]", 3]
     assert place is not None
     assert (place[0], place[2]) == (__file__, "function")
     assert linecache.getline(__file__, place[1]).rstrip().endswith("# needs the number")
     assert internals.specializations() == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("L['x'] == 1  # x.sin()  # mp/my dir/mine.py:34 in f", "mp/my dir/mine.py:34 in f"),
+        ("L['x'] == 1  # x.sin()  # mine.py:3 in <lambda> (hint)", "mine.py:3 in <lambda>"),
+        ("L['x'] == 1  # y = 'a#b'  # mine.py:3 in f", "mine.py:3 in f"),
+        ("L['x'] == 1", None),
+    ],
+)
+def test_where_a_guard_is_for(text: str, place: str | None) -> None:
+    """In a folder of any name, and in functions without one."""
+    assert internals._guard(text) == ("L['x'] == 1", place)
 
 
 def test_marked_sizes_are_symbols_from_the_start() -> None:

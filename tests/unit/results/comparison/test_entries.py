@@ -194,6 +194,25 @@ def test_several_arms_of_others_teach_as_much_as_one(name: str) -> None:
     assert alone[0].quantities[name].between_sd.sd_log < ASSUMED_SD.sd_log or name != "speedup"
 
 
+@pytest.mark.parametrize("others", [23, 40])
+def test_no_case_teaches_itself(others: int) -> None:
+    """However many there are: it would count twice, as its own replicates count besides."""
+    calm = [each for model in range(others) for each in _case(f"m{model}", (-0.004, 0.0, 0.004))]
+    *_, wild = learnt([*calm, *_case("w", (-0.5, 0.0, 0.5))])
+    assert wild.quantities["eager_latency"].between_sd.sd_log < EAGER_LATENCY.assumed.sd_log
+
+
+def test_several_arms_of_one_case_speak_for_one() -> None:
+    """Also of what is related: the arms of a case that compiled anew outvoted the others."""
+
+    def told(arms: int) -> set[BetweenProcessSd]:
+        calm = [each for model in range(2) for each in _compiled(f"m{model}", 0.01)]
+        wild = [replace(each, arm=f"arm{n}") for n in range(arms) for each in _compiled("w", 2.0)]
+        return {each.quantities["compile_time"].between_sd for each in learnt([*calm, *wild])}
+
+    assert told(1) == told(4) == {COMPILE_TIME.assumed}
+
+
 def test_what_was_disturbed_teaches_nothing() -> None:
     """Nothing is concluded from it, and so neither of others by it."""
     calm = [each for model in range(6) for each in _case(f"m{model}", (-0.004, 0.0, 0.004))]

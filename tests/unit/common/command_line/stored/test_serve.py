@@ -191,10 +191,12 @@ def test_what_this_server_is_called(host: str, *, is_own: bool) -> None:
     assert is_called(host, {"localhost", "mybox"}) is is_own
 
 
-def test_a_server_at_every_address(tmp_path: Path) -> None:
+@pytest.mark.parametrize("host", ["0.0.0.0", "0"])
+def test_a_server_at_every_address(tmp_path: Path, host: str) -> None:
     """Others ask for it by the machine's name; where it says it is can be opened here."""
     asked = defaults(OPTIONS).but(RUNS, tmp_path).but(FOLDERS, ())
-    with Server("0.0.0.0", 0, Pages(asked, threading.Lock())) as found:
+    with Server(host, 0, Pages(asked, threading.Lock())) as found:
+        assert found.is_everywhere
         assert found.address == f"http://localhost:{found.server_port}/"
         assert socket.gethostname().lower() in found.names
         assert is_called("LocalHost:80", found.names)
