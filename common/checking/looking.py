@@ -295,16 +295,24 @@ def look_on_others(
 
 
 def replaced_by(step: Step) -> set[str]:
-    """Name parameters and buffers that a call puts other tensors into, by path.
+    """Name parameters and buffers that the first calls put other tensors into, by path.
 
     Args:
         step: of a model in whatever state, which it changes.
     """
-    before = state_of(step.loaded)
+    found = set[str]()
     with state.keeping_settings():
-        step.call()
-    now = state_of(step.loaded)
-    return {path for path in before.keys() | now.keys() if before.get(path) is not now.get(path)}
+        for _ in range(_CALLS_WHILE_COMPILING):
+            before = state_of(step.loaded)
+            step.call()
+            now = state_of(step.loaded)
+            paths = before.keys() | now.keys()
+            found |= {path for path in paths if before.get(path) is not now.get(path)}
+    return found
+
+
+_CALLS_WHILE_COMPILING = 3
+"""That a backend may need: to warm up, to trace, and to check what it traced."""
 
 
 def make_call(

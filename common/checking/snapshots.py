@@ -155,7 +155,7 @@ class Snapshot:
         Args:
             before: the tensors themselves, by path, as `state_of` gave them before compiling.
             mode: inference or training.
-            replaced: names paths that a call puts other tensors into.
+            replaced: names paths that calls put other tensors into.
         """
         now = state_of(self.loaded)
         own = {path for path in before.keys() | now.keys() if not path.startswith("inputs")}

@@ -368,7 +368,7 @@ class ByteSize(click.ParamType[int]):
             self.fail(f"{value!r} is not a size such as 800M or 12G", param, ctx)
         size = float(found[1]) * _UNITS[found[2].upper()]
         if not 1 <= size < _MOST_BYTES:
-            self.fail(f"{value!r} is not between 1 byte and {_MOST_BYTES >> 40}T", param, ctx)
+            self.fail(f"{value!r} is not from 1 byte to less than {_MOST_BYTES >> 40}T", param, ctx)
         return int(size)
 
 

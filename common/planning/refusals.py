@@ -209,7 +209,7 @@ def _check_file(path: Path) -> None:
         if file.exists() and not file.is_file():
             msg = f"--output {path} is no file: its rows are written anew as each case ends"
             raise UsageError(msg)
-        made += [each for each in (file, *file.parents) if not each.exists()]
+        made += [each for each in (file, *file.parents) if not os.path.lexists(each)]
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a", encoding="utf-8"):
             pass

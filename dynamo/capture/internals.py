@@ -34,7 +34,7 @@ maybe_mark_dynamic = offered("torch._dynamo.maybe_mark_dynamic")
 Place = tuple[str, int, str]
 """File, line and function."""
 
-_GUARD_PLACE = re.compile(r"# ([^#]+:\d+ in (?:\w+|<\w+>))")
+_GUARD_PLACE = re.compile(r"# ([^#]+?:\d+ in (?:\w+|<\w+>))")
 
 
 def control_flow() -> tuple[type[BaseException], ...]:
@@ -197,7 +197,7 @@ def _guard(text: str) -> tuple[str, str | None]:
     return code.strip(), places[-1] if places else None
 
 
-def specializations() -> dict[tuple[str, int, Place | None], None]:
+def specializations() -> list[tuple[str, int, Place | None]]:
     """Return which symbols have become numbers in what is being compiled, for a backend to ask.
 
     Returns:
@@ -207,16 +207,16 @@ def specializations() -> dict[tuple[str, int, Place | None], None]:
     try:
         context = private("torch._guards.TracingContext").try_get()
     except GoneError:
-        return {}
+        return []
     shapes = context.fake_mode.shape_env if context and context.fake_mode else None
-    found: dict[tuple[str, int, Place | None], None] = {}
+    found: list[tuple[str, int, Place | None]] = []
     if shapes is None:
         return found
     for symbol, number in shapes.replacements.items():
         for source in shapes.var_to_sources.get(symbol, ()) if number.is_number else ():
             stack = shapes.specialization_stacks.get(source)
             name = source.name() if callable(source.name) else source.name
-            found[name, int(number), innermost(stack) if stack else None] = None
+            found.append((name, int(number), innermost(stack) if stack else None))
     return found
 
 

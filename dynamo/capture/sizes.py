@@ -47,11 +47,11 @@ def observe(function: Callable[..., Any], calls: Sequence[Call], names: Sequence
     state.forget_compiled()
     log = compilations.CompileLog.start()
     codes: list[tuple[CodeType, CodeType]] = []
-    numbers: dict[tuple[str, int, internals.Place | None], None] = {}
+    numbers: list[tuple[str, int, internals.Place | None]] = []
 
     def backend(graph: torch.fx.GraphModule, example_inputs: object) -> Callable[..., Any]:
         del example_inputs
-        numbers.update(internals.specializations())
+        numbers.extend(internals.specializations())
         run_as_is: Callable[..., Any] = graph.forward
         return run_as_is
 
@@ -65,7 +65,7 @@ def observe(function: Callable[..., Any], calls: Sequence[Call], names: Sequence
         frames=len(codes),
         recompiles=log.read().recompiles,
         guards=tuple(in_words(text) for text in texts if any(each in text for each in _OF_SIZES)),
-        specializations=tuple(_specialization(*each) for each in numbers),
+        specializations=tuple(_specialization(*each) for each in dict.fromkeys(numbers)),
     )
     state.forget_compiled()
     return found

@@ -193,7 +193,7 @@ def _measured(change: Change, each: Judged, *, settled: bool = True) -> Finding:
         text += (
             f"; -r {needed} in both would settle it"
             if needed
-            else f"; it would take more than {MOST_REPLICATES} replicates in both"
+            else f"; no number of replicates up to {MOST_REPLICATES} in both would settle it"
         )
     name = "eager" if each.kind is EAGER_LATENCY else None
     finding = _finding(change, each.pair.after, text, each.pair.before.command, arm=name)

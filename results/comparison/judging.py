@@ -68,7 +68,7 @@ class Judged:
 
     @property
     def settled_by(self) -> int | None:
-        """How many replicates of each side would settle it; `None` if that is too many."""
+        """How many replicates of each side would settle it; `None` if none up to 200 would."""
         return replicates_to_settle(self.mean, self.adjusted_p, self.kind.floor, self.run_sd)
 
 

@@ -78,7 +78,8 @@ class _Taught:
         variance: of replicates.
         within: the part of it that blocks and short calls account for.
         df: degrees of freedom of the variance; 0 if there is nothing to be learnt.
-        related: the variance in the median case of related measurements; `None` if there are none.
+        related: the variance of related measurements, corrected so that its median is right; `None`
+            if there are none.
     """
 
     variance: float
@@ -91,7 +92,7 @@ def _taught(kind: Kind, arms: Sequence[Entry]) -> _Taught:
     found = [each.quantities[kind.name] for each in arms if each.doubt is None]
     several = [each.replicates for each in found if len(each.replicates) > 1]
     own = [each.own_variance for replicates in several for each in replicates]
-    related = [_in_median(each.related) for each in found if len(each.related) > 1]
+    related = [_median_unbiased(each.related) for each in found if len(each.related) > 1]
     return _Taught(
         variance=_mean(map(_variance, several)),
         within=_mean(own),
@@ -142,7 +143,7 @@ def _of_related(assumed: BetweenProcessSd, variances: Sequence[float]) -> Betwee
     return BetweenProcessSd(sd_log=math.sqrt(variance), df=assumed.df)
 
 
-def _in_median(replicates: Sequence[Replicate]) -> float:
+def _median_unbiased(replicates: Sequence[Replicate]) -> float:
     """Return the variance of replicates, corrected so that its median is the true one.
 
     Source:

@@ -128,7 +128,7 @@ def name_in_file(arm: str) -> str:
 
 
 _MOST_NAME_BYTES = 120
-"""Of an arm in the name of a file, which most file systems allow 255 of."""
+"""Of an arm's name in that of a file, of which most file systems allow 255 in all."""
 
 
 def column_of(metric: Metric, value: Callable[[T], float | None]) -> Column[T]:

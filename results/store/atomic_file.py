@@ -61,7 +61,8 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         OSError: it can't be written.
     """
-    if not path.parent.exists():  # what is there and no folder, opening it says better
-        path.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.exists():  # what is there and no folder, opening it says better
+        folder.mkdir(parents=True, exist_ok=True)
     with replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")

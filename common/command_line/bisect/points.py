@@ -156,13 +156,17 @@ def _check_chain(top: Path, good: tuple[str, str], bad: str, later: Sequence[str
     Raises:
         UsageError: it was; names the merge.
     """
-    if _git(top, "rev-parse", f"{later[0]}^1") == good[1]:
+    _, *parents = _git(top, "rev-list", "--parents", "-1", later[0]).split()
+    if parents[:1] == [good[1]]:
         return
     way = set(_git(top, "rev-list", "--ancestry-path", f"{good[1]}..{later[-1]}").split())
     merge = next(each for each in later if each in way)
+    _, *parents = _git(top, "rev-list", "--parents", "-1", merge).split()
+    ends = [each[:12] for each in parents if each in way]
+    branch = f", or search its branch with --bad {ends[0]}" if ends else ""
     msg = (
         f"{good[0]} came into {bad} by the merge {merge[:12]}, and commits before that lack it:"
-        f" --good {merge[:12]} if that one is good, or search the branch with --bad {merge[:12]}^2"
+        f" --good {merge[:12]} if that one is good{branch}"
     )
     raise UsageError(msg)
 

@@ -66,7 +66,8 @@ COVERAGE = Table[CoverageSummary](
             _of(lambda seen: sum(each.times for each in seen.breaks)), better=Better.LOWER,
         ),
         Column(
-            "unique_breaks", "Lines with a graph break.", _of(lambda seen: len(seen.breaks)),
+            "unique_breaks", "Lines with a graph break.",
+            _of(lambda seen: len({(each.file, each.line) for each in seen.breaks})),
             better=Better.LOWER,
         ),
         Column("guards", "Guards over all frames.", _of(lambda seen: seen.guards)),

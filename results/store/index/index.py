@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from dynamometer.results.store.index import series
-from dynamometer.results.values.history import DEVICE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -72,7 +71,7 @@ class Index:
     def outdate(self) -> None:
         """Have all directories read again, of whose rows others may be made now.
 
-        What can't be read then stays as it was.
+        Of a folder that can't be read all stays as it was; a run that is damaged goes.
 
         Raises:
             StoreError: the file can't be written.
@@ -232,12 +231,11 @@ def put_run(file: Connection, run: IndexedRun, place: Place) -> int:
 
 def put_rows(file: Connection, number: int, run: IndexedRun, rows: Sequence[Row]) -> None:
     """Put in rows of a run that is there, by its number."""
-    on_cpu, elsewhere = _text(run.setting), _text(_with_device_name(file, run, rows))
+    setting = _text(run.setting)
     keys = [
         (
             each.identity.get("suite", ""), each.identity["model"], each.metric, each.arm,
-            run.study, _text(each.identity), each.condition or "",
-            on_cpu if each.identity.get("device") == _CPU else elsewhere,
+            run.study, _text(each.identity), each.condition or "", setting,
         )
         for each in rows
     ]  # fmt: skip
@@ -257,26 +255,6 @@ def put_rows(file: Connection, number: int, run: IndexedRun, rows: Sequence[Row]
         ],
     )  # fmt: skip
 
-
-def _with_device_name(file: Connection, run: IndexedRun, rows: Sequence[Row]) -> dict[str, str]:
-    """Return a run's setting with the name of its device, where other runs alone know that.
-
-    Workers tell it: of a run in which all crashed it isn't there, and how its models ended belongs
-    to what is known of them on the one device that is otherwise set so.
-    """
-    if DEVICE_NAME in run.setting or all(each.identity.get("device") == _CPU for each in rows):
-        return run.setting
-    found = [
-        known
-        for (text,) in file.execute("SELECT DISTINCT setting FROM series WHERE study = ?",
-                                    (run.study,))
-        if (known := msgspec.json.decode(text, type=dict[str, str])).get(DEVICE_NAME)
-        and {name: value for name, value in known.items() if name != DEVICE_NAME} == run.setting
-    ]  # fmt: skip
-    return found[0] if len(found) == 1 else run.setting
-
-
-_CPU = "cpu"
 
 _ORPHANED = (
     "WHERE path != '' AND NOT EXISTS"

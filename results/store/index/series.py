@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from dynamometer.results.values.history import (
+    DEVICE_NAME,
     STATUS,
     Columns,
     IndexedRun,
@@ -16,7 +18,7 @@ from dynamometer.results.values.history import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from dynamometer.results.store.index.index_file import IndexFile
@@ -29,13 +31,13 @@ SELECTED = frozenset({"arm", "metric", "model", "suite"})
 """Columns by which series are selected."""
 
 _HEAD = ("study", "identity", "arm", "metric", "condition", "setting")
-_METRIC = _HEAD.index("metric")
-_POINTS = "SELECT run, status, value, low, high, error, n, doubt FROM points WHERE series = ?"
-_ENDED = "SELECT run, status FROM points WHERE series = ? ORDER BY run"
+_METRIC, _SETTING = _HEAD.index("metric"), _HEAD.index("setting")
+_POINTS = "SELECT run, status, value, low, high, error, n, doubt FROM points WHERE series IN ({})"
+_ENDED = "SELECT run, status FROM points WHERE series IN ({}) ORDER BY run"
 _COUNTS = "CASE WHEN error IS NOT NULL AND ifnull(doubt, '') = '' THEN"
 _MEASURED = (
     f"SELECT run, {_COUNTS} value END, {_COUNTS} error END FROM points"  # noqa: S608  from above
-    " WHERE series = ? ORDER BY run"
+    " WHERE series IN ({}) ORDER BY run"
 )
 """A year of 500 models has 360,000 points: what nobody asked for takes most of reading them."""
 
@@ -85,10 +87,12 @@ def read(file: IndexFile, wanted: Mapping[str, Sequence[str]], asked: Asked) -> 
         decoded = {number: msgspec.json.decode(text, type=IndexedRun) for number, text in runs}
         last = _number(decoded, asked.until)
         in_order = _by_time([*decoded], last)
+        there = None if last is None else _of_run(file, last)
         series = [
             _series(head, contents)
-            for number, *head in _heads(file, wanted, last)
-            if (contents := _contents(file, number, head[_METRIC], in_order, asked.points))
+            for numbers, head in _joined(_heads(file, wanted))
+            if there is None or not there.isdisjoint(numbers)
+            if (contents := _contents(file, numbers, head[_METRIC], in_order, asked.points))
         ]
     return decoded, series
 
@@ -103,13 +107,54 @@ def _number(runs: Mapping[int, IndexedRun], run_id: str | None) -> int | None:
 _NO_RUN = -1
 
 
-def _heads(file: IndexFile, wanted: Mapping[str, Sequence[str]], last: int | None) -> Rows:
+def _of_run(file: IndexFile, run: int) -> set[int]:
+    """Return the numbers of the series that a run has points of."""
+    return {number for (number,) in file.read("SELECT series FROM points WHERE run = ?", (run,))}
+
+
+def _joined(heads: Rows) -> Iterator[tuple[Sequence[int], Sequence[str]]]:
+    """Make one of two series that differ in that one doesn't know what its device is called.
+
+    Workers tell it: of a run in which all crashed it isn't known, and how its models ended belongs
+    to what is known of them on the one device that is otherwise set so.
+
+    Args:
+        heads: numbers of series, and what each is known by.
+
+    Returns:
+        Of each that is left its numbers, one or two, and what it is known by.
+    """
+    named: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+    for number, *head in heads:
+        if (nameless := _without_device_name(head)) is not None:
+            named[nameless].append(number)
+    parts = {
+        named[key][0]: number
+        for number, *head in heads
+        if len(named.get(key := tuple(head), ())) == 1
+    }
+    for number, *head in heads:
+        if number in parts:
+            yield (number, parts[number]), head
+        elif number not in parts.values():
+            yield (number,), head
+
+
+def _without_device_name(head: Sequence[str]) -> tuple[str, ...] | None:
+    """Return what a series would be known by without its device's name; `None` if it has none."""
+    if DEVICE_NAME not in head[_SETTING]:
+        return None
+    setting = msgspec.json.decode(head[_SETTING], type=dict[str, str])
+    if setting.pop(DEVICE_NAME, None) is None:
+        return None
+    text = msgspec.json.encode(setting, order="sorted").decode()
+    return (*head[:_SETTING], text, *head[_SETTING + 1 :])
+
+
+def _heads(file: IndexFile, wanted: Mapping[str, Sequence[str]]) -> Rows:
     names = sorted(SELECTED.intersection(wanted))
     where = [f"{name} IN ({', '.join('?' * len(wanted[name]))})" for name in names]
     values: list[object] = [value for name in names for value in wanted[name]]
-    if last is not None:
-        where.append("id IN (SELECT series FROM points WHERE run = ?)")
-        values.append(last)
     query = (
         f"SELECT id, {', '.join(_HEAD)} FROM series WHERE {' AND '.join(where) or 1} ORDER BY id"  # noqa: S608  names from above
     )
@@ -135,21 +180,23 @@ def _by_time(runs: Sequence[int], last: int | None) -> InOrder:
 
 
 def _contents(
-    file: IndexFile, series: int, metric: str, in_order: InOrder, points: int | None
+    file: IndexFile, series: Sequence[int], metric: str, in_order: InOrder, points: int | None
 ) -> Contents | None:
-    """Return what a series holds; `None` of one without any point."""
+    """Return what a series holds, of one or two numbers; `None` of one without any point."""
+    places = ", ".join("?" * len(series))
+    of_points = _POINTS.format(places)
     if points is None:
-        whole = [Point(*row) for row in in_order(file.read(f"{_POINTS} ORDER BY run", (series,)))]
+        whole = [Point(*row) for row in in_order(file.read(f"{of_points} ORDER BY run", series))]
         return Contents(Columns.of(metric, whole), whole[-1], whole) if whole else None
-    rows = in_order(file.read(_ENDED if metric == STATUS else _MEASURED, (series,)))
+    rows = in_order(file.read((_ENDED if metric == STATUS else _MEASURED).format(places), series))
     if not rows:
         return None
     runs, *rest = zip(*rows, strict=True)
     names = ("statuses",) if metric == STATUS else ("values", "errors")
     columns = Columns(runs=runs, **dict(zip(names, rest, strict=True)))
     shown = runs[-max(points, 1) :]
-    query = f"{_POINTS} AND run IN ({', '.join('?' * len(shown))})"
-    found = [Point(*row) for row in in_order(file.read(query, (series, *shown)))]
+    query = f"{of_points} AND run IN ({', '.join('?' * len(shown))})"
+    found = [Point(*row) for row in in_order(file.read(query, (*series, *shown)))]
     return Contents(columns, found[-1], found if points else ())
 
 

@@ -159,11 +159,15 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         ("torchbench", "--only resnet18 --executor zzz", "unknown executor 'zzz'; known: local"),
         ("torchbench", "--coverage --target 0.1", "leave out --target"),
         ("torchbench", "--only path:a.py,class:B", "type dynamometer run FILE.py::NAME"),
-        ("torchbench", "--only resnet18 --memory-limit 0", "is not between 1 byte and 8388608T"),
+        (
+            "torchbench",
+            "--only resnet18 --memory-limit 0",
+            "is not from 1 byte to less than 8388608T",
+        ),
         (
             "torchbench",
             "--only resnet18 --memory-limit 8388608T",
-            "is not between 1 byte and 8388608T",
+            "is not from 1 byte to less than 8388608T",
         ),
         ("torchbench", "--only resnet18 --output pipe", "pipe is no file"),
         ("torchbench", "--only resnet18 --output-dir \udcff", "b'\\xff' is not UTF-8"),
@@ -319,13 +323,16 @@ def test_a_refused_run_leaves_no_file_behind(
 
     monkeypatch.setattr("dynamometer.common.machine.environment.require_device", refuse)
     (tmp_path / "old.csv").write_text("a\n")
+    (tmp_path / "far.csv").symlink_to("nowhere/far.csv")
+    (tmp_path / "itself.csv").symlink_to("itself.csv")
     (tmp_path / "link.csv").symlink_to("nowhere.csv")
     words = ("--only", "resnet18", "--output")
-    for path in ("new.csv", "a/b/new.csv", "q/../new.csv", "old.csv", "link.csv"):
+    for path in ("new.csv", "a/b/new.csv", "q/../new.csv", "old.csv", "link.csv", "far.csv"):
         assert cli.main("torchbench", [*words, path]) == 4
-    for path in (f"{'n' * 300}.csv", f"a/{'n' * 300}/x.csv"):
+    for path in (f"{'n' * 300}.csv", f"a/{'n' * 300}/x.csv", "itself.csv"):
         assert cli.main("torchbench", [*words, path]) == 2
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["link.csv", "old.csv"]
+    left = sorted(each.name for each in tmp_path.iterdir())
+    assert left == ["far.csv", "itself.csv", "link.csv", "old.csv"]
     assert (tmp_path / "old.csv").read_text() == "a\n"
     assert program.executed == []
 

@@ -339,7 +339,7 @@ def test_a_size_that_became_a_number_has_a_line() -> None:
     assert place is not None
     assert (place[0], place[2]) == (__file__, "function")
     assert linecache.getline(__file__, place[1]).rstrip().endswith("# needs the number")
-    assert internals.specializations() == {}
+    assert internals.specializations() == []
 
 
 @pytest.mark.parametrize(
@@ -348,6 +348,11 @@ def test_a_size_that_became_a_number_has_a_line() -> None:
         ("L['x'] == 1  # x.sin()  # mp/my dir/mine.py:34 in f", "mp/my dir/mine.py:34 in f"),
         ("L['x'] == 1  # x.sin()  # mine.py:3 in <lambda> (hint)", "mine.py:3 in <lambda>"),
         ("L['x'] == 1  # y = 'a#b'  # mine.py:3 in f", "mine.py:3 in f"),
+        ("L['x'] == 1  # if x:  # mine.py:3 in f (_dynamo/v.py:2 in e)", "mine.py:3 in f"),
+        (
+            "L['x'] == 1  # a  # a.py:1 in f (_dynamo/v.py:2 in e) and b  # b.py:3 in g",
+            "b.py:3 in g",
+        ),
         ("L['x'] == 1", None),
     ],
 )

@@ -202,7 +202,7 @@ def test_no_memory_ratio_is_explained_alike(tmp_path: Path, *, compatible: bool)
 
 
 def test_arms_of_any_length_have_files() -> None:
-    """No file system allows names of 255 bytes or more; those of two arms differ."""
+    """No file system allows names of more than 255 bytes; those of two arms differ."""
     settings = ",".join(f"config.setting_{number}=True" for number in range(20))
     arms = [f"inductor:{settings},{last}" for last in ("freezing", "cpp-wrapper")]
     names = [name_in_file(arm) for arm in (*arms, "\u00e4" * 300, "inductor:freezing")]

@@ -281,34 +281,45 @@ def test_made_again_it_keeps_what_is_out_of_reach(index: Index, tmp_path: Path) 
     assert held(index) == {"a": [1.5], "b": [1.5]}
 
 
-def test_a_run_in_which_all_crashed_is_in_the_series_of_its_device(index: Index) -> None:
-    """Workers tell what it is called: none did, and the crash was in no model's history."""
-    status = {"metric": STATUS, "value": None, "low": None, "high": None, "error": None}
-    on_gpu = {"suite": "torchbench", "model": "m", "device": "cuda"}
-    on_cpu = {**on_gpu, "device": "cpu"}
-    named = {"cpu": "Made-up CPU", DEVICE_NAME: "Made-up GPU"}
-    for day, outcome in enumerate(("pass", "crash"), start=1):
-        setting = named if outcome == "pass" else {"cpu": "Made-up CPU"}
-        own = msgspec.structs.replace(run(outcome, day), setting=setting)
-        rows = [row(identity=each, status=outcome, **status) for each in (on_gpu, on_cpu)]
-        index.add(known(outcome), own, rows if outcome == "crash" else rows[:1])
-    runs, series = index.read({})
-    found = {
-        each.identity["device"]: (each.setting, [point.status for point in each.points])
-        for each in series
-    }
-    assert len(runs) == 2
-    assert found == {
-        "cuda": (named, ["pass", "crash"]),
-        "cpu": ({"cpu": "Made-up CPU"}, ["crash"]),
-    }
-    other = {**named, DEVICE_NAME: "Another GPU"}
-    index.add(known("other"), msgspec.structs.replace(run("other", 3), setting=other),
-              [row(identity=on_gpu, status="pass", **status)])  # fmt: skip
-    unknown = msgspec.structs.replace(run("which", 4), setting={"cpu": "Made-up CPU"})
-    index.add(known("which"), unknown, [row(identity=on_gpu, status="crash", **status)])
-    runs, series = index.read({})
-    assert sorted(len(each.points) for each in series) == [1, 1, 1, 2]
+@pytest.mark.parametrize("first", ["pass", "crash"])
+def test_a_run_in_which_all_crashed_is_in_the_series_of_its_device(
+    index: Index, first: str
+) -> None:
+    """Workers tell what it is called: none did, and the crash was in no model's history.
+
+    In whichever order they are read; where there are two devices, nobody knows which it was.
+    """
+    gpu, cpu = ({"suite": "torchbench", "model": "m", "device": name} for name in ("cuda", "cpu"))
+    unknown, known_ = {"cpu": "x"}, {"cpu": "x", DEVICE_NAME: "Made-up GPU"}
+
+    def add(name: str, day: int, setting: dict[str, str], *on: dict[str, str]) -> None:
+        rows = [
+            row(identity=each, metric=STATUS, status=name.partition(" ")[0], value=None, error=None)
+            for each in on
+        ]
+        index.add(known(name), msgspec.structs.replace(run(name, day), setting=setting), rows)
+
+    def found() -> list[tuple[str, dict[str, str], list[str]]]:
+        return sorted(
+            (
+                (each.identity["device"], each.setting, [point.status for point in each.points])
+                for each in index.read({})[1]
+            ),
+            key=str,
+        )
+
+    for name in ("pass", "crash") if first == "pass" else ("crash", "pass"):
+        if name == "pass":
+            add("pass", 1, known_, gpu)
+        else:
+            add("crash", 2, unknown, gpu, cpu)
+    assert found() == [("cpu", unknown, ["crash"]), ("cuda", known_, ["pass", "crash"])]
+    add("pass elsewhere", 3, {**known_, DEVICE_NAME: "Another GPU"}, gpu)
+    assert found()[1:] == [
+        ("cuda", {**known_, DEVICE_NAME: "Another GPU"}, ["pass"]),
+        ("cuda", known_, ["pass"]),
+        ("cuda", unknown, ["crash"]),
+    ]
 
 
 def test_who_opens_it_while_it_is_made_finds_an_index(
