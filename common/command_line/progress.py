@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 class ProgressLine:
-    """Shows total, time left, current case and counts so far; a `runner.Observer`."""
+    """Shows total, time left, current case and counts so far; a `runner.Observer`.
+
+    Attributes:
+        seconds: of all records that were made, by what they were spent on.
+    """
 
     def __init__(
         self,
@@ -29,6 +33,8 @@ class ProgressLine:
         replicates: int,
         estimate_s: float,
         replicate_name: Callable[[int], str],
+        *,
+        earlier: int = 0,
     ) -> None:
         """Show nothing yet.
 
@@ -37,15 +43,17 @@ class ProgressLine:
             replicates: how many each has at least.
             estimate_s: how long all of them may take, a guess.
             replicate_name: names a replicate of a case by its index.
+            earlier: how many of the cases had ended before; no time is estimated for them.
         """
         self._replicate_name = replicate_name
         self._console = Console(stderr=True, highlight=False)
         self._estimate_s = estimate_s
-        self._total = cases
+        self._total, self._open = cases, cases - earlier
         self._replicates = replicates
         self._shares: dict[str, float] = {}
         self._ended = 0
         self._counts: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._started = time.monotonic()
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -85,6 +93,8 @@ class ProgressLine:
 
     def record_made(self, record: Record) -> None:
         """Say how a replicate ended where there is no live line."""
+        for stage, seconds in record.seconds.items():
+            self.seconds[stage] += seconds
         self._shares[record.case.id] = self._share_of(record)
         if not self._console.is_terminal:
             spent = sum(record.seconds.values())
@@ -99,7 +109,8 @@ class ProgressLine:
     def case_ended(self, case: Case) -> None:
         """Move on."""
         self._ended += 1
-        self._shares[case.id] = 1.0
+        if case.id in self._shares:  # else it had ended before
+            self._shares[case.id] = 1.0
         self._update(case.model)
 
     def _update(self, description: str) -> None:
@@ -115,7 +126,7 @@ class ProgressLine:
 
     def _left(self) -> str:
         """Return how long the rest takes: by the estimate first, by what was seen later on."""
-        share = sum(self._shares.values()) / self._total if self._total else 1.0
+        share = sum(self._shares.values()) / self._open if self._open else 1.0
         elapsed_s = time.monotonic() - self._started
         seen_s = elapsed_s * (1 - share) / share if share else self._estimate_s
         left_s = share * seen_s + (1 - share) * max(0.0, self._estimate_s - elapsed_s)

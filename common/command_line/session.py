@@ -46,7 +46,7 @@ from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.values.records import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dynamometer.common.execution.executor import Executor
     from dynamometer.common.interfaces.option import Request
@@ -160,9 +160,9 @@ class Session:
         self._announce(rest.cases, forecast)
         make = registry.resolve("executors", plan.executor)
         executor: Executor = make(self._manifest, self._directory)
-        before = sum(len(records) for records in rest.finished.values())
         started = time.monotonic()
         prepared, done = StartUp(), False
+        of_records: Mapping[str, float] = {}
         try:
             with (
                 disturbed(plan.seed, BUSY_S, IDLE_S) if plan.busy else nullcontext(),
@@ -172,8 +172,10 @@ class Session:
                     plan.protocol.replicates,
                     forecast.seconds,
                     self._study.replicate_name,
+                    earlier=len(plan.cases) - len(rest.cases),
                 ) as progress,
             ):
+                of_records = progress.seconds
                 prepared = executor.prepare(rest.cases)
                 for line in (*_ready_lines(prepared), *prepared.warnings):
                     progress.say(line)
@@ -188,7 +190,10 @@ class Session:
         with Held():
             for sink in self._sinks:
                 sink.close()
-        self._conclude(before, time.monotonic() - started, prepared)
+        spent = defaultdict(float, prepared.seconds)
+        for stage, seconds in of_records.items():
+            spent[stage] += seconds
+        self._conclude(time.monotonic() - started, spent)
         return done
 
     def _run_cases(self, ongoing: RunInProgress, executor: Executor, interrupt: Interrupt) -> bool:
@@ -224,12 +229,8 @@ class Session:
             err=True,
         )
 
-    def _conclude(self, before: int, wall_s: float, prepared: StartUp) -> None:
+    def _conclude(self, wall_s: float, spent: defaultdict[str, float]) -> None:
         """Say where the time went and where the results are."""
-        spent = defaultdict(float, prepared.seconds)
-        for record in store.read_records(self._directory)[before:]:
-            for stage, seconds in record.seconds.items():
-                spent[stage] += seconds
         plan = self._manifest.plan
         click.echo(f"\n{_seconds_line(wall_s, spent, min(plan.jobs, len(plan.cases)))}")
         written = [path for sink in self._sinks for path in sink.paths]

@@ -21,10 +21,17 @@ _LONGEST_LINE = 256 * 2**20
 
 @dataclass(frozen=True)
 class Channel:
-    """The worker's end."""
+    """The worker's end.
+
+    Attributes:
+        descriptor: of the pipe.
+        token: what each message begins with.
+        owner: the process whose messages these are, and not those of children that a model forks.
+    """
 
     descriptor: int
     token: str
+    owner: int = field(default_factory=os.getpid)
 
     def send(self, message: Message) -> None:
         """Write one message whole.
@@ -32,6 +39,8 @@ class Channel:
         Raises:
             OSError: the model closed the descriptor.
         """
+        if os.getpid() != self.owner:
+            return
         line = b"\n" + self.token.encode() + b" " + msgspec.json.encode(message) + b"\n"
         view = memoryview(line)
         while view:

@@ -35,6 +35,7 @@ from dynamometer.common.interfaces.messages import (
     Started,
 )
 from dynamometer.common.machine.processes import descendants, resident_bytes, take_more
+from dynamometer.results.store import logs
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Findings, Job, Message
@@ -65,7 +66,7 @@ _READS = 64
 """At a time at most; each gives what the pipe holds, 64 KiB or up to 1 MiB."""
 _SERVER_AND_WORKER = 2
 """Processes below a keeper whose worker has started none."""
-_LOG_TAIL_BYTES = 8_000
+_MOST_LOG_BYTES, _LOG_BEGINS_BYTES = 2**28, 2**20
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ class Worker:
     ending: Ended | None = None
     uncontained: tuple[str, ...] = ()
     """What foreign code in it could do that it should not."""
+    log: Path | None = None
+    """Where what it writes is added."""
 
     @classmethod
     def unborn(cls) -> Worker:
@@ -159,7 +162,8 @@ class Worker:
         return self.deadline is not None and time.monotonic() > self.deadline + _ENDING_S
 
     def enforce(self, limits: Limits) -> None:
-        """Kill the worker's process group if it is over a limit."""
+        """Kill the worker's process group if it is over a limit; cut a log that has no end."""
+        self._bound_log()
         now = time.monotonic()
         since = max(self.started, self.arm_since) if limits.is_of_each_arm else self.started
         if self.deadline is not None:
@@ -171,6 +175,12 @@ class Worker:
             self._ask_to_end("memory", signal.SIGKILL)
         elif limits.processes is not None:
             self._bound_all(limits, limits.processes)
+
+    def _bound_log(self) -> None:
+        """Keep the beginning of a log that would fill the disk, and what is written from now on."""
+        with suppress(OSError):
+            if self.log is not None and self.log.stat().st_size > _MOST_LOG_BYTES:
+                os.truncate(self.log, _LOG_BEGINS_BYTES)
 
     def _bound_all(self, limits: Limits, most: int) -> None:
         """Kill it if all it has started is too much; detached processes are its server's."""
@@ -249,7 +259,7 @@ class ForkServer:
                 self._control.send(msgspec.json.encode(preload))
         answer, _ = self._receive()
         if not isinstance(answer, Ready):
-            msg = f"the fork server did not start; {self.log} ends with:\n{tail(self.log)}"
+            msg = f"the fork server did not start; {self.log} ends with:\n{logs.tail(self.log)}"
             raise DynamometerError(msg)
         self.preloaded = preload
         self.device_works = answer.device_works
@@ -307,7 +317,8 @@ class ForkServer:
             os.close(results)
             raise _ForkServerDiedError
         keeper = self._keeper.pid if self._keeper else 0
-        return Worker(pid, results, Receiver(token), time.monotonic(), keeper=keeper)
+        started = time.monotonic()
+        return Worker(pid, results, Receiver(token), started, keeper=keeper, log=log)
 
     def _wait(self, worker: Worker, limits: Limits) -> None:
         with selectors.DefaultSelector() as selector:
@@ -378,13 +389,3 @@ def _taken_pid(descriptor: int) -> int:
     finally:
         os.close(descriptor)
     return next(int(line.split()[1]) for line in lines if line.startswith("Pid:"))
-
-
-def tail(path: Path, size: int = _LOG_TAIL_BYTES) -> str:
-    """Read the end of a log; empty if there is none."""
-    try:
-        with path.open("rb") as log:
-            log.seek(max(0, path.stat().st_size - size))
-            return log.read().decode(errors="replace").strip()
-    except OSError:
-        return ""

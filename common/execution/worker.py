@@ -94,7 +94,10 @@ def _limit(job: Job) -> None:
     if job.memory_limit_bytes is not None and job.case.device == "cpu":
         # Private writable memory. Drivers of accelerators map far more than they use, so there
         # only the parent's watch over the resident set applies.
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
         limit = job.memory_limit_bytes
+        if most != resource.RLIM_INFINITY:
+            limit = min(limit, most)  # whoever started the run allows no more
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")

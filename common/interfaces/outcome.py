@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from dynamometer.results.store.bounds import shortened
 from dynamometer.results.values.records import Outcome, Stage, Status
@@ -78,11 +81,34 @@ class BurstError(Exception):
 
 
 def attempt(stages: StageClock, action: Callable[[], T]) -> T | Outcome:
-    """Do what may fail in any way a model can, and turn a failure into an outcome."""
+    """Do what may fail in any way a model can, and turn a failure into an outcome.
+
+    A child that a model forks ends here, as it would in the model's own program: what comes after
+    is its parent's.
+    """
+    own = os.getpid()
     try:
-        return action()
+        found = action()
     except BaseException as error:  # noqa: BLE001  a model's SystemExit must not end the sweep
+        if os.getpid() != own:
+            _end_child(error)
         return classify(error, stages.stage or Stage.WORKER)
+    if os.getpid() != own:
+        _end_child(SystemExit())
+    return found
+
+
+def _end_child(error: BaseException) -> NoReturn:
+    """End a process as Python does of which nobody catches an error."""
+    code = 1
+    if isinstance(error, SystemExit) and isinstance(error.code, int | None):
+        code = error.code or 0
+    else:
+        traceback.print_exception(error)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(code & 0xFF)
 
 
 def classify(error: BaseException, stage: Stage) -> Outcome:

@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynamometer.common.machine import cgroups
 from dynamometer.common.machine.openmp import is_runtime
 from dynamometer.common.machine.surroundings import compare, read_counters
 from dynamometer.common.machine.versions import judge_versions
@@ -124,9 +125,8 @@ def _processors(root: Path) -> list[Diagnosis]:
     usable, present = len(os.sched_getaffinity(0)), os.cpu_count() or 1
     if usable < present:
         found.append(_fine("binding", f"this process may use {usable} of {present} processors"))
-    quota = re.fullmatch(r"(\d+) (\d+)", _read(root / "sys/fs/cgroup/cpu.max") or "")
-    if quota and int(quota[1]) < usable * int(quota[2]):
-        share = int(quota[1]) / int(quota[2])
+    share = cgroups.processors(root)
+    if share is not None and share < usable:
         found.append(Diagnosis(
             subject="quota", level=Level.UNFIT,
             finding=f"a cgroup allows {share:.2g} of {usable} processors, and stops all threads"

@@ -8,13 +8,13 @@ import os
 import platform
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 import dynamometer
 from dynamometer.common.errors import UnfitEnvironmentError
+from dynamometer.common.machine import cgroups
 from dynamometer.dynamo.processor import processor_name
 from dynamometer.dynamo.runtime_packages import RUNTIME_PACKAGES, installed
 from dynamometer.results.values.records import Environment
@@ -104,9 +104,7 @@ def differences(before: Environment, now: Environment) -> list[str]:
 def memory_bytes() -> int:
     """Return the memory this process may use: the machine's, or less where a cgroup limits it."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with suppress(OSError, ValueError):
-        return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return total
+    return min(total, cgroups.memory_limit_bytes() or total)
 
 
 def require_device(device: str) -> None:

@@ -45,7 +45,7 @@ def estimate(plan: RunPlan, left: Sequence[Case], runs: Path) -> TimeEstimate:
         left: the cases of it that are still to be run.
         runs: the directory that holds run directories.
     """
-    history = _history(runs)
+    history = _history(runs, plan.study)
     study = registry.study(plan.study)
     cases = [case for case in left if skip_reason(study, plan, case) is None]
     if not cases:
@@ -53,7 +53,7 @@ def estimate(plan: RunPlan, left: Sequence[Case], runs: Path) -> TimeEstimate:
     repeats = 1 + LATER_REPLICATE_SHARE * (plan.protocol.replicates - 1)
     first_s = [history.get(case.id, study.cost_factor * _guess_s(case)) for case in cases]
     known = sum(case.id in history for case in cases)
-    return TimeEstimate(_START_S + repeats * sum(first_s) / plan.jobs, known)
+    return TimeEstimate(_START_S + repeats * sum(first_s) / min(plan.jobs, len(cases)), known)
 
 
 def longest_first(plan: RunPlan, runs: Path) -> list[Case]:
@@ -63,7 +63,7 @@ def longest_first(plan: RunPlan, runs: Path) -> list[Case]:
         plan: of the run.
         runs: the directory that holds run directories.
     """
-    history, study = _history(runs), registry.study(plan.study)
+    history, study = _history(runs, plan.study), registry.study(plan.study)
 
     def seconds(case: Case) -> float:
         if skip_reason(study, plan, case):
@@ -73,8 +73,8 @@ def longest_first(plan: RunPlan, runs: Path) -> list[Case]:
     return sorted(plan.cases, key=seconds, reverse=True)
 
 
-def _history(runs: Path) -> dict[str, float]:
-    """Return the seconds of first replicates by case id, the newest run's last."""
+def _history(runs: Path, study: str) -> dict[str, float]:
+    """Return the seconds of a study's first replicates by case id, the newest run's last."""
     found: dict[str, float] = {}
     try:
         directories = sorted(path for path in runs.iterdir() if path.is_dir())[-_RUNS_READ:]
@@ -88,7 +88,9 @@ def _history(runs: Path) -> dict[str, float]:
         found.update(
             (record.case.id, sum(record.seconds.values()))
             for record in records
-            if record.replicate == 0 and record.outcome.status is not Status.SKIP
+            if record.study == study
+            and record.replicate == 0
+            and record.outcome.status is not Status.SKIP
         )
     return found
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 16 * 2**20
 """Of what a compressed log may hold: a run that came from elsewhere may say anything."""
+_TAIL_BYTES = 8_000
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -24,11 +25,30 @@ def read(path: Path) -> bytes:
     Raises:
         OSError: there is neither, or it can't be read.
     """
-    long = compressed(path)
-    if not long.exists():
+    if not compressed(path).exists():
         return path.read_bytes()
+    found = read_compressed(path)
+    return found + path.read_bytes() if path.exists() else found
+
+
+def read_compressed(path: Path) -> bytes:
+    """Return the part of a log that was compressed.
+
+    Raises:
+        OSError: there is none, or it can't be read.
+    """
+    long = compressed(path)
     try:
-        found = zlib.decompressobj(_GZIP).decompress(long.read_bytes(), _MOST_BYTES)
+        return zlib.decompressobj(_GZIP).decompress(long.read_bytes(), _MOST_BYTES)
     except zlib.error as error:
         raise OSError(0, f"it is no gzip file: {error}", str(long)) from error
-    return found + path.read_bytes() if path.exists() else found
+
+
+def tail(path: Path) -> str:
+    """Read the end of what was written since; empty if there is nothing."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            return log.read().decode(errors="replace").strip()
+    except OSError:
+        return ""

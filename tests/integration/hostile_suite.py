@@ -237,6 +237,15 @@ def leave_processes_behind(*, number: int = 1, in_a_session_of_its_own: bool = F
         print(f"left behind: {child.pid}", flush=True)
 
 
+def fork_and_exit() -> None:
+    """Fork as a script does whose child ends by `sys.exit`, and wait for that."""
+    child = os.fork()
+    if not child:
+        sys.exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    time.sleep(4.0)  # longer than a worker may take that has told how it ended
+
+
 def start_threads() -> None:
     """Start a storm of threads that never end."""
     for _ in range(500):
@@ -277,6 +286,7 @@ def _midnight() -> float:
 MISDEEDS: dict[str, Callable[[], object]] = {
     "deletes_logs": delete_logs,
     "deletes_its_folder": delete_working_directory,
+    "forks_and_exits": fork_and_exit,
     "garbles_descriptors": garble_descriptors,
     "hangs_in_c": hang_in_c,
     "kills_itself": lambda: os.kill(os.getpid(), signal.SIGKILL),

@@ -23,6 +23,7 @@ EXPECTED = {
     "closes_descriptors": (Status.CRASH, None, "exited with code 1 and no result"),
     "deletes_its_folder": (Status.PASS, None, None),
     "deletes_logs": (Status.PASS, None, None),
+    "forks_and_exits": (Status.PASS, None, None),
     "garbles_descriptors": (Status.CRASH, None, "exited with code"),
     "kills_itself": (Status.CRASH, Stage.EAGER, "killed by SIGKILL"),
     "leaves_many": (Status.PASS, None, None),

@@ -25,11 +25,12 @@ from dynamometer.common.execution.executors.logs import Logs
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.graph_caches import GraphCaches
 from dynamometer.common.execution.preparation import FILL, TOOLCHAIN, experiment_of
-from dynamometer.common.execution.process import Limits, tail
+from dynamometer.common.execution.process import Limits
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.interfaces.messages import Findings, Job
 from dynamometer.common.interfaces.outcome import worst
 from dynamometer.common.studies.study import skip_reason
+from dynamometer.results.store import logs
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, Record, Stage, Status
 from dynamometer.results.values.workers import Caches
@@ -216,7 +217,7 @@ class LocalExecutor:
         outcome = worst([part.outcome for part in parts])
         log = self._logs.path(case)
         if outcome.status not in {Status.PASS, Status.SKIP} and outcome.detail is None:
-            outcome = msgspec.structs.replace(outcome, detail=tail(log) or None)
+            outcome = msgspec.structs.replace(outcome, detail=logs.tail(log) or None)
         return Record(
             run_id=self._manifest.run_id,
             case=case,

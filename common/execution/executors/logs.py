@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import os
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -49,7 +51,10 @@ class Logs:
     def path(self, case: Case) -> Path:
         """Return where workers of a case write, in a folder that is there."""
         self._folder.mkdir(exist_ok=True)  # whatever a model may have deleted
-        return self._folder / f"{case.label.replace('/', '_').replace(' ', '')}.log"
+        name = case.label.replace("/", "_").replace(" ", "")
+        if name != case.label or name == self.of_servers.stem:  # else that is another case's name
+            name += f"-{hashlib.sha256(case.id_without_arms.encode()).hexdigest()[:8]}"
+        return self._folder / f"{name}.log"
 
     def settle(self, case: Case) -> bool:
         """Cut and compress the log of a case whose worker has ended, or remove an empty one.
@@ -64,7 +69,7 @@ class Logs:
         if not _size(path):
             path.unlink(missing_ok=True)
             return long.exists()
-        text = _cut(logs.read(path), self._limit(path, long))
+        text = _ends(path, self._limit(path, long))
         if len(text) > _PLAIN_BYTES or long.exists():
             _replace(long, gzip.compress(text, mtime=0))
             path.unlink()
@@ -96,12 +101,19 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _cut(text: bytes, limit_bytes: int) -> bytes:
-    """Keep the beginning and the end."""
-    if len(text) <= limit_bytes:
-        return text
+def _ends(path: Path, limit_bytes: int) -> bytes:
+    """Return a log, of a long one its beginning and end: what is between may be without end."""
     half = limit_bytes // 2
-    return text[:half] + _CUT + text[-half:]
+    if _size(path) <= limit_bytes:
+        text = logs.read(path)
+        return text if len(text) <= limit_bytes else text[:half] + _CUT + text[-half:]
+    with path.open("rb") as file:
+        begin = file.read(half)
+        file.seek(-half, os.SEEK_END)
+        end = file.read(half)
+    if logs.compressed(path).exists():
+        begin = (logs.read_compressed(path) + begin)[:half]
+    return begin + _CUT + end
 
 
 def _replace(path: Path, content: bytes) -> None:

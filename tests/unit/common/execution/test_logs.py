@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,33 @@ def test_an_empty_log_is_none(folder: Path) -> None:
     assert not kept.settle(case)
     assert not kept.settle(case)
     assert [*folder.iterdir()] == []
+
+
+def test_a_log_without_an_end_is_not_read_whole(folder: Path) -> None:
+    """Its two ends are: the program had no memory for it, and the run ended."""
+    kept, case = Logs(folder), factories.case("a")
+    with kept.path(case).open("ab") as log:
+        log.write(b"begin")
+        log.truncate(2**40)  # a file with a hole takes no space
+        log.seek(0, os.SEEK_END)
+        log.write(b"end")
+    assert kept.settle(case)
+    text = logs.read(kept.path(case))
+    assert text.startswith(b"begin")
+    assert text.endswith(b"end")
+    assert len(text) < 2**22
+    with kept.path(case).open("ab") as log:
+        log.truncate(2**40)
+    assert kept.settle(case)
+    assert logs.read(kept.path(case)).startswith(b"begin")
+
+
+@pytest.mark.parametrize("names", [("net/small", "net_small"), ("a b", "ab"), ("fork-server", "")])
+def test_no_two_cases_share_a_log(folder: Path, names: tuple[str, str]) -> None:
+    """One had the other's text for its own, or lost its log as the other's worker ended."""
+    kept = Logs(folder)
+    one, other = (kept.path(factories.case(name)) if name else kept.of_servers for name in names)
+    assert one != other
 
 
 def test_a_long_log_is_compressed_and_goes_on(folder: Path) -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 
 import hand_built
 import msgspec
 import pytest
 import torch
 
+from dynamometer.common.execution.channel import Channel
 from dynamometer.common.interfaces.messages import Progress
 from dynamometer.common.interfaces.outcome import (
     NondeterministicError,
@@ -19,6 +22,39 @@ from dynamometer.common.interfaces.outcome import (
 from dynamometer.common.studies.experiment import StageClock
 from dynamometer.dynamo.backends.compilers import ThroughDynamo
 from dynamometer.results.values.records import PASSED, Outcome, Stage, Status
+
+
+def _leave(how: str) -> None:
+    if how == "exits":
+        sys.exit(3)
+    if how == "says why":
+        sys.exit("no more")
+    if how == "raises":
+        raise ValueError(how)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Python 3.12, where there are threads
+@pytest.mark.parametrize(
+    ("how", "code"), [("exits", 3), ("says why", 1), ("raises", 1), ("returns", 0)]
+)
+def test_a_child_that_a_model_forks_ends_as_it_would_by_itself(how: str, code: int) -> None:
+    """It went on with what was the worker's own, and told how that ended."""
+    reader, writer = os.pipe()
+    channel = Channel(writer, "token")
+
+    def fork() -> int:
+        child = os.fork()
+        if not child:
+            channel.send(Progress(stage=Stage.RUN, arm=None))
+            _leave(how)
+        return child
+
+    child = attempt(StageClock(lambda _: None), fork)
+    assert isinstance(child, int)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code
+    os.close(writer)
+    assert os.read(reader, 100) == b""
+    os.close(reader)
 
 
 class OutOfMemoryError(RuntimeError):
