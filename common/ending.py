@@ -47,6 +47,9 @@ def exit_code_of(action: Callable[[], object]) -> int:
     """
     _open_what_is_closed()
     _write_whatever_comes()
+    if takes_signals() and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        # So who started the program has it: how processes below it end could not be known.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signals = StopSignals()
     try:
         code = _exit_code_of(action, signals)

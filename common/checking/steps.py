@@ -65,12 +65,13 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
 
     with _leaves_kept(loaded.module):
         module = loaded.module.to(device)
-        if any(dtype_for(each) is not each.dtype for each in module.parameters()):
+        weights: list[torch.Tensor] = [*module.parameters()] or [*module.buffers()]
+        if any(dtype_for(each) is not each.dtype for each in weights):
             module = module.to(DTYPES[case.dtype])
-        if case.channels_last:
-            module = module.to(  # type: ignore[call-overload]  # no overload takes it alone
-                memory_format=torch.channels_last
-            )
+        # `Module.to` would refuse weights of three-dimensional convolutions.
+        for each in (*module.parameters(), *module.buffers()) if case.channels_last else ():
+            if each.dim() == _IMAGE_DIMENSIONS:
+                each.data = each.data.contiguous(memory_format=torch.channels_last)
     if case.mode is Mode.TRAINING:
         module = WithLoss(_trainable(module))
     if case.dtype is Dtype.AMP:

@@ -193,7 +193,8 @@ class Session:
         spent = defaultdict(float, prepared.seconds)
         for stage, seconds in of_records.items():
             spent[stage] += seconds
-        self._conclude(time.monotonic() - started, spent)
+        jobs = min(plan.jobs, max(1, len(rest.cases)))
+        self._conclude(time.monotonic() - started, spent, jobs)
         return done
 
     def _run_cases(self, ongoing: RunInProgress, executor: Executor, interrupt: Interrupt) -> bool:
@@ -229,10 +230,9 @@ class Session:
             err=True,
         )
 
-    def _conclude(self, wall_s: float, spent: defaultdict[str, float]) -> None:
+    def _conclude(self, wall_s: float, spent: defaultdict[str, float], jobs: int) -> None:
         """Say where the time went and where the results are."""
-        plan = self._manifest.plan
-        click.echo(f"\n{_seconds_line(wall_s, spent, min(plan.jobs, len(plan.cases)))}")
+        click.echo(f"\n{_seconds_line(wall_s, spent, jobs)}")
         written = [path for sink in self._sinks for path in sink.paths]
         for path in (self._directory / store.EVENTS, *written):
             click.echo(f"results: {path}")

@@ -61,8 +61,6 @@ def main(descriptor: int) -> None:
     die_with_parent(os.getppid())
     adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Ignored by who started the run, it would take ends of workers away before they are seen.
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     _serve(socket.socket(fileno=descriptor))
 
 

@@ -66,7 +66,6 @@ _READS = 64
 """At a time at most; each gives what the pipe holds, 64 KiB or up to 1 MiB."""
 _SERVER_AND_WORKER = 2
 """Processes below a keeper whose worker has started none."""
-_MOST_LOG_BYTES, _LOG_BEGINS_BYTES = 2**28, 2**20
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,8 @@ class Worker:
 
     def enforce(self, limits: Limits) -> None:
         """Kill the worker's process group if it is over a limit; cut a log that has no end."""
-        self._bound_log()
+        if self.log is not None:
+            logs.bound(self.log)
         now = time.monotonic()
         since = max(self.started, self.arm_since) if limits.is_of_each_arm else self.started
         if self.deadline is not None:
@@ -175,12 +175,6 @@ class Worker:
             self._ask_to_end("memory", signal.SIGKILL)
         elif limits.processes is not None:
             self._bound_all(limits, limits.processes)
-
-    def _bound_log(self) -> None:
-        """Keep the beginning of a log that would fill the disk, and what is written from now on."""
-        with suppress(OSError):
-            if self.log is not None and self.log.stat().st_size > _MOST_LOG_BYTES:
-                os.truncate(self.log, _LOG_BEGINS_BYTES)
 
     def _bound_all(self, limits: Limits, most: int) -> None:
         """Kill it if all it has started is too much; detached processes are its server's."""

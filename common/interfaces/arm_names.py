@@ -181,7 +181,7 @@ def _chosen(arm: ArmName) -> list[_Chosen]:
         typed = (name, value)
         if option.family is not None:
             ((key, setting),) = sets.items()
-            typed = (name, _spelled(setting, value or ""))
+            typed = (name, _spelled(option, name, setting))
             words = [each for each in options if each.sets == {key: setting}]
             if words:
                 option, typed = words[0], (words[0].name, None)
@@ -190,13 +190,13 @@ def _chosen(arm: ArmName) -> list[_Chosen]:
     return list(found.values())
 
 
-def _spelled(value: Any, typed: str) -> str:
+def _spelled(option: Any, name: str, value: Any) -> str:
     """Spell the value of a setting as Python does, a text without quotes it can do without."""
-    if value is None or isinstance(value, bool | int | float):
+    if not isinstance(value, str) or "," in value or not _WORDS.fullmatch(value):
         return repr(value)
-    if isinstance(value, str):
-        return value if "," not in value and _WORDS.fullmatch(value) else repr(value)
-    return typed
+    # 'None' and '1' would be read as something else than texts.
+    (read,) = option.settings(name, value).values()
+    return value if read == value and isinstance(read, str) else repr(value)
 
 
 def training_refusal(arm: ArmName) -> str | None:

@@ -6,9 +6,8 @@ import os
 import re
 import sys
 import traceback
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dynamometer.results.store.bounds import shortened
 from dynamometer.results.values.records import Outcome, Stage, Status
@@ -90,25 +89,31 @@ def attempt(stages: StageClock, action: Callable[[], T]) -> T | Outcome:
     try:
         found = action()
     except BaseException as error:  # noqa: BLE001  a model's SystemExit must not end the sweep
-        if os.getpid() != own:
-            _end_child(error)
+        end_if_forked(own, error)
         return classify(error, stages.stage or Stage.WORKER)
-    if os.getpid() != own:
-        _end_child(SystemExit())
+    end_if_forked(own, SystemExit())
     return found
 
 
-def _end_child(error: BaseException) -> NoReturn:
-    """End a process as Python does of which nobody catches an error."""
+def end_if_forked(own: int, error: BaseException) -> None:
+    """End a child that a model has forked as Python does where nobody catches an error.
+
+    Args:
+        own: the process that the model runs in; in it nothing is done.
+        error: what the child was ended by.
+    """
+    if os.getpid() == own:
+        return
     code = 1
-    if isinstance(error, SystemExit) and isinstance(error.code, int | None):
-        code = error.code or 0
-    else:
-        traceback.print_exception(error)
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):
+    try:
+        if isinstance(error, SystemExit) and isinstance(error.code, int | None):
+            code = error.code or 0
+        else:
+            traceback.print_exception(error)
+        for stream in (sys.stdout, sys.stderr):
             stream.flush()
-    os._exit(code & 0xFF)
+    finally:
+        os._exit(code & 0xFF)
 
 
 def classify(error: BaseException, stage: Stage) -> Outcome:

@@ -11,13 +11,15 @@ if TYPE_CHECKING:
 
 
 def memory_limit_bytes(root: Path = Path("/")) -> int | None:
-    """Return the least that a group of this process may use; `None` where nothing is limited.
+    """Return the least that a group of this process may use; `None` where none is limited.
+
+    Version 1 says some 2^63 there.
 
     Args:
         root: below which `proc` and `sys` are.
     """
     found = [int(text) for text in _read_all(root, "memory", _MEMORY) if text.isdecimal()]
-    return min(found, default=None)
+    return min((each for each in found if each < _UNLIMITED), default=None)
 
 
 def processors(root: Path = Path("/")) -> float | None:
@@ -34,6 +36,7 @@ def processors(root: Path = Path("/")) -> float | None:
     return min(shares, default=None)
 
 
+_UNLIMITED = 2**62
 _MEMORY = ("memory.max", "memory.limit_in_bytes")
 _PROCESSORS = ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
 """Files of version 2 and then of version 1, whose lines are put together."""
@@ -50,13 +53,15 @@ def _read_all(root: Path, controller: str, names: tuple[str, ...]) -> Iterator[s
     mounts = root / "sys/fs/cgroup"
     lines = ["0::/", f"0:{controller}:/"]
     with suppress(OSError):
-        lines += (root / "proc/self/cgroup").read_text().splitlines()
+        text = (root / "proc/self/cgroup").read_bytes().decode(errors="surrogateescape")
+        lines += text.splitlines()
     for line in dict.fromkeys(lines):
         _, controllers, path = line.split(":", 2)
         is_v1 = bool(controllers)
         if is_v1 and controller not in controllers.split(","):
             continue
-        top = mounts / controllers if is_v1 else mounts
+        # A mount of several has a link for each, whatever their order in its own name.
+        top = mounts / controller if is_v1 else mounts
         group = top / path.lstrip("/")
         files = names[1:] if is_v1 else names[:1]
         for each in (group, *group.parents):

@@ -8,6 +8,7 @@ import os
 import platform
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -64,7 +65,7 @@ def read_environment() -> Environment:
         machine=platform.node(),
         cpu=processor_name(),
         cpus=len(os.sched_getaffinity(0)),
-        memory_bytes=memory_bytes(),
+        memory_bytes=_container_memory_bytes(),
         os=f"{platform.system()} {platform.release()}",
         python=platform.python_version(),
         packages=_packages(),
@@ -103,8 +104,19 @@ def differences(before: Environment, now: Environment) -> list[str]:
 
 def memory_bytes() -> int:
     """Return the memory this process may use: the machine's, or less where a cgroup limits it."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    total = _container_memory_bytes()
     return min(total, cgroups.memory_limit_bytes() or total)
+
+
+def _container_memory_bytes() -> int:
+    """Return the memory of the machine, or of the container; not of a job, which others may have.
+
+    A run that was ended in one job can be resumed in another.
+    """
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):
+        return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return total
 
 
 def require_device(device: str) -> None:

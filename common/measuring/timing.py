@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import math
+import os
 import resource
 import statistics
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.common.interfaces.outcome import BurstError
+from dynamometer.common.interfaces.outcome import BurstError, end_if_forked
 from dynamometer.dynamo.clock import Clock
 from dynamometer.results.statistics.disturbance import disturbed_blocks, disturbs
 from dynamometer.results.values.metrics import COUNTED
@@ -307,9 +308,11 @@ class _Stretches:
     def _time_burst(self, arm: str, block: int) -> Burst:
         call, pace = self._calls[arm], self._paces[arm]
         self._watch.wait(arm)
+        own = os.getpid()
         try:
             return _time_burst(self._watch, arm, block, call, pace, self._protocol.burst_s)
         except BaseException as error:
+            end_if_forked(own, error)
             raise BurstError(arm) from error
 
 

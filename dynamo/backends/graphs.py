@@ -7,6 +7,7 @@ Here a program is built for each set of weights and each set of sizes that a gra
 from __future__ import annotations
 
 import copy
+import math
 import operator
 import zlib
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ class SpecializedGraph:
         return not self._varies or sizes == self._sizes_of(given)
 
     def _sizes_of(self, given: Sequence[Any]) -> list[Any]:
-        numbers = [_as_number(given[index]) for index in self._numbers]
+        numbers = [_as_key(_as_number(given[index])) for index in self._numbers]
         return [*numbers, *(given[index].shape for index in self._tensors)]
 
     def _variant(self, given: Sequence[Any]) -> _Variant:
@@ -161,6 +162,12 @@ def _is_number(node: fx.Node) -> bool:
 
 def _as_number(value: Any) -> Any:
     return value.item() if isinstance(value, torch.Tensor) else value
+
+
+def _as_key(number: Any) -> Any:
+    """Return what tells a number from others that are equal to it, as 0.0 is to -0.0."""
+    sign = math.copysign(1.0, number) if isinstance(number, float) else None
+    return type(number), number, sign
 
 
 def _put_number(graph: fx.Graph, node: fx.Node, value: Any) -> None:

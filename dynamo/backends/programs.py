@@ -7,6 +7,7 @@ its inputs and buffers, return an input, a view, the same tensor twice, a number
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -316,9 +317,14 @@ class _Planner:
 
 def _base(node: fx.Node) -> fx.Node:
     """Return what a node is a view of; itself where it is none."""
-    while isinstance(node.target, private("torch._ops.OpOverload")):
-        returns = node.target._schema.returns  # noqa: SLF001  there is no other way to ask
-        first = node.args[0] if node.args else None
+    while True:
+        # `chunk` and its like give a list of views.
+        is_of_list = node.target is operator.getitem and isinstance(node.args[0], fx.Node)
+        made: Any = node.args[0] if is_of_list else node
+        if not isinstance(made.target, private("torch._ops.OpOverload")):
+            break
+        returns = made.target._schema.returns  # noqa: SLF001  there is no other way to ask
+        first = made.args[0] if made.args else None
         if len(returns) != 1 or returns[0].alias_info is None or not isinstance(first, fx.Node):
             break
         one, two = node.meta.get("val"), first.meta.get("val")

@@ -50,6 +50,9 @@ def _traced(
     """Trace and freeze a module, and finish what comes of it."""
     if not kwargs:
         return _finished(finish, module, example_inputs=args)
+    kinds = {each.kind for each in inspect.signature(module.forward).parameters.values()}
+    if kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
+        return _by_position(module, args, kwargs, finish)
     bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
     finished = _finished(finish, module, example_kwarg_inputs=bound)
     names = list(bound)[: len(args)]
@@ -58,6 +61,34 @@ def _traced(
         return finished(**dict(zip(names, positional, strict=True)), **named)
 
     return call if args else finished
+
+
+def _by_position(
+    module: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    finish: Callable[[Any], Callable[..., Any]],
+) -> Callable[..., Any]:
+    """Trace a module whose arguments TorchScript knows no names of."""
+    from torch import nn
+
+    names, count = list(kwargs), len(args)
+
+    class Positional(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = module
+            self.training = module.training
+
+        def forward(self, *given: Any) -> Any:
+            return self.module(*given[:count], **dict(zip(names, given[count:], strict=True)))
+
+    finished = _finished(finish, Positional(), example_inputs=(*args, *kwargs.values()))
+
+    def call(*positional: Any, **named: Any) -> Any:
+        return finished(*positional, *(named[name] for name in names))
+
+    return call
 
 
 def _finished(

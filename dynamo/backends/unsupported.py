@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx, nn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from torch.export import ExportedProgram
 
@@ -50,16 +51,13 @@ def refuse_randomness(module: fx.GraphModule) -> None:
 
 
 def _is_quiet(node: fx.Node) -> bool:
-    """Return whether an operation that may drop out is told not to."""
-    target = str(node.target)
-    if "dropout" in target and "attention" not in target:
-        return any(each is False for each in node.args)
-    if "attention" in target:
-        names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]  # noqa: SLF001  its tags were read
-        place = names.index("dropout_p") if "dropout_p" in names else len(node.args)
-        value = node.args[place] if place < len(node.args) else node.kwargs.get("dropout_p", 0.0)
-        return bool(value == 0.0)
-    return False
+    """Return whether an operation that may drop out, as LSTMs do, is told not to."""
+    known = node.target._schema.arguments  # type: ignore[union-attr]  # noqa: SLF001  its tags were read
+    given = {each.name: each.default_value for each in known if each.has_default_value()}
+    given |= {each.name: value for each, value in zip(known, node.args, strict=False)}
+    given |= node.kwargs
+    is_training = given.get("train", given.get("training"))
+    return is_training is False or given.get("dropout_p", given.get("dropout")) == 0.0
 
 
 def refuse_overlap(given: Sequence[Any]) -> None:
@@ -74,16 +72,46 @@ def refuse_overlap(given: Sequence[Any]) -> None:
         raise UnsupportedError(msg)
 
 
-def floored_by_remainders(exported: ExportedProgram) -> ExportedProgram:
-    """Return a program that rounds quotients of whole numbers down by their remainders.
+def in_words_of_openvino(exported: ExportedProgram) -> ExportedProgram:
+    """Return a program without what OpenVINO (2026.4.1) computes otherwise.
 
-    OpenVINO (2026.4.1) rounds -7 // 2 towards zero.
+    It rounds -7 // 2 towards zero; and it divides by n rather than n - 1 for a variance over all
+    dimensions, unless these are named.
     """
-    table: dict[Any, Any] = dict.fromkeys(_DIVISIONS, _floored)
-    if not any(map(_floors_whole_numbers, exported.graph.nodes)):
+    table: dict[Any, Any] = {}
+    if any(map(_floors_whole_numbers, exported.graph.nodes)):
+        table |= dict.fromkeys(_DIVISIONS, _floored)
+    if any(node.target in _SPREADS for node in exported.graph.nodes):
+        table |= {each: partial(_over_dimensions, of) for each, of in _SPREADS.items()}
+    if not table:
         return exported
-    floored: ExportedProgram = exported.run_decompositions(table)
-    return floored
+    said: ExportedProgram = exported.run_decompositions(table)
+    return said
+
+
+_SPREADS: Mapping[Any, Any] = {
+    each: operator
+    for operator in (torch.ops.aten.std, torch.ops.aten.var)
+    for each in (operator.default, operator.correction)
+}
+
+
+def _over_dimensions(
+    operator: Any,
+    x: torch.Tensor,
+    dim: Any = None,
+    *,
+    correction: Any = None,
+    keepdim: bool = False,
+) -> torch.Tensor:
+    if isinstance(dim, bool):  # of the overload with `unbiased` alone
+        dim, correction = None, int(dim)
+    if dim is not None:
+        return NotImplemented  # type: ignore[no-any-return]  # the operator as it is
+    correction = 1 if correction is None else correction
+    dimensions = list(range(x.dim()))
+    found: torch.Tensor = operator.correction(x, dimensions, correction=correction, keepdim=keepdim)
+    return found
 
 
 _DIVISIONS = (
@@ -104,10 +132,12 @@ def _floors_whole_numbers(node: fx.Node) -> bool:
     )
 
 
-def _floored(one: torch.Tensor, other: Any, *, rounding_mode: str | None = "floor") -> torch.Tensor:
+def _floored(one: Any, other: Any, *, rounding_mode: str | None = "floor") -> torch.Tensor:
     made = torch.result_type(one, other)
     if rounding_mode != "floor" or made.is_floating_point:
         return NotImplemented  # type: ignore[no-any-return]  # the operator as it is
+    if not isinstance(one, torch.Tensor):  # a number that is divided by a tensor
+        one = torch.full_like(other, one, dtype=made)
     remainder = torch.fmod(one, other)
     is_below = (remainder != 0) & ((remainder < 0) != (other < 0))
     floored: torch.Tensor = torch.div(one, other, rounding_mode="trunc") - is_below.to(made)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +14,27 @@ _MOST_BYTES = 16 * 2**20
 """Of what a compressed log may hold: a run that came from elsewhere may say anything."""
 _TAIL_BYTES = 8_000
 _GZIP = 16 + zlib.MAX_WBITS
+
+
+CUT = b"\n[... cut ...]\n"
+"""What is written in place of the middle of a log."""
+
+_MOST_GROWING_BYTES = 64 * 2**20
+"""Of a log that is being written. Foreign code is refused files of 256 MB."""
+_END_BYTES = 2**20
+
+
+def bound(path: Path) -> None:
+    """Take the middle out of a log that would fill the disk; its writer adds to the end."""
+    with suppress(OSError):
+        if path.stat().st_size <= _MOST_GROWING_BYTES:
+            return
+        with path.open("rb") as file:
+            file.seek(-_END_BYTES, os.SEEK_END)
+            end = file.read(_END_BYTES)
+        os.truncate(path, _END_BYTES)
+        with path.open("ab") as file:
+            file.write(CUT + end)
 
 
 def compressed(path: Path) -> Path:
@@ -45,7 +68,7 @@ def read_compressed(path: Path) -> bytes:
 
 
 def tail(path: Path) -> str:
-    """Read the end of what was written since; empty if there is nothing."""
+    """Read the end of the part of a log that is not compressed yet; empty if there is none."""
     try:
         with path.open("rb") as log:
             log.seek(max(0, path.stat().st_size - _TAIL_BYTES))

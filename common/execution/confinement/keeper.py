@@ -36,7 +36,6 @@ def split(program: int, descriptors: tuple[int, ...], *, apart: bool) -> None:
         apart: whether its workers are to see no other processes.
     """
     adopt_orphans()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # as an end that is ignored can't be waited for
     apart = apart and namespaces.unshare_processes()
     server = os.fork()
     if not server:

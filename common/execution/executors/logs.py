@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Case
 
 _CASE_LIMIT_BYTES = 2 * 2**20
+_MOST_NAME_BYTES = 120
 _RUN_LIMIT_BYTES = 256 * 2**20
 _PLAIN_BYTES = 2**16
 """A log of so many bytes stays as it is: most are read by nobody, or with `cat`."""
 _ENDS_BYTES = 2**12
 """What is kept of a log's beginning and end once a run's have reached their limit."""
-_CUT = b"\n[... cut ...]\n"
 
 
 class Logs:
@@ -52,7 +52,10 @@ class Logs:
         """Return where workers of a case write, in a folder that is there."""
         self._folder.mkdir(exist_ok=True)  # whatever a model may have deleted
         name = case.label.replace("/", "_").replace(" ", "")
-        if name != case.label or name == self.of_servers.stem:  # else that is another case's name
+        is_long = len(name.encode()) > _MOST_NAME_BYTES
+        if is_long or name == self.of_servers.stem or name != case.label:
+            name = name.encode()[:_MOST_NAME_BYTES].decode(errors="ignore")
+            # A plain name is that of the case that is called so.
             name += f"-{hashlib.sha256(case.id_without_arms.encode()).hexdigest()[:8]}"
         return self._folder / f"{name}.log"
 
@@ -106,14 +109,14 @@ def _ends(path: Path, limit_bytes: int) -> bytes:
     half = limit_bytes // 2
     if _size(path) <= limit_bytes:
         text = logs.read(path)
-        return text if len(text) <= limit_bytes else text[:half] + _CUT + text[-half:]
+        return text if len(text) <= limit_bytes else text[:half] + logs.CUT + text[-half:]
     with path.open("rb") as file:
         begin = file.read(half)
         file.seek(-half, os.SEEK_END)
         end = file.read(half)
     if logs.compressed(path).exists():
         begin = (logs.read_compressed(path) + begin)[:half]
-    return begin + _CUT + end
+    return begin + logs.CUT + end
 
 
 def _replace(path: Path, content: bytes) -> None:

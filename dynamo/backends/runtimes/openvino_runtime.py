@@ -66,13 +66,13 @@ class _Request:
         import torch
 
         from dynamometer.dynamo import state
-        from dynamometer.dynamo.backends.unsupported import floored_by_remainders
+        from dynamometer.dynamo.backends.unsupported import in_words_of_openvino
 
         for each in (*program.examples, *program.outputs):
             _refuse_unshared(each)
         assert program.exported is not None
         with state.exporting():
-            model = openvino.convert_model(floored_by_remainders(program.exported))
+            model = openvino.convert_model(in_words_of_openvino(program.exported))
         for port, example in zip(model.inputs, program.examples, strict=True):
             port.get_node().set_partial_shape(openvino.PartialShape(list(example.shape)))
         model.validate_nodes_and_infer_types()

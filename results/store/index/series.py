@@ -18,20 +18,23 @@ from dynamometer.results.values.history import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from dynamometer.results.store.index.index_file import IndexFile
 
     Found = tuple[dict[int, IndexedRun], list[StoredSeries]]
     Rows = list[tuple[Any, ...]]
+    Head = tuple[str, ...]
     InOrder = Callable[[Rows], Rows]
 
 SELECTED = frozenset({"arm", "metric", "model", "suite"})
 """Columns by which series are selected."""
 
 _HEAD = ("study", "identity", "arm", "metric", "condition", "setting")
-_METRIC, _SETTING = _HEAD.index("metric"), _HEAD.index("setting")
+_STUDY, _IDENTITY, _METRIC, _SETTING = (
+    _HEAD.index(name) for name in ("study", "identity", "metric", "setting")
+)
 _POINTS = "SELECT run, status, value, low, high, error, n, doubt FROM points WHERE series IN ({})"
 _ENDED = "SELECT run, status FROM points WHERE series IN ({}) ORDER BY run"
 _COUNTS = "CASE WHEN error IS NOT NULL AND ifnull(doubt, '') = '' THEN"
@@ -90,7 +93,7 @@ def read(file: IndexFile, wanted: Mapping[str, Sequence[str]], asked: Asked) -> 
         there = None if last is None else _of_run(file, last)
         series = [
             _series(head, contents)
-            for numbers, head in _joined(_heads(file, wanted))
+            for numbers, head in _joined(_heads(file, wanted), _named_settings(file))
             if there is None or not there.isdisjoint(numbers)
             if (contents := _contents(file, numbers, head[_METRIC], in_order, asked.points))
         ]
@@ -112,43 +115,45 @@ def _of_run(file: IndexFile, run: int) -> set[int]:
     return {number for (number,) in file.read("SELECT series FROM points WHERE run = ?", (run,))}
 
 
-def _joined(heads: Rows) -> Iterator[tuple[Sequence[int], Sequence[str]]]:
+def _joined(heads: Rows, known: Mapping[tuple[str, str], str]) -> list[tuple[list[int], Head]]:
     """Make one of two series that differ in that one doesn't know what its device is called.
 
     Workers tell it: of a run in which all crashed it isn't known, and how its models ended belongs
-    to what is known of them on the one device that is otherwise set so.
+    to what is known on the one device that is otherwise set so.
 
     Args:
         heads: numbers of series, and what each is known by.
+        known: settings with the name of a device, by study and setting without.
 
     Returns:
         Of each that is left its numbers, one or two, and what it is known by.
     """
-    named: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+    joined: dict[Head, list[int]] = {}
     for number, *head in heads:
-        if (nameless := _without_device_name(head)) is not None:
-            named[nameless].append(number)
-    parts = {
-        named[key][0]: number
-        for number, *head in heads
-        if len(named.get(key := tuple(head), ())) == 1
-    }
-    for number, *head in heads:
-        if number in parts:
-            yield (number, parts[number]), head
-        elif number not in parts.values():
-            yield (number,), head
+        named = known.get((head[_STUDY], head[_SETTING]))
+        if named is not None and msgspec.json.decode(head[_IDENTITY]).get("device") != _CPU:
+            head[_SETTING] = named
+        joined.setdefault(tuple(head), []).append(number)
+    return [(numbers, head) for head, numbers in joined.items()]
 
 
-def _without_device_name(head: Sequence[str]) -> tuple[str, ...] | None:
-    """Return what a series would be known by without its device's name; `None` if it has none."""
-    if DEVICE_NAME not in head[_SETTING]:
-        return None
-    setting = msgspec.json.decode(head[_SETTING], type=dict[str, str])
-    if setting.pop(DEVICE_NAME, None) is None:
-        return None
-    text = msgspec.json.encode(setting, order="sorted").decode()
-    return (*head[:_SETTING], text, *head[_SETTING + 1 :])
+_CPU = "cpu"
+"""It needs no name."""
+
+
+def _named_settings(file: IndexFile) -> dict[tuple[str, str], str]:
+    """Return settings of which one device is known, by study and what they are without its name."""
+    rows = file.read(
+        "SELECT DISTINCT study, setting FROM series"
+        " WHERE EXISTS (SELECT 1 FROM points WHERE points.series = series.id)"
+    )
+    found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for study, text in rows:
+        setting = msgspec.json.decode(text, type=dict[str, str])
+        if setting.pop(DEVICE_NAME, None) is not None:
+            nameless = msgspec.json.encode(setting, order="sorted").decode()
+            found[study, nameless].append(text)
+    return {key: texts[0] for key, texts in found.items() if len(texts) == 1}
 
 
 def _heads(file: IndexFile, wanted: Mapping[str, Sequence[str]]) -> Rows:

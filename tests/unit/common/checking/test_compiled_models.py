@@ -104,6 +104,31 @@ def test_buffers_that_tracing_replaces_are_no_sign_of_other_weights(is_inference
     assert not found.reservations
 
 
+class Later(nn.Module):
+    """Replaces a buffer from its second call on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(8))
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Move the mean."""
+        self.calls += 1
+        if self.calls > 1:
+            self.mean = 0.5 * self.mean + 0.5 * x.mean(0)
+        return x + self.mean
+
+
+def test_what_several_calls_replace_is_no_sign_of_other_weights() -> None:
+    """A backend may run the model more than once while it compiles."""
+
+    def warmed(own: Any) -> nn.Module:
+        return _tracing_alone(_tracing_alone(own))
+
+    assert isinstance(judge(Later(), torch.randn(4, 8), arm=warmed), Checks)
+
+
 class WithoutParameters(nn.Module):
     """Weights in buffers, as quantized models have them."""
 

@@ -464,3 +464,15 @@ def test_the_exit_codes_are_those_that_are_documented() -> None:
     known = {each.exit_code for each in kinds if hasattr(each, "exit_code")}
     signals = {128 + signal.SIGTERM, 128 + signal.SIGHUP}
     assert documented == {*known, *signals, *ending.ExitCode}
+
+
+def test_ends_of_processes_are_seen_though_the_program_was_told_to_ignore_them() -> None:
+    """By who started it: a failed build seemed a good one, a crash that of a fork server."""
+    code = (
+        "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "import subprocess\n"
+        "from dynamometer.common.ending import exit_code_of\n"
+        "raise SystemExit(exit_code_of(lambda: subprocess.run(['sh', '-c', 'exit 7']).returncode))"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == 7

@@ -91,3 +91,16 @@ def test_replicates_count(
                 factories.record(factories.case("a"), replicate=index, stopped=stopped)
             )
     assert capsys.readouterr().err.splitlines()[-1].endswith(f"about {left} left")
+
+
+def test_cases_that_had_ended_before_take_no_time(capsys: pytest.CaptureFixture[str]) -> None:
+    """After `resume` nine tenths seemed done when one of ten that were left was."""
+    cases = [factories.case(f"m{number}") for number in range(100)]
+    with ProgressLine(100, 1, 600.0, "replicate {}".format, earlier=90) as progress:
+        for case in cases[:90]:
+            progress.case_ended(case)
+        record = factories.record(cases[90], seconds={"measure": 60.0})
+        progress._started -= 60.0
+        progress.record_made(msgspec.structs.replace(record, stopped=StopReason.REPLICATES))
+    assert "about 9 min left" in capsys.readouterr().err
+    assert progress.seconds == {"measure": 60.0}

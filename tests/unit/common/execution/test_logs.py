@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import factories
 import pytest
 
+from dynamometer.common.execution.confinement.containment import Bounds
 from dynamometer.common.execution.executors.logs import Logs
 from dynamometer.results.store import logs
 
@@ -62,6 +63,40 @@ def test_a_log_without_an_end_is_not_read_whole(folder: Path) -> None:
         log.truncate(2**40)
     assert kept.settle(case)
     assert logs.read(kept.path(case)).startswith(b"begin")
+
+
+def test_a_log_that_grows_without_an_end_keeps_both_ends(tmp_path: Path) -> None:
+    """While its worker goes on to write; what it wrote last says what ended it."""
+    log = tmp_path / "log"
+    with log.open("ab") as sink:
+        sink.write(b"begin")
+        sink.truncate(2**28)
+        sink.write(b"what ended it")
+        sink.flush()
+        logs.bound(log)
+        assert logs.tail(log).endswith("what ended it")
+        sink.write(b", and more")
+    text = log.read_bytes()
+    assert text.startswith(b"begin")
+    assert text.endswith(b"what ended it, and more")
+    assert logs.CUT in text
+    assert len(text) < 2**22
+    logs.bound(log)
+    assert log.read_bytes() == text
+
+
+def test_foreign_code_reaches_the_end_of_its_log_first() -> None:
+    """Files have a limit there, of which it would be told."""
+    assert Bounds(cpu_s=1).file_bytes > logs._MOST_GROWING_BYTES
+
+
+def test_a_case_of_any_name_has_a_log(folder: Path) -> None:
+    """File systems allow 255 bytes; names that begin alike are told apart."""
+    kept = Logs(folder)
+    paths = [kept.path(factories.case("m" * length)) for length in (119, 200, 300)]
+    assert len(set(paths)) == 3
+    for path in paths:
+        path.touch()
 
 
 @pytest.mark.parametrize("names", [("net/small", "net_small"), ("a b", "ab"), ("fork-server", "")])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 
 import pytest
 
@@ -34,3 +36,21 @@ def test_a_descriptor_is_moved_under_a_low_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
         os.close(writing)
         os.close(reading)
+
+
+_LIMITING = """
+import resource
+from types import SimpleNamespace
+from dynamometer.common.execution import worker
+resource.setrlimit(resource.RLIMIT_DATA, (2**34, 2**34))
+worker._limit(SimpleNamespace(memory_limit_bytes=2**40, case=SimpleNamespace(device="cpu")))
+print(resource.getrlimit(resource.RLIMIT_DATA)[0])
+"""
+
+
+def test_a_limit_of_whoever_started_the_run_stays() -> None:
+    """As of `ulimit -d`, which nobody but root may raise: no worker came to its first stage."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-c", _LIMITING]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == 2**34

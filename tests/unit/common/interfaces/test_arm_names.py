@@ -135,6 +135,8 @@ def test_what_cant_be_set_is_refused(name: str, says: str) -> None:
         ("onnx:spin", "onnx"),
         ("onnx:no-spin", "onnx:no-spin"),
         ("ov:precision=f32,hint=throughput", "ov:hint=throughput"),
+        ("inductor:config.global_cache_dir='None'", "inductor:config.global_cache_dir='None'"),
+        ("inductor:config.multi_kernel_hints=[1,2]", "inductor:config.multi_kernel_hints=[1, 2]"),
     ],
 )
 def test_the_same_settings_have_one_name(typed: str, name: str) -> None:

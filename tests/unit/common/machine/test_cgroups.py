@@ -40,6 +40,7 @@ def made(folder: Path, own: str | None, files: Mapping[str, str]) -> Path:
         (NESTED, {f"{GROUPS}/other.slice/memory.max": "5\n"}, None),
         (VERSION_1, {f"{GROUPS}/memory/slurm/job/memory.limit_in_bytes": "6000\n"}, 6000),
         (VERSION_1, {f"{GROUPS}/memory/memory.limit_in_bytes": "4000\n"}, 4000),
+        (VERSION_1, {f"{GROUPS}/memory/memory.limit_in_bytes": "9223372036854771712\n"}, None),
     ],
 )  # fmt: skip
 def test_memory(
@@ -57,10 +58,10 @@ def test_memory(
         (None, {f"{GROUPS}/cpu.max": "150000 100000\n"}, 1.5),
         (NESTED, {f"{GROUPS}/system.slice/cpu.max": "200000 100000\n",
                   f"{GROUPS}/system.slice/job.scope/cpu.max": "50000 100000\n"}, 0.5),
-        (VERSION_1, {f"{GROUPS}/cpu,cpuacct/slurm/job/cpu.cfs_quota_us": "50000\n",
-                     f"{GROUPS}/cpu,cpuacct/slurm/job/cpu.cfs_period_us": "100000\n"}, 0.5),
-        (VERSION_1, {f"{GROUPS}/cpu,cpuacct/slurm/job/cpu.cfs_quota_us": "-1\n",
-                     f"{GROUPS}/cpu,cpuacct/slurm/job/cpu.cfs_period_us": "100000\n"}, None),
+        (VERSION_1, {f"{GROUPS}/cpu/slurm/job/cpu.cfs_quota_us": "50000\n",
+                     f"{GROUPS}/cpu/slurm/job/cpu.cfs_period_us": "100000\n"}, 0.5),
+        (VERSION_1, {f"{GROUPS}/cpu/slurm/job/cpu.cfs_quota_us": "-1\n",
+                     f"{GROUPS}/cpu/slurm/job/cpu.cfs_period_us": "100000\n"}, None),
     ],
 )  # fmt: skip
 def test_processors(

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import factories
+import msgspec
 import pytest
 
 from dynamometer.common.planning import estimate as module
@@ -126,3 +127,20 @@ def test_a_skip_is_no_history(tmp_path: Path) -> None:
     skip = factories.failure(factories.Status.SKIP)
     earlier_run(tmp_path, "1", factories.record(plan.cases[0], outcome=skip, seconds={}))
     assert estimate(plan, tmp_path) == estimate(plan, tmp_path / "none")
+
+
+def test_other_studies_are_no_history(tmp_path: Path) -> None:
+    """A case takes a tenth of the time where nothing is timed."""
+    plan = one_replicate()
+    record = msgspec.structs.replace(took(plan, 0, 1.0), experiments=("accuracy",))
+    earlier_run(tmp_path, "1", record)
+    assert estimate(plan, tmp_path).known_cases == 0
+
+
+def test_one_case_that_is_left_runs_alone(tmp_path: Path) -> None:
+    """However many a plan has at a time."""
+    plan = one_replicate()
+    earlier_run(tmp_path, "1", took(plan, 0, 100.0), took(plan, 1, 20.0))
+    several = msgspec.structs.replace(plan, jobs=4)
+    assert module.estimate(several, plan.cases[1:], tmp_path).seconds == START_S + 20.0
+    assert module.estimate(several, plan.cases, tmp_path).seconds == START_S + 60.0

@@ -101,6 +101,74 @@ def test_outputs_alias_as_in_eager(name: str) -> None:
     assert transposed.data_ptr() == product.data_ptr()
 
 
+class Parts(nn.Module):
+    """Gives parts of its input and of what it makes of that, which are views."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Take apart."""
+        made = x * 2
+        return (*x.chunk(2), *x.split(3), x.unbind(0)[1], made, *made.chunk(2))
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *PER_GRAPH])
+@torch.no_grad()
+def test_views_that_come_in_lists_are_views(name: str) -> None:
+    """They came out as tensors of their own: what was written to them later was lost."""
+    x = torch.arange(8.0).reshape(4, 2)
+    expected, found = Parts()(x), compiled(name, Parts(), x)(x)
+    assert_same(found, expected)
+    own = x.untyped_storage().data_ptr()
+    assert [each.untyped_storage().data_ptr() == own for each in found] == [
+        each.untyped_storage().data_ptr() == own for each in expected
+    ]
+    made, first = found[5], found[6]
+    first.zero_()
+    assert made[:2].eq(0).all()
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
+@torch.no_grad()
+def test_recurrent_layers_draw_nothing_in_inference(name: str, layer: Any) -> None:
+    """Their operators may drop out, and were refused as if they did."""
+    module, x = layer(4, 5, batch_first=True).eval(), torch.randn(2, 3, 4)
+    assert_same(compiled(name, module, x)(x), module(x))
+
+
+class Spreads(nn.Module):
+    """Asks how far numbers spread, by dimension and over all of them."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Compute."""
+        return x.std(), x.var(), x.var(unbiased=False), x.std(0)
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *PER_GRAPH])
+@torch.no_grad()
+def test_variances_over_all_dimensions(name: str) -> None:
+    """OpenVINO divided by n where no dimension was named."""
+    x = torch.randn(3, 4)
+    assert_same(compiled(name, Spreads(), x)(x), Spreads()(x))
+
+
+class Divides(nn.Module):
+    """Divides a number by a tensor."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Round down."""
+        return 7 // x, -7 // x, x // 2
+
+
+@pytest.mark.parametrize(
+    "name", ["runtimes.openvino_runtime:ov", "runtimes.openvino_runtime:openvino"]
+)
+@torch.no_grad()
+def test_a_number_that_is_divided_by_a_tensor(name: str) -> None:
+    """What rounds down took it for a tensor, as torch's own exporter to ONNX does."""
+    x = torch.tensor([-3, 2, 4])
+    assert_same(compiled(name, Divides(), x)(x), Divides()(x))
+
+
 @pytest.mark.parametrize("name", [*WHOLE, *PER_GRAPH])
 @torch.no_grad()
 def test_inputs_are_changed_in_place(name: str) -> None:

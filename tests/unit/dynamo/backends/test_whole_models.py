@@ -48,6 +48,35 @@ class Scaled(nn.Module):
         return torch.relu(x) * scale
 
 
+class Named(nn.Module):
+    """Takes inputs of any name, as what wraps another module does."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it."""
+        return self.module(*args, **kwargs)
+
+
+class Weighs(nn.Module):
+    """Tells its inputs apart."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, *, scale: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        return x - 2 * y * scale
+
+
+@pytest.mark.parametrize("name", ["torchscript:ofi", "torchscript:torchscript"])
+@torch.no_grad()
+def test_names_of_inputs_may_be_any(name: str) -> None:
+    """As under autocast, which wraps the model: TorchScript knew no such name."""
+    x, y, scale = torch.ones(2), torch.full((2,), 3.0), torch.tensor(2.0)
+    call = load(name).compile(Named(Weighs()).eval(), (x,), {"scale": scale, "y": y})
+    torch.testing.assert_close(call(x, y=y, scale=scale), Weighs()(x, y, scale=scale))
+
+
 @torch.no_grad()
 def test_ofi_takes_inputs_by_position_and_by_name() -> None:
     """What is passed by name is bound to the names of `forward`."""

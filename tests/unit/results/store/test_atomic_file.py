@@ -120,3 +120,12 @@ def test_links_in_a_circle_are_no_other_error(tmp_path: Path) -> None:
     circle.symlink_to(circle)
     write_text(circle, "text")
     assert circle.read_text() == "text"
+
+
+def test_a_link_that_leads_nowhere_yet_is_written_through(tmp_path: Path) -> None:
+    """Folders on the way to where it leads are made; it stays a link."""
+    link = tmp_path / "link"
+    link.symlink_to("far/away/file")
+    write_text(link, "text")
+    assert link.is_symlink()
+    assert (tmp_path / "far/away/file").read_text() == "text"

@@ -322,6 +322,24 @@ def test_a_run_in_which_all_crashed_is_in_the_series_of_its_device(
     ]
 
 
+def test_a_run_on_one_of_two_devices_is_in_no_other_series(index: Index) -> None:
+    """Though each of its models is known on one alone."""
+    status = {"metric": STATUS, "value": None, "error": None}
+    for name, device in (("a", "GPU A"), ("b", "GPU B")):
+        gpu = {"suite": "torchbench", "model": name, "device": "cuda"}
+        setting = {"cpu": "x", DEVICE_NAME: device}
+        index.add(known(name), msgspec.structs.replace(run(name), setting=setting),
+                  [row(identity=gpu, status="pass", **status)])  # fmt: skip
+    models = ({"suite": "torchbench", "model": name, "device": "cuda"} for name in "ab")
+    index.add(known("c"), msgspec.structs.replace(run("c", 2), setting={"cpu": "x"}),
+              [row(identity=each, status="crash", **status) for each in models])  # fmt: skip
+    assert [len(each.points) for each in index.read({})[1]] == [1, 1, 1, 1]
+    index.forget(["/runs/b"])
+    found = {each.identity["model"]: each for each in index.read({})[1]}
+    assert [len(found[name].points) for name in "ab"] == [2, 1]
+    assert {each.setting[DEVICE_NAME] for each in found.values()} == {"GPU A"}
+
+
 def test_who_opens_it_while_it_is_made_finds_an_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
