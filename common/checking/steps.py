@@ -65,13 +65,16 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
 
     with _leaves_kept(loaded.module):
         module = loaded.module.to(device)
-        weights: list[torch.Tensor] = [*module.parameters()] or [*module.buffers()]
-        if any(dtype_for(each) is not each.dtype for each in weights):
+        if any(dtype_for(each) is not each.dtype for each in module.parameters()):
             module = module.to(DTYPES[case.dtype])
-        # `Module.to` would refuse weights of three-dimensional convolutions.
+        if not any(True for _ in module.parameters()):  # its weights are among its buffers
+            for each in module.buffers():
+                each.data = each.data.to(dtype_for(each))
+        # `Module.to` would refuse weights of three-dimensional convolutions; `contiguous` leaves
+        # alone what is so in either order.
         for each in (*module.parameters(), *module.buffers()) if case.channels_last else ():
             if each.dim() == _IMAGE_DIMENSIONS:
-                each.data = each.data.contiguous(memory_format=torch.channels_last)
+                each.data = each.data.to(memory_format=torch.channels_last)
     if case.mode is Mode.TRAINING:
         module = WithLoss(_trainable(module))
     if case.dtype is Dtype.AMP:

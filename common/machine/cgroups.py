@@ -10,15 +10,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def memory_limit_bytes(root: Path = Path("/")) -> int | None:
+def memory_limit_bytes(root: Path = Path("/"), *, is_of_container: bool = False) -> int | None:
     """Return the least that a group of this process may use; `None` where none is limited.
 
     Version 1 says some 2^63 there.
 
     Args:
         root: below which `proc` and `sys` are.
+        is_of_container: whether the outermost groups that are seen count alone.
     """
-    found = [int(text) for text in _read_all(root, "memory", _MEMORY) if text.isdecimal()]
+    told = _read_all(root, "memory", _MEMORY, is_of_container=is_of_container)
+    found = [int(text) for text in told if text.isdecimal()]
     return min((each for each in found if each < _UNLIMITED), default=None)
 
 
@@ -42,7 +44,9 @@ _PROCESSORS = ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
 """Files of version 2 and then of version 1, whose lines are put together."""
 
 
-def _read_all(root: Path, controller: str, names: tuple[str, ...]) -> Iterator[str]:
+def _read_all(
+    root: Path, controller: str, names: tuple[str, ...], *, is_of_container: bool = False
+) -> Iterator[str]:
     """Yield what the files of each group say, from that of this process to all it is within.
 
     In a container the path that is told may be one of the host, and the group is the root.
@@ -52,9 +56,10 @@ def _read_all(root: Path, controller: str, names: tuple[str, ...]) -> Iterator[s
     """
     mounts = root / "sys/fs/cgroup"
     lines = ["0::/", f"0:{controller}:/"]
-    with suppress(OSError):
-        text = (root / "proc/self/cgroup").read_bytes().decode(errors="surrogateescape")
-        lines += text.splitlines()
+    if not is_of_container:
+        with suppress(OSError):
+            told = (root / "proc/self/cgroup").read_bytes().decode(errors="surrogateescape")
+            lines += told.splitlines()
     for line in dict.fromkeys(lines):
         _, controllers, path = line.split(":", 2)
         is_v1 = bool(controllers)

@@ -8,7 +8,6 @@ import os
 import platform
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -114,9 +113,7 @@ def _container_memory_bytes() -> int:
     A run that was ended in one job can be resumed in another.
     """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with suppress(OSError, ValueError):
-        return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return total
+    return min(total, cgroups.memory_limit_bytes(is_of_container=True) or total)
 
 
 def require_device(device: str) -> None:

@@ -7,7 +7,6 @@ Here a program is built for each set of weights and each set of sizes that a gra
 from __future__ import annotations
 
 import copy
-import math
 import operator
 import zlib
 from dataclasses import dataclass
@@ -165,9 +164,8 @@ def _as_number(value: Any) -> Any:
 
 
 def _as_key(number: Any) -> Any:
-    """Return what tells a number from others that are equal to it, as 0.0 is to -0.0."""
-    sign = math.copysign(1.0, number) if isinstance(number, float) else None
-    return type(number), number, sign
+    """Return what tells a number from all others: -0.0 equals 0.0, and NaN not even itself."""
+    return type(number), number.hex() if isinstance(number, float) else number
 
 
 def _put_number(graph: fx.Graph, node: fx.Node, value: Any) -> None:

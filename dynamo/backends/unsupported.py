@@ -91,7 +91,12 @@ def in_words_of_openvino(exported: ExportedProgram) -> ExportedProgram:
 
 _SPREADS: Mapping[Any, Any] = {
     each: operator
-    for operator in (torch.ops.aten.std, torch.ops.aten.var)
+    for operator in (
+        torch.ops.aten.std,
+        torch.ops.aten.var,
+        torch.ops.aten.std_mean,
+        torch.ops.aten.var_mean,
+    )
     for each in (operator.default, operator.correction)
 }
 
@@ -103,15 +108,14 @@ def _over_dimensions(
     *,
     correction: Any = None,
     keepdim: bool = False,
-) -> torch.Tensor:
+) -> Any:
     if isinstance(dim, bool):  # of the overload with `unbiased` alone
         dim, correction = None, int(dim)
-    if dim is not None:
-        return NotImplemented  # type: ignore[no-any-return]  # the operator as it is
+    if dim:
+        return NotImplemented  # the operator as it is
     correction = 1 if correction is None else correction
     dimensions = list(range(x.dim()))
-    found: torch.Tensor = operator.correction(x, dimensions, correction=correction, keepdim=keepdim)
-    return found
+    return operator.correction(x, dimensions, correction=correction, keepdim=keepdim)
 
 
 _DIVISIONS = (

@@ -27,13 +27,14 @@ _END_BYTES = 2**20
 def bound(path: Path) -> None:
     """Take the middle out of a log that would fill the disk; its writer adds to the end."""
     with suppress(OSError):
-        if path.stat().st_size <= _MOST_GROWING_BYTES:
+        if path.lstat().st_size <= _MOST_GROWING_BYTES:
             return
-        with path.open("rb") as file:
+        # A model may have put a link to another file in its place.
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW)
+        with open(descriptor, "r+b", buffering=0) as file:  # noqa: PTH123  it is open
             file.seek(-_END_BYTES, os.SEEK_END)
             end = file.read(_END_BYTES)
-        os.truncate(path, _END_BYTES)
-        with path.open("ab") as file:
+            file.truncate(_END_BYTES)
             file.write(CUT + end)
 
 

@@ -109,21 +109,25 @@ def test_channels_last_is_of_images_and_weights() -> None:
 
 def test_channels_last_leaves_other_weights_as_they_are() -> None:
     """Torch refuses to lay out those of three-dimensional convolutions so."""
-    module = nn.Sequential(nn.Conv3d(3, 4, 3), nn.Flatten(0, 1), nn.Conv2d(6, 5, 3))
+    convolutions = (nn.Conv2d(6, 5, 3), nn.Conv2d(1, 8, 3), nn.Conv2d(16, 8, 1))
+    module = nn.Sequential(nn.Conv3d(3, 4, 3), *convolutions)
     loaded = LoadedModel(module=module, args=(torch.randn(1, 3, 8, 8, 8),))
     found = configure(loaded, factories.case(channels_last=True), torch.device("cpu")).module
     weights = dict(found.named_parameters())
     assert weights["0.weight"].is_contiguous()
-    assert weights["2.weight"].is_contiguous(memory_format=torch.channels_last)
+    strides = [weights[f"{number}.weight"].stride() for number in (1, 2, 3)]
+    assert strides == [(54, 1, 18, 6), (9, 1, 3, 1), (16, 1, 16, 16)]
 
 
 def test_weights_that_are_buffers_have_the_dtype_as_well() -> None:
     """Inputs had it, and the two didn't fit."""
     module = nn.Module()
     module.register_buffer("weight", torch.randn(4, 4))
+    module.register_buffer("turns", torch.ones(4, dtype=torch.complex64))
     loaded = LoadedModel(module=module, args=(torch.randn(2, 4),))
     found = configure(loaded, factories.case(dtype=Dtype.BFLOAT16), torch.device("cpu"))
     assert found.module.weight.dtype is found.args[0].dtype is torch.bfloat16
+    assert found.module.turns.dtype is torch.complex64
 
 
 @pytest.mark.parametrize("mode", list(Mode))

@@ -85,6 +85,16 @@ def test_a_log_that_grows_without_an_end_keeps_both_ends(tmp_path: Path) -> None
     assert log.read_bytes() == text
 
 
+def test_a_link_in_place_of_a_log_is_left_alone(tmp_path: Path) -> None:
+    """It may lead to a file of the user's."""
+    precious, log = tmp_path / "precious", tmp_path / "log"
+    with precious.open("wb") as file:
+        file.truncate(2**28)
+    log.symlink_to(precious)
+    logs.bound(log)
+    assert precious.stat().st_size == 2**28
+
+
 def test_foreign_code_reaches_the_end_of_its_log_first() -> None:
     """Files have a limit there, of which it would be told."""
     assert Bounds(cpu_s=1).file_bytes > logs._MOST_GROWING_BYTES

@@ -50,6 +50,15 @@ def test_memory(
     assert cgroups.memory_limit_bytes(made(tmp_path, own, files)) == wanted
 
 
+@pytest.mark.parametrize("file", ["memory.max", "memory/memory.limit_in_bytes"])
+def test_the_limit_of_a_container_is_that_of_its_root(tmp_path: Path, file: str) -> None:
+    """Not of a job within it, of which the next may have another."""
+    job = f"{GROUPS}/system.slice/job.scope/memory.max"
+    folder = made(tmp_path, NESTED, {f"{GROUPS}/{file}": "9000\n", job: "8000\n"})
+    assert cgroups.memory_limit_bytes(folder, is_of_container=True) == 9000
+    assert cgroups.memory_limit_bytes(folder) == 8000
+
+
 @pytest.mark.parametrize(
     ("own", "files", "wanted"),
     [
