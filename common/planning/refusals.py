@@ -206,7 +206,7 @@ def _check_file(path: Path) -> None:
     file = Path(os.path.realpath(path))  # a link stays, whether it leads to something or not
     made: list[Path] = []
     try:
-        if file.exists() and not file.is_file():
+        if path.exists() and not path.is_file():
             msg = f"--output {path} is no file: its rows are written anew as each case ends"
             raise UsageError(msg)
         made += [each for each in (file, *file.parents) if not os.path.lexists(each)]

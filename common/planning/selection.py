@@ -64,11 +64,12 @@ def select(
     known = {spec.name: spec for spec in specs}
     names = {alias: spec.name for spec in known.values() for alias in (spec.name, *spec.aliases)}
     for name in selection.only:
-        if name not in names and name.startswith(_THEIR_FILE):
+        if name in names:
+            continue
+        if name.startswith(_THEIR_FILE):
             msg = f"--only {name}: for a model in a file type dynamometer run FILE.py::NAME"
             raise UsageError(msg)
-        if name not in names:
-            raise UnknownNameError("model", name, names, hint)  # noqa: EM101  what kind of name it is, no message
+        raise UnknownNameError("model", name, names, hint)  # noqa: EM101  what kind of name it is, no message
     only = {names[name] for name in selection.only}
     include = [_pattern(text, "-k") for text in selection.include]
     exclude = [_pattern(text, "-x") for text in selection.exclude]

@@ -6,7 +6,6 @@ Torch 2.15 says that torch.jit is deprecated.
 from __future__ import annotations
 
 import copy
-import inspect
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -47,34 +46,18 @@ def _traced(
     kwargs: Mapping[str, Any],
     finish: Callable[[Any], Callable[..., Any]],
 ) -> Callable[..., Any]:
-    """Trace and freeze a module, and finish what comes of it."""
+    """Trace and freeze a module, and finish what comes of it.
+
+    Inputs by name are traced by their places: of a module that takes any, as what wraps another
+    does, TorchScript knows no names.
+    """
     if not kwargs:
-        return _finished(finish, module, example_inputs=args)
-    kinds = {each.kind for each in inspect.signature(module.forward).parameters.values()}
-    if kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
-        return _by_position(module, args, kwargs, finish)
-    bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-    finished = _finished(finish, module, example_kwarg_inputs=bound)
-    names = list(bound)[: len(args)]
-
-    def call(*positional: Any, **named: Any) -> Any:
-        return finished(**dict(zip(names, positional, strict=True)), **named)
-
-    return call if args else finished
-
-
-def _by_position(
-    module: nn.Module,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    finish: Callable[[Any], Callable[..., Any]],
-) -> Callable[..., Any]:
-    """Trace a module whose arguments TorchScript knows no names of."""
+        return _finished(finish, module, args)
     from torch import nn
 
     names, count = list(kwargs), len(args)
 
-    class Positional(nn.Module):
+    class ByPosition(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.module = module
@@ -83,7 +66,7 @@ def _by_position(
         def forward(self, *given: Any) -> Any:
             return self.module(*given[:count], **dict(zip(names, given[count:], strict=True)))
 
-    finished = _finished(finish, Positional(), example_inputs=(*args, *kwargs.values()))
+    finished = _finished(finish, ByPosition(), (*args, *kwargs.values()))
 
     def call(*positional: Any, **named: Any) -> Any:
         return finished(*positional, *(named[name] for name in names))
@@ -92,7 +75,7 @@ def _by_position(
 
 
 def _finished(
-    finish: Callable[[Any], Callable[..., Any]], module: nn.Module, **examples: Any
+    finish: Callable[[Any], Callable[..., Any]], module: nn.Module, inputs: tuple[Any, ...]
 ) -> Callable[..., Any]:
     import torch
 
@@ -101,7 +84,7 @@ def _finished(
         warnings.simplefilter("ignore", FutureWarning)  # that all of it is deprecated
         warnings.simplefilter("ignore", DeprecationWarning)
         # Of copies: tracing runs the module, which may change its inputs.
-        traced = trace(module, strict=False, check_trace=False, **copy.deepcopy(examples))
+        traced = trace(module, copy.deepcopy(inputs), strict=False, check_trace=False)
         return finish(torch.jit.freeze(traced))
 
 

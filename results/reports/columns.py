@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from dynamometer.results.store.bounds import MOST_NAME_BYTES, name_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -121,14 +122,7 @@ def file_ending(case: Case, kind: str) -> str:
 def name_in_file(arm: str) -> str:
     """Return an arm's name as the name of a file holds it; the end of a long one is a hash."""
     name = "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in arm)
-    if len(name.encode()) <= _MOST_NAME_BYTES:
-        return name
-    begin = name.encode()[:_MOST_NAME_BYTES].decode(errors="ignore")
-    return f"{begin}-{hashlib.sha256(arm.encode()).hexdigest()[:8]}"
-
-
-_MOST_NAME_BYTES = 120
-"""Of an arm's name in that of a file, of which most file systems allow 255 in all."""
+    return name if len(name.encode()) <= MOST_NAME_BYTES else name_apart(name, arm)
 
 
 def column_of(metric: Metric, value: Callable[[T], float | None]) -> Column[T]:

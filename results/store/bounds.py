@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -34,6 +35,21 @@ def shortened(text: str, most: int) -> str:
     kept = most // 2
     left_out = len(text) - 2 * kept
     return f"{text[:kept]} [{left_out} characters left out] {text[-kept:]}"
+
+
+MOST_NAME_BYTES = 120
+"""Of what a file is named after, beside what else is in its name; most systems allow 255 in all."""
+
+
+def name_apart(name: str, whole: str) -> str:
+    """Return the beginning of a name and a hash, where the name alone is too long or not enough.
+
+    Args:
+        name: as far as a file's may hold it.
+        whole: what the name is of, in full.
+    """
+    begin = name.encode()[:MOST_NAME_BYTES].decode(errors="ignore")
+    return f"{begin}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
 
 
 def _cut(value: Any, cut: Callable[[str], str]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import os
 import threading
 from contextlib import suppress
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results.store import logs
 from dynamometer.results.store.atomic_file import replacing
+from dynamometer.results.store.bounds import MOST_NAME_BYTES, name_apart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Case
 
 _CASE_LIMIT_BYTES = 2 * 2**20
-_MOST_NAME_BYTES = 120
 _RUN_LIMIT_BYTES = 256 * 2**20
 _PLAIN_BYTES = 2**16
 """A log of so many bytes stays as it is: most are read by nobody, or with `cat`."""
@@ -52,11 +51,10 @@ class Logs:
         """Return where workers of a case write, in a folder that is there."""
         self._folder.mkdir(exist_ok=True)  # whatever a model may have deleted
         name = case.label.replace("/", "_").replace(" ", "")
-        is_long = len(name.encode()) > _MOST_NAME_BYTES
+        is_long = len(name.encode()) > MOST_NAME_BYTES
+        # A plain name is that of the case that is called so.
         if is_long or name == self.of_servers.stem or name != case.label:
-            name = name.encode()[:_MOST_NAME_BYTES].decode(errors="ignore")
-            # A plain name is that of the case that is called so.
-            name += f"-{hashlib.sha256(case.id_without_arms.encode()).hexdigest()[:8]}"
+            name = name_apart(name, case.id_without_arms)
         return self._folder / f"{name}.log"
 
     def settle(self, case: Case) -> bool:

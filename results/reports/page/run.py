@@ -14,6 +14,7 @@ from dynamometer.results.reports.texts import printable_lines
 from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.history import DEVICE_NAME
 from dynamometer.results.values.records import Level
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def _facts(manifest: Manifest, cases: Sequence[Sequence[Record]]) -> list[tuple[
         ("cases", f"{len(cases)} of {len(plan.cases)} ended"),
         *((name, _all(getattr(each, name) for each in plan.cases))
           for name in ("mode", "device", "dtype", "scale", "shapes")),
-        *([("device name", ", ".join(devices))] if devices else []),
+        *([(DEVICE_NAME, ", ".join(devices))] if devices else []),
         ("machine", _machine(machine)),
         ("torch", machine.packages.get("torch", "not known")),
         ("packages", _packages(machine)),

@@ -12,7 +12,7 @@ import msgspec
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import BAD_JSON
 from dynamometer.results.values.cases import IDENTITY
-from dynamometer.results.values.history import STATUS, IndexedRun, Row
+from dynamometer.results.values.history import DEVICE_NAME, STATUS, IndexedRun, Row
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Column(NamedTuple):
 
 _SAID_AGAIN = {
     "commit": "commit", "dynamometer_commit": "commit of dynamometer", "machine": "machine",
-    "cpu": "cpu", "threads": "threads", "device_name": "device name", "torch": "torch",
+    "cpu": "cpu", "threads": "threads", "device_name": DEVICE_NAME, "torch": "torch",
     "python": "python",
 }  # fmt: skip
 """Columns for what is asked for often, and what `run_conditions` or `run_setting` call it."""

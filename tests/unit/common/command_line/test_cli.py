@@ -337,6 +337,18 @@ def test_a_refused_run_leaves_no_file_behind(
     assert program.executed == []
 
 
+def test_output_to_a_pipe_by_its_number_is_refused(
+    program: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `/dev/stdout` is where that is one: what it leads to has no path."""
+    reader, writer = os.pipe()
+    assert cli.main("torchbench", ["--only", "resnet18", "--output", f"/dev/fd/{writer}"]) == 2
+    assert f"/dev/fd/{writer} is no file" in capsys.readouterr().err
+    assert program.executed == []
+    os.close(reader)
+    os.close(writer)
+
+
 def test_batch_sizes_come_from_a_file(program: Program, tmp_path: Path) -> None:
     """Each model that is named gets its size, and the others keep theirs."""
     (tmp_path / "sizes.txt").write_text("resnet18,3\n")

@@ -79,7 +79,7 @@ def test_names_of_inputs_may_be_any(name: str) -> None:
 
 @torch.no_grad()
 def test_ofi_takes_inputs_by_position_and_by_name() -> None:
-    """What is passed by name is bound to the names of `forward`."""
+    """What is passed by name reaches the argument of that name."""
     x, scale = torch.ones(3), torch.tensor(2.0)
     call = load("torchscript:ofi").compile(Scaled().eval(), (x,), {"scale": scale})
     torch.testing.assert_close(call(x, scale=scale), torch.full((3,), 2.0))
