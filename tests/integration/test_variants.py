@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from conftest import hostile_manifest, run_manifest
+from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
 from dynamometer.results.values.records import Status
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="there is no C++ compiler")
 
@@ -25,7 +23,7 @@ def test_variants_of_a_backend_are_arms_of_one_case(
     """
     pytest.importorskip("onnxruntime")
     temporary = tmp_path / "temporary"
-    temporary.mkdir()
+    _share_headers(temporary)
     monkeypatch.setenv("TMPDIR", str(temporary))
     whole = ["aot_inductor", "onnx:no-spin"]
     arms = ["inductor", "inductor:freezing", "inductor:config.cpp.simdlen=1", *whole]
@@ -36,6 +34,19 @@ def test_variants_of_a_backend_are_arms_of_one_case(
     graphs = {result.arm: result.capture and result.capture.graphs for result in record.arms}
     assert graphs == {**dict.fromkeys(arms[:3], 1), **dict.fromkeys(["baseline", *whole])}
     assert not list(tmp_path.rglob("*aot*"))
+
+
+def _share_headers(temporary: Path) -> None:
+    """Have Inductor find, below another temporary folder, the headers it has compiled before.
+
+    It looks for them below the default of its caches alone, and takes seconds for each.
+    """
+    usual = Path(default_cache_dir())
+    headers = usual / "precompiled_headers"
+    headers.mkdir(parents=True, exist_ok=True)
+    own = temporary / usual.name
+    own.mkdir(parents=True)
+    (own / headers.name).symlink_to(headers)
 
 
 def test_a_setting_of_a_wrong_type_is_the_arms_failure(tmp_path: Path) -> None:
