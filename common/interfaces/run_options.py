@@ -106,9 +106,9 @@ TIMEOUT = Valued[float | None](
     ("--timeout",), reads=Within(0, min_open=True), default=None,
     metavar="SECONDS", group="Execution",
     help="Stop a worker process that takes longer, from its start on: by SIGTERM, and 3 s later by"
-    " SIGKILL. The arm at work, or else the case, is then `timeout`; other arms begin again in a new"
-    " worker, with as long. Each candidate of `ensemble` has so long by itself, on a graph of a"
-    " model 600 at most.  [default: 1200; with parity.py or --parity 120]",
+    " SIGKILL. The arm at work, or else the case, is then `timeout`; other arms begin again in a"
+    " new worker, with as long. Each candidate of `ensemble` has so long by itself, on a graph of"
+    " a model 600 at most.  [default: 1200; with parity.py or --parity 120]",
     again=lambda plan, _: plan.timeout_s, is_always_said=True,
 )  # fmt: skip
 MEMORY_LIMIT = Valued[int | None](
