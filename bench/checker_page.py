@@ -26,10 +26,13 @@ def page(entries: Sequence[Entry], spoilings: Iterable[Spoiling]) -> str:
         "scale; eager, spoiled in one way at a time, is held to eager. What counts is decided",
         "beforehand from eager's own values: at least half of the elements that are changed are",
         "changed by more than 0.5 % (float32) or 5 % (bfloat16, amp) of themselves and more than",
-        "ten times what eager errs by against float64. PyTorch's check is `same` in",
-        "`torch/_dynamo/utils.py` on the second iteration, as its harness applies it.",
-        "*Missed, but said*: in a result of which the pass says that rounding changes it by more",
-        "than 5 %, or usually takes it less far from eager's, so that smaller errors don't show.",
+        "ten times what eager errs by against float64; of an optimizer's step, that an element of",
+        "a weight moves by more than ten roundings more or less; of what is remembered, stale or",
+        "drawn, that other inputs, weights or draws change some result so. PyTorch's check is",
+        "`same` in `torch/_dynamo/utils.py` on the second iteration, as its harness applies it.",
+        "*Missed, but said*: of what was spoiled, or of any result where that is a loss or the",
+        "whole step, the pass says that rounding changes it by more than 5 %, or usually takes it",
+        "less far from eager's, so that smaller errors don't show.",
     ]
     if mutations:
         lines += ["", "## By kind", "", *_by_kind(mutations, spoilings)]

@@ -66,8 +66,10 @@ def _replicates(plan: RunPlan, _: Case) -> int | None:
 REPLICATES = Valued[int | None](
     ("-r", "--replicates"), reads=click.IntRange(1), default=None, metavar="N",
     group="Measurement",
-    help="Worker processes each case is measured in, whatever --target.  [default: 3, and up to"
-    " 5 until --target; with --quick or --accuracy 1]",
+    help="Replicates of each case, whatever --target and --max-seconds. Each takes a worker process"
+    " for all arms, and further ones for isolated runs and memory. None follows where eager, or"
+    " every other arm, has failed, or --tune has decided.  [default: 3, and up to 5 until --target;"
+    " with --quick, --accuracy or --sweep-sizes 1; with --tune 1 to 3]",
     again=_replicates,
 )  # fmt: skip
 RIGOROUS = Flag(
@@ -103,8 +105,10 @@ SEED = Valued(
 TIMEOUT = Valued[float | None](
     ("--timeout",), reads=Within(0, min_open=True), default=None,
     metavar="SECONDS", group="Execution",
-    help="Kill a worker process after this long.  [default: 1200; with parity.py or"
-    " --parity 120]",
+    help="Stop a worker process that takes longer, from its start on: by SIGTERM, and 3 s later by"
+    " SIGKILL. The arm at work, or else the case, is then `timeout`; other arms begin again in a"
+    " new worker, with as long. Each candidate of `ensemble` has so long by itself, on a graph of"
+    " a model 600 at most.  [default: 1200; with parity.py or --parity 120]",
     again=lambda plan, _: plan.timeout_s, is_always_said=True,
 )  # fmt: skip
 MEMORY_LIMIT = Valued[int | None](
@@ -124,14 +128,16 @@ CALLS = Valued[int | None](
 )  # fmt: skip
 THREADS = Valued[int | None](
     ("-t", "--threads"), reads=click.IntRange(1), default=None, metavar="N", group="Execution",
-    help="Intra-op threads.  [default: torch's choice; on a CPU 2 with --accuracy or --coverage, 1"
+    help="Intra-op threads of each worker, however many run at the same time (-j).  [default:"
+    " torch's choice; on a CPU, without --spawn or --executor, 2 with --accuracy or --coverage, 1"
     " with parity.py or --parity]",
     again=lambda plan, _: plan.threads,
 )  # fmt: skip
 JOBS = Valued[int | None](
     ("-j", "--jobs"), reads=click.IntRange(1), default=None, metavar="N", group="Execution",
-    help="Cases that run at the same time, where nothing is timed.  [default: on a CPU one for each"
-    " core with --accuracy, --coverage, --parity or parity.py; else 1]",
+    help="Cases that run at the same time. More than 1 is refused but with --accuracy, --coverage,"
+    " --parity, parity.py or --find-batch-sizes, on a CPU, without --spawn or --executor."
+    "  [default: there one for each core, but with --find-batch-sizes 1; else 1]",
 )  # fmt: skip
 ALLOCATOR = Valued(
     ("--allocator",), reads=Member(Allocator), default=Allocator.KEEP, group="Measurement",

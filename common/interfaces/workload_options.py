@@ -111,9 +111,11 @@ WHOLE_MODEL = tuple((_whole_model(flag, text), arms) for flag, (arms, text) in _
 """Options that ask for whole models without Dynamo, each with the arms it means."""
 BACKENDS = Several(
     ("--backend",), reads=click.STRING, metavar="NAME[:OPTIONS]", group="Workload",
-    help="Backend with options, such as inductor:max-autotune,freezing; or module:attribute of your"
-    " own; or `all`; may be repeated.  [default: inductor; with parity.py or --parity"
-    " eager]",
+    help="What is held to eager, by a name of `dynamometer ls backends` or of torch.compile, with"
+    " options, such as inductor:max-autotune,freezing; or module:attribute of your own; or `all`"
+    " that can be used here, beside which only ensemble may be named; may be repeated."
+    "  [default: inductor, unless a --speedup-... is given; with parity.py or --parity eager; with"
+    " --tune the candidates (--candidate)]",
     again=lambda _, case: _backends_and_flags(case)[0],
 )  # fmt: skip
 CONFIG = Several(

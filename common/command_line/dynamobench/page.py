@@ -32,6 +32,8 @@ What differs without any option:
 - `--inference` and `--performance` are defaults. Theirs asks for both.
 - `-d cpu` is the default. Theirs takes CUDA where there is one. Accelerators other than CUDA have
   its batch sizes and tolerances.
+- On CUDA float32 matrices are multiplied in float32. Theirs takes TF32, as here
+  `--matmul-precision high` does ([gpu.md](gpu.md)).
 - Every model is in the suite's tables: nothing is downloaded, and weights are random.
   `--torchbench-root DIR` runs the models of a checkout of pytorch/benchmark.
 - Results are in a directory of the run, below `--output-dir`; columns are in
