@@ -31,7 +31,7 @@ _PACKAGES = (
     "transformers",
     *RUNTIME_PACKAGES,
 )
-_VARIABLES = (
+VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     "GLIBC_TUNABLES",
     "GOMP_CPU_AFFINITY",
@@ -72,7 +72,7 @@ def read_environment() -> Environment:
         measured_git=commits[measured],
         governor=_GOVERNOR.read_text().strip() if _GOVERNOR.exists() else None,
         load_1min=os.getloadavg()[0],
-        variables={name: os.environ[name] for name in _VARIABLES if name in os.environ},
+        variables={name: os.environ[name] for name in VARIABLES if name in os.environ},
     )
     lasting = msgspec.json.encode(msgspec.structs.replace(unidentified, load_1min=0.0))
     digest = hashlib.sha256(lasting).hexdigest()[:12]

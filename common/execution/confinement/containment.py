@@ -57,7 +57,7 @@ _KEPT = frozenset((
 ))  # fmt: skip
 _KEPT_GROUPS = (
     "COVERAGE_", "CUDA_", "DYNAMOMETER_", "GOMP_", "KMP_", "LC_", "LD_", "MALLOC_", "MKL_",
-    "NVIDIA_", "OMP_", "OPENBLAS_", "TORCHDYNAMO_", "TORCHINDUCTOR_", "TORCH_",
+    "NVIDIA_", "OMP_", "OPENBLAS_", "PYTORCH_", "THP_", "TORCHDYNAMO_", "TORCHINDUCTOR_", "TORCH_",
 )  # fmt: skip
 """How the names of environment variables begin that compilers, threads and allocators know."""
 _SECRET = ("AUTH", "CREDENTIAL", "KEY", "PASSWORD", "SECRET", "TOKEN")

@@ -1,4 +1,4 @@
 """Runtimes outside PyTorch, each importable without the package it needs.
 
-May import its parent's `compilers`, `declared` and `options`, and what these need.
+May import what stands beside this folder, such as `compilers` and `declared`, and what that needs.
 """

@@ -12,6 +12,7 @@ from dynamometer.common.execution.confinement.containment import (
     socket_filter,
     without_secrets,
 )
+from dynamometer.common.machine.environment import VARIABLES
 
 ALLOWED, REFUSED = 0x7FFF0000, 0x00050000 | errno.EACCES
 
@@ -54,8 +55,9 @@ def test_sockets_of_networks_are_refused(machine: str) -> None:
 
 
 def test_secrets_are_left_out() -> None:
-    """What compilers, allocators and threads are told by stays."""
-    kept = ("PATH", "OMP_NUM_THREADS", "LC_ALL", "PYTHONPATH", "CXX", "LANG", "TORCHINDUCTOR_X")
+    """What compilers, allocators and threads are told by stays, as far as records hold it."""
+    named = ("PATH", "LC_ALL", "PYTHONPATH", "CXX", "LANG", "TORCHINDUCTOR_X")
+    kept = (*named, *VARIABLES)
     secret = (
         "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "HF_TOKEN", "MY_PATH", "LANGCHAIN_API_KEY",
         "CC_TEST_REPORTER_ID", "PYTHONANYWHERE_TOKEN", "PYTHONANYWHERE_USER", "PATHS", "TZ_KEY",
