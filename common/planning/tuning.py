@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from dynamometer.dynamo.backends.declared import Declared
     from dynamometer.results.values.cases import Case, RunPlan
 
+CORPUS = "corpus"
+"""The suite of captured graphs."""
+
 _NEVER_CHOSEN = frozenset({NO_BACKEND, "aot_eager", "export", TORCHSCRIPT})
 """What is never faster than eager, and what torch has deprecated."""
 
@@ -123,7 +126,7 @@ def to_be_tuned(plan: RunPlan, *, has_own_arms: bool) -> RunPlan:
     """
     tuning, cases, case = plan.tuning, plan.cases, plan.cases[0]
     assert tuning is not None
-    if plan.suite != _CORPUS:  # they would never be compared with what is assembled of graphs
+    if plan.suite != CORPUS:  # they would never be compared with what is assembled of graphs
         msg = (
             "--tune decides on graphs of a corpus, which `dynamometer corpus record` makes;"
             " models are decided on by --backend ensemble"
@@ -152,19 +155,20 @@ def recording_plan(plan: RunPlan, graphs: Path) -> RunPlan:
     )
 
 
-def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str]) -> RunPlan:
+def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str], threads: int) -> RunPlan:
     """Return the plan of tuning some graphs of a corpus.
 
     Args:
         plan: of the run.
         graphs: the corpus.
         keys: of the graphs.
+        threads: that they are computed with, which are those of their models.
     """
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.planning.cases import build_cases
 
     assert plan.tuning is not None
-    source, device = registry.suite(_CORPUS), plan.cases[0].device
+    source, device = registry.suite(CORPUS), plan.cases[0].device
     asked = defaults(run_options(of_suites=source.options)).but(TARGET, str(graphs))
     opening = source.opening(asked)
     specs = tuple(
@@ -183,15 +187,12 @@ def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str]) -> RunPlan:
         build_cases(specs, workload),
         study="tuning",
         protocol=_protocol(plan, plan.tuning.budget_s),
-        suite=_CORPUS,
+        suite=CORPUS,
         suite_options=opening,
         models=specs,
+        threads=threads,
         timeout_s=min(plan.timeout_s, _GRAPH_TIMEOUT_S),
     )
-
-
-_CORPUS = "corpus"
-"""The suite of captured graphs."""
 
 
 def models_plan(plan: RunPlan, models: Mapping[str, bool]) -> RunPlan:
