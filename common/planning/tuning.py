@@ -22,7 +22,7 @@ from dynamometer.common.interfaces.run_options import (
     TUNING_SECONDS,
     run_options,
 )
-from dynamometer.common.interfaces.workload_options import TARGET
+from dynamometer.common.interfaces.workload_options import BACKENDS, TARGET
 from dynamometer.common.planning.arms import usable
 from dynamometer.common.planning.choosable import unchoosable
 from dynamometer.results.values.cases import BASELINE, NO_BACKEND, TORCHSCRIPT, Mode, Protocol
@@ -63,7 +63,7 @@ def tuning_of(request: Request, arms: Sequence[str], *, decides: bool) -> Tuning
 
     Raises:
         UsageError: a candidate is no backend, has no such option, or is made of decisions itself;
-            or an option needs decisions, and the run makes and uses none.
+            it is named in two ways; or an option needs decisions, and the run makes and uses none.
     """
     if not decides and not {ENSEMBLE, ASSEMBLED} & set(arms):
         for option in TUNING_OPTIONS:
@@ -74,6 +74,12 @@ def tuning_of(request: Request, arms: Sequence[str], *, decides: bool) -> Tuning
                 )
                 raise UsageError(msg)
         return None
+    if decides and request[BACKENDS] and CANDIDATES in request.typed - request.of_project:
+        msg = (
+            "--candidate names what --tune decides among, and so does --backend, which may also"
+            " stand in pyproject.toml; leave out one of them"
+        )
+        raise UsageError(msg)
     for each in request[CANDIDATES]:
         if problem := unchoosable(each, of_models=False):
             msg = f"--candidate {each}: {problem}; leave it out"
@@ -141,7 +147,9 @@ def to_be_tuned(plan: RunPlan, *, has_own_arms: bool) -> RunPlan:
         arms = candidates_of(tuning, case.device, case.mode, of_models=False)
         cases = tuple(_with_arms(each, arms) for each in plan.cases)
     protocol = _quick(plan.protocol, tuning.budget_s)
-    return msgspec.structs.replace(plan, cases=cases, protocol=protocol)
+    # A command that repeats a case names its arms; candidates would contradict them.
+    tuning = msgspec.structs.replace(tuning, candidates=())
+    return msgspec.structs.replace(plan, cases=cases, protocol=protocol, tuning=tuning)
 
 
 def recording_plan(plan: RunPlan, graphs: Path) -> RunPlan:
