@@ -217,7 +217,6 @@ def _explained(each: Decision) -> list[str]:
         ),
         f"  decided {each.decided_at} by run {each.run}, which took {each.tuning_s:.1f} s",
         *(_candidate(one) for one in each.evidence),
-        ),
     ]
     return list(map(printable, lines))
 
