@@ -156,7 +156,7 @@ def check_workload(workload: Workload) -> None:
     chosen = [arm for arm in workload.arms if arm in {ENSEMBLE, ASSEMBLED}]
     if workload.compiled_optimizer and chosen:
         msg = (
-            f"{chosen[0]} decides on the graphs of models, and --compile-optimizer compiles those of"
+            f"{chosen[0]} decides on graphs of models, and --compile-optimizer compiles those of"
             f" optimizers; leave it out, or --backend {chosen[0]}"
         )
         raise UsageError(msg)

@@ -225,10 +225,9 @@ def _candidate(each: Evidence) -> str:
     """Say what became of a candidate."""
     if each.speedup is None:
         return f"    {each.arm:24} {each.outcome.line}"
-    # Where it found in the caches what another one had compiled, nothing is known.
-    compiled = (
-        "compile time not known" if each.compile_s is None else f"compiled in {each.compile_s:.1f} s"
-    )
+    compiled = "compile time not known"  # as of what another one had compiled, and left in caches
+    if each.compile_s is not None:
+        compiled = f"compiled in {each.compile_s:.1f} s"
     return f"    {each.arm:24} {_evidence(each.speedup)}, {compiled}, {each.samples} samples"
 
 

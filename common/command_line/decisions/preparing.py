@@ -92,9 +92,7 @@ def prepare(manifest: Manifest, directory: Path, notes: Sequence[str] = ()) -> b
         return True
 
 
-def _tune(
-    stage: _Stages, plan: RunPlan, graphs: Path, keys: Mapping[int, Collection[str]]
-) -> bool:
+def _tune(stage: _Stages, plan: RunPlan, graphs: Path, keys: Mapping[int, Collection[str]]) -> bool:
     """Tune graphs, by the threads they are computed with; return whether it was not interrupted."""
     for threads, some in keys.items():
         text = f"{len(some)} graphs are tuned"

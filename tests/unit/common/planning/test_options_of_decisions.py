@@ -100,11 +100,11 @@ def test_tuning_chooses_among_what_can_be_chosen() -> None:
 
 
 def test_what_is_decided_among_is_named_in_one_way() -> None:
-    """What is of a project gives way to what is typed; beside `ensemble` a backend is none of it."""
+    """A project's candidates give way to what is typed; beside `ensemble` a backend is an arm."""
     named = (BACKENDS, CANDIDATES)
     request = defaults(run_options()).but(BACKENDS, ("inductor",)).but(CANDIDATES, ("aot_eager",))
     both = msgspec.structs.replace(request, typed=frozenset(named))
-    with pytest.raises(UsageError, match="and so does --backend.* leave out one of them"):
+    with pytest.raises(UsageError, match=r"and so does --backend.* leave out one of them"):
         tuning_of(both, ("inductor",), decides=True)
     assert tuning_of(both, ("inductor", ENSEMBLE), decides=False) is not None
     of_project = msgspec.structs.replace(both, of_project=frozenset({CANDIDATES}))

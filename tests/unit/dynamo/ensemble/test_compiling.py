@@ -216,9 +216,7 @@ def test_a_backend_for_the_whole_model_keeps_to_one_graph(tmp_path: Path) -> Non
                  decided_at="2026-01-01", run="made-up")
     )  # fmt: skip
     loose, strict = (
-        ensemble.reading(
-            Tuning(decisions=str(path)), factories.case(nopython=each), load_backend
-        )
+        ensemble.reading(Tuning(decisions=str(path)), factories.case(nopython=each), load_backend)
         for each in (False, True)
     )
     torch.testing.assert_close(loose.compile(module, (x,), {})(x), module(x))

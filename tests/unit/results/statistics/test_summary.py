@@ -255,7 +255,7 @@ def test_an_arm_without_a_word_of_its_own_did_not_pass_a_case_that_failed() -> N
 
 
 def test_an_arm_that_was_left_out_is_not_blamed_for_another() -> None:
-    """As tuning leaves out of later replicates what is slower; the log's end is added to a crash."""
+    """As tuning leaves out later what is slower; the end of the log is added to a crash."""
     case = factories.case(arms=(BASELINE, "inductor", "ts"))
     first = factories.measured_record(case)
     crash = factories.failure(Status.CRASH, factories.Stage.RUN, "killed by SIGSEGV")
