@@ -98,8 +98,8 @@ class DecisionSink:
 def _failing_eager(records: Sequence[Record], about: Tuned) -> Outcome | None:
     """Return how eager ended where that leaves nothing to hold candidates to; `None` if it didn't.
 
-    What it comes to in the first round its worker judges. In a later one it has passed before, and
-    has anything but that if it didn't pass again; it is skipped where a candidate ends the process.
+    In the first round its worker says so. In a later one, which follows only where it passed, that is
+    whatever is no pass, unless it was skipped because a candidate ended the process.
     """
     if about.is_eager_failing:
         return next(each.outcome for each in records if each.outcome != PASSED)

@@ -129,18 +129,14 @@ def test_what_is_decided_anew_counts_for_nothing_before(
 
 
 @pytest.mark.parametrize(
-    ("suite", "fields", "expected"),
-    [
-        ("torchbench", {}, True),
-        ("torchbench", {"is_decided": True}, False),
-        ("corpus", {}, False),
-    ],
+    ("suite", "is_decided", "expected"),
+    [("torchbench", False, True), ("torchbench", True, False), ("corpus", False, False)],
 )
 def test_graphs_of_a_corpus_are_not_compared_as_models(
-    suite: str, fields: dict[str, bool], *, expected: bool
+    suite: str, *, is_decided: bool, expected: bool
 ) -> None:
     """What would be decided is on the graph again, of which nothing can be assembled."""
-    model = Recorded(key="model", setting=factories.setting(), **fields)
+    model = Recorded(key="model", setting=factories.setting(), is_decided=is_decided)
     plan = factories.plan(suite=suite)
     assert preparing._is_compared(plan, plan.cases[0], model) is expected
     varying = factories.case(dynamic=True)
