@@ -98,7 +98,7 @@ class DecisionSink:
 def _failing_eager(records: Sequence[Record], about: Tuned) -> Outcome | None:
     """Return how eager ended where that leaves nothing to hold candidates to; `None` if it didn't.
 
-    In the first round its worker says so. In a later one, which follows only where it passed, that is
+    In the first round its worker says so. In a later one, which comes only if it passed, that is
     whatever is no pass, unless it was skipped because a candidate ended the process.
     """
     if about.is_eager_failing:
