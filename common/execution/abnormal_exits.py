@@ -77,6 +77,22 @@ def culprit(worker: Worker, outcome: Outcome) -> str | None:
     return None if worker.progress.arm == BASELINE else worker.progress.arm
 
 
+def left_to_run(arms: Sequence[str], ended_by: str | None, *, decides: bool) -> tuple[str, ...]:
+    """Return the arms another process is to run of one that an arm ended; none if it isn't needed.
+
+    Beside eager alone nothing can be measured. Where something is decided it runs by itself all the
+    same: only a process that reports says of what, and that every candidate fails decides it.
+
+    Args:
+        arms: of the process.
+        ended_by: one of them; `None` where none is to blame.
+        decides: whether something is decided (`Study.decides`).
+    """
+    rest = tuple(each for each in arms if each != ended_by)
+    fewest = 1 if decides else 2
+    return rest if ended_by in arms and BASELINE in rest and len(rest) >= fewest else ()
+
+
 def with_culprit(others: Findings, arm: str, found: Findings, arms: Sequence[str]) -> Findings:
     """Add the arm that ended a process to what another process found of the others.
 
@@ -86,12 +102,18 @@ def with_culprit(others: Findings, arm: str, found: Findings, arms: Sequence[str
         found: made of that process.
         arms: of both.
     """
-    results = {each.arm: each for each in (*found.arms, *others.arms)}
+    # If that one ended too, all arms of the case have a result there.
+    results = {each.arm: each for each in found.arms}
+    results |= {each.arm: each for each in others.arms if each.arm != arm}
+    absent = (
+        *(each for each in others.absent if each.arm != arm),
+        *(each for each in found.absent if each.arm == arm),
+    )
     return msgspec.structs.replace(
         others,
         outcome=worst([others.outcome, found.outcome]),
         arms=tuple(results[each] for each in arms),
-        absent=(*others.absent, *(each for each in found.absent if each.arm == arm)),
+        absent=absent,
         notes=tuple(dict.fromkeys((*found.notes, *others.notes))),
     )
 

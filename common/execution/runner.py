@@ -113,6 +113,14 @@ class Remaining:
         done = {record.replicate for record in records}
         return [each for each in range(protocol.most_replicates) if each not in done]
 
+    def before(self, case: Case, replicate: int) -> list[Record]:
+        """Return the records of a case's earlier replicates, in order.
+
+        An earlier attempt at the same one is none of them: another attempt has all it had.
+        """
+        found = (each for each in self.finished[case.id] if each.replicate < replicate)
+        return sorted(found, key=lambda each: each.replicate)
+
     def add(self, record: Record) -> None:
         """Take a further record, which may be a further attempt at a replicate."""
         self._again.discard(_key(record))
@@ -315,7 +323,7 @@ def _record(remaining: Remaining, executor: Executor, case: Case, replicate: int
     manifest = remaining.manifest
     reason = skip_reason(remaining.study, manifest.plan, case)
     if reason is None:
-        arms = remaining.study.arms(case, remaining.finished[case.id])
+        arms = remaining.study.arms(case, remaining.before(case, replicate))
         made = executor.execute(msgspec.structs.replace(case, arms=arms), replicate)
         found = msgspec.structs.replace(
             made,

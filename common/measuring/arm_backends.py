@@ -49,10 +49,10 @@ def available_backend(name: str, job: Job) -> Backend:
         if callable(backend.compiler) and not job.raise_backend_errors:  # a user's own
             backend = replace(backend, compiler=Fallback(backend.compiler))
     if isinstance(backend, Ensemble):
-        path, case = job.tuning.decisions if job.tuning else None, job.case
+        case = job.case
         # What is decided for a model as a whole is for inputs of one size.
         backend = replace(backend, delegates=backend.delegates and not case.dynamic)
-        backend = backend.reading(path, case, load_backend)
+        backend = backend.reading(job.tuning, case, load_backend)
     reason = backend.available(job.case.device)
     if reason is None and isinstance(backend, Declared):
         reason = backend.refusal(job.case.mode)

@@ -22,6 +22,7 @@ from dynamometer.common.planning.cases import asked_batch_size
 from dynamometer.common.studies.study import FIXED_SIZES, options_of, skip_reason
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import TORCHSCRIPT, Dtype, Mode
+from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -152,6 +153,13 @@ def check_workload(workload: Workload) -> None:
     Raises:
         UsageError: two options contradict each other.
     """
+    chosen = [arm for arm in workload.arms if arm in {ENSEMBLE, ASSEMBLED}]
+    if workload.compiled_optimizer and chosen:
+        msg = (
+            f"{chosen[0]} decides on graphs of models, and --compile-optimizer compiles those of"
+            f" optimizers; leave it out, or --backend {chosen[0]}"
+        )
+        raise UsageError(msg)
     if TORCHSCRIPT not in workload.arms:
         return
     if workload.mode is Mode.TRAINING:

@@ -22,7 +22,7 @@ from dynamometer.common.interfaces.run_options import (
     TUNING_SECONDS,
     run_options,
 )
-from dynamometer.common.interfaces.workload_options import TARGET
+from dynamometer.common.interfaces.workload_options import BACKENDS, TARGET
 from dynamometer.common.planning.arms import usable
 from dynamometer.common.planning.choosable import unchoosable
 from dynamometer.results.values.cases import BASELINE, NO_BACKEND, TORCHSCRIPT, Mode, Protocol
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Request
     from dynamometer.dynamo.backends.declared import Declared
     from dynamometer.results.values.cases import Case, RunPlan
+
+CORPUS = "corpus"
+"""The suite of captured graphs."""
 
 _NEVER_CHOSEN = frozenset({NO_BACKEND, "aot_eager", "export", TORCHSCRIPT})
 """What is never faster than eager, and what torch has deprecated."""
@@ -60,7 +63,7 @@ def tuning_of(request: Request, arms: Sequence[str], *, decides: bool) -> Tuning
 
     Raises:
         UsageError: a candidate is no backend, has no such option, or is made of decisions itself;
-            or an option needs decisions, and the run makes and uses none.
+            it is named in two ways; or an option needs decisions, and the run makes and uses none.
     """
     if not decides and not {ENSEMBLE, ASSEMBLED} & set(arms):
         for option in TUNING_OPTIONS:
@@ -71,6 +74,12 @@ def tuning_of(request: Request, arms: Sequence[str], *, decides: bool) -> Tuning
                 )
                 raise UsageError(msg)
         return None
+    if decides and request[BACKENDS] and CANDIDATES in request.typed - request.of_project:
+        msg = (
+            "--candidate names what --tune decides among, and so does --backend, which may also"
+            " stand in pyproject.toml; leave out one of them"
+        )
+        raise UsageError(msg)
     for each in request[CANDIDATES]:
         if problem := unchoosable(each, of_models=False):
             msg = f"--candidate {each}: {problem}; leave it out"
@@ -123,7 +132,7 @@ def to_be_tuned(plan: RunPlan, *, has_own_arms: bool) -> RunPlan:
     """
     tuning, cases, case = plan.tuning, plan.cases, plan.cases[0]
     assert tuning is not None
-    if plan.suite != _CORPUS:  # they would never be compared with what is assembled of graphs
+    if plan.suite != CORPUS:  # they would never be compared with what is assembled of graphs
         msg = (
             "--tune decides on graphs of a corpus, which `dynamometer corpus record` makes;"
             " models are decided on by --backend ensemble"
@@ -138,7 +147,9 @@ def to_be_tuned(plan: RunPlan, *, has_own_arms: bool) -> RunPlan:
         arms = candidates_of(tuning, case.device, case.mode, of_models=False)
         cases = tuple(_with_arms(each, arms) for each in plan.cases)
     protocol = _quick(plan.protocol, tuning.budget_s)
-    return msgspec.structs.replace(plan, cases=cases, protocol=protocol)
+    # A command that repeats a case names its arms; candidates would contradict them.
+    tuning = msgspec.structs.replace(tuning, candidates=())
+    return msgspec.structs.replace(plan, cases=cases, protocol=protocol, tuning=tuning)
 
 
 def recording_plan(plan: RunPlan, graphs: Path) -> RunPlan:
@@ -152,19 +163,20 @@ def recording_plan(plan: RunPlan, graphs: Path) -> RunPlan:
     )
 
 
-def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str]) -> RunPlan:
+def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str], threads: int) -> RunPlan:
     """Return the plan of tuning some graphs of a corpus.
 
     Args:
         plan: of the run.
         graphs: the corpus.
         keys: of the graphs.
+        threads: that they are computed with, which are those of their models.
     """
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.planning.cases import build_cases
 
     assert plan.tuning is not None
-    source, device = registry.suite(_CORPUS), plan.cases[0].device
+    source, device = registry.suite(CORPUS), plan.cases[0].device
     asked = defaults(run_options(of_suites=source.options)).but(TARGET, str(graphs))
     opening = source.opening(asked)
     specs = tuple(
@@ -183,15 +195,12 @@ def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str]) -> RunPlan:
         build_cases(specs, workload),
         study="tuning",
         protocol=_protocol(plan, plan.tuning.budget_s),
-        suite=_CORPUS,
+        suite=CORPUS,
         suite_options=opening,
         models=specs,
+        threads=threads,
         timeout_s=min(plan.timeout_s, _GRAPH_TIMEOUT_S),
     )
-
-
-_CORPUS = "corpus"
-"""The suite of captured graphs."""
 
 
 def models_plan(plan: RunPlan, models: Mapping[str, bool]) -> RunPlan:

@@ -49,7 +49,9 @@ def findings_of(
     outcomes = failed or [result.outcome for result in ordered if result.arm != BASELINE]
     return Findings(
         # An arm that can't run here takes nothing from those that did.
-        outcome=worst([each for each in outcomes if each.status is not Status.SKIP] or outcomes),
+        outcome=worst(
+            [each for each in outcomes if each.status is not Status.SKIP] or outcomes or [PASSED]
+        ),
         arms=ordered,
         build_order=tuple(order),
         notes=loaded.notes,

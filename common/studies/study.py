@@ -119,7 +119,7 @@ class Study(Reporter, Protocol):
 
         Args:
             case: its first arm is always one of them.
-            records: of the replicates it had.
+            records: of the replicates before that one, in order.
         """
         ...
 

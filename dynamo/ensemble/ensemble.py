@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynamometer.dynamo.backends.compilers import ThroughDynamo
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from dynamometer.dynamo.backends.backends import Backend
     from dynamometer.dynamo.ensemble.lookup import Lookup
     from dynamometer.results.values.cases import Case
-    from dynamometer.results.values.choices import Choice
+    from dynamometer.results.values.choices import Choice, Tuning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,19 +46,21 @@ class Ensemble(Declared):
         """What was chosen so far."""
         return self.lookup.choices if self.lookup else ()
 
-    def reading(self, path: str | None, case: Case, load: Callable[[str], Backend]) -> Ensemble:
+    def reading(
+        self, tuning: Tuning | None, case: Case, load: Callable[[str], Backend]
+    ) -> Ensemble:
         """Return it with decisions to look up.
 
         Args:
-            path: of their file; `None` for none, so that every graph stays eager.
+            tuning: says where they are, and which of them count; `None` for none, so that every
+                graph stays eager.
             case: says on which device, how precisely, and whether Dynamo must capture all in one
                 graph.
             load: gives the backend of an arm.
         """
         from dynamometer.dynamo.ensemble.lookup import Lookup
 
-        file = Path(path) if path else None
-        lookup = Lookup(file, case.device, load, case.matmul_precision)
+        lookup = Lookup(tuning, case.device, load, case.matmul_precision)
         return replace(self, lookup=lookup, full_graph=case.nopython)
 
     def compile(

@@ -13,22 +13,22 @@ from torch import fx
 from dynamometer.dynamo.capture import internals
 from dynamometer.dynamo.ensemble.compiling import NotCompiledError, WithWeightsInside, compile_graph
 from dynamometer.dynamo.ensemble.setting import setting_of
+from dynamometer.dynamo.ensemble.standing import standing
 from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.recorder import by_parts, is_within_autocast
-from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.values.cases import NO_BACKEND, MatmulPrecision
 from dynamometer.results.values.choices import ASSEMBLED, Choice, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from dynamometer.dynamo.backends.backends import Backend
+    from dynamometer.results.values.choices import Tuning
     from dynamometer.results.values.decisions import Decision, Setting
 
 
 class Lookup:
-    """Finds decisions in a file.
+    """Finds the decisions that count for a run.
 
     Attributes:
         load: gives the backend of an arm.
@@ -36,14 +36,21 @@ class Lookup:
 
     def __init__(
         self,
-        path: Path | None,
+        tuning: Tuning | None,
         device: str,
         load: Callable[[str], Backend],
         precision: MatmulPrecision = MatmulPrecision.HIGHEST,
     ) -> None:
-        """Read nothing yet."""
+        """Read nothing yet.
+
+        Args:
+            tuning: says in which file decisions are, and which of them count; `None` for none.
+            device: that is computed on.
+            load: gives the backend of an arm.
+            precision: of float32 matrix products.
+        """
         self.load = load
-        self._path = path
+        self._tuning = tuning
         self._device = device
         self._precision = precision
         self._choices: dict[tuple[Subject, str], Choice] = {}
@@ -167,9 +174,9 @@ class Lookup:
         return setting_of(self._device, self._precision)
 
     def _find(self, subject: Subject, key: str) -> Decision | None:
-        if self._path is None:
+        if self._tuning is None:
             return None
-        return Decisions(self._path).find(subject, key, self._setting)
+        return standing(self._tuning, subject, key, self._setting)
 
     def _keep(self, subject: Subject, key: str, found: Decision | None) -> None:
         before = self._choices.get((subject, key))

@@ -285,10 +285,8 @@ def _summarize_over_cases(name: str, cases: Sequence[CaseSummary]) -> SuiteSumma
 def _summarize_arm(name: str, records: Sequence[Record], baseline: Outcome = PASSED) -> ArmSummary:
     """Summarize an arm; one whose baseline did not pass has nothing to be compared with."""
     results = [result for record in records for result in record.arms if result.arm == name]
-    # A record without a result of the arm stands for it as a whole.
-    whole = [
-        record.outcome for record in records if name not in {result.arm for result in record.arms}
-    ]
+    # A record without a result of the arm stands for it as a whole, unless it was left out there.
+    whole = [each.outcome for each in records if not results or _stands_for(name, each)]
     outcome = _first_failure([*whole, *(result.outcome for result in results), baseline])
     errors = [result.max_error for result in results if result.max_error is not None]
     found = ArmSummary(
@@ -300,6 +298,16 @@ def _summarize_arm(name: str, records: Sequence[Record], baseline: Outcome = PAS
         unchecked=tuple(dict.fromkeys(each for result in results for each in result.unchecked)),
     )
     return _with_performance(found, results, records) if found.passed else found
+
+
+def _stands_for(name: str, record: Record) -> bool:
+    """Return whether a record's outcome is an arm's, though it has no result of its own there.
+
+    It isn't where the arm was left out and another one ended so: a record's outcome is the worst of
+    its arms', and may have the end of the log besides.
+    """
+    ends = {result.arm: result.outcome.line for result in record.arms}
+    return name not in ends and record.outcome.line not in ends.values()
 
 
 def _with_performance(

@@ -43,6 +43,12 @@ def wasteful() -> tuple[nn.Module, torch.Tensor]:
     return Wasteful(), torch.rand(16, 16)
 
 
+def with_threads_of_its_own() -> tuple[nn.Module, torch.Tensor]:
+    """Make the model, which sets how many threads it is computed with."""
+    torch.set_num_threads(2)
+    return wasteful()
+
+
 class TwoParts(nn.Module):
     """The same with a break between two graphs."""
 

@@ -129,3 +129,25 @@ def test_in_training_forward_and_backward_are_tuned_apart(
     assert ensemble_result(tmp_path).outcome.status is Status.PASS
     monkeypatch.undo()
     assert "everything was decided before" in run(asked)
+
+
+def test_where_every_candidate_crashes_that_is_decided(tmp_path: Path) -> None:
+    """For eager, with the crashes as evidence; they are not tried again by each later run."""
+    asked = words(tmp_path, "wasteful", ["crashes"])
+    run(asked)
+    (graph,) = decisions(tmp_path / DECISIONS)[Subject.GRAPH]
+    assert graph.arm == "eager"
+    assert [each.outcome.status for each in graph.evidence] == [Status.CRASH]
+    assert ensemble_result(tmp_path).outcome.status is Status.PASS
+    assert "everything was decided before" in run(asked)
+
+
+def test_graphs_are_tuned_with_the_threads_their_model_sets(tmp_path: Path) -> None:
+    """Those that were asked for, it changes: what was decided for them would never be found."""
+    run(words(tmp_path, "with_threads_of_its_own", ["as_it_is"]))
+    found = Decisions(tmp_path / DECISIONS).all()
+    assert {each.subject for each in found} == set(Subject)
+    assert {each.setting.threads for each in found} == {2}
+    choices = ensemble_result(tmp_path).choices
+    assert choices
+    assert all(each.is_decided for each in choices)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.store.decisions import Decisions
-    from dynamometer.results.values.decisions import Decision
+    from dynamometer.results.values.decisions import Decision, Evidence
     from dynamometer.results.values.records import Ratio
 
 DECISIONS = Valued(
@@ -216,15 +216,19 @@ def _explained(each: Decision) -> list[str]:
             f" {setting.processor}{_precision(each)}; {versions}"
         ),
         f"  decided {each.decided_at} by run {each.run}, which took {each.tuning_s:.1f} s",
-        *(
-            f"    {one.arm:24} {_evidence(one.speedup)}, compiled in {one.compile_s or 0:.1f} s,"
-            f" {one.samples} samples"
-            if one.speedup
-            else f"    {one.arm:24} {one.outcome.line}"
-            for one in each.evidence
-        ),
+        *(_candidate(one) for one in each.evidence),
     ]
     return list(map(printable, lines))
+
+
+def _candidate(each: Evidence) -> str:
+    """Say what became of a candidate."""
+    if each.speedup is None:
+        return f"    {each.arm:24} {each.outcome.line}"
+    compiled = "compile time not known"  # as of what another one had compiled, and left in caches
+    if each.compile_s is not None:
+        compiled = f"compiled in {each.compile_s:.1f} s"
+    return f"    {each.arm:24} {_evidence(each.speedup)}, {compiled}, {each.samples} samples"
 
 
 def _ratio(each: Decision) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,9 @@ from dynamometer.common.ending import Held
 from dynamometer.common.execution.executor import HandsOver
 from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress, run
 from dynamometer.common.planning.estimate import estimate
-from dynamometer.common.planning.tuning import graphs_plan, models_plan, recording_plan
+from dynamometer.common.planning.tuning import CORPUS, graphs_plan, models_plan, recording_plan
+from dynamometer.dynamo.ensemble.standing import standing
+from dynamometer.results.reports.texts import count_text
 from dynamometer.results.store import store
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.store.graphs.corpus import Corpus
@@ -28,10 +31,11 @@ from dynamometer.results.values.decisions import Decision, Recorded
 from dynamometer.results.values.records import PASSED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from dynamometer.common.execution.executor import Executor
     from dynamometer.results.values.cases import Case, RunPlan
+    from dynamometer.results.values.choices import Tuning
     from dynamometer.results.values.records import Manifest, Record
 
 GRAPHS = "graphs"
@@ -69,15 +73,13 @@ def prepare(manifest: Manifest, directory: Path, notes: Sequence[str] = ()) -> b
             for record in records
             if record.case == asked and record.outcome == PASSED
         }
-        open_graphs = _undecided(plan, tuple(found.values()), decisions)
-        if open_graphs:
-            tuning = graphs_plan(plan, graphs, open_graphs)
-            if stage.run("tuned", f"{len(open_graphs)} graphs are tuned", tuning) is None:
-                return False
+        open_graphs = _undecided(plan.tuning, tuple(found.values()))
+        if not _tune(stage, plan, graphs, open_graphs):
+            return False
         undecided = [
             (case, found[case.id])
             for case in plan.cases
-            if case.id in found and not found[case.id].is_decided and not case.dynamic
+            if case.id in found and _is_compared(plan, case, found[case.id])
         ]
         open_models = _timed_models(manifest, undecided, decisions)
         if open_models:
@@ -88,6 +90,25 @@ def prepare(manifest: Manifest, directory: Path, notes: Sequence[str] = ()) -> b
             click.echo(f"ensemble: {_known(len(plan.cases), len(found))}", err=True)
         click.echo(f"ensemble: ready after {duration(time.monotonic() - started)}", err=True)
         return True
+
+
+def _tune(stage: _Stages, plan: RunPlan, graphs: Path, keys: Mapping[int, Collection[str]]) -> bool:
+    """Tune graphs, by the threads they are computed with; return whether it was not interrupted."""
+    for threads, some in keys.items():
+        text = f"{len(some)} graphs are tuned"
+        if len(keys) > 1:
+            text += f" with {count_text(threads, 'thread')}"
+        if stage.run("tuned", text, graphs_plan(plan, graphs, some, threads)) is None:
+            return False
+    return True
+
+
+def _is_compared(plan: RunPlan, case: Case, model: Recorded) -> bool:
+    """Return whether a model is to be timed beside single backends.
+
+    A graph of a corpus is no model: its candidates were timed on it, as a whole.
+    """
+    return not model.is_decided and not case.dynamic and plan.suite != CORPUS
 
 
 def _known(cases: int, recorded: int) -> str:
@@ -106,10 +127,12 @@ def _timed_models(
 
     One whose graph stays eager is eager, where nothing else is left to try: that is decided here.
     """
-    by_graph = {case.id: is_decided_by_graph(each, decisions) for case, each in models}
+    tuning = manifest.plan.tuning
+    assert tuning is not None
+    by_graph = {case.id: is_decided_by_graph(each, tuning) for case, each in models}
     asked = models_plan(manifest.plan, by_graph) if models else None
     for (case, model), made in zip(models, asked.cases if asked else (), strict=True):
-        if len(made.arms) == _ARMS_OF_NO_CHOICE and _is_eager(model, decisions):
+        if len(made.arms) == _ARMS_OF_NO_CHOICE and _is_eager(model, tuning):
             decisions.put(_all_eager(case.label, model, manifest.run_id))
             text = f"  model {case.label}: eager, as its graph is; no other candidate is left"
             click.echo(text, err=True)
@@ -121,9 +144,9 @@ _ARMS_OF_NO_CHOICE = 2
 """The baseline, and what is assembled of the graphs."""
 
 
-def _is_eager(model: Recorded, decisions: Decisions) -> bool:
+def _is_eager(model: Recorded, tuning: Tuning) -> bool:
     """Return whether every graph of a model is decided to stay eager."""
-    found = [decisions.find(Subject.GRAPH, each.key, model.setting) for each in model.graphs]
+    found = [standing(tuning, Subject.GRAPH, each.key, model.setting) for each in model.graphs]
     return bool(found) and all(each and each.arm == NO_BACKEND for each in found)
 
 
@@ -141,25 +164,28 @@ def _all_eager(label: str, model: Recorded, run: str) -> Decision:
     )
 
 
-def _undecided(plan: RunPlan, models: Sequence[Recorded], decisions: Decisions) -> frozenset[str]:
-    """Return the keys of graphs that are to be tuned."""
-    assert plan.tuning is not None
-    keys = {
-        each.key: model.setting for model in models for each in model.graphs if each.reason is None
+def _undecided(tuning: Tuning, models: Sequence[Recorded]) -> dict[int, frozenset[str]]:
+    """Return the keys of graphs that are to be tuned, by the threads they are computed with.
+
+    Those are their model's, which may set them itself: what is decided for others isn't found.
+    """
+    settings = {
+        (each.key, model.setting.threads): model.setting
+        for model in models
+        for each in model.graphs
+        if each.reason is None
     }
-    known = {key: decisions.find(Subject.GRAPH, key, setting) for key, setting in keys.items()}
-    now = datetime.now(UTC)
-    return frozenset(
-        key
-        for key, each in known.items()
-        if not each or not plan.tuning.counts(each.decided_at, now)
-    )
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    for (key, threads), setting in settings.items():
+        if not standing(tuning, Subject.GRAPH, key, setting):
+            found[threads].add(key)
+    return {threads: frozenset(keys) for threads, keys in sorted(found.items())}
 
 
-def is_decided_by_graph(model: Recorded, decisions: Decisions) -> bool:
+def is_decided_by_graph(model: Recorded, tuning: Tuning) -> bool:
     """Return whether a model is one graph that has a decision; a graph may be in no file."""
     keys = [each.key for each in model.graphs]
-    return len(keys) == 1 and bool(decisions.find(Subject.GRAPH, keys[0], model.setting))
+    return len(keys) == 1 and bool(standing(tuning, Subject.GRAPH, keys[0], model.setting))
 
 
 class _Stages:

@@ -10,6 +10,7 @@ import msgspec
 
 from dynamometer.common.command_line.progress import duration
 from dynamometer.results.statistics.deciding import decide
+from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.choices import ASSEMBLED, Subject, moment
 from dynamometer.results.values.decisions import Tuned
 from dynamometer.results.values.records import NOTHING, PASSED, Status
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dynamometer.results.store.decisions import Decisions
-    from dynamometer.results.values.records import Record
+    from dynamometer.results.values.records import Outcome, Record
 
 
 class DecisionSink:
@@ -48,8 +49,9 @@ class DecisionSink:
                 click.echo(f"  {label} stays undecided: {outcome.line}", err=True)
             return
         about = msgspec.json.decode(found, type=Tuned)
-        if about.is_eager_failing:
-            self._leave_undecided(label, about, records)
+        failing = _failing_eager(records, about)
+        if failing is not None:
+            self._leave_undecided(label, about, failing)
             return
         preferred = ASSEMBLED if about.subject is Subject.MODEL else None
         measured = moment(records[-1].started_at)
@@ -69,13 +71,12 @@ class DecisionSink:
             err=True,
         )
 
-    def _leave_undecided(self, label: str, about: Tuned, records: Sequence[Record]) -> None:
+    def _leave_undecided(self, label: str, about: Tuned, failing: Outcome) -> None:
         """Store nothing, so that nothing counts as decided: no candidate was held to anything."""
-        failing = next(each.outcome for each in records if each.outcome != PASSED)
         click.echo(
             f"  {about.subject} {label} stays undecided: eager fails: {failing.reason}", err=True
         )
-        if about.subject is Subject.GRAPH:
+        if about.is_eager_failing and about.subject is Subject.GRAPH:
             self._undrawn.append(label)
 
     def close(self) -> None:
@@ -92,3 +93,20 @@ class DecisionSink:
     def paths(self) -> Sequence[Path]:
         """No file of the run's directory."""
         return ()
+
+
+def _failing_eager(records: Sequence[Record], about: Tuned) -> Outcome | None:
+    """Return how eager ended where that leaves nothing to hold candidates to; `None` if it didn't.
+
+    In the first round its worker says so. In a later one, which comes only if it passed, that is
+    whatever is no pass, unless it was skipped because a candidate ended the process.
+    """
+    if about.is_eager_failing:
+        return next(each.outcome for each in records if each.outcome != PASSED)
+    of_eager = (
+        result.outcome
+        for record in records
+        for result in record.arms
+        if record.replicate and result.arm == BASELINE
+    )
+    return next((each for each in of_eager if each.status not in {Status.PASS, Status.SKIP}), None)

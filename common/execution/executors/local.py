@@ -16,6 +16,7 @@ from dynamometer.common.execution.abnormal_exits import (
     KeepsFindings,
     arms_at_exit,
     culprit,
+    left_to_run,
     name_exit,
     with_culprit,
 )
@@ -31,7 +32,6 @@ from dynamometer.common.interfaces.messages import Findings, Job
 from dynamometer.common.interfaces.outcome import worst
 from dynamometer.common.studies.study import skip_reason
 from dynamometer.results.store import logs
-from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, Record, Stage, Status
 from dynamometer.results.values.workers import Caches
 
@@ -165,8 +165,8 @@ class LocalExecutor:
         worker = self._run_worker(name, case, replicate, process)
         found = self._findings(name, worker, case, process.arms)
         arm = culprit(worker, found.outcome)
-        rest = tuple(each for each in process.arms if each != arm)
-        if arm is None or not {BASELINE} < set(rest):
+        rest = left_to_run(process.arms, arm, decides=registry.study(self._plan.study).decides)
+        if arm is None or not rest:
             return worker, found
         others = replace(process, arms=rest)
         _, found_of_others = self._run_process(name, case, replicate, others)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -18,7 +16,7 @@ from dynamometer.common.studies.speedup.worker import measure as measure_speedup
 from dynamometer.dynamo import state
 from dynamometer.dynamo.ensemble.model_key import model_key
 from dynamometer.dynamo.ensemble.setting import setting_of
-from dynamometer.results.store.decisions import Decisions
+from dynamometer.dynamo.ensemble.standing import standing
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.decisions import Tuned
@@ -101,8 +99,8 @@ def _refuse_decided(job: Job, about: Tuned) -> None:
     """
     if job.tuning is None or job.replicate:
         return
-    known = Decisions(Path(job.tuning.decisions)).find(about.subject, about.key, about.setting)
-    if known and job.tuning.counts(known.decided_at, datetime.now(UTC)):
+    known = standing(job.tuning, about.subject, about.key, about.setting)
+    if known:
         msg = f"decided before: {known.arm}; --retune decides anew"
         raise SkippedError(msg)
 

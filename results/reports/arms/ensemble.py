@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from dynamometer.results.reports.texts import number_text
 from dynamometer.results.statistics.breakeven import breakeven
-from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.choices import ASSEMBLED, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,9 +41,14 @@ class Use:
 
     @property
     def parts(self) -> tuple[Choice, ...]:
-        """What computes: graphs, or else the model as a whole."""
+        """What computes: the model as a whole, or else its graphs.
+
+        Other graphs may have been looked up besides, as of an optimizer.
+        """
         graphs = tuple(each for each in self.choices if each.subject is Subject.GRAPH)
-        return graphs or self.choices
+        if self.whole and (self.whole.arm != ASSEMBLED or not graphs):
+            return (self.whole,)
+        return graphs
 
     @property
     def tuning_s(self) -> float:

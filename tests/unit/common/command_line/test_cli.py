@@ -131,6 +131,11 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         ("torchbench", "--speedup-ts --training", "freezes the model"),
         ("torchbench", "--speedup-ts --amp", "can't hold autocast"),
         ("torchbench", "--compile-optimizer", "goes with --training"),
+        (
+            "torchbench",
+            "--compile-optimizer --training --backend ensemble",
+            "leave it out, or --backend ensemble",
+        ),
         ("torchbench", "--update-expected", "name it with --expect FILE"),
         ("torchbench", "--expect none.csv", "--update-expected makes it"),
         ("torchbench", "--find-batch-sizes --backend eager", "leave out --backend"),

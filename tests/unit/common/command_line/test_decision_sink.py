@@ -53,6 +53,49 @@ def test_nothing_is_decided_where_eager_fails(
     assert record(is_eager_failing=True).case.label in said
 
 
+def later_round(eager: Outcome, candidate: Outcome) -> Record:
+    """Make the second record of a graph that passed the first round."""
+    arms = (
+        ArmResult(arm=BASELINE, outcome=eager),
+        ArmResult(arm="inductor", outcome=candidate),
+    )
+    first = record(is_eager_failing=False)
+    return msgspec.structs.replace(first, replicate=1, arms=arms, outcome=candidate)
+
+
+CRASHED = Outcome(status=Status.CRASH, stage=Stage.EAGER, reason="killed by SIGSEGV")
+SPARED = Outcome(status=Status.SKIP, stage=Stage.WORKER, reason="not measured: inductor ended it")
+
+
+@pytest.mark.parametrize(
+    ("eager", "candidate", "is_decided"),
+    [
+        (CRASHED, CRASHED, False),
+        (RAISED, RAISED, False),
+        (Outcome(status=Status.INFRA, reason="the fork server died"), CRASHED, False),
+        (SPARED, Outcome(status=Status.CRASH, stage=Stage.RUN), True),
+        (PASSED, Outcome(status=Status.CRASH, stage=Stage.RUN), True),
+    ],
+)
+def test_nothing_is_decided_where_eager_fails_in_a_later_round(
+    eager: Outcome,
+    candidate: Outcome,
+    *,
+    is_decided: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Candidates that passed would be blamed for it; one that ends its process has lost."""
+    decisions = Decisions(tmp_path / "decisions.sqlite")
+    sink = DecisionSink(decisions)
+    sink.write([record(is_eager_failing=False), later_round(eager, candidate)])
+    assert bool(decisions.all()) is is_decided
+    said = capsys.readouterr().err
+    assert ("stays undecided: eager fails" in said) is not is_decided
+    sink.close()
+    assert "inputs can't be drawn" not in capsys.readouterr().err
+
+
 def test_another_graph_is_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """At the end there is nothing to name."""
     decisions = Decisions(tmp_path / "decisions.sqlite")

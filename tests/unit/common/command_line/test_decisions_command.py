@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 
 import factories
+import msgspec
 import pytest
 
 from dynamometer.common.command_line.cli import main
@@ -82,6 +83,22 @@ def test_where_nothing_was_timed_that_is_said(
     said = capsys.readouterr().out
     assert "no candidate could be timed" in said
     assert "no candidate is faster" not in said
+
+
+def test_a_compile_time_that_is_not_known_is_not_said_to_be_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As that of a candidate that found in the caches what another had compiled."""
+    (evidence,) = factories.decision().evidence
+    unknown, short = (
+        msgspec.structs.replace(evidence, arm=arm, compile_s=compile_s)
+        for arm, compile_s in (("a", None), ("b", 0.0))
+    )
+    Decisions(USUAL).put(factories.decision(key="ef", evidence=(unknown, short)))
+    assert ran(monkeypatch, "explain", "ef") == 0
+    said = capsys.readouterr().out
+    assert "2.000x [1.900, 2.100], compile time not known, 24 samples" in said
+    assert "2.000x [1.900, 2.100], compiled in 0.0 s, 24 samples" in said
 
 
 def test_what_goes_out_by_standard_output_comes_in_by_standard_input(

@@ -9,7 +9,7 @@ from typing import Literal
 import factories
 import pytest
 
-from dynamometer.common.execution.abnormal_exits import arms_at_exit, name_exit
+from dynamometer.common.execution.abnormal_exits import arms_at_exit, left_to_run, name_exit
 from dynamometer.common.execution.channel import Receiver
 from dynamometer.common.execution.process import Limits, Worker
 from dynamometer.common.interfaces.messages import Ended, Progress
@@ -145,3 +145,25 @@ def test_all_arms_are_blamed_where_none_was_at_work() -> None:
     outcome = name(worker)
     results = arms_at_exit(worker, factories.case(), outcome)
     assert {each.outcome for each in results} == {outcome}
+
+
+@pytest.mark.parametrize(
+    ("arms", "ended_by", "measured", "decided"),
+    [
+        ((BASELINE, "a", "b"), "a", (BASELINE, "b"), (BASELINE, "b")),
+        ((BASELINE, "a"), "a", (), (BASELINE,)),
+        ((BASELINE, "a"), None, (), ()),
+        ((BASELINE, "a"), "b", (), ()),
+        (("a",), "a", (), ()),
+        (("a", "b"), "a", (), ()),
+    ],
+)
+def test_what_is_left_is_run_where_that_tells_something(
+    arms: tuple[str, ...],
+    ended_by: str | None,
+    measured: tuple[str, ...],
+    decided: tuple[str, ...],
+) -> None:
+    """Never without eager; with eager alone where something is to be decided."""
+    assert left_to_run(arms, ended_by, decides=False) == measured
+    assert left_to_run(arms, ended_by, decides=True) == decided

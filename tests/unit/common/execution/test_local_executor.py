@@ -14,11 +14,20 @@ from dynamometer.common.execution.channel import Receiver
 from dynamometer.common.execution.executors.local import LocalExecutor
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.process import Limits, Worker
-from dynamometer.common.interfaces.messages import Ended, Findings, Progress
+from dynamometer.common.interfaces.messages import Ended, Findings, Progress, Report
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.choices import Tuning
+from dynamometer.results.values.choices import Subject, Tuning
+from dynamometer.results.values.decisions import Tuned
 from dynamometer.results.values.parity import UNDER_WAY, FullGraph, Parity
-from dynamometer.results.values.records import PASSED, ArmResult, Record, Stage, Status, packed
+from dynamometer.results.values.records import (
+    NOTHING,
+    PASSED,
+    ArmResult,
+    Record,
+    Stage,
+    Status,
+    packed,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,3 +99,50 @@ def test_arms_that_are_decided_on_have_their_own_time(tmp_path: Path) -> None:
     ):  # fmt: skip
         plan = factories.plan(suite=suite, experiments=(study,), tuning=tuning)
         assert executed(plan, tmp_path)[1].is_of_each_arm is is_of_each
+
+
+class CrashingServers(ForkServers):
+    """Gives workers that the last of their arms ends; one with eager alone passes."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__(log)
+        self.arms = list[tuple[str, ...]]()
+
+    def run(self, plan: RunPlan, job: Job, log: Path, limits: Limits) -> Worker:
+        """Keep the arms, and give a worker that has ended."""
+        del plan, log, limits
+        self.arms.append(job.arms)
+        worker = Worker(pid=1, results=-1, receiver=Receiver(""), started=time.monotonic())
+        worker.ending = Ended(pid=1, wait_status=signal.SIGSEGV, peak_bytes=GIB)
+        if job.arms == (BASELINE,):
+            results = (ArmResult(arm=BASELINE, outcome=PASSED),)
+            findings = Findings(outcome=PASSED, arms=results, found=ABOUT)
+            worker.report = Report(findings=findings, seconds={})
+        else:
+            worker.progress = Progress(stage=Stage.COMPILE, arm=job.arms[-1])
+        return worker
+
+
+ABOUT = packed(Tuned(subject=Subject.GRAPH, key="ab" * 32, setting=factories.setting()))
+
+
+@pytest.mark.parametrize("study", ["speedup", "tuning"])
+def test_where_every_candidate_ends_its_process_that_is_decided_on(
+    study: str, tmp_path: Path
+) -> None:
+    """Eager says by itself what it is about; elsewhere there is nothing to run it for."""
+    arms = (BASELINE, "inductor", "ts")
+    plan = factories.plan(arms=arms, experiments=(study,))
+    servers = CrashingServers(tmp_path / "log")
+    executor = LocalExecutor(factories.manifest(plan), tmp_path, servers)
+    record = executor.execute(plan.cases[0], 0)
+    decides = study == "tuning"
+    assert servers.arms == [arms, arms[:2], arms[:1]][: 3 if decides else 2]
+    assert record.found == (ABOUT if decides else NOTHING)
+    ends = {each.arm: each.outcome for each in record.arms}
+    assert [*ends] == [*arms]
+    assert ends[BASELINE].status is (Status.PASS if decides else Status.SKIP)
+    for arm in arms[1:]:
+        assert ends[arm].status is Status.CRASH
+        assert arm in (ends[arm].reason or "")
+    assert record.outcome.status is Status.CRASH

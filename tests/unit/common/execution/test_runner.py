@@ -271,6 +271,31 @@ def test_a_failure_is_attempted_again_where_that_is_asked_for(tmp_path: Path) ->
     assert again.executed == []
 
 
+def test_another_attempt_is_of_all_arms(tmp_path: Path) -> None:
+    """An attempt that failed rejects no candidate: the one after it is of the same replicate."""
+    arms = (BASELINE, "inductor", "ts")
+    plan = factories.plan(
+        SPECS[0], arms=arms, replicates=1, experiments=("tuning",), retries_for=("crash",)
+    )
+    asked: list[tuple[str, ...]] = []
+
+    def note(case: Case, replicate: int) -> None:
+        asked.append(case.arms)
+
+    executor = FakeExecutor({("a", 0): Status.CRASH}, before=note, experiments=("tuning",))
+    manifest = factories.manifest(plan)
+    assert go(manifest, start(tmp_path, manifest), executor)
+    assert asked == [arms] * 3
+
+
+def test_a_replicate_knows_of_those_before_it(manifest: Manifest) -> None:
+    """By number: one that is attempted again after a later one has ended knows nothing of that."""
+    case = manifest.plan.cases[0]
+    rest = Remaining(manifest, [factories.record(case, replicate=each) for each in (2, 0, 1)])
+    assert [each.replicate for each in rest.before(case, 2)] == [0, 1]
+    assert rest.before(case, 0) == []
+
+
 def test_an_interrupt_stops_before_the_next_replicate(tmp_path: Path, manifest: Manifest) -> None:
     """The replicate at work is finished and kept; the unfinished case reaches no sink."""
     directory, interrupt, sink = start(tmp_path, manifest), Interrupt(), RecordingSink()

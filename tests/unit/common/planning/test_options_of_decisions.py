@@ -19,6 +19,7 @@ from dynamometer.common.interfaces.run_options import (
     TUNING_SECONDS,
     run_options,
 )
+from dynamometer.common.interfaces.workload_options import BACKENDS
 from dynamometer.common.planning.choosable import unchoosable
 from dynamometer.common.planning.refusals import check_planned
 from dynamometer.common.planning.tuning import to_be_tuned, tuning_of
@@ -96,6 +97,27 @@ def test_tuning_chooses_among_what_can_be_chosen() -> None:
         to_be_tuned(msgspec.structs.replace(plan, suite="corpus"), has_own_arms=True)
     with pytest.raises(UsageError, match="--tune decides on graphs of a corpus"):
         to_be_tuned(plan, has_own_arms=False)
+
+
+def test_what_is_decided_among_is_named_in_one_way() -> None:
+    """A project's candidates give way to what is typed; beside `ensemble` a backend is an arm."""
+    named = (BACKENDS, CANDIDATES)
+    request = defaults(run_options()).but(BACKENDS, ("inductor",)).but(CANDIDATES, ("aot_eager",))
+    both = msgspec.structs.replace(request, typed=frozenset(named))
+    with pytest.raises(UsageError, match=r"and so does --backend.* leave out one of them"):
+        tuning_of(both, ("inductor",), decides=True)
+    assert tuning_of(both, ("inductor", ENSEMBLE), decides=False) is not None
+    of_project = msgspec.structs.replace(both, of_project=frozenset({CANDIDATES}))
+    assert tuning_of(of_project, ("inductor",), decides=True) is not None
+
+
+def test_candidates_are_arms_where_deciding_is_what_a_run_is_about() -> None:
+    """So that a command that repeats a case names them once."""
+    tuning = Tuning(decisions="decisions.sqlite", candidates=("inductor", "aot_eager"))
+    plan = factories.plan(suite="corpus", tuning=tuning)
+    made = to_be_tuned(plan, has_own_arms=False)
+    assert [case.arms for case in made.cases] == [(BASELINE, "inductor", "aot_eager")]
+    assert CANDIDATES.value_again(made, made.cases[0]) is None
 
 
 @pytest.mark.parametrize("damaged", ["text", "text/below"])

@@ -14,7 +14,7 @@ from dynamometer.common.planning.arms import Usable
 from dynamometer.common.planning.tuning import candidates_of, graphs_plan, models_plan
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.store.graphs.corpus import DESCRIPTION, Corpus, write_archive
-from dynamometer.results.values.cases import BASELINE, MatmulPrecision, Mode
+from dynamometer.results.values.cases import BASELINE, NO_BACKEND, MatmulPrecision, Mode
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE, Subject, Tuning
 from dynamometer.results.values.decisions import Recorded
 from dynamometer.results.values.graphs import Origin, Part, RecordedGraph, RecordedModel, SavedGraph
@@ -47,15 +47,16 @@ def test_what_a_graph_was_tuned_with_is_not_tried_again(
 def test_a_graph_that_no_file_holds_decides_nothing_on_its_model(tmp_path: Path) -> None:
     """It was tuned with nothing, so that the model has every candidate still."""
     decisions = Decisions(tmp_path / "decisions.sqlite")
+    tuning = Tuning(decisions=str(decisions.path))
     decided = factories.decision()
     graph = RecordedGraph(key=decided.key, part=Part.INFERENCE, op_count=1, calls=1)
     model = Recorded(key="model", setting=decided.setting, graphs=(graph,))
-    assert not preparing.is_decided_by_graph(model, decisions)
+    assert not preparing.is_decided_by_graph(model, tuning)
     decisions.put(decided)
     assert decided.subject is Subject.GRAPH
-    assert preparing.is_decided_by_graph(model, decisions)
+    assert preparing.is_decided_by_graph(model, tuning)
     two = msgspec.structs.replace(model, graphs=(graph, graph))
-    assert not preparing.is_decided_by_graph(two, decisions)
+    assert not preparing.is_decided_by_graph(two, tuning)
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -70,8 +71,8 @@ def test_graphs_of_a_gpu_may_be_cuda_graphs(monkeypatch: pytest.MonkeyPatch, mod
         assert found == ("inductor", *freezing, *graphs)
 
 
-def test_graphs_are_tuned_as_precisely_as_the_model_is_run(tmp_path: Path) -> None:
-    """Or their decisions would hold for another setting than they are looked up for."""
+def test_graphs_are_tuned_as_the_model_is_run(tmp_path: Path) -> None:
+    """As precisely, and with its threads; or their decisions would hold for another setting."""
     graphs = Corpus.made(tmp_path)
     key, origin = "1" * 64, Origin(suite="mine", model="net")
     saved = SavedGraph(key=key, origin=origin, ops={"torch.add": 2}, inputs=(), torch="2.13")
@@ -80,8 +81,66 @@ def test_graphs_are_tuned_as_precisely_as_the_model_is_run(tmp_path: Path) -> No
     graphs.add(RecordedModel(origin=origin, graphs=(graph,)))
     case = factories.case(arms=(BASELINE, ENSEMBLE), matmul_precision=MatmulPrecision.HIGH)
     tuning = Tuning(decisions="decisions.sqlite", candidates=CANDIDATES)
-    plan = graphs_plan(factories.plan(cases=(case,), tuning=tuning), tmp_path, [key])
+    plan = graphs_plan(factories.plan(cases=(case,), tuning=tuning), tmp_path, [key], 3)
     assert [each.matmul_precision for each in plan.cases] == [MatmulPrecision.HIGH]
+    assert plan.threads == 3
+
+
+def test_graphs_are_tuned_with_the_threads_of_their_models(tmp_path: Path) -> None:
+    """Which a model may set itself; one graph of two models may have to be tuned for each."""
+    decided = factories.decision(setting=factories.setting(threads=1))
+    Decisions(tmp_path / "decisions.sqlite").put(decided)
+    graph, other = (
+        RecordedGraph(key=key, part=Part.INFERENCE, op_count=1, calls=1)
+        for key in (decided.key, "1" * 64)
+    )
+    in_no_file = msgspec.structs.replace(other, key="2" * 64, reason="it holds a hook")
+    models = [
+        Recorded(key=str(threads), setting=factories.setting(threads=threads), graphs=graphs)
+        for threads, graphs in ((2, (graph, in_no_file)), (1, (graph, other)), (2, (other, graph)))
+    ]
+    tuning = Tuning(decisions=str(tmp_path / "decisions.sqlite"))
+    found = preparing._undecided(tuning, models)
+    assert {threads: set(keys) for threads, keys in found.items()} == {
+        1: {other.key},
+        2: {graph.key, other.key},
+    }
+
+
+SINCE = "2025-02-01T00:00:00.000+00:00"
+
+
+@pytest.mark.parametrize(
+    ("decided_at", "counts"), [("2025-01-31", False), (SINCE, True), ("2025-02-02", True)]
+)
+def test_what_is_decided_anew_counts_for_nothing_before(
+    decided_at: str, tmp_path: Path, *, counts: bool
+) -> None:
+    """Where the graph stays undecided, its model is none that is a decided graph, or eager."""
+    decisions = Decisions(tmp_path / "decisions.sqlite")
+    decided = factories.decision(arm=NO_BACKEND, decided_at=decided_at)
+    decisions.put(decided)
+    graph = RecordedGraph(key=decided.key, part=Part.INFERENCE, op_count=1, calls=1)
+    model = Recorded(key="model", setting=decided.setting, graphs=(graph,))
+    tuning = Tuning(decisions=str(decisions.path), since=SINCE, candidates=("inductor",))
+    assert preparing.is_decided_by_graph(model, tuning) is counts
+    assert preparing._is_eager(model, tuning) is counts
+    assert bool(preparing._undecided(tuning, [model])) is not counts
+
+
+@pytest.mark.parametrize(
+    ("suite", "is_decided", "expected"),
+    [("torchbench", False, True), ("torchbench", True, False), ("corpus", False, False)],
+)
+def test_graphs_of_a_corpus_are_not_compared_as_models(
+    suite: str, *, is_decided: bool, expected: bool
+) -> None:
+    """What would be decided is on the graph again, of which nothing can be assembled."""
+    model = Recorded(key="model", setting=factories.setting(), is_decided=is_decided)
+    plan = factories.plan(suite=suite)
+    assert preparing._is_compared(plan, plan.cases[0], model) is expected
+    varying = factories.case(dynamic=True)
+    assert not preparing._is_compared(plan, varying, model)
 
 
 def idle_model(

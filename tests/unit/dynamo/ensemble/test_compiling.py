@@ -21,7 +21,7 @@ from dynamometer.dynamo.graphs.recorder import by_parts, recorder
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.cases import NO_BACKEND, Mode
-from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.choices import Subject, Tuning
 from dynamometer.results.values.decisions import Decision
 from dynamometer.results.values.graphs import Origin
 
@@ -80,7 +80,7 @@ def decided(path: Path, arm: str, module: nn.Module, x: torch.Tensor) -> Lookup:
                      arm=arm, tuning_s=1.0, decided_at="2026-01-01", run="made-up")
         )  # fmt: skip
     assert len(keys) == (2 if training else 1)
-    return Lookup(path, "cpu", load_backend)
+    return Lookup(Tuning(decisions=str(path)), "cpu", load_backend)
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def test_what_is_compiled_at_its_first_call_stays_eager_if_that_fails(
         settings = {} if trains else {"freezing": True}
         return ThroughDynamo(name=arm, compiler=fails, settings=settings)
 
-    lookup = Lookup(path, "cpu", load)
+    lookup = Lookup(Tuning(decisions=str(path)), "cpu", load)
     compiled = torch.compile(module, backend=lookup.compiler(trains=trains))
     with torch.set_grad_enabled(trains):
         with pytest.warns(RuntimeWarning, match="mine, which was chosen for graph .* stays eager"):
@@ -148,6 +148,18 @@ def test_what_is_compiled_at_its_first_call_stays_eager_if_that_fails(
     if trains:
         found.sum().backward()
     assert {(each.arm, each.is_decided) for each in lookup.choices} == {(NO_BACKEND, False)}
+
+
+@torch.no_grad()
+def test_what_is_to_be_decided_anew_is_not_looked_up(tmp_path: Path) -> None:
+    """A graph without a decision since is eager, whatever was chosen before."""
+    module, x, path = model().eval(), torch.randn(2, 8), tmp_path / "decisions.sqlite"
+    decided(path, NO_BACKEND, module, x)
+    for since, is_decided in ((None, True), ("2025-12-31", True), ("2026-01-02", False)):
+        torch._dynamo.reset()
+        lookup = Lookup(Tuning(decisions=str(path), since=since), "cpu", load_backend)
+        torch.compile(module, backend=lookup.compiler(trains=False))(x)
+        assert [each.is_decided for each in lookup.choices] == [is_decided]
 
 
 class Prepared(nn.Module):
@@ -204,7 +216,7 @@ def test_a_backend_for_the_whole_model_keeps_to_one_graph(tmp_path: Path) -> Non
                  decided_at="2026-01-01", run="made-up")
     )  # fmt: skip
     loose, strict = (
-        ensemble.reading(str(path), factories.case(nopython=each), load_backend)
+        ensemble.reading(Tuning(decisions=str(path)), factories.case(nopython=each), load_backend)
         for each in (False, True)
     )
     torch.testing.assert_close(loose.compile(module, (x,), {})(x), module(x))
@@ -235,7 +247,7 @@ def test_a_model_runs_whatever_was_chosen_for_it(arm: str, says: str, tmp_path: 
                  setting=setting_of("cpu"), arm=arm, tuning_s=1.0,
                  decided_at="2026-01-01", run="made-up")
     )  # fmt: skip
-    reading = ensemble.reading(str(path), factories.case(), load_backend)
+    reading = ensemble.reading(Tuning(decisions=str(path)), factories.case(), load_backend)
     with pytest.warns(RuntimeWarning, match=says):
         output = reading.compile(module, (x,), {})(x)
     torch.testing.assert_close(output, module(x))

@@ -18,7 +18,7 @@ from dynamometer.dynamo.graphs.saved import load
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.cases import Mode
-from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.choices import Subject, Tuning
 from dynamometer.results.values.decisions import Decision
 from dynamometer.results.values.graphs import Part
 
@@ -149,7 +149,7 @@ def test_what_is_within_autocast_is_not_recorded(corpus: Corpus) -> None:
     )  # fmt: skip
     for function, is_decided in ((model, True), (cast, False)):
         torch.compiler.reset()
-        lookup = Lookup(decisions.path, "cpu", load_backend)
+        lookup = Lookup(Tuning(decisions=str(decisions.path)), "cpu", load_backend)
         torch.compile(function, backend=lookup.compiler(trains=False))(x)
         (choice,) = [each for each in lookup.choices if each.key == within.key]
         assert choice.is_decided is is_decided

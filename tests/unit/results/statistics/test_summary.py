@@ -254,6 +254,34 @@ def test_an_arm_without_a_word_of_its_own_did_not_pass_a_case_that_failed() -> N
     assert (arm.outcome, arm.speedup) == (WRONG, None)
 
 
+def test_an_arm_that_was_left_out_is_not_blamed_for_another() -> None:
+    """As tuning leaves out later what is slower; the end of the log is added to a crash."""
+    case = factories.case(arms=(BASELINE, "inductor", "ts"))
+    first = factories.measured_record(case)
+    crash = factories.failure(Status.CRASH, factories.Stage.RUN, "killed by SIGSEGV")
+    second = with_outcomes(factories.measured_record(case, replicate=1), inductor=crash)
+    second = msgspec.structs.replace(
+        second,
+        arms=tuple(each for each in second.arms if each.arm != "ts"),
+        measurements=tuple(each for each in second.measurements if each.arm != "ts"),
+        outcome=msgspec.structs.replace(crash, detail="Fatal Python error"),
+    )
+    inductor, other = summarize_case([first, second]).arms
+    assert inductor.outcome == crash
+    assert other.outcome == PASSED
+    assert other.speedup is not None
+    assert other.speedup.n == 1
+
+
+def test_an_arm_without_any_result_did_not_pass_where_others_failed() -> None:
+    """It was never run."""
+    case = factories.case(arms=(BASELINE, "inductor", "ts"))
+    record = with_outcomes(factories.measured_record(case), inductor=WRONG)
+    arms = tuple(each for each in record.arms if each.arm != "ts")
+    _, other = summarize_case([msgspec.structs.replace(record, arms=arms)]).arms
+    assert other.outcome == WRONG
+
+
 def test_compression_ratio() -> None:
     """Above 1 the arm needs less than the baseline; what compiling left behind is no part of it."""
     case = summarize_case(
