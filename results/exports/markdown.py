@@ -57,7 +57,7 @@ def page(run: StoredRun, most_bytes: int) -> str:
     left = most_bytes - _RESERVED
     head = _fitted(_Section((), _head(run), "lines"), left)
     left -= _size(head)
-    block = _fenced("\n".join(run.reporter.closing_lines(run.cases) if endings else ()).strip("\n"))
+    block = _fenced("\n".join(run.reporter.closing_lines(run.ended) if endings else ()).strip("\n"))
     block = block if _size(block) <= left else [f"The run's tables are too long for GitHub. {_ALL}"]
     left -= _size(block)
     problems = _fitted(_problems(failed), left)
@@ -90,7 +90,7 @@ def _head(run: StoredRun) -> list[str]:
     hardware = markdown_text(f"{environment.machine}: {environment.cpu}, {environment.cpus} CPUs")
     torch = environment.packages.get("torch", "unknown")
     software = f"torch {markdown_text(torch)}, Python {markdown_text(environment.python)}"
-    missing = len(run.missing)
+    unfinished = len(run.unfinished)
     planned = len(manifest.plan.cases)
     return [
         f"## {markdown_text(f'Dynamometer: {manifest.plan.suite}, {manifest.plan.study}')}",
@@ -99,8 +99,8 @@ def _head(run: StoredRun) -> list[str]:
         "",
         f"{hardware}, {software}",
         *(
-            ["", f"**Interrupted: {planned - missing} of {planned} cases have results.**"]
-            if missing
+            ["", f"**Interrupted: {planned - unfinished} of {planned} cases have ended.**"]
+            if unfinished
             else []
         ),
         "",

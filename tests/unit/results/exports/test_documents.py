@@ -198,6 +198,23 @@ def test_junit_skips_what_was_not_run() -> None:
     assert skipped == ["dcgan"]
 
 
+def test_what_has_not_ended_has_no_result() -> None:
+    """One of three replicates is no pass, in whatever format; where there is a word, it is said."""
+    run = stored.run_of([passing()], begun=[passing("dcgan")[:1]])
+    assert [each.case.model for each in run.endings()] == ["alexnet"]
+    assert {each.case.model for each in figures(run)} == {"alexnet"}
+    for export in (expected_accuracy.export, pytorch_csv.export):
+        assert all("dcgan" not in each.text for each in export(run))
+    suite = ET.fromstring(text(junit.export, run))[0]
+    said = {
+        str(case.get("name")): found.get("message")
+        for case in suite.iter("testcase")
+        if (found := case.find("skipped")) is not None
+    }
+    assert said == {"dcgan": "unfinished: the run was interrupted"}
+    assert "**Interrupted: 1 of 2 cases have ended.**" in text(markdown.step_summary, run)
+
+
 def test_expected_accuracy_is_sorted_and_has_their_columns() -> None:
     """A row for each model, counts as they were captured."""
     capture = CaptureStats(frames=2, frames_ok=2, graphs=2, ops=9, breaks={"a": 1, "b": 2})
@@ -260,4 +277,4 @@ def test_markdown_shows_text_as_it_is() -> None:
 def test_markdown_says_that_a_run_was_interrupted() -> None:
     """Before anything else."""
     run = stored.run_of([passing()], factories.case("dcgan"), factories.case("vgg16"))
-    assert "**Interrupted: 1 of 3 cases have results.**" in text(markdown.step_summary, run)
+    assert "**Interrupted: 1 of 3 cases have ended.**" in text(markdown.step_summary, run)
