@@ -20,6 +20,7 @@ from dynamometer.results.comparison.quantities import (
 from dynamometer.results.statistics.memory import compression, memory_of
 from dynamometer.results.statistics.replicates import (
     between_sd_of,
+    compiled_cold,
     doubt,
     find,
     latencies,
@@ -153,12 +154,12 @@ def _speedup(arm: str, records: Sequence[Record]) -> Quantity | None:
 
 
 def _compile_time(arm: str, records: Sequence[Record]) -> Quantity | None:
-    """Return that from empty caches, or from filled ones where no process found them empty."""
+    """Return that from empty caches, or from filled ones where no arm found them empty."""
     cold, warm = (
         samples_of(find(records, metric.name, arm))
         for metric in (metrics.COMPILE_TIME, metrics.COMPILE_TIME_WARM)
     )
-    if cold:
+    if compiled_cold(records):
         return of_values(COMPILE_TIME, cold, "cold", related=warm)
     return of_values(COMPILE_TIME, warm, "warm")
 
