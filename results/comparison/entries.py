@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Outcome, Record
 
+OWN = "own"
+"""The batch size of a case whose model sets it itself."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -86,7 +89,7 @@ def identity_of(case: Case) -> dict[str, str]:
     flags = ("channels_last", "compiled_optimizer", "nopython")
     is_set = [flag for flag in flags if getattr(case, flag)]
     settings = [*case.matmul_setting, *is_set, *case.overrides.argv]
-    batch_size = "own" if case.batch_size is None else str(case.batch_size)
+    batch_size = OWN if case.batch_size is None else str(case.batch_size)
     values = (
         case.suite, case.label, case.mode, case.device, case.dtype, case.shapes, case.scale,
         " ".join(settings), batch_size,
