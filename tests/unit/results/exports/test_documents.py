@@ -82,6 +82,14 @@ def test_figures_have_intervals_and_ids_of_their_own() -> None:
     assert len({(each.id, each.column.name) for each in found}) == len(found)
 
 
+def test_arms_that_differ_in_signs_alone_have_figures_of_their_own() -> None:
+    """Their rows were in one file, where they can't be told from each other, and none was left."""
+    names = ("mine:compile", "mine.compile")
+    case = factories.case(arms=(BASELINE, *names))
+    found = figures(stored.run_of([[factories.measured_record(case)]]))
+    assert tuple(each.arm for each in found if each.column.name == "speedup") == names
+
+
 def test_what_was_disturbed_is_left_out_where_alarms_are_raised() -> None:
     """Of a disturbed case there are no times; a page of a run shows them, marked."""
     run = stored.run_of([disturbed()])
