@@ -163,7 +163,7 @@ class Gate(Value, frozen=True, kw_only=True):
     hits: tuple[str, ...]
     """What met it; empty where nothing did."""
     unjudged: tuple[str, ...] = ()
-    """The metrics it asks about of which nothing could be judged: that it isn't met says nothing."""
+    """Metrics it asks about of which nothing could be judged: that it isn't met says nothing."""
 
 
 class Comparison(Value, frozen=True, kw_only=True):

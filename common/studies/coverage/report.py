@@ -90,8 +90,7 @@ def _means(seen: Sequence[Coverage]) -> str:
     graphs = statistics.fmean(len(each.graphs) for each in seen)
     calls = statistics.fmean(each.graph_calls for each in seen)
     return (
-        f"mean: {ops:>4} of ops, {time:>4} of time, {graphs:.1f} graphs,"
-        f" {calls:.1f} calls of them"
+        f"mean: {ops:>4} of ops, {time:>4} of time, {graphs:.1f} graphs, {calls:.1f} calls of them"
     )
 
 

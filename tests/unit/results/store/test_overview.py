@@ -53,9 +53,7 @@ def test_a_replicate_that_is_attempted_again_has_not_ended_its_case(tmp_path: Pa
     store.create(tmp_path / "a", factories.manifest(plan))
     failed = factories.failure(Status.INFRA)
     with store.RunStore(tmp_path / "a") as events:
-        events.append(
-            factories.record(plan.cases[0], outcome=failed, stopped=StopReason.FAILED)
-        )
+        events.append(factories.record(plan.cases[0], outcome=failed, stopped=StopReason.FAILED))
         assert read_overview(tmp_path / "a").finished == 1
         events.append(factories.record(plan.cases[0], earlier=(failed,)))
     assert read_overview(tmp_path / "a").progress == "interrupted, 0 of 1"
