@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from dynamometer.results.statistics.summary import by_case, summarize_case
-from dynamometer.results.values.records import has_ended, unfinished
+from dynamometer.results.values.records import unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,25 +50,19 @@ class StoredRun:
         return by_case(self.records)
 
     @property
-    def ended(self) -> list[list[Record]]:
-        """The records of each case that has ended: what others are told of."""
-        most = self.manifest.plan.protocol.most_replicates
-        return [records for records in self.cases if has_ended(records, most)]
-
-    @property
     def unfinished(self) -> list[Case]:
         """Cases that were planned and have not ended, as the run was interrupted."""
         return unfinished(self.manifest.plan, self.records)
 
     @property
     def missing(self) -> list[Case]:
-        """Those of them that have no record."""
+        """Those of them that have no record at all; what the others have is exported."""
         seen = {record.case.id for record in self.records}
         return [case for case in self.manifest.plan.cases if case.id not in seen]
 
     def endings(self) -> Iterator[Ending]:
         """Yield how each arm of each case ended; of a case of the baseline alone, that one."""
-        for records in self.ended:
+        for records in self.cases:
             found = summarize_case(records, timed=False)
             for arm in found.arms:
                 yield Ending(found.case, arm.name, arm.outcome, tuple(records))

@@ -107,7 +107,7 @@ def _files(run: StoredRun, kind: str) -> dict[str, tuple[str, _Found]]:
     """
     found: dict[str, tuple[str, _Found]] = {}
     case_of: dict[_Key, Case] = {}
-    for records in run.ended:
+    for records in run.cases:
         case = records[0].case
         end = file_ending(case, kind)
         for rows in run.reporter.rows(records, compatible=False):
@@ -124,8 +124,7 @@ def _files(run: StoredRun, kind: str) -> dict[str, tuple[str, _Found]]:
 
 def _closing(run: StoredRun) -> dict[str, list[dict[str, object]]]:
     found: dict[str, list[dict[str, object]]] = {}
-    ended = run.ended
-    for rows in run.reporter.closing_rows(ended) if ended else ():
+    for rows in run.reporter.closing_rows(run.cases) if run.records else ():
         found.setdefault(rows.file, []).extend(rows.by_column())
     return found
 

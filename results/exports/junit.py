@@ -1,7 +1,7 @@
 """JUnit XML: a test suite for each suite, a test case for each arm of each case.
 
 What was measured is in properties. Wrong results are failures; whatever kept an arm from having
-results is an error; what was skipped, or has not ended as the run was interrupted, is skipped.
+results is an error; what was skipped, or not run as the run was interrupted, is skipped.
 Source: the schema of Jenkins' xUnit plugin, which CI systems read.
 """
 
@@ -37,12 +37,10 @@ def export(run: StoredRun) -> list[Document]:
     suite = ET.Element("testsuite")
     for ending in run.endings():
         suite.append(_tested(ending, measured[ending.case.id, ending.arm]))
-    begun = {records[0].case.id for records in run.cases}
-    for case in run.unfinished:
-        what = "unfinished" if case.id in begun else "not run"
+    for case in run.missing:
         for arm in case.arms[1:] or case.arms:
             test = _test(case, arm)
-            ET.SubElement(test, "skipped", {"message": f"{what}: the run was interrupted"})
+            ET.SubElement(test, "skipped", {"message": "not run: the run was interrupted"})
             suite.append(test)
     _describe(suite, run)
     suites = ET.Element("testsuites")

@@ -57,7 +57,7 @@ def page(run: StoredRun, most_bytes: int) -> str:
     left = most_bytes - _RESERVED
     head = _fitted(_Section((), _head(run), "lines"), left)
     left -= _size(head)
-    block = _fenced("\n".join(run.reporter.closing_lines(run.ended) if endings else ()).strip("\n"))
+    block = _fenced("\n".join(run.reporter.closing_lines(run.cases) if endings else ()).strip("\n"))
     block = block if _size(block) <= left else [f"The run's tables are too long for GitHub. {_ALL}"]
     left -= _size(block)
     problems = _fitted(_problems(failed), left)

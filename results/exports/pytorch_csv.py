@@ -1,7 +1,6 @@
 """The CSV files of PyTorch's `benchmarks/dynamo`, as `--csv-compat` writes them of a run.
 
-Tables with columns that PyTorch doesn't have, as of sizes and of graphs, are none of them, nor is a
-case that has not ended in one.
+Tables with columns that PyTorch doesn't have, as of sizes and of graphs, are none of them.
 
 Theirs has 0 for whatever is missing, and so have these; an arm that did not pass is told from one
 that did by the file of accuracy. Every other export leaves out what is missing.
@@ -33,10 +32,10 @@ def export(run: StoredRun) -> list[Document]:
 
 
 def compatible_rows(run: StoredRun) -> dict[str, list[Rows]]:
-    """Return the rows of what ended in PyTorch's columns, by file; none of tables it has not."""
+    """Return the rows of all cases in PyTorch's columns, by file; none of tables it has not."""
     files: dict[str, list[Rows]] = {}
     tables = run.reporter.tables()
-    for records in run.ended:
+    for records in run.cases:
         for found in run.reporter.rows(records, compatible=True):
             if are_theirs(found, tables):
                 files.setdefault(found.file, []).append(found)
