@@ -11,12 +11,13 @@ import factories
 import msgspec
 import numpy as np
 from simulated import EFFICIENCY, Machine, taken
+from stored import ended
 
 from dynamometer.results.comparison.entries import of_arms
 from dynamometer.results.comparison.sides import Side, of_run
 from dynamometer.results.statistics.replicates import log_speedups
 from dynamometer.results.values.cases import BASELINE, Protocol
-from dynamometer.results.values.records import ArmResult, BetweenProcessSd, Status
+from dynamometer.results.values.records import ArmResult, BetweenProcessSd, Status, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -109,14 +110,15 @@ def _case(
 ) -> list[Record]:  # fmt: skip
     case = factories.case(_name(model))
     if model in made.failing:
-        return [factories.record(case, outcome=factories.failure(Status.FAIL_ACCURACY))]
+        failed = factories.record(case, outcome=factories.failure(Status.FAIL_ACCURACY))
+        return ended([failed], StopReason.FAILED)
     slower = made.slower.get(model, 1.0) * math.exp(rng.normal(0.0, made.run_sd))
     own = _replicates(made, model, slower, machine, known, rng)
     records = list(itertools.islice(own, replicates or Protocol().most_replicates))
     if replicates is not None:
-        return records
+        return ended(records)
     n = len(taken(tuple(log_speedups(BASELINE, ARM, records)), known))
-    return records[:n]
+    return ended(records[:n])
 
 
 def _replicates(

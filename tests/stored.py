@@ -9,6 +9,7 @@ import msgspec
 
 from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.exports.export import StoredRun
+from dynamometer.results.values.records import StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,19 +23,29 @@ def renamed(of: Record, model: str) -> Record:
     return msgspec.structs.replace(of, case=msgspec.structs.replace(of.case, model=model))
 
 
-def run_of(cases: Sequence[Sequence[Record]], *missing: Case) -> StoredRun:
+def ended(records: Sequence[Record], why: StopReason = StopReason.REPLICATES) -> list[Record]:
+    """Return the records of a case of which the last says that it is that, as a run marks it."""
+    *others, last = records
+    return [*others, msgspec.structs.replace(last, stopped=last.stopped or why)]
+
+
+def run_of(
+    cases: Sequence[Sequence[Record]], *missing: Case, begun: Sequence[Sequence[Record]] = ()
+) -> StoredRun:
     """Store the records of some cases, of a run that was also to have others.
 
     Args:
-        cases: the records of each.
+        cases: the records of each that has ended.
         missing: what the run was interrupted before.
+        begun: the records of each of which it was to make more.
     """
-    planned = (*(records[0].case for records in cases), *missing)
+    found = [*map(ended, cases), *begun]
+    planned = (*(records[0].case for records in found), *missing)
     specs = tuple(
         factories.model_spec(name) for name in dict.fromkeys(each.model for each in planned)
     )
     return StoredRun(
         factories.manifest(factories.plan(*specs, cases=planned)),
-        tuple(record for records in cases for record in records),
+        tuple(record for records in found for record in records),
         STUDY,
     )

@@ -135,8 +135,8 @@ def _of_side(name: str, side: Side) -> Iterator[str]:
     """Say what a side lacks."""
     if side.unfinished:
         yield (
-            f"{side.source} ({name}) is unfinished: {side.unfinished} of its cases have no"
-            " record (dynamometer resume)"
+            f"{side.source} ({name}) is unfinished: {side.unfinished} of its cases have not"
+            " ended (dynamometer resume)"
         )
     if not side.conditions:
         yield (

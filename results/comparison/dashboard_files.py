@@ -13,7 +13,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dynamometer.results.comparison.entries import Entry
+from dynamometer.results.comparison.entries import OWN, Entry
 from dynamometer.results.comparison.quantities import (
     COMPILE_TIME,
     EAGER_LATENCY,
@@ -175,7 +175,9 @@ def _of_name(file: Path) -> tuple[dict[str, str], str]:
 
 
 def _identity(known: Mapping[str, str], row: Row) -> dict[str, str]:
-    of_row = {"model": row["name"], "device": row.get("dev"), "batch_size": row.get("batch_size")}
+    size = row.get("batch_size")
+    size = OWN if size == "0" else size  # which stands for none that was set
+    of_row = {"model": row["name"], "device": row.get("dev"), "batch_size": size}
     return {**known, **{name: value for name, value in of_row.items() if value}}
 
 

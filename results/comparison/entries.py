@@ -20,6 +20,7 @@ from dynamometer.results.comparison.quantities import (
 from dynamometer.results.statistics.memory import compression, memory_of
 from dynamometer.results.statistics.replicates import (
     between_sd_of,
+    compiled_cold,
     doubt,
     find,
     latencies,
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Outcome, Record
+
+OWN = "own"
+"""The batch size of a case whose model sets it itself."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ def identity_of(case: Case) -> dict[str, str]:
     flags = ("channels_last", "compiled_optimizer", "nopython")
     is_set = [flag for flag in flags if getattr(case, flag)]
     settings = [*case.matmul_setting, *is_set, *case.overrides.argv]
-    batch_size = "own" if case.batch_size is None else str(case.batch_size)
+    batch_size = OWN if case.batch_size is None else str(case.batch_size)
     values = (
         case.suite, case.label, case.mode, case.device, case.dtype, case.shapes, case.scale,
         " ".join(settings), batch_size,
@@ -153,12 +157,12 @@ def _speedup(arm: str, records: Sequence[Record]) -> Quantity | None:
 
 
 def _compile_time(arm: str, records: Sequence[Record]) -> Quantity | None:
-    """Return that from empty caches, or from filled ones where no process found them empty."""
+    """Return that from empty caches, or from filled ones where no arm found them empty."""
     cold, warm = (
         samples_of(find(records, metric.name, arm))
         for metric in (metrics.COMPILE_TIME, metrics.COMPILE_TIME_WARM)
     )
-    if cold:
+    if compiled_cold(records):
         return of_values(COMPILE_TIME, cold, "cold", related=warm)
     return of_values(COMPILE_TIME, warm, "warm")
 

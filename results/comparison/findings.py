@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dynamometer.results.comparison.pairing import Pair, Pairs
     from dynamometer.results.values.comparison import Drift
 
-_OF_VERDICT = {
+OF_VERDICT = {
     (SPEEDUP.name, Verdict.SLOWER): Change.SLOWER,
     (SPEEDUP.name, Verdict.FASTER): Change.FASTER,
     (SPEEDUP.name, Verdict.UNCLEAR): Change.UNCLEAR,
@@ -50,7 +50,7 @@ def findings(
         id(each): [] for each in moved if drift and drift.is_apart and _is_far(each, drift)
     }
     for each in judged:
-        change = _OF_VERDICT.get((each.kind.name, each.verdict))
+        change = OF_VERDICT.get((each.kind.name, each.verdict))
         if each.by_eager is not None and not (drift and drift.is_apart):
             found.append(_undecided(each))
         elif each.by_eager is not None:
@@ -70,7 +70,7 @@ def _size(finding: Finding) -> float:
 
 def _of_eager(eager: Judged, explained: Sequence[Judged]) -> Finding:
     """Tell that eager moved, and which speedups changed with it."""
-    finding = _measured(_OF_VERDICT[eager.kind.name, eager.verdict], eager)
+    finding = _measured(OF_VERDICT[eager.kind.name, eager.verdict], eager)
     told = [
         f"; the speedup of {each.pair.after.arm} is {SPEEDUP.form.format(each.before.value)} ->"
         f" {SPEEDUP.form.format(each.after.value)} as eager moved"

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamometer.results.comparison.findings import OF_VERDICT
+from dynamometer.results.comparison.quantities import EAGER_LATENCY
 from dynamometer.results.values.comparison import REGRESSIONS, Change, Gate
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ _CHANGES = {
     REGRESSION: REGRESSIONS,
     **{each.value.replace(" ", "-"): frozenset({each}) for each in Change},
 }
+_METRICS = {change: metric for (metric, _), change in OF_VERDICT.items()}
+"""By which each kind of finding is told that is measured."""
 _OPERATORS = {"<": operator.lt, ">": operator.gt}
 _FIGURE = re.compile(r"(?P<name>[a-z]+)\s*(?P<sign>[<>])\s*(?P<limit>\d+(?:\.\d+)?)\s*[%xs]?")
 
@@ -56,6 +60,10 @@ class Condition:
     sign: str = "<"
     limit: float = 0.0
 
+    def is_met(self, figure: float) -> bool:
+        """Return whether a figure is beyond the limit."""
+        return bool(_OPERATORS[self.sign](figure, self.limit))
+
 
 def parse(text: str) -> list[Condition]:
     """Read conditions, separated by commas.
@@ -83,13 +91,24 @@ def evaluated(condition: Condition, comparison: Comparison) -> Gate:
     A figure that is not known meets it as well: who asks for a speedup wants one to be there.
     """
     hits = _columns(condition, comparison) if condition.figure else _changes(condition, comparison)
-    return Gate(condition=condition.text, hits=tuple(hits))
+    unjudged = tuple(_unjudged(condition, comparison))
+    return Gate(condition=condition.text, hits=tuple(hits), unjudged=unjudged)
+
+
+def _unjudged(condition: Condition, comparison: Comparison) -> list[str]:
+    """Return the metrics a condition asks about of which no model tells anything.
+
+    Findings that are not measured, such as that a model fails, are known of every model.
+    """
+    judged = {each.metric for each in comparison.counts}
+    judged |= {EAGER_LATENCY.name} if comparison.drift else set()
+    return sorted({_METRICS[each] for each in condition.changes if each in _METRICS} - judged)
 
 
 def _changes(condition: Condition, comparison: Comparison) -> Iterator[str]:
     for each in comparison.findings:
         if each.change in condition.changes:
-            yield f"{each.model} {each.arm}: {each.change}, {each.text}"
+            yield f"{each.subject}: {each.change}, {each.text}"
 
 
 def _columns(condition: Condition, comparison: Comparison) -> Iterator[str]:
@@ -99,5 +118,11 @@ def _columns(condition: Condition, comparison: Comparison) -> Iterator[str]:
             found = figure(column)
             if found is None:
                 yield f"{table.title}, {column.name}: not known"
-            elif _OPERATORS[condition.sign](found, condition.limit):
-                yield f"{table.title}, {column.name}: {found:.3g}"
+            elif condition.is_met(found):
+                yield f"{table.title}, {column.name}: {_told(found, condition)}"
+
+
+def _told(figure: float, condition: Condition) -> str:
+    """Write a figure with three digits, or as many as show that it is beyond the limit."""
+    texts = (f"{figure:.{digits}g}" for digits in range(3, 18))
+    return next(each for each in texts if condition.is_met(float(each)))

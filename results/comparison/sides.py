@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dynamometer.results.comparison.noise import learnt
 from dynamometer.results.values.cases import IDENTITY
 from dynamometer.results.values.history import DEVICE_NAME
+from dynamometer.results.values.records import unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +33,7 @@ class Side:
         arm: the one that was asked for; `None` for all.
         run_id: of a run.
         created_at: likewise.
-        unfinished: cases it was to run and has no record of.
+        unfinished: cases it was to run that have not ended; those with a record are compared, too.
         left_out: files that lie where its files are, and are none of them.
     """
 
@@ -74,9 +75,7 @@ def of_run(
         conditions={**_of_plan(manifest.plan), **_of_machine(manifest, records)},
         run_id=manifest.run_id,
         created_at=manifest.created_at,
-        unfinished=len(
-            {each.id for each in manifest.plan.cases} - {each.case.id for each in records}
-        ),
+        unfinished=len(unfinished(manifest.plan, records)),
     )
 
 

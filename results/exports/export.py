@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from dynamometer.results.statistics.summary import by_case, summarize_case
+from dynamometer.results.values.records import unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,8 +50,13 @@ class StoredRun:
         return by_case(self.records)
 
     @property
+    def unfinished(self) -> list[Case]:
+        """Cases that were planned and have not ended, as the run was interrupted."""
+        return unfinished(self.manifest.plan, self.records)
+
+    @property
     def missing(self) -> list[Case]:
-        """Cases that were planned and have no record, as the run was interrupted."""
+        """Those of them that have no record at all; what the others have is exported."""
         seen = {record.case.id for record in self.records}
         return [case for case in self.manifest.plan.cases if case.id not in seen]
 

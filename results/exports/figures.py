@@ -174,7 +174,8 @@ def _arm_of(case: Case, in_file: str) -> str:
     """
     if len(case.arms) == 1:
         return case.arms[0]
-    return next((arm for arm in case.arms if name_in_file(arm) == in_file), in_file)
+    names = {name_in_file(arm, case.arms): arm for arm in case.arms}
+    return names.get(in_file, in_file)
 
 
 def _number(value: object) -> float | None:

@@ -90,7 +90,7 @@ def _head(run: StoredRun) -> list[str]:
     hardware = markdown_text(f"{environment.machine}: {environment.cpu}, {environment.cpus} CPUs")
     torch = environment.packages.get("torch", "unknown")
     software = f"torch {markdown_text(torch)}, Python {markdown_text(environment.python)}"
-    missing = len(run.missing)
+    unfinished = len(run.unfinished)
     planned = len(manifest.plan.cases)
     return [
         f"## {markdown_text(f'Dynamometer: {manifest.plan.suite}, {manifest.plan.study}')}",
@@ -99,8 +99,8 @@ def _head(run: StoredRun) -> list[str]:
         "",
         f"{hardware}, {software}",
         *(
-            ["", f"**Interrupted: {planned - missing} of {planned} cases have results.**"]
-            if missing
+            ["", f"**Interrupted: {planned - unfinished} of {planned} cases have ended.**"]
+            if unfinished
             else []
         ),
         "",

@@ -53,6 +53,6 @@ def _among_earlier(path: Path, directory: Path, read: Reader) -> History | None:
     from dynamometer.results.store.index.index_file import IndexFile
     from dynamometer.results.store.index.indexing import put
 
-    with IndexFile(path, wait_s=_WAIT_S) as file:
+    with IndexFile(path, wait_s=_WAIT_S, may_be_new=False) as file:
         index = Index(file)
         return history_until(index, put(index, directory, read))

@@ -94,7 +94,7 @@ class Table(Generic[T]):
             found: what the rows are made of, in order.
         """
         return Rows(
-            file=name_in_file(arm) + file_ending(case, self.kind),
+            file=name_in_file(arm, case.arms) + file_ending(case, self.kind),
             columns=tuple(each.name for each in self.columns),
             rows=tuple(tuple(column.value(each) for column in self.columns) for each in found),
         )
@@ -119,10 +119,22 @@ def file_ending(case: Case, kind: str) -> str:
     return f"_{case.suite}_{case.dtype}_{case.mode}_{case.device}_{kind}.csv"
 
 
-def name_in_file(arm: str) -> str:
-    """Return an arm's name as the name of a file holds it; the end of a long one is a hash."""
-    name = "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in arm)
-    return name if len(name.encode()) <= MOST_NAME_BYTES else name_apart(name, arm)
+def name_in_file(arm: str, arms: Iterable[str] = ()) -> str:
+    """Return an arm's name as the name of a file holds it.
+
+    A hash is at the end of a long one, and of one that another arm would have as well.
+
+    Args:
+        arm: its name.
+        arms: all of its case, which have files of their own.
+    """
+    name = _letters(arm)
+    is_shared = any(_letters(each) == name for each in arms if each != arm)
+    return name_apart(name, arm) if is_shared or len(name.encode()) > MOST_NAME_BYTES else name
+
+
+def _letters(arm: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in arm)
 
 
 def column_of(metric: Metric, value: Callable[[T], float | None]) -> Column[T]:

@@ -13,8 +13,9 @@ _HEAD = """# Columns of the CSV files
 
 Each is declared once, in a table beside its value. A file is called
 `<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv`; of a long name of an arm it has the beginning
-and a hash. What is not known is empty, never 0. Columns of PyTorch's harness (`theirs`) come first,
-under its names and in its order; `--csv-compat` writes these alone, with its 0 for missing.
+and a hash, and a hash after names that differ in signs alone. What is not known is empty, never 0.
+Columns of PyTorch's harness (`theirs`) come first, under its names and in its order; `--csv-compat`
+writes these alone, with its 0 for missing.
 """
 
 

@@ -44,11 +44,16 @@ def count_text(count: int, noun: str) -> str:
 def share(part: float, whole: float, decimals: int = 0) -> str:
     """Write a share as a percentage, of which 100 % is all and 0 % none, however many there are."""
     text = f"{part / whole:.{decimals}%}"
-    if part in {0, whole} or text not in {f"{all_:.{decimals}%}" for all_ in (0.0, 1.0)}:
+    if not 0 < part < whole or text not in {f"{all_:.{decimals}%}" for all_ in (0.0, 1.0)}:
         return text
     decimals = max(decimals, 1)
     least = 10.0 ** -(decimals + 2)
     return f"{min(max(part / whole, least), 1 - least):.{decimals}%}"
+
+
+def share_text(part: float | None, decimals: int = 0) -> str:
+    """Write a share of one as `share` does; `-` of none that is known."""
+    return "-" if part is None else share(part, 1, decimals)
 
 
 def pass_rate(passed: int, counted: int) -> str:

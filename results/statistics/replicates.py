@@ -209,6 +209,19 @@ def doubt(records: Sequence[Record]) -> str | None:
     return "interference" if interfere(records) and not are_isolated(records) else None
 
 
+def compiled_cold(records: Iterable[Record]) -> bool:
+    """Return whether the compile times of a case are those from empty caches.
+
+    They are of all its arms if they are of one: where a replicate found caches empty, what an arm
+    took from filled ones is other work.
+    """
+    return any(
+        each.metric == metrics.COMPILE_TIME.name
+        for record in records
+        for each in record.measurements
+    )
+
+
 def find(records: Iterable[Record], metric: str, arm: str) -> list[Measurement]:
     """Return what was measured of one arm."""
     return [

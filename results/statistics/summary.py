@@ -14,6 +14,7 @@ from dynamometer.results.statistics.breakeven import Breakeven, breakeven
 from dynamometer.results.statistics.memory import NOT_MEASURED, ArmMemory, compression, memory_of
 from dynamometer.results.statistics.replicates import (
     are_isolated,
+    compiled_cold,
     doubt,
     find,
     interfere,
@@ -317,11 +318,7 @@ def _with_performance(
     name = found.name
     steady = [result.steady for result in results if result.steady is not None]
     warm = samples_of(find(records, metrics.COMPILE_TIME_WARM.name, name))
-    is_cold = any(
-        each.metric == metrics.COMPILE_TIME.name
-        for record in records
-        for each in record.measurements
-    )
+    is_cold = compiled_cold(records)
     compiled = samples_of(find(records, metrics.COMPILE_TIME.name, name)) if is_cold else warm
     is_baseline = name == BASELINE
     speedup = None if is_baseline else speedup_over(BASELINE, name, records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections import Counter
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +18,7 @@ from dynamometer.results.store.formats import upgraded_record
 from dynamometer.results.store.reading import BAD_JSON, from_json, opened
 from dynamometer.results.store.store import EVENTS, MANIFEST, read_manifest
 from dynamometer.results.values.cases import Case
+from dynamometer.results.values.records import are_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,10 +145,9 @@ class _Line(msgspec.Struct):
 
 
 def _finished(events: Path, manifest: Manifest) -> int:
-    """Count the cases that have had all their replicates; earlier formats don't always say so."""
+    """Count the cases that have had all their replicates, of each replicate the last attempt."""
     judge, ids = Judge(manifest), dict[tuple[int, bytes], str]()
-    seen: Counter[str] = Counter()
-    stopped: set[str] = set()
+    stopped: defaultdict[str, dict[int, str | None]] = defaultdict(dict)
     try:
         with opened(events) as file:
             for number, line in enumerate(file, start=1):
@@ -160,14 +160,12 @@ def _finished(events: Path, manifest: Manifest) -> int:
                     ids[key] = _id_of(found, place)
                 attempt = len(found.earlier)
                 if judge.fault(found.run_id, ids[key], found.replicate, attempt) is None:
-                    seen[ids[key]] += attempt == 0
-                    if found.stopped:
-                        stopped.add(ids[key])
+                    stopped[ids[key]][found.replicate] = found.stopped
     except OSError as error:
         msg = f"{events} can't be read: {error.strerror}"
         raise StoreError(msg) from error
     most = manifest.plan.protocol.most_replicates
-    return sum(case in stopped or count >= most for case, count in seen.items())
+    return sum(are_all(each.values(), most) for each in stopped.values())
 
 
 def _id_of(line: _Line, place: str) -> str:

@@ -79,6 +79,12 @@ class Finding(Value, frozen=True, kw_only=True):
     command: str | None = None
     """What repeats the case alone, on the side after; before, where it is gone from there."""
 
+    @property
+    def subject(self) -> str:
+        """The arm of the case, as far as both are known."""
+        suite = f"{self.suite}/" if self.suite else ""
+        return " ".join(filter(None, (f"{suite}{self.model}", self.mode, self.arm)))
+
 
 class Share(Value, frozen=True, kw_only=True):
     """How many passed, of those that were not skipped."""
@@ -156,6 +162,8 @@ class Gate(Value, frozen=True, kw_only=True):
     condition: str
     hits: tuple[str, ...]
     """What met it; empty where nothing did."""
+    unjudged: tuple[str, ...] = ()
+    """Metrics it asks about of which nothing could be judged: that it isn't met says nothing."""
 
 
 class Comparison(Value, frozen=True, kw_only=True):

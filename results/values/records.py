@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dynamometer.results.values.cases import Case, RunPlan, Value
 from dynamometer.results.values.choices import Choice
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
 
 # Format history: 1 first published layout of records and manifests; 2 replicates until a target,
 # latencies alone and apart; 3 what a study found as one value, which only the study reads; 4 the
@@ -343,6 +348,37 @@ class Manifest(Value, frozen=True, kw_only=True):
     """What of the machine is not as it should be."""
     sources: dict[str, str] = {}  # noqa: RUF012  msgspec copies it for each value
     """Of each of the user's files that are measured, a hash of what it held, by its path."""
+
+
+def has_ended(records: Sequence[Record], most_replicates: int) -> bool:
+    """Return whether a case has had its last replicate, however that came out.
+
+    Args:
+        records: of the case, one for each replicate it had.
+        most_replicates: how many it may have.
+    """
+    return are_all([each.stopped for each in records], most_replicates)
+
+
+def are_all(stopped: Collection[str | None], most_replicates: int) -> bool:
+    """Return whether the replicates a case had are all it gets.
+
+    Its last one says so; those of earlier formats don't always, and are known by their number.
+
+    Args:
+        stopped: of each replicate, why there is none after it.
+        most_replicates: how many there may be.
+    """
+    return any(stopped) or len(stopped) >= most_replicates
+
+
+def unfinished(plan: RunPlan, records: Iterable[Record]) -> list[Case]:
+    """Return the cases of a run that have not ended, in the plan's order."""
+    by_case: defaultdict[str, list[Record]] = defaultdict(list)
+    for each in records:
+        by_case[each.case.id].append(each)
+    most = plan.protocol.most_replicates
+    return [case for case in plan.cases if not has_ended(by_case[case.id], most)]
 
 
 class Estimate(Value, frozen=True, kw_only=True):

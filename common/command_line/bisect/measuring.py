@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +12,10 @@ from dynamometer.common.command_line.stored.runs import side_of
 from dynamometer.common.errors import UsageError
 from dynamometer.results.store import store
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.values.records import Status
+from dynamometer.results.values.records import unfinished
 
 if TYPE_CHECKING:
     from dynamometer.results.comparison.sides import Side
-    from dynamometer.results.values.records import Manifest, Record
 
 _STOPPED = tuple(
     code
@@ -109,16 +107,6 @@ class Measuring:
                     manifest, records = store.read_manifest(path), store.read_records(path)
                 except StoreError:
                     continue  # cut off while it was made
-                if _is_whole(manifest, records):
+                if records and not unfinished(manifest.plan, records):
                     return side_of(path, manifest, records)
         return None
-
-
-def _is_whole(manifest: Manifest, records: list[Record]) -> bool:
-    """Return whether each case has its replicates, or failed."""
-    passed = Counter(each.case.id for each in records if each.outcome.status is Status.PASS)
-    failed = {each.case.id for each in records if each.outcome.status is not Status.PASS}
-    least = manifest.plan.protocol.replicates
-    return bool(records) and all(
-        each.id in failed or passed[each.id] >= least for each in manifest.plan.cases
-    )

@@ -145,12 +145,13 @@ def opened(
     from dynamometer.results.store.index.index_file import IndexFile
     from dynamometer.results.values.history import INDEX_FILE
 
-    home = asked[RUNS]
+    home, index_file = asked[RUNS], asked[INDEX]
+    is_known = index_file is not None and index_file.is_file() and not asked.is_set(RUNS)
     with store_errors_as_usage():
-        if not (asked[INDEX] or home.is_dir() or folders or may_be_new):
+        if not (is_known or home.is_dir() or folders or may_be_new):
             msg = f"there is no {home}: name where runs are, dynamometer index DIR..."
             raise UsageError(msg)
-        with IndexFile(asked[INDEX] or home / INDEX_FILE) as file:
+        with IndexFile(index_file or home / INDEX_FILE) as file:
             index = Index(file)
             index.add_folders([*folders, *([home] if home.is_dir() else [])])
             yield index

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 
 def search_line(search: BatchSizeSummary) -> str:
-    """Render one search: the largest batch, the fastest, and what ended it."""
+    """Render one search: the largest batch, the fastest, and what ended it, or how far it came."""
     name = name_columns(search.case)
     passed = search.end.status is Status.PASS
     end = search.end.reason if passed else f"then {search.end.line}"
+    if search.is_interrupted:
+        return f"{name} {search.end.reason}"
     if search.largest is None or search.fastest is None:
         return f"{name} {search.end.line}"
     largest, fastest = search.largest, search.fastest
@@ -35,6 +37,12 @@ def _largest(search: BatchSizeSummary) -> Throughput | None:
 
 def _fastest(search: BatchSizeSummary) -> Throughput | None:
     return search.fastest
+
+
+def _end(search: BatchSizeSummary) -> str:
+    if search.is_interrupted:
+        return "interrupted"
+    return "limit" if search.end.status is Status.PASS else search.end.status
 
 
 _of_largest, _of_fastest = of_part(_largest), of_part(_fastest)
@@ -65,8 +73,9 @@ BATCH_SIZES = Table[BatchSizeSummary](
             _of_fastest(lambda batch: batch.samples_per_s), "1/s", Better.HIGHER,
         ),
         Column(
-            "end", "What the next size came to; `limit` where the search goes no further.",
-            lambda search: "limit" if search.end.status is Status.PASS else search.end.status,
+            "end",
+            "What the next size came to; `limit` where the search goes no further, `interrupted`"
+            " where it would have gone on.", _end,
         ),
         Column("reason", "Why.", lambda search: search.end.reason),
         Column("scale", "How far the model was shrunk.", lambda search: search.case.scale),

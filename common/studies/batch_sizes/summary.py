@@ -6,6 +6,8 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dynamometer.results.values import metrics
 from dynamometer.results.values.records import Outcome, Status
 
@@ -44,16 +46,18 @@ class BatchSizeSummary:
 
     Attributes:
         case: what was run.
-        largest: the largest batch that ran; `None` if none did.
+        largest: the largest batch that ran; `None` if none did, or the search was interrupted.
         fastest: the one with the most samples per second.
         end: what the size after the largest came to; a pass with a reason if the search itself
-            went no further.
+            went no further, a skip with one if it was interrupted.
+        is_interrupted: whether larger sizes were still to be tried.
     """
 
     case: Case
     largest: Throughput | None
     fastest: Throughput | None
     end: Outcome
+    is_interrupted: bool = False
 
 
 def is_over(records: Sequence[Record]) -> bool:
@@ -73,15 +77,38 @@ def is_over(records: Sequence[Record]) -> bool:
 
 
 def summarize_search(records: Sequence[Record]) -> BatchSizeSummary:
-    """Summarize the replicates of one case, each of which is a batch size."""
-    found = [_throughput(record) for record in records if record.outcome.status is Status.PASS]
+    """Summarize the replicates of one case, each of which is a batch size.
+
+    A search that was interrupted, or in which a worker was lost, has found no largest batch.
+    """
     last = records[-1]
+    if _is_interrupted(records):
+        return BatchSizeSummary(
+            records[0].case, largest=None, fastest=None, end=_interrupted(last), is_interrupted=True
+        )
+    found = [_throughput(record) for record in records if record.outcome.status is Status.PASS]
     return BatchSizeSummary(
         case=records[0].case,
         largest=max(found, key=lambda each: each.batch_size, default=None),
         fastest=max(found, key=lambda each: each.samples_per_s, default=None),
         end=_own_end(last) if last.outcome.status is Status.PASS else last.outcome,
     )
+
+
+def _is_interrupted(records: Sequence[Record]) -> bool:
+    if records[-1].outcome.status is Status.INFRA:
+        return True
+    return not (any(each.stopped for each in records) or is_over(records))
+
+
+def _interrupted(last: Record) -> Outcome:
+    """Return what is said of a search that didn't come to its end: nothing against the model."""
+    size = 2**last.replicate
+    if last.outcome.status is Status.INFRA:
+        reason = f"INTERRUPTED at batch size {size}: {last.outcome.reason or 'no reason given'}"
+        return msgspec.structs.replace(last.outcome, reason=reason)
+    ended = "ran" if last.outcome.status is Status.PASS else f"ended with {last.outcome.line}"
+    return Outcome(status=Status.SKIP, reason=f"INTERRUPTED after batch size {size}, which {ended}")
 
 
 def _own_end(last: Record) -> Outcome:

@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 from dynamometer.common.studies.not_captured import reasons
 from dynamometer.results.reports import overrides_report
-from dynamometer.results.reports.texts import in_source, name_columns, number_text, place, share
+from dynamometer.results.reports.texts import in_source, name_columns, place, share_text
 from dynamometer.results.values.cases import Mode
 from dynamometer.results.values.coverage import GraphBreak
 from dynamometer.results.values.records import Status
@@ -29,11 +29,12 @@ def line(found: CoverageSummary) -> str:
     name = name_columns(case)
     if seen is None:
         return f"{name} {found.outcome.line}"
+    ops, time = (f"{share_text(each):>4}" for each in (seen.share_of_ops, seen.share_of_time))
     return (
         f"{name} {seen.frames_ok:3}/{seen.frames:3} frames (+{seen.frames_again:2}),"
         f" {len(seen.graphs):3} graphs {seen.graph_calls:4} calls,"
-        f" {seen.captured_ops:5}/{seen.total_ops:5} = {_share_of_ops(seen.share_of_ops)} ops,"
-        f" {_percent(seen.share_of_time)} time{' of forward' if case.mode is Mode.TRAINING else ''}"
+        f" {seen.captured_ops:5}/{seen.total_ops:5} = {ops} ops,"
+        f" {time} time{' of forward' if case.mode is Mode.TRAINING else ''}"
     )
 
 
@@ -74,22 +75,23 @@ def _cells(found: CoverageSummary) -> list[str]:
     seen = found.coverage
     if seen is None:
         return ["-", "-", "-", "-", str(found.outcome.status)]
-    of_time = number_text(seen.share_of_time, "{:.0%}")
     return [
         str(len(seen.graphs)),
         str(sum(each.times for each in seen.breaks)),
         f"{seen.captured_ops}/{seen.total_ops}",
-        of_time,
+        share_text(seen.share_of_time),
         str(found.outcome.status),
     ]
 
 
 def _means(seen: Sequence[Coverage]) -> str:
-    ops = _share_of_ops(_mean(each.share_of_ops for each in seen))
-    time = _percent(_mean(each.share_of_time for each in seen))
+    ops = share_text(_mean(each.share_of_ops for each in seen))
+    time = share_text(_mean(each.share_of_time for each in seen))
     graphs = statistics.fmean(len(each.graphs) for each in seen)
     calls = statistics.fmean(each.graph_calls for each in seen)
-    return f"mean: {ops} of ops, {time} of time, {graphs:.1f} graphs, {calls:.1f} calls of them"
+    return (
+        f"mean: {ops:>4} of ops, {time:>4} of time, {graphs:.1f} graphs, {calls:.1f} calls of them"
+    )
 
 
 def _most_graphs(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
@@ -125,8 +127,8 @@ def _first_to_fix(counted: Sequence[tuple[str, Coverage]]) -> list[str]:
             [
                 name,
                 *_place(each),
-                share(of_ops, 1, decimals=1),
-                number_text(time, "{:.1%}"),
+                share_text(of_ops, 1),
+                share_text(time, 1),
                 each.hint or each.reason,
             ]
             for of_ops, time, name, each in worth[:_SHOWN]
@@ -185,14 +187,6 @@ def _not_skipped(found: Sequence[CoverageSummary]) -> int:
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
-
-
-def _share_of_ops(captured: float | None) -> str:
-    return "   -" if captured is None else f"{share(captured, 1):>4}"
-
-
-def _percent(part: float | None) -> str:
-    return "   -" if part is None else f"{part:4.0%}"
 
 
 def _milliseconds(seconds: float | None) -> str:

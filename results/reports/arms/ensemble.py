@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from dynamometer.results.reports.texts import number_text
+from dynamometer.results.reports.texts import number_text, share
 from dynamometer.results.statistics.breakeven import breakeven
 from dynamometer.results.values.choices import ASSEMBLED, Subject
 
@@ -67,8 +67,10 @@ class Use:
 
     @property
     def achieved(self) -> float | None:
-        """The speedup that this run measured."""
-        return self.arm.speedup.value if self.arm.speedup else None
+        """The speedup that this run measured; `None` where it can't be counted on."""
+        if self.arm.speedup is None or not self.case.is_conclusive:
+            return None
+        return self.arm.speedup.value
 
     @property
     def pays_after_calls(self) -> float | None:
@@ -106,7 +108,10 @@ def _choices(case: CaseSummary, name: str) -> Iterator[tuple[Choice, ...]]:
 
 
 def lines(cases: Sequence[CaseSummary]) -> list[str]:
-    """Render how often each backend was chosen, its share of time, and what tuning cost."""
+    """Render how often each backend was chosen, its share of time, and what tuning cost.
+
+    Where the time of one graph is not known, no share of all is.
+    """
     found = uses(cases)
     if not found:
         return []
@@ -118,9 +123,10 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
         for each in use.parts:
             seconds[each.arm] += (each.chosen_s or 0.0) * each.count
             undecided += 0 if each.is_decided else each.count
-    total_s = math.fsum(seconds.values())
+    is_known = all(each.chosen_s is not None for use in found for each in use.parts)
+    total_s = math.fsum(seconds.values()) if is_known else 0.0
     rows = [
-        [arm, str(times), f"{seconds[arm] / total_s:.0%}" if total_s else "-"]
+        [arm, str(times), share(seconds[arm], total_s) if total_s else "-"]
         for arm, times in count.most_common()
     ]
     chosen = _table(rows, ["chosen", "times", "share of time"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from dynamometer.results.reports.texts import count_text, number_text
+from dynamometer.results.reports.texts import count_text, share_text
 from dynamometer.results.statistics.significance import geometric_mean
 from dynamometer.results.values.cases import NO_BACKEND
 from dynamometer.results.values.records import Status
@@ -97,7 +97,7 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
     )
     rows = [
         [each.name, _cost(each.speedup), _microseconds(each.added_s), each.guards,
-         _microseconds(each.guards_s), number_text(each.share_of_guards, "{:.0%}")]
+         _microseconds(each.guards_s), share_text(each.share_of_guards)]
         for each in found[:_SHOWN]
     ]  # fmt: skip
     headers = ["model", "overhead", "per step", "guards", "guard lookup", "lookup / overhead"]

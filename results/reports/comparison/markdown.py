@@ -11,10 +11,12 @@ from dynamometer.results.values.comparison import Change
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from dynamometer.results.values.comparison import Comparison, Finding
+    from dynamometer.results.values.comparison import Comparison, Finding, Gate
 
 _MOST_CHARACTERS = 50_000
 """Of all lists together: GitHub takes comments of 65,536."""
+_MOST_OF_GATES = 5_000
+"""Likewise, of what met conditions: most of it is in the lists."""
 
 _FOLDED = frozenset({Change.UNCLEAR, Change.GONE, Change.NEW, Change.NOT_COMPARED})
 
@@ -62,9 +64,25 @@ def _lines(found: Comparison) -> Iterator[str]:
         yield from ("", f"{absent.capitalize()}.")
     if found.gates:
         yield from ("", "#### --fail-on", "")
+    left = _MOST_OF_GATES
     for gate in found.gates:
-        bold = "**" * bool(gate.hits)
-        yield f"- {bold}{markdown_text(parts.gate_line(gate))}{bold}"
+        lines = _gate(gate, left)
+        left -= sum(map(len, lines))
+        yield from lines
+
+
+def _gate(gate: Gate, left: int) -> list[str]:
+    """Return a condition and what met it, as much of that as there is room for."""
+    bold = "**" * bool(gate.hits)
+    lines = [f"- {bold}{markdown_text(parts.gate_line(gate))}{bold}"]
+    for index, each in enumerate(gate.hits):
+        line = f"  - {markdown_text(each)}"
+        left -= len(line)
+        if left < 0:
+            lines.append(f"  - and {len(gate.hits) - index} more; --json has all")
+            break
+        lines.append(line)
+    return lines
 
 
 def _list(change: Change, findings: Sequence[Finding], more: int, left: int) -> list[str]:
@@ -74,7 +92,7 @@ def _list(change: Change, findings: Sequence[Finding], more: int, left: int) -> 
     head = ["<details>", f"<summary>{title}</summary>"] if is_folded else [f"#### {title}"]
     lines = []
     for index, each in enumerate(findings):
-        line = f"- {markdown_text(parts.subject(each))}: {markdown_text(each.text)}"
+        line = f"- {markdown_text(each.subject)}: {markdown_text(each.text)}"
         if each.command:
             line += f"\n  {markdown_code(each.command)}"
         left -= len(line)

@@ -98,12 +98,6 @@ def count_line(found: Count) -> str:
     return f"{text}; of these {found.by_eager} by eager alone" if found.by_eager else text
 
 
-def subject(found: Finding) -> str:
-    """Name the arm of a case."""
-    suite = f"{found.suite}/" if found.suite else ""
-    return " ".join(filter(None, (f"{suite}{found.model}", found.mode, found.arm)))
-
-
 def shown(comparison: Comparison) -> list[tuple[Change, list[Finding], int]]:
     """Return the lists in their order: each kind, what is shown of it, and how many more."""
     lists = []
@@ -124,5 +118,8 @@ def nothing(comparison: Comparison) -> str | None:
 
 
 def gate_line(found: Gate) -> str:
-    """Say whether a condition of `--fail-on` is met."""
-    return f"{found.condition}: {len(found.hits)} found" if found.hits else f"{found.condition}: no"
+    """Say whether a condition of `--fail-on` is met, and what of it nobody knows."""
+    met = f"{len(found.hits)} found" if found.hits else "no"
+    metrics = ", ".join(each.replace("_", " ") for each in found.unjudged)
+    unknown = f" (nothing could be judged by {metrics})" if metrics else ""
+    return f"{found.condition}: {met}{unknown}"

@@ -51,7 +51,7 @@ def _findings(found: Comparison) -> Iterator[str]:
     for change, findings, more in parts.shown(found):
         yield from ("", f"{change} ({len(findings) + more}):")
         for each in findings:
-            yield f"  {parts.subject(each)}: {each.text}"
+            yield f"  {each.subject}: {each.text}"
             if each.command:
                 yield f"    $ {each.command}"
         if more:

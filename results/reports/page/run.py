@@ -15,7 +15,7 @@ from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.history import DEVICE_NAME
-from dynamometer.results.values.records import Level
+from dynamometer.results.values.records import Level, has_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 NOT_RUN = "not run"
 ABSENT = "no result yet: the run goes on, or was interrupted before it"
+UNFINISHED = "unfinished"
+MORE_TO_COME = "some replicates are still to come: the run goes on, or was interrupted"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ def shown(found: RunToShow) -> tuple[ShownRun, list[Details]]:
     manifest, cases = found.manifest, found.cases
     seen = {records[0].case.id for records in cases}
     absent = [each for each in manifest.plan.cases if each.id not in seen]
+    most = manifest.plan.protocol.most_replicates
+    begun = [index for index, records in enumerate(cases) if not has_ended(records, most)]
     part, lines, closing_lines = found.reporter.on_page(cases)
     details = [
         details_of(records, printable_lines(told), found.directory)
@@ -74,29 +78,36 @@ def shown(found: RunToShow) -> tuple[ShownRun, list[Details]]:
     run = ShownRun(
         run_id=manifest.run_id,
         title=_title(manifest.plan),
-        facts=tuple(_facts(manifest, cases)),
+        facts=tuple(_facts(manifest, cases, len(cases) - len(begun))),
         warnings=tuple(
             f"{each.subject}: {each.finding}"
             for each in manifest.diagnoses
             if each.level is Level.UNFIT
         ),
         planned=len(manifest.plan.cases),
-        ended=len(cases),
+        ended=len(cases) - len(begun),
         absent=ABSENT,
-        good="" if part.looks or absent else _good(part),
+        good="" if part.looks or absent or begun else _good(part),
         cases=(
             *(_case(each[0].case, found.reporter.ending(each).status, len(each)) for each in cases),
             *(_case(each, NOT_RUN, 0) for each in absent),
         ),
-        part=_with_absent(part, len(cases), absent),
+        part=_with_unfinished(part, begun, range(len(cases), len(cases) + len(absent))),
         lines=tuple(printable_lines(closing_lines)),
     )
     return run, details
 
 
-def _with_absent(part: Part, ended: int, absent: Sequence[Case]) -> Part:
-    """Add what was planned and has no record, so that it is not mistaken for what passed."""
-    looks = [Look(kind=NOT_RUN, text=ABSENT, case=ended + index) for index in range(len(absent))]
+def _with_unfinished(part: Part, begun: Iterable[int], absent: Iterable[int]) -> Part:
+    """Add what was planned and has not ended, so that it is not mistaken for what passed.
+
+    Args:
+        part: what the study shows.
+        begun: numbers of cases that have some record.
+        absent: of those that have none.
+    """
+    looks = [Look(kind=UNFINISHED, text=MORE_TO_COME, case=each) for each in begun]
+    looks += [Look(kind=NOT_RUN, text=ABSENT, case=each) for each in absent]
     return msgspec.structs.replace(part, looks=(*part.looks, *looks))
 
 
@@ -142,8 +153,10 @@ def _case(case: Case, status: str, replicates: int) -> ShownCase:
     )
 
 
-def _facts(manifest: Manifest, cases: Sequence[Sequence[Record]]) -> list[tuple[str, str]]:
-    """Say what was measured, where and how."""
+def _facts(
+    manifest: Manifest, cases: Sequence[Sequence[Record]], ended: int
+) -> list[tuple[str, str]]:
+    """Say what was measured, where and how; of so many cases that have ended."""
     plan, machine = manifest.plan, manifest.environment
     devices = dict.fromkeys(
         record.device_name for records in cases for record in records if record.device_name
@@ -153,7 +166,7 @@ def _facts(manifest: Manifest, cases: Sequence[Sequence[Record]]) -> list[tuple[
         ("run", manifest.run_id),
         ("began", manifest.created_at),
         ("command", manifest.command),
-        ("cases", f"{len(cases)} of {len(plan.cases)} ended"),
+        ("cases", f"{ended} of {len(plan.cases)} ended"),
         *((name, _all(getattr(each, name) for each in plan.cases))
           for name in ("mode", "device", "dtype", "scale", "shapes")),
         *([(DEVICE_NAME, ", ".join(devices))] if devices else []),

@@ -135,6 +135,7 @@ class ShownRun(Value, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     planned: int
     ended: int
+    """Cases that have had their last replicate."""
     absent: str
     """Said of a case without a record."""
     good: str

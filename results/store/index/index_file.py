@@ -77,12 +77,13 @@ UPDATE runs SET size = coalesce((SELECT size FROM directories d WHERE d.path = r
 class IndexFile:
     """An open file; what is done with it happens in `writing` or `snapshot`, or is one `read`."""
 
-    def __init__(self, path: Path, wait_s: float = WAIT_S) -> None:
+    def __init__(self, path: Path, wait_s: float = WAIT_S, *, may_be_new: bool = True) -> None:
         """Open it, or make it where there is none.
 
         Args:
             path: where it is.
             wait_s: for another process that is writing.
+            may_be_new: whether one is made of an empty file, rather than refused.
 
         Raises:
             StoreError: it can't be opened, or is no index.
@@ -96,7 +97,7 @@ class IndexFile:
         with self._named():
             self._file = sqlite3.connect(path, timeout=wait_s, isolation_level=None)
         try:
-            self._set_up()
+            self._set_up(may_be_new=may_be_new)
         except StoreError:
             self._file.close()
             raise
@@ -153,13 +154,16 @@ class IndexFile:
             finally:
                 self._file.execute("COMMIT")
 
-    def _set_up(self) -> None:
+    def _set_up(self, *, may_be_new: bool) -> None:
         with self.snapshot():  # another process may be making the tables
             [[application]] = self._file.execute("PRAGMA application_id")
             [[form]] = self._file.execute("PRAGMA user_version")
             [[tables]] = self._file.execute("SELECT count(*) FROM sqlite_master")
         if tables and application != _APPLICATION:
             msg = f"{self.path} is no index of runs; choose another with --index"
+            raise StoreError(msg)
+        if not (tables or form or may_be_new):
+            msg = f"{self.path} is empty, and no index of runs: `dynamometer index` makes one"
             raise StoreError(msg)
         if form > _FORMAT:
             msg = f"{self.path} was made by a later version; choose another with --index"

@@ -179,7 +179,7 @@ function runView(data, number, parameters) {
     heading(1, run.title),
     html("p", { class: "note" }, headline(run)),
     run.ended < run.planned && html("p", { class: "warning" },
-      `Unfinished: ${run.ended} of ${plural(run.planned, "case")} have results.`),
+      `Unfinished: ${run.ended} of ${plural(run.planned, "case")} have ended.`),
     run.warnings.map((each) => html("p", { class: "warning" },
       html("strong", {}, "Unfit machine: "), each)),
     html("details", { class: "box" }, html("summary", {}, "What was measured where, and how"),

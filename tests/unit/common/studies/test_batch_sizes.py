@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import factories
+import msgspec
 import pytest
 import stored
 
@@ -96,6 +97,50 @@ def test_a_search_that_found_nothing() -> None:
     """Not even one sample fits."""
     found = summarize_search(search()[-1:])
     assert (found.largest, found.fastest, found.end) == (None, None, TOO_MUCH)
+
+
+def failed(status: Status) -> Record:
+    """Make the size of eight, which ended so."""
+    outcome = Outcome(status=status, stage=Stage.WORKER, reason="the fork server died")
+    return factories.record(CASE, replicate=3, experiments=("batch_sizes",), outcome=outcome)
+
+
+@pytest.mark.parametrize(
+    ("records", "status", "said"),
+    [
+        (search()[:2], Status.SKIP, "INTERRUPTED after batch size 2, which ran"),
+        (
+            [msgspec.structs.replace(failed(Status.FAIL), replicate=0)],
+            Status.SKIP,
+            "INTERRUPTED after batch size 1, which ended with FAIL (worker) the fork server died",
+        ),
+        (
+            [*search()[:3], failed(Status.INFRA)],
+            Status.INFRA,
+            "INTERRUPTED at batch size 8: the fork server died",
+        ),
+    ],
+    ids=["after a size that ran", "after one that failed", "with a worker that was lost"],
+)
+def test_a_search_that_was_interrupted(records: list[Record], status: Status, said: str) -> None:
+    """Has found no largest batch, and the model has not failed."""
+    found = summarize_search(records)
+    assert found.is_interrupted
+    assert (found.largest, found.fastest) == (None, None)
+    (line,) = STUDY.lines(records)
+    assert line.endswith(said)
+    ending = STUDY.ending(records)
+    assert (ending.status, ending.reason, ending.is_fault) == (status, said, False)
+    (rows,) = STUDY.rows(records, compatible=False)
+    (row,) = rows.by_column()
+    assert (row["batch_size"], row["end"], row["reason"]) == (None, "interrupted", said)
+
+
+def test_a_search_that_says_that_it_has_ended_was_not_interrupted() -> None:
+    """As one that may try no more sizes."""
+    found = summarize_search(stored.ended(search()[:2]))
+    assert found.largest == Throughput(2, 2.0)
+    assert (found.is_interrupted, found.end.reason) == (False, "the search goes no further")
 
 
 def test_a_search_that_ends_is_a_pass_everywhere() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import factories
+import msgspec
 import pytest
 
 from dynamometer.common.studies import not_captured
@@ -92,6 +94,21 @@ def test_what_to_fix_first_is_the_largest_share() -> None:
         ["both", "model.py:9"], ["item", "model.py:3"], ["both", "model.py:8"],
         ["item", "model.py:4"],
     ]  # fmt: skip
+
+
+def test_nearly_all_is_not_all() -> None:
+    """Of operators and of time, of one model and of all."""
+    seen = Coverage(
+        frames=1, frames_ok=1, frames_again=0, captured_ops=9997, total_ops=10_000,
+        captured_s=0.9997, total_s=1.0,
+    )  # fmt: skip
+    found = replace(ALL[0], coverage=seen)
+    said = coverage_report.line(found)
+    assert said.endswith("9997/10000 = 99.9% ops, 99.9% time")
+    assert "mean: 99.9% of ops, 99.9% of time" in "\n".join(coverage_report.lines([found]))
+    nearly_nothing = msgspec.structs.replace(seen, captured_ops=3, captured_s=0.0003)
+    said = coverage_report.line(replace(ALL[0], coverage=nearly_nothing))
+    assert said.endswith("3/10000 = 0.1% ops, 0.1% time")
 
 
 def test_what_no_place_explains_is_said() -> None:

@@ -39,7 +39,7 @@ def run(
         for start in range(0, len(records), 2)
         for entry in of_arms(records[start : start + 2])
     ]
-    plan = factories.plan(cases=tuple(cases))
+    plan = factories.plan(cases=tuple(cases), replicates=2)
     return of_run(name, factories.manifest(plan, run_id=name), records, entries)
 
 
@@ -117,12 +117,16 @@ def test_more_replicates_are_no_obstacle() -> None:
 
 
 def test_an_unfinished_run_says_so() -> None:
-    """What it lacks is not gone for good."""
-    records = [factories.measured_record(factories.case("m0", THREE))]
-    plan = factories.plan(cases=tuple(factories.case(f"m{each}", THREE) for each in range(3)))
-    after = of_run("b", factories.manifest(plan), records, of_arms(records))
+    """What it lacks is not gone for good; a case with one of its two replicates has not ended."""
+    cases = [factories.case(f"m{each}", THREE) for each in range(3)]
+    whole = [factories.measured_record(cases[0], replicate=each) for each in range(2)]
+    begun = [factories.measured_record(cases[1])]
+    plan = factories.plan(cases=tuple(cases), replicates=2)
+    entries = [*of_arms(whole), *of_arms(begun)]
+    after = of_run("b", factories.manifest(plan), [*whole, *begun], entries)
     found = compare(run("a"), after)
-    assert "b (after) is unfinished: 2 of its cases have no record" in found.notes[0]
+    assert "b (after) is unfinished: 2 of its cases have not ended" in found.notes[0]
+    assert [each.model for each in found.of(Change.GONE)] == ["m2", "m2"]
 
 
 def test_nothing_in_common() -> None:

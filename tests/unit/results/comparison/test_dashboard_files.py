@@ -122,6 +122,20 @@ def test_a_model_that_was_checked_with_a_smaller_batch(
     assert (share.passed, share.counted) == (passed, 1)
 
 
+def test_a_batch_size_that_the_model_sets_itself(tmp_path: Path) -> None:
+    """There is 0 in its place, as in whatever is missing: it is called as in a run."""
+    row = "1.5,10.0,30.0,0.9,2.0,1.8,40,1,0"
+    before, other, after = (
+        read_files(performance(tmp_path / name, f"cuda,m,{size},{row}"))
+        for name, size in (("a", 0), ("b", 0), ("c", 8))
+    )
+    (entry,) = before.entries
+    assert entry.identity["batch_size"] == "own"
+    assert not compare(before, other).of(Change.NOT_COMPARED)
+    (finding,) = compare(before, after).of(Change.NOT_COMPARED)
+    assert finding.text == "batch size was own, is 8"
+
+
 def test_a_model_of_several_batch_sizes_is_several(tmp_path: Path) -> None:
     """Where a file has it more than once, nobody knows which belong together."""
     row = "1.5,10.0,30.0,0.9,2.0,1.8,40,1,0"

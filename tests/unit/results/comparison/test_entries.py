@@ -11,7 +11,7 @@ import pytest
 from dynamometer.results.comparison.entries import identity_of, of_arms, of_outcome
 from dynamometer.results.comparison.noise import learnt
 from dynamometer.results.comparison.quantities import COMPILE_TIME, EAGER_LATENCY, SPEEDUP
-from dynamometer.results.statistics.summary import ending_of
+from dynamometer.results.statistics.summary import ending_of, summarize_case
 from dynamometer.results.values.cases import BASELINE, IDENTITY, MatmulPrecision, Overrides
 from dynamometer.results.values.records import ASSUMED_SD, ArmResult, BetweenProcessSd, Status
 
@@ -61,6 +61,23 @@ def test_caches_that_no_process_found_empty() -> None:
     (entry,) = of_arms([warm])
     assert entry.quantities["compile_time"].condition == "warm"
     assert entry.quantities["compile_time"].value == pytest.approx(3.0)
+
+
+def test_an_arm_without_a_cold_compile_time_is_compared_by_none() -> None:
+    """As in the summary: where another arm's is cold, a warm one doesn't stand in for it."""
+    record = factories.measured_record(factories.case(arms=(BASELINE, "inductor", "ts")))
+    measured = tuple(
+        factories.measurement("compile_time_warm", "ts", (1.0,))
+        if (each.metric, each.arm) == ("compile_time", "ts")
+        else each
+        for each in record.measurements
+    )
+    records = [msgspec.structs.replace(record, measurements=measured)]
+    inductor, other = of_arms(records)
+    assert inductor.quantities["compile_time"].condition == "cold"
+    assert "compile_time" not in other.quantities
+    summarized = summarize_case(records)
+    assert [each.compile_s for each in summarized.arms] == [12.5, None]
 
 
 def test_the_identity_of_a_case() -> None:

@@ -82,6 +82,14 @@ def test_figures_have_intervals_and_ids_of_their_own() -> None:
     assert len({(each.id, each.column.name) for each in found}) == len(found)
 
 
+def test_arms_that_differ_in_signs_alone_have_figures_of_their_own() -> None:
+    """Their rows were in one file, where they can't be told from each other, and none was left."""
+    names = ("mine:compile", "mine.compile")
+    case = factories.case(arms=(BASELINE, *names))
+    found = figures(stored.run_of([[factories.measured_record(case)]]))
+    assert tuple(each.arm for each in found if each.column.name == "speedup") == names
+
+
 def test_what_was_disturbed_is_left_out_where_alarms_are_raised() -> None:
     """Of a disturbed case there are no times; a page of a run shows them, marked."""
     run = stored.run_of([disturbed()])
@@ -198,6 +206,14 @@ def test_junit_skips_what_was_not_run() -> None:
     assert skipped == ["dcgan"]
 
 
+def test_what_has_not_ended_is_exported_but_not_counted_as_ended() -> None:
+    """One of three replicates is a result, with the interval it has; the run is told as it is."""
+    run = stored.run_of([passing()], begun=[passing("dcgan")[:1]])
+    assert [each.case.model for each in run.endings()] == ["alexnet", "dcgan"]
+    assert {each.case.model for each in figures(run)} == {"alexnet", "dcgan"}
+    assert "**Interrupted: 1 of 2 cases have ended.**" in text(markdown.step_summary, run)
+
+
 def test_expected_accuracy_is_sorted_and_has_their_columns() -> None:
     """A row for each model, counts as they were captured."""
     capture = CaptureStats(frames=2, frames_ok=2, graphs=2, ops=9, breaks={"a": 1, "b": 2})
@@ -260,4 +276,4 @@ def test_markdown_shows_text_as_it_is() -> None:
 def test_markdown_says_that_a_run_was_interrupted() -> None:
     """Before anything else."""
     run = stored.run_of([passing()], factories.case("dcgan"), factories.case("vgg16"))
-    assert "**Interrupted: 1 of 3 cases have results.**" in text(markdown.step_summary, run)
+    assert "**Interrupted: 1 of 3 cases have ended.**" in text(markdown.step_summary, run)

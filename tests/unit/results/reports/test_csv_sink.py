@@ -209,3 +209,17 @@ def test_arms_of_any_length_have_files() -> None:
     assert max(len(each.encode()) for each in names) < 150
     assert len(set(names)) == 4
     assert names[-1] == "inductor-freezing"
+
+
+@pytest.mark.parametrize("compatible", [False, True])
+def test_arms_that_differ_in_signs_alone_have_files_of_their_own(
+    tmp_path: Path, *, compatible: bool
+) -> None:
+    """In one, nobody could tell the rows of one from those of the other."""
+    case = factories.case(arms=(BASELINE, "mine:compile", "mine.compile", "ts"))
+    found = written(tmp_path, [factories.measured_record(case)], compatible=compatible)
+    timed = [each for each in found if each.endswith("_performance")]
+    assert len(timed) == 3
+    assert "ts_performance" in timed
+    assert sum(each.startswith("mine-compile-") for each in timed) == 2
+    assert all(len(found[each]) == 1 for each in timed)

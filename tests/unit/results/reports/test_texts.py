@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynamometer.results.reports.texts import count_text, share
+from dynamometer.results.reports.texts import count_text, share, share_text
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,16 @@ from dynamometer.results.reports.texts import count_text, share
 def test_all_is_all_and_none_is_none(part: int, whole: int, decimals: int, text: str) -> None:
     """However many there are: 1761 of 1764 are no 100 %."""
     assert share(part, whole, decimals) == text
+
+
+@pytest.mark.parametrize(
+    ("part", "decimals", "text"),
+    [(0.9997, 0, "99.9%"), (0.9997, 1, "99.9%"), (0.0003, 0, "0.1%"), (0.0003, 1, "0.1%"),
+     (0.996, 0, "99.6%"), (1.0, 0, "100%"), (0.0, 1, "0.0%"), (1.0003, 0, "100%"), (None, 0, "-")],
+)  # fmt: skip
+def test_shares_of_one(part: float | None, decimals: int, text: str) -> None:
+    """Nearly all is not all; what is more than all, as of two times, is that."""
+    assert share_text(part, decimals) == text
 
 
 def test_one_is_one() -> None:

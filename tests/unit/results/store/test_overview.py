@@ -15,7 +15,7 @@ from dynamometer.results.store.overview import (
     run_directories,
     size_on_disk,
 )
-from dynamometer.results.values.records import StopReason
+from dynamometer.results.values.records import Status, StopReason
 
 OLD = Path(__file__).resolve().parents[3] / "golden" / "format_2"
 
@@ -45,6 +45,18 @@ def test_a_run_is_done_when_every_case_has_ended(tmp_path: Path) -> None:
 def test_runs_of_earlier_formats_are_read(name: str, progress: str) -> None:
     """Whether a case had ended was not always said there."""
     assert read_overview(OLD / name).progress == progress
+
+
+def test_a_replicate_that_is_attempted_again_has_not_ended_its_case(tmp_path: Path) -> None:
+    """Its first attempt would have; the one that counts is the first of three that are to come."""
+    plan = factories.plan(factories.model_spec("alexnet"))
+    store.create(tmp_path / "a", factories.manifest(plan))
+    failed = factories.failure(Status.INFRA)
+    with store.RunStore(tmp_path / "a") as events:
+        events.append(factories.record(plan.cases[0], outcome=failed, stopped=StopReason.FAILED))
+        assert read_overview(tmp_path / "a").finished == 1
+        events.append(factories.record(plan.cases[0], earlier=(failed,)))
+    assert read_overview(tmp_path / "a").progress == "interrupted, 0 of 1"
 
 
 def test_a_run_that_is_being_written_is_running(tmp_path: Path) -> None:

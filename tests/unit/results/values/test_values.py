@@ -7,7 +7,14 @@ import msgspec
 import pytest
 
 from dynamometer.results.values.cases import Case, Mode, ModelSpec, Scale, Skip
-from dynamometer.results.values.records import SCHEMA_VERSION, Measurement, Record
+from dynamometer.results.values.records import (
+    SCHEMA_VERSION,
+    Measurement,
+    Record,
+    StopReason,
+    has_ended,
+    unfinished,
+)
 
 
 @pytest.mark.parametrize("sample", [math.nan, math.inf, -math.inf])
@@ -47,6 +54,33 @@ def test_records_and_manifests_carry_the_schema_version() -> None:
     """Every file says of which format it is."""
     for value in (factories.record(), factories.manifest()):
         assert msgspec.json.decode(msgspec.json.encode(value))["schema"] == SCHEMA_VERSION
+
+
+@pytest.mark.parametrize(
+    ("stopped", "ended"),
+    [
+        ([], False),
+        ([None], False),
+        ([None, None], False),
+        ([StopReason.FAILED], True),
+        ([None, StopReason.TARGET], True),
+        ([None] * 5, True),
+    ],
+)
+def test_when_a_case_has_ended(stopped: list[StopReason | None], *, ended: bool) -> None:
+    """Where its last record says that it is that, or it has had as many as it may."""
+    records = [factories.record(replicate=n, stopped=why) for n, why in enumerate(stopped)]
+    assert has_ended(records, 5) is ended
+
+
+def test_which_cases_of_a_run_have_not_ended() -> None:
+    """Those without a record, and those of which some replicates are to come."""
+    plan = factories.plan(*map(factories.model_spec, ("a", "b", "c")), replicates=2)
+    whole, begun, _ = plan.cases
+    records = [factories.record(whole), factories.record(begun)]
+    assert [each.model for each in unfinished(plan, records)] == ["a", "b", "c"]
+    records.append(factories.record(whole, replicate=1))
+    assert [each.model for each in unfinished(plan, records)] == ["b", "c"]
 
 
 def test_case_id_of_a_known_case() -> None:

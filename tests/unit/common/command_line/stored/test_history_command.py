@@ -162,6 +162,32 @@ def test_a_run_among_earlier_ones(
     assert holds not in path.read_text()
 
 
+def test_an_empty_file_is_no_index_of_earlier_runs(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A page is made without, and the file stays as it is."""
+    empty, page = tmp_path / "notes.txt", tmp_path / "page.html"
+    empty.touch()
+    found = said(capsys, "report", runs / "day-7", "-o", page, "--index", empty)
+    assert f"no earlier runs on the page: {empty} is empty, and no index of runs" in found
+    assert page.exists()
+    assert empty.read_bytes() == b""
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["no index", "an index"])
+def test_a_folder_of_runs_that_is_not_there(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_there: bool
+) -> None:
+    """Is named, whatever index is; none is made of nothing."""
+    index, nowhere = tmp_path / "index.sqlite", tmp_path / "nowhere"
+    if is_there:
+        said(capsys, "index", "--output-dir", runs, "--index", index)
+    found = said(capsys, "index", "--output-dir", nowhere, "--index", index, code=2)
+    assert f"there is no {nowhere}: name where runs are" in found
+    assert index.exists() is is_there
+    assert not nowhere.exists()
+
+
 @pytest.mark.parametrize("choice", [["--since", "4w"], ["--regressed"], ["--json"]])
 def test_what_the_page_lets_one_choose(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], choice: list[str]

@@ -126,6 +126,22 @@ def test_an_arm_that_was_not_timed_has_achieved_nothing() -> None:
     assert (use.predicted, use.achieved, use.pays_after_calls) == (2.0, None, None)
 
 
+def test_a_model_that_was_disturbed_has_achieved_nothing() -> None:
+    """What was timed then is in no other table either."""
+    (timed,) = case(graph("inductor", 4, 2)).records
+    disturbed = msgspec.structs.replace(timed, disturbed_blocks=(0, 1, 2, 3))
+    (use,) = ensemble.uses([summarize_case([disturbed])])
+    assert use.arm.speedup is not None
+    assert (use.predicted, use.achieved, use.pays_after_calls) == (2.0, None, None)
+
+
+def test_shares_of_time_that_is_not_known_of_all() -> None:
+    """A graph whose time is not known doesn't take none."""
+    said = ensemble.lines([case(graph("inductor", 4, 2), graph("ov", 2, None), UNDECIDED)])
+    rows = [cells(each) for each in said]
+    assert sorted(rows[3:6]) == [["eager", "2", "-"], ["inductor", "1", "-"], ["ov", "1", "-"]]
+
+
 def test_the_tables_of_a_run() -> None:
     """Shares are of the time that was predicted, over all models."""
     assembled = case(model(ASSEMBLED, 10, 4), graph("inductor", 4, 1), graph("ov", 2, 1, count=2))

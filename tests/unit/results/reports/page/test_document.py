@@ -38,9 +38,13 @@ HOSTILE = "<script>alert(1)</script>"
 ASSETS = Path(document.__file__).parent / "assets"
 
 
-def run_of(*cases: Sequence[Record], missing: Sequence[Case] = ()) -> RunToShow:
+def run_of(
+    *cases: Sequence[Record],
+    missing: Sequence[Case] = (),
+    begun: Sequence[Sequence[Record]] = (),
+) -> RunToShow:
     """Return a run to be shown that has no directory."""
-    found = stored.run_of(cases, *missing)
+    found = stored.run_of(cases, *missing, begun=begun)
     return RunToShow(found.manifest, found.cases, found.reporter, Path("/no/where"))
 
 
@@ -134,6 +138,17 @@ def test_what_is_missing_has_its_reason() -> None:
     assert (run.ended, run.planned) == (2, 3)
     assert {each.kind for each in run.part.looks} == {"oom", "not run"}
     assert json_of(text, "details-0-0")["missing"] == ["calls_memory of baseline: no cgroup"]
+
+
+def test_what_has_not_ended_is_not_all_well() -> None:
+    """A case with one of its three replicates has figures, and is no pass that may be relied on."""
+    begun = [factories.measured_record(factories.case("vgg16"))]
+    (run,) = msgspec.convert(
+        json_of(page([run_of(replicates(), begun=[begun])]), "data"), PageData
+    ).runs
+    assert (run.ended, run.planned, run.good) == (1, 2, "")
+    assert [(each.kind, each.case) for each in run.part.looks] == [("unfinished", 1)]
+    assert dict(run.facts)["cases"] == "1 of 2 ended"
 
 
 def test_no_name_is_obeyed() -> None:

@@ -97,12 +97,13 @@ def test_what_is_resumed_is_there_from_the_first(
 def test_cases_that_had_not_ended_are_in_it(run: Path) -> None:
     """As when a run is interrupted: what they have is shown, as `report` does."""
     sink = ReportFile(STUDY, factories.destination(run))
-    end(run, sink, "model_0")
+    end(run, sink, "model_0", replicates=3)
     with store.RunStore(run) as events:
         events.append(factories.measured_record(factories.case("model_1")))
     sink.close()
     text = (run / FILE).read_text()
-    assert '"ended":2' in text
+    assert '"ended":1' in text
+    assert 'id="details-0-1"' in text
 
 
 def test_a_failure_is_said_and_ends_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -443,6 +443,20 @@ def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
         IndexFile(text / "index.sqlite")
 
 
+def test_an_index_is_made_of_an_empty_file_only_by_who_makes_one(tmp_path: Path) -> None:
+    """Whoever only looks something up leaves the file as it is."""
+    path = tmp_path / "empty.sqlite"
+    path.touch()
+    with pytest.raises(StoreError, match=r"empty.sqlite is empty, and no index of runs"):
+        IndexFile(path, may_be_new=False)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == b""
+    with IndexFile(path):
+        pass
+    with IndexFile(path, may_be_new=False) as file:
+        assert held(Index(file)) == {}
+
+
 def test_what_was_fine_and_is_damaged(index: Index, tmp_path: Path) -> None:
     """It is held as if it had always been: a copy counts in its place, else it is left out."""
     make(tmp_path / "runs", "1", "a 1.5")
