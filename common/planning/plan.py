@@ -113,7 +113,7 @@ def make_plan(
         experiments=study.experiments(request),
         protocol=_protocol(request, *_replicates(study, request)),
         timeout_s=_timeout_s(study, request),
-        memory_limit_bytes=request[MEMORY_LIMIT] or _memory_limit_of_worker(suite, jobs),
+        memory_limit_bytes=request[MEMORY_LIMIT] or _memory_limit_of_worker(suite, study, jobs),
         seed=request[SEED],
         threads=threads_of(study, request),
         jobs=jobs,
@@ -180,9 +180,14 @@ def _retries_for(request: Request) -> tuple[str, ...]:
     return tuple(dict.fromkeys(asked))
 
 
-def _memory_limit_of_worker(suite: str, jobs: int) -> int:
-    """Return the limit of one worker; those of foreign code that run together share the whole."""
-    return default_memory_limit() // (jobs if registry.suite(suite).is_foreign else 1)
+def _memory_limit_of_worker(suite: str, study: Study, jobs: int) -> int:
+    """Return the limit of one worker.
+
+    Workers of foreign code that run together share the whole, as do those that look for the batch
+    that no longer fits: each takes all it may.
+    """
+    shares = registry.suite(suite).is_foreign or study.varies_batch
+    return default_memory_limit() // (jobs if shares else 1)
 
 
 def asked_study(request: Request, studies: Sequence[Study], usual: str | None = None) -> Study:
