@@ -49,7 +49,12 @@ def names(target: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("name", "found"),
-    [("", ["first", "second"]), ("::first", ["first"]), ("::zoo", ["large", "small"])],
+    [
+        ("", ["first", "second"]),
+        ("::first", ["first"]),
+        ("::_private", ["_private"]),
+        ("::zoo", ["large", "small"]),
+    ],
 )
 def test_a_file_is_read_not_imported(file: Path, name: str, found: list[str]) -> None:
     """Functions that can be called without arguments are models, and so are a dictionary's."""
@@ -80,6 +85,38 @@ def test_batch_sizes_are_read(tmp_path: Path) -> None:
 
     assert sizes(str(path)) == {"a": {"cpu": 4}, "b": {"cpu": 8}, "c": {}, "d": {}}
     assert sizes(f"{path}::zoo") == {"e": {"cpu": 5}, "f": {}}
+
+
+@pytest.mark.parametrize(
+    ("builder", "size"),
+    [
+        ("lambda batch_size=4: ...", 4),
+        ("lambda depth, /, *, batch_size=4: ...", 4),
+        ("lambda batch_size=None: ...", None),
+        ("partial(build, depth=3)", 6),
+        ("functools.partial(build, 3)", 6),
+        ("partial(build, batch_size=8)", 8),
+        ("partial(build, 3, 4)", None),
+        ("partial(build, **{})", None),
+        ("partial(build, *[3])", None),
+        ("partial(lambda batch_size=4: ...)", 4),
+        ("short", 6),
+        ("other(build)", None),
+        ("build()", None),
+    ],
+)
+def test_batch_sizes_of_what_is_not_written_as_a_function(
+    builder: str, size: int | None, tmp_path: Path
+) -> None:
+    """An entry's argument `batch_size` is found where it can still be given by name."""
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "def build(depth=2, batch_size=6): ...\n"
+        "short = partial(build, depth=1)\n"
+        f"MODELS = {{'a': {builder}}}\n"
+    )
+    (spec,) = ModelFile(path, "").specs()
+    assert spec.batch_size == ({} if size is None else {"cpu": size})
 
 
 @pytest.mark.parametrize(
