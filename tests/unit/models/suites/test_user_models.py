@@ -10,7 +10,10 @@ from torch import nn
 from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.project import read_project
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.run_options import run_options
+from dynamometer.common.interfaces.workload_options import ONLY
 from dynamometer.models.suites.user_models import SUITE, ModelFile, as_loaded
+from dynamometer.results.values.cases import Scale
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -322,6 +325,26 @@ def test_a_table_may_have_a_type_and_be_read(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("def build(): ...\nMODELS: dict = {'a': build}\nNAMES = [*MODELS.keys()]\n")
     assert [spec.name for spec in ModelFile(path, "").specs()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "takes"),
+    [
+        ("only = true", ONLY.metavar),
+        ("only = ['net', true]", ONLY.metavar),
+        ("scale = true", " or ".join(Scale)),
+        ("output-directory = true", "a value"),  # an option of PyTorch's harness
+    ],
+)
+def test_an_option_that_takes_a_value_is_given_one(
+    entry: str, takes: str, tmp_path: Path
+) -> None:
+    """Else it would take the next entry's flag for it."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text(f"[tool.dynamometer]\nmodels = 'mine.py'\n{entry}\nspawn = true\n")
+    key = entry.partition(" ")[0]
+    with pytest.raises(UsageError, match=rf"{key} of .* is true, and --{key} takes {takes}: give"):
+        read_project(path, run_options())
 
 
 def test_a_damaged_project_is_named(tmp_path: Path) -> None:
