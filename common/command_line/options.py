@@ -176,7 +176,6 @@ def command(
     Raises:
         UsageError: two options can't be told apart.
     """
-
     _refuse_clashes(options)
 
     @click.pass_context

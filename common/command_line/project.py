@@ -88,7 +88,7 @@ def _require_flag(path: Path, key: str, options: Sequence[Option[Any]]) -> None:
 
 
 def _taken_by(flag: str, options: Sequence[Option[Any]]) -> str | None:
-    """Return what must follow a flag, of ours or of PyTorch's harness; `None` where nothing must."""
+    """Return what follows a flag, of ours or of PyTorch's harness; `None` where nothing does."""
     own = next((each for each in options if flag in each.flags), None)
     if isinstance(own, Valued | Several):
         if isinstance(own.reads, Member):

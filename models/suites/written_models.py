@@ -123,9 +123,7 @@ def _written(path: Path) -> _Written:
     known = _callables(tree)
     defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     functions = {
-        node.name: _parameters(node.args).batch_size
-        for node in defined
-        if not _required(node.args)
+        node.name: _parameters(node.args).batch_size for node in defined if not _required(node.args)
     }
     tables = {
         target.id: _entries(value, known)

@@ -86,9 +86,7 @@ def test_a_plugin_that_cannot_be_loaded_says_where_it_is(plugin: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "says"), [("suites", "SUITE = JSONDecoder"), ("studies", "STUDY = JSONDecoder")]
 )
-def test_a_class_where_an_instance_is_needed(
-    kind: registry.Kind, says: str, plugin: Path
-) -> None:
+def test_a_class_where_an_instance_is_needed(kind: registry.Kind, says: str, plugin: Path) -> None:
     """It is refused with what to register, before anything is asked of it."""
     plugin.write_text(f"[dynamometer.{kind}]\nmine = json:JSONDecoder\n")
     with pytest.raises(UsageError, match=rf"from json:JSONDecoder: .*register an .*{says}\(\)"):

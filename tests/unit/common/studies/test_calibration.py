@@ -234,7 +234,9 @@ def test_a_page_is_written(tmp_path: Path) -> None:
 def test_a_line_is_about_arms_timed_beside_the_baseline() -> None:
     """Of the others the page tells, unless one fails."""
     record = made_up(0.003, replicates=1)[0]
-    blocks = {pair: tuple(4 * index + block for block in range(4)) for index, pair in enumerate(PAIRS)}
+    blocks = {
+        pair: tuple(4 * index + block for block in range(4)) for index, pair in enumerate(PAIRS)
+    }
     others = set(ARMS) - {arm for pair in PAIRS if BASELINE in pair for arm in pair}
     apart = tuple(
         msgspec.structs.replace(each, blocks=blocks[pair])
@@ -244,7 +246,9 @@ def test_a_line_is_about_arms_timed_beside_the_baseline() -> None:
         if each.arm in pair
     )
     partly = tuple(
-        msgspec.structs.replace(each, unchecked=("output: not compared",) if each.arm in others else ())
+        msgspec.structs.replace(
+            each, unchecked=("output: not compared",) if each.arm in others else ()
+        )
         for each in record.arms
     )
     record = msgspec.structs.replace(record, measurements=apart, arms=partly)

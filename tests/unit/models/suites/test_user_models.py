@@ -336,9 +336,7 @@ def test_a_table_may_have_a_type_and_be_read(tmp_path: Path) -> None:
         ("output-directory = true", "a value"),  # an option of PyTorch's harness
     ],
 )
-def test_an_option_that_takes_a_value_is_given_one(
-    entry: str, takes: str, tmp_path: Path
-) -> None:
+def test_an_option_that_takes_a_value_is_given_one(entry: str, takes: str, tmp_path: Path) -> None:
     """Else it would take the next entry's flag for it."""
     path = tmp_path / "pyproject.toml"
     path.write_text(f"[tool.dynamometer]\nmodels = 'mine.py'\n{entry}\nspawn = true\n")
