@@ -187,9 +187,20 @@ def resolve(kind: Kind, name: str) -> Any:
 
     Raises:
         UnknownNameError: the name is not registered.
-        UsageError: its module can't be imported, or lacks the attribute.
+        UsageError: its module can't be imported, or lacks the attribute; or it is a class where
+            one of its instances is needed.
     """
-    return load(kind, name, target(kind, name))
+    path = target(kind, name)
+    found = load(kind, name, path)
+    if kind in _INSTANCES and isinstance(found, type):
+        it, example = found.__name__, _singular(kind).upper()
+        reason = f"{it} is a class: register an instance, such as {example} = {it}()"
+        raise UsageError(_cannot_load(kind, name, path, reason))
+    return found
+
+
+_INSTANCES: frozenset[Kind] = frozenset({"suites", "studies"})
+"""Kinds that are asked something as they are; the others are called."""
 
 
 DEFAULT_STUDY = "speedup"

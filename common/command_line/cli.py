@@ -20,6 +20,7 @@ from dynamometer.common.command_line.options import (
     of_project,
     overridden,
     refuse_non_utf8,
+    without_argument,
 )
 from dynamometer.common.ending import ExitCode, exit_code_of
 from dynamometer.common.errors import UnfitEnvironmentError, UsageError
@@ -90,8 +91,7 @@ def _script(suite: str) -> GroupedCommand:
         target = asked[TARGET]
         if target is None:
             return _run_suite(suite, program, arguments, asked)
-        rest = [*arguments]
-        rest.remove(target)
+        rest = without_argument(arguments, TARGET, target)
         target = source.target(target) or target
         program = f"{program} {shlex.quote(target)}"
         return _run_suite(suite, program, rest, asked.but(TARGET, target))
@@ -264,7 +264,7 @@ def _run(asked: Request, invocation: Invocation) -> int:
 
         ours = {flag for option in asked for flag in option.flags}
         rest = [*translated(rest, ours).arguments]
-        project = translated(read_project(Path("pyproject.toml")), ours).arguments
+        project = translated(read_project(Path("pyproject.toml"), [*asked]), ours).arguments
         arguments = ["run", *overridden(project, rest, asked), *rest]
         try:
             with of_project(project, rest):
@@ -274,7 +274,7 @@ def _run(asked: Request, invocation: Invocation) -> int:
                 raise
             msg = f"pyproject.toml: {key[2:]} of [tool.dynamometer] is no option (run --help)"
             raise UsageError(msg) from error
-    rest.remove(target)
+    rest = without_argument(rest, TARGET, target)
     suite = registry.suite_of(target)
     if suite is None:
         suite, asked = target, _quick(asked, rest)
@@ -306,13 +306,16 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
         click.echo("\n".join(spec.name for spec in models))
         return 0
     from dynamometer.common.command_line import begin
-    from dynamometer.common.planning import arms
+    from dynamometer.common.planning import arms, batch_size_file
     from dynamometer.common.planning.plan import make_plan
 
     asked, unusable = arms.with_every_backend(asked)
     for reason in unusable.values():
         click.echo(f"left out: {reason}", err=True)
-    plan = make_plan(suite, opening, models, asked)
+    batch_sizes, notes = batch_size_file.asked_batch_sizes(asked, specs)
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+    plan = make_plan(suite, opening, models, asked, batch_sizes)
     line = shlex.join([*shlex.split(program), *arguments])
     manifest, directory = begin.begin(plan, program, line, asked[OUTPUT_DIR])
     return begin.carried_out(

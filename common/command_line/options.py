@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from click.core import ParameterSource
 
-from dynamometer.common.command_line.dynamobench.translation import translated
+from dynamometer.common.command_line.dynamobench.translation import Translation, translated
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import (
     Argument,
@@ -76,17 +76,26 @@ class GroupedCommand(click.Command):
         Raises:
             UsageError: what one asks for isn't done, or two are of one choice.
         """
-        if self._reads_theirs:
-            found = translated(args, {"--help", *(f for each in self._options for f in each.flags)})
-            for note in found.notes:
-                click.echo(f"note: {note}", err=True)
-            args = list(found.arguments)
+        found = self._as_ours(args)
+        for note in found.notes:
+            click.echo(f"note: {note}", err=True)
+        args = list(found.arguments)
         for flags in _choices(self._options):
             typed = [flag for flag in flags if flag in args]
             if len(typed) > 1:
                 msg = f"{' and '.join(typed)} contradict each other: give one of them"
                 raise UsageError(msg)
         return super().parse_args(ctx, args)
+
+    def words_of(self, ctx: click.Context, typed: Sequence[str]) -> dict[str, Any]:
+        """Return what was typed for each option and argument, by its key, before it is read."""
+        found, _, _ = self.make_parser(ctx).parse_args([*self._as_ours(typed).arguments])
+        return found
+
+    def _as_ours(self, typed: Sequence[str]) -> Translation:
+        if not self._reads_theirs:
+            return Translation(tuple(typed))
+        return translated(typed, {"--help", *(f for each in self._options for f in each.flags)})
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command with the garbage collector on, which `__main__` had off for start-up.
@@ -163,7 +172,11 @@ def command(
         text: what its help says.
         reads_theirs: whether options of PyTorch's `benchmarks/dynamo` are understood as well.
         hidden: options that its help leaves out.
+
+    Raises:
+        UsageError: two options can't be told apart.
     """
+    _refuse_clashes(options)
 
     @click.pass_context
     def parsed(context: click.Context, /, **values: object) -> int:
@@ -172,6 +185,47 @@ def command(
     return GroupedCommand(
         name, options, reads_theirs=reads_theirs, hidden=hidden, callback=parsed, help=text
     )
+
+
+def _refuse_clashes(options: Iterable[Option[Any]]) -> None:
+    """Refuse options of which it can't be told which is typed, as one of a plugin and one of ours.
+
+    Raises:
+        UsageError: there are two; says what each does.
+    """
+    known: dict[str, Option[Any]] = {}
+    for option in options:
+        for name in (*option.flags, option.key):
+            other = known.setdefault(name, option)
+            if other is not option:
+                both = " and ".join(f"{each.named} ({each.help})" for each in (other, option))
+                msg = f"two options are called {name}: {both}; a plugin must call its own otherwise"
+                raise UsageError(msg)
+
+
+def without_argument(typed: Sequence[str], argument: Option[Any], word: str) -> list[str]:
+    """Drop the word of an argument from what was typed, and none like it that is an option's.
+
+    Args:
+        typed: of the command that is run.
+        argument: of it.
+        word: that the argument was given.
+    """
+    context = click.get_current_context()
+    running = context.command
+    assert isinstance(running, GroupedCommand)
+    for place, each in enumerate(typed):
+        before, after = typed[:place], typed[place + 1 :]
+        if each != word:
+            continue
+        words = running.words_of(context, [*before, _MARK, *after])
+        if words.get(argument.key) == _MARK:
+            return [*before, *after]
+    return [*typed]
+
+
+_MARK = "\0"
+"""What nobody can type."""
 
 
 def overridden(

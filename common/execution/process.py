@@ -42,13 +42,14 @@ if TYPE_CHECKING:
 
 _BOOTSTRAP = (
     "import sys; sys.path.insert(0, sys.argv[1]); import dynamometer; del sys.path[0]; "
-    "control, program, apart = map(int, sys.argv[2:]); "
+    "control, program, apart = map(int, sys.argv[2:]); del sys.argv[1:]; "
     "from dynamometer.common.execution.confinement.keeper import split; "
     "split(program, (control,), apart=bool(apart)); "
     "from dynamometer.common.execution.fork_server import main; main(control)"
 )
 """Makes the package importable without leaving its folder on the path, where a model's own
-`import common` or `import results` would find ours."""
+`import common` or `import results` would find ours. Nor do its words stay on the command
+line, where a model that reads it would take them for its own."""
 
 _POLL_S = 0.1
 """How often limits are checked: 30 microseconds of reading, on the core the model may be using;

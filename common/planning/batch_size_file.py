@@ -5,15 +5,46 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.workload_options import BATCH_SIZE_FILE
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import file_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from dynamometer.common.interfaces.option import Request
+    from dynamometer.results.values.cases import ModelSpec
 
 _MOST_DIGITS = 19
 """Of a number that torch can hold."""
+_MOST_NAMED = 5
+"""Of the models that a suite lacks; a file may be of all suites."""
+
+
+def asked_batch_sizes(
+    request: Request, specs: Iterable[ModelSpec]
+) -> tuple[dict[str, int], list[str]]:
+    """Return the batch sizes of a file, if one is named, and what is to be said of it.
+
+    Args:
+        request: what was asked for.
+        specs: all models of the suite.
+
+    Raises:
+        UsageError: it can't be read, or a line is no model and size; says which.
+    """
+    path = request[BATCH_SIZE_FILE]
+    if path is None:
+        return {}, []
+    found = read_batch_sizes(path)
+    known = {name for spec in specs for name in (spec.name, *spec.aliases)}
+    unknown = [name for name in found if name not in known]
+    if not unknown:
+        return found, []
+    more = len(unknown) - _MOST_NAMED
+    names = ", ".join(unknown[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return found, [f"--batch-size-file {path} names models that the suite has not: {names}"]
 
 
 def read_batch_sizes(path: Path) -> dict[str, int]:

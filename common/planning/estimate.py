@@ -96,5 +96,9 @@ def _history(runs: Path, study: str) -> dict[str, float]:
 
 
 def _guess_s(case: Case) -> float:
-    backends = (arm.partition(":")[0] for arm in case.arms)
-    return _SCALE_FACTOR[case.scale] * sum(_GUESS_S.get(each, _OTHER_ARM_S) for each in backends)
+    return _SCALE_FACTOR[case.scale] * sum(map(_guess_of_arm_s, case.arms))
+
+
+def _guess_of_arm_s(arm: str) -> float:
+    """Guess by the compiler that an arm's name speaks of, such as `my_package.inductor:tuned`."""
+    return next((seconds for name, seconds in _GUESS_S.items() if name in arm), _OTHER_ARM_S)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.run_options import EXECUTOR, JOBS, SPAWN, THREADS
 from dynamometer.common.interfaces.workload_options import DEVICE
+from dynamometer.common.machine import cgroups
 from dynamometer.common.studies.study import Jobs
 
 if TYPE_CHECKING:
@@ -50,9 +52,16 @@ def threads_of(study: Study, request: Request) -> int | None:
     return min(_LEAST_THREADS, cores()) if study.jobs is Jobs.ALL_CORES else None
 
 
-def cores() -> int:
-    """Count the cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def cores(root: Path = Path("/")) -> int:
+    """Count the cores this process may keep busy.
+
+    Args:
+        root: below which `proc` and `sys` are.
+    """
+    has_affinity = hasattr(os, "sched_getaffinity")
+    usable = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    share = cgroups.processors(root)
+    return usable if share is None else max(1, min(usable, int(share)))
 
 
 def _reason_for_one(study: Study, request: Request) -> str | None:

@@ -27,7 +27,6 @@ from dynamometer.common.interfaces.workload_options import (
     ALLOW_IN_GRAPH,
     BACKENDS,
     BATCH_SIZE,
-    BATCH_SIZE_FILE,
     CHANNELS_LAST,
     COMPILED_OPTIMIZER,
     DEVICE,
@@ -48,7 +47,6 @@ from dynamometer.common.interfaces.workload_options import (
 )
 from dynamometer.common.planning import refusals
 from dynamometer.common.planning.arms import asked_arms
-from dynamometer.common.planning.batch_size_file import read_batch_sizes
 from dynamometer.common.planning.cases import build_cases
 from dynamometer.common.planning.functions import refuse_unknown_functions
 from dynamometer.common.planning.jobs import jobs_of, threads_of
@@ -65,7 +63,7 @@ from dynamometer.results.values.records import Status
 from dynamometer.results.values.workers import StartMethod
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dynamometer.common.interfaces.option import Request
     from dynamometer.common.studies.study import Study
@@ -80,6 +78,7 @@ def make_plan(
     suite_options: dict[str, str],
     models: tuple[ModelSpec, ...],
     request: Request,
+    batch_sizes: Mapping[str, int] | None = None,
 ) -> RunPlan:
     """Fix everything a run will do.
 
@@ -88,6 +87,7 @@ def make_plan(
         suite_options: what it was opened with.
         models: those of its models that were selected.
         request: what was asked for.
+        batch_sizes: of the models named, in place of their own.
 
     Raises:
         UsageError: options contradict each other, or no model can be run so.
@@ -95,7 +95,7 @@ def make_plan(
     """
     study = asked_study(request, registry.studies(), registry.suite(suite).usual_study)
     refusals.check_expectations(study, request)
-    asked = _workload(request)
+    asked = _workload(request, batch_sizes or {})
     refusals.check_batch_size(suite, models, asked)
     workload = study.workload(asked, request)
     refusals.check_workload(workload)
@@ -113,7 +113,7 @@ def make_plan(
         experiments=study.experiments(request),
         protocol=_protocol(request, *_replicates(study, request)),
         timeout_s=_timeout_s(study, request),
-        memory_limit_bytes=request[MEMORY_LIMIT] or _memory_limit_of_worker(suite, jobs),
+        memory_limit_bytes=request[MEMORY_LIMIT] or _memory_limit_of_worker(suite, study, jobs),
         seed=request[SEED],
         threads=threads_of(study, request),
         jobs=jobs,
@@ -131,7 +131,7 @@ def make_plan(
     return plan
 
 
-def _workload(request: Request) -> Workload:
+def _workload(request: Request, batch_sizes: Mapping[str, int]) -> Workload:
     """Return how models are to be run, before a study has its say.
 
     Raises:
@@ -151,7 +151,7 @@ def _workload(request: Request) -> Workload:
         dynamic_dims=DynamicDims.BATCH if request[DYNAMIC_BATCH] else DynamicDims.ALL,
         scale=request[SCALE],
         batch_size=request[BATCH_SIZE],
-        batch_sizes=read_batch_sizes(sizes) if (sizes := request[BATCH_SIZE_FILE]) else {},
+        batch_sizes=batch_sizes,
         overrides=_overrides_of(request),
         model_overrides=request[MODEL_OVERRIDES],
         only_overrides=request[ONLY_OVERRIDES],
@@ -180,9 +180,14 @@ def _retries_for(request: Request) -> tuple[str, ...]:
     return tuple(dict.fromkeys(asked))
 
 
-def _memory_limit_of_worker(suite: str, jobs: int) -> int:
-    """Return the limit of one worker; those of foreign code that run together share the whole."""
-    return default_memory_limit() // (jobs if registry.suite(suite).is_foreign else 1)
+def _memory_limit_of_worker(suite: str, study: Study, jobs: int) -> int:
+    """Return the limit of one worker.
+
+    Workers of foreign code that run together share the whole, as do those that look for the batch
+    that no longer fits: each takes all it may.
+    """
+    shares = registry.suite(suite).is_foreign or study.varies_batch
+    return default_memory_limit() // (jobs if shares else 1)
 
 
 def asked_study(request: Request, studies: Sequence[Study], usual: str | None = None) -> Study:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from dynamometer.common import registry
 from dynamometer.common.errors import NothingSelectedError, UnknownNameError, UsageError
 from dynamometer.common.interfaces.workload_options import (
     EXCLUDE,
@@ -18,7 +20,7 @@ from dynamometer.common.interfaces.workload_options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.suite import Suite
@@ -141,12 +143,36 @@ def listed(suite: Suite) -> list[ModelSpec]:
     """Return what a suite holds.
 
     Raises:
-        UsageError: there is nothing; says what to do.
+        UsageError: there is nothing, or what there is could not be told apart or found again; says
+            what to do.
     """
     try:
-        return [*suite.specs()]
+        specs = [*suite.specs()]
     except ValueError as error:
         raise UsageError(str(error)) from error
+    check_listed(specs)
+    return specs
+
+
+def check_listed(specs: Sequence[ModelSpec]) -> None:
+    """Refuse models that can't be selected by their names, or that no worker would find.
+
+    Raises:
+        UsageError: several have one name or alias, or one is of a suite that is not registered;
+            names them.
+    """
+    counts = Counter(name for spec in specs for name in {spec.name, *spec.aliases})
+    twice = sorted(name for name, count in counts.items() if count > 1)
+    if twice:
+        suite = specs[0].suite
+        msg = f"several models of the suite {suite} have one name or alias: {', '.join(twice)}"
+        raise UsageError(msg)
+    for spec in {spec.suite: spec for spec in specs}.values():
+        try:
+            registry.target("suites", spec.suite)
+        except UsageError as error:
+            msg = f"the model {spec.name} is of a suite that no worker can open: {error}"
+            raise UsageError(msg) from error
 
 
 def _check(selection: Selection) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamometer.common.studies.study import StudyOfCases
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.reports.columns import Rows, Table
@@ -22,9 +22,13 @@ class StudyOfArms(StudyOfCases):
     """Each arm beside eager: a line for the case, a row for each arm, a table of all of them.
 
     What it takes to summarize samples is imported when there are any.
+
+    Attributes:
+        told: the arms that a case's line is about, besides those that failed; `None` for all.
     """
 
     has_expectations = True
+    told: ClassVar[Collection[str] | None] = None
 
     def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
         """Stop when the speedups of all arms are known well enough."""
@@ -43,7 +47,7 @@ class StudyOfArms(StudyOfCases):
         """Render the speedup of each arm with its interval, or its error."""
         from dynamometer.results.reports.arms import lines
 
-        return [lines.case_line(self._summary(records))]
+        return [lines.case_line(self._summary(records), self.told)]
 
     def closing_lines(self, cases: Sequence[Sequence[Record]]) -> list[str]:
         """Render pass rates, means, compile times, memory, verdicts, and what to know of them."""
@@ -79,7 +83,7 @@ class StudyOfArms(StudyOfCases):
         known = shared(found)
         return OnPage(
             part=part_of_arms(known),
-            lines=[[lines.case_line(each)] for each in found],
+            lines=[[lines.case_line(each, self.told)] for each in found],
             closing_lines=lines.closing_lines(found, known) if found else [],
         )
 

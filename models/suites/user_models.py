@@ -10,8 +10,8 @@ imported, to list what they hold; only workers import them.
 
 from __future__ import annotations
 
-import ast
 import importlib.util
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -117,8 +117,8 @@ class ModelFile:
 
     Attributes:
         path: of the file.
-        name: the only function or dictionary that is wanted; empty for all functions, or for
-            the dictionary `MODELS` where there is one.
+        name: the only function or dictionary that is wanted; empty for all functions but those
+            that begin with an underscore, or for the dictionary `MODELS` where there is one.
     """
 
     path: Path
@@ -130,9 +130,11 @@ class ModelFile:
         Raises:
             ValueError: the file can't be parsed, or doesn't hold what was named.
         """
+        from dynamometer.models.suites.written_models import builders
+
         return [
             _spec(name, str(self.path), "ModelFile", batch_size)
-            for name, batch_size in sorted(_builders(self).items())
+            for name, batch_size in sorted(builders(self.path, self.name).items())
         ]
 
     def preload(self, specs: Iterable[ModelSpec]) -> None:
@@ -140,9 +142,11 @@ class ModelFile:
 
     def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
         """Import the file and call the function."""
+        from dynamometer.models.suites.written_models import table_of
+
         _let_torchvision_be_imported()
         module = _import(self.path.resolve())
-        table = _table_name(self)
+        table = table_of(self.path, self.name)
         build = getattr(module, table)[spec.name] if table else getattr(module, spec.name)
         if case.batch_size in {None, *spec.batch_size.values()}:
             return as_loaded(build(), spec.name)
@@ -150,19 +154,59 @@ class ModelFile:
 
 
 def _import(path: Path) -> ModuleType:
-    """Import a file as if it had been run, once: what it registers, it could not register again."""
-    known = sys.modules.get(path.stem)
-    if known is not None and getattr(known, "__file__", None) == str(path):
+    """Import a file as if it had been run, once: what it registers, it could not register again.
+
+    It finds itself alone on the command line. A name that is another module's stays that one's, and
+    then the folder comes last of those where modules are looked for: who else imports that name,
+    as torch does and programs that it starts, means the other.
+    """
+    is_anothers = _is_anothers(path)
+    name = _name_apart(path) if is_anothers else path.stem
+    known = sys.modules.get(name)
+    if known is not None and _is_of(path, known):
         return known
-    sys.path.insert(0, str(path.parent))  # its neighbours can be imported
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    # Its neighbours can be imported.
+    sys.path.insert(len(sys.path) if is_anothers else 0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         msg = f"{path} can't be imported"
         raise ImportError(msg)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    sys.modules[name] = module
+    words, sys.argv = sys.argv, [str(path)]
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.argv = words
     return module
+
+
+def _is_anothers(path: Path) -> bool:
+    """Return whether a file has the name of another module, whether that is loaded or not."""
+    name = path.stem
+    if name in sys.modules:
+        return not _is_of(path, sys.modules[name])
+    if name in sys.stdlib_module_names:
+        return True
+    if not name.isidentifier():  # no statement imports it, and looking for `a.b` would import `a`
+        return False
+    found = importlib.util.find_spec(name)
+    if found is None or found.origin is None:  # a mere folder gives way to a file
+        return False
+    return os.path.realpath(found.origin) != str(path)
+
+
+def _is_of(path: Path, module: ModuleType) -> bool:
+    """Return whether a module is that of a file."""
+    file = getattr(module, "__file__", None)
+    return file is not None and os.path.realpath(file) == str(path)
+
+
+def _name_apart(path: Path) -> str:
+    """Return a name for a file that no other module has."""
+    from hashlib import sha256
+
+    return f"{path.stem}_{sha256(os.fsencode(path)).hexdigest()[:12]}"
 
 
 def as_loaded(value: object, name: str) -> LoadedModel:
@@ -289,107 +333,3 @@ def _spec(name: str, origin: str, kind: str, batch_size: int | None = None) -> M
         build=f"user_models:{kind}",
         batch_size={} if batch_size is None else {"cpu": batch_size},
     )
-
-
-def _builders(file: ModelFile) -> dict[str, int | None]:
-    """Return the models that are wanted, with the default of `batch_size` where they take one."""
-    functions, tables = _read(file.path)
-    if file.name in functions:
-        return {file.name: functions[file.name]}
-    if file.name in {"", "MODELS", *tables}:
-        from dynamometer.models.suites.written_tables import parsed, refuse_unreadable
-
-        refuse_unreadable(file.path, parsed(file.path), file.name or "MODELS")
-    table = _table_name(file)
-    if table is not None:
-        return tables[table]
-    if file.name:
-        known = ", ".join(sorted([*functions, *tables])) or "none"
-        msg = (
-            f"{file.path} has no model {file.name!r}, which is a function that needs no arguments"
-            f" or a dictionary of them; it has: {known}{_advice(file)}"
-        )
-        raise ValueError(msg)
-    if not functions:
-        msg = (
-            f"{file.path} has no function without arguments that could build a model;"
-            f" {_NOT_WRITTEN.format(name='name')}"
-        )
-        raise ValueError(msg)
-    return functions
-
-
-_NOT_WRITTEN = (
-    "what is not written as `def`, such as a lambda or a partial, is taken from a dictionary:"
-    ' MODELS = {{"{name}": {name}}}'
-)
-
-
-def _advice(file: ModelFile) -> str:
-    """Return what to do about a name that a file holds, and that builds no model as it stands."""
-    from dynamometer.models.suites.written_tables import assigned, parsed
-
-    body = parsed(file.path).body
-    for node in body:
-        if isinstance(node, ast.FunctionDef) and node.name == file.name:
-            first = next(iter((*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)))
-            return (
-                f". {file.name} takes arguments ({first.arg}): a function without says with which,"
-                f" such as `def example(): return {file.name}, (torch.randn(2, 3),)`"
-            )
-    if any(file.name == target.id for target, _ in assigned(body)):
-        return f"; {_NOT_WRITTEN.format(name=file.name)}"
-    return ""
-
-
-def _table_name(file: ModelFile) -> str | None:
-    _, tables = _read(file.path)
-    name = file.name or "MODELS"
-    return name if name in tables else None
-
-
-def _read(path: Path) -> tuple[dict[str, int | None], dict[str, dict[str, int | None]]]:
-    """Return a file's public functions that need no arguments, and its dictionaries.
-
-    Both with the default of the functions' argument `batch_size`; `None` where there is none.
-    """
-    from dynamometer.models.suites.written_tables import assigned, parsed
-
-    tree = parsed(path)
-    defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    sizes = {node.name: _batch_size(node.args) for node in defined}
-    functions = {
-        node.name: sizes[node.name]
-        for node in defined
-        if not node.name.startswith("_") and not _required(node.args)
-    }
-    tables = {
-        target.id: _entries(value, sizes)
-        for target, value in assigned(tree.body)
-        if isinstance(value, ast.Dict)
-    }
-    return functions, tables
-
-
-def _entries(table: ast.Dict, sizes: Mapping[str, int | None]) -> dict[str, int | None]:
-    return {
-        key.value: sizes.get(value.id) if isinstance(value, ast.Name) else None
-        for key, value in zip(table.keys, table.values, strict=True)
-        if isinstance(key, ast.Constant) and isinstance(key.value, str)
-    }
-
-
-def _batch_size(arguments: ast.arguments) -> int | None:
-    """Return the default of an argument `batch_size`, if that is a number."""
-    pairs = [
-        *zip(arguments.args[::-1], arguments.defaults[::-1], strict=False),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
-    found = {argument.arg: default for argument, default in pairs}.get("batch_size")
-    value = found.value if isinstance(found, ast.Constant) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _required(arguments: ast.arguments) -> bool:
-    positional = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
-    return positional > 0 or any(default is None for default in arguments.kw_defaults)

@@ -12,6 +12,7 @@ from dynamometer.common import registry
 from dynamometer.common.command_line import calibrate, cli, explain
 from dynamometer.common.command_line.options import command
 from dynamometer.common.command_line.stored import export, removal, repro, show
+from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import (
     Argument,
     Arguments,
@@ -83,6 +84,14 @@ def test_no_two_are_typed_alike(name: str) -> None:
     assert sorted(set(flags)) == sorted(flags)
     keys = [option.key for option in COMMANDS[name]]
     assert sorted(set(keys)) == sorted(keys)
+
+
+@pytest.mark.parametrize("flags", [("--seed",), ("-n", "--nets"), ("--batch_size",)])
+def test_one_of_a_plugin_that_is_called_as_another_is_refused(flags: tuple[str, ...]) -> None:
+    """Both are named, with what they do, before anything is parsed."""
+    own = Flag(flags, group="Execution", help="Of a plugin.")
+    with pytest.raises(UsageError, match=rf" and {own.flag} \(Of a plugin\.\); a plugin must"):
+        command("run", (*OF_RUN, own), lambda asked, _: 0, "A test.")
 
 
 def test_untyped_it_is_its_default(option: Option[Any]) -> None:

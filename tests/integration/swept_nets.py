@@ -6,6 +6,7 @@ Workers import the file as that of the models and, by `PYTHONPATH`, as the backe
 
 from __future__ import annotations
 
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -75,6 +76,11 @@ def wrong_fives(batch_size: int = 8) -> tuple[nn.Module, torch.Tensor]:
     return Net(20), torch.randn(batch_size, 20)
 
 
+def tired_fives(batch_size: int = 8) -> tuple[nn.Module, torch.Tensor]:
+    """Is compiled rightly for five alone, until that is timed."""
+    return Net(21), torch.randn(batch_size, 21)
+
+
 def by_width(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
     """Go wrong as the functions above say."""
     tensors = [each for each in inputs if isinstance(each, torch.Tensor)]
@@ -86,6 +92,18 @@ def by_width(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
     if width == 19 and is_five:
         msg = "no fives"
         raise NotImplementedError(msg)
+    if width == 21 and is_five:
+        return _tiring(graph)
     if width == 17 or (width == 20 and is_five):
         return lambda *args: tuple(each + 1 for each in graph(*args))
     return graph.forward
+
+
+def _tiring(graph: torch.fx.GraphModule) -> Compiled:
+    def call(*args: Any) -> Any:
+        if any(frame.f_code.co_name == "time_in_blocks" for frame, _ in traceback.walk_stack(None)):
+            msg = "tired"
+            raise RuntimeError(msg)
+        return graph(*args)
+
+    return call

@@ -90,6 +90,38 @@ def test_tf32_is_left_out_where_nothing_is_timed(
     assert f"convolutions in TF32: {in_tf32}" in log.read_text()
 
 
+PARSES = """
+import argparse
+import queue
+import sys
+import torch
+from neighbour import WIDTH
+
+argparse.ArgumentParser().parse_args()
+TOLD = [*sys.argv]
+
+def net():
+    print("told:", TOLD, "and then:", sys.argv)
+    return torch.nn.Linear(WIDTH, 2), torch.randn(4, WIDTH), queue.Queue()
+
+def _net():
+    return net()[:2]
+"""
+
+
+@pytest.mark.parametrize("name", ["mine", "queue", "torch"])
+def test_a_file_is_imported_as_if_it_had_been_run(name: str, tmp_path: Path) -> None:
+    """Alone on the command line; who imports a module of its name has that one, as torch does."""
+    (tmp_path / "neighbour.py").write_text("WIDTH = 3\n")
+    path = tmp_path.resolve() / f"{name}.py"
+    path.write_text(PARSES)
+    (record,) = run(f"{path}::_net", "--backend", "eager", runs=tmp_path / "runs").values()
+    assert record.outcome.status is Status.PASS, record.outcome
+    (log,) = (tmp_path / "runs").glob("*/logs/_net.log")
+    told = [str(path)]
+    assert f"told: {told} and then: ['-c']" in log.read_text()
+
+
 def test_a_saved_program(tmp_path: Path) -> None:
     """What `torch.export.save` wrote runs with the inputs it was exported with."""
     module = nn.Sequential(nn.Linear(4, 5), nn.Dropout()).eval()

@@ -78,9 +78,10 @@ def test_untold_the_second_size_compiles_again(swept: Swept) -> None:
     [
         ("no_fives", "not timed: BackendCompilerFailed"),
         ("wrong_fives", "not timed: output: 100 of 100 elements are wrong"),
+        ("tired_fives", "not timed: RuntimeError: tired"),
     ],
 )
-def test_a_size_that_is_not_compiled_alone_loses_no_other(
+def test_a_size_that_does_not_run_compiled_alone_loses_no_other(
     model: str, says: str, swept: Swept
 ) -> None:
     """It has its figure against eager, and the reason why it has no other, right or wrong."""

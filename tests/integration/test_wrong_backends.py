@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from conftest import hostile_manifest, run_manifest
 
 from dynamometer.results.values.cases import BASELINE, Mode
+from dynamometer.results.values.parity import Parity
 from dynamometer.results.values.records import ArmResult, Stage, Status
 
 if TYPE_CHECKING:
@@ -90,6 +92,18 @@ def test_a_backend_that_fails_on_some_graphs(tmp_path: Path, *, raises: bool) ->
         assert some.capture is not None
         assert (some.capture.graphs, some.capture.fallbacks) == (2, 1)
         assert some.capture.fallback_reason == "NotImplementedError: no such operator: exp"
+
+
+def test_parity_asks_of_a_backend_what_it_fails_on(tmp_path: Path) -> None:
+    """In eager such a graph is right, and says nothing of the backend, in either mode."""
+    arms = ["wrong_backends:fails_on_exponentials"]
+    manifest = hostile_manifest(["two_graphs"], arms, experiments=("parity",))
+    record = run_manifest(manifest, tmp_path / "run")["two_graphs"]
+    outcome = record.arms[-1].outcome
+    assert (outcome.status, record.outcome.status) == (Status.FAIL, Status.FAIL)
+    assert "no such operator: exp" in (outcome.reason or "")
+    (as_one,) = msgspec.json.decode(record.found, type=Parity).full_graph
+    assert (as_one.outcome.status, as_one.outcome.reason) == (outcome.status, outcome.reason)
 
 
 @pytest.mark.parametrize("name", ["tires_alone", "tires_together"])

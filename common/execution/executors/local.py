@@ -290,7 +290,8 @@ def _warnings(outcome: Outcome) -> tuple[str, ...]:
 
 def _ended(worker: Worker, case: Case, manifest: Manifest, experiment: Experiment) -> Findings:
     """Return what stands of a worker that sent no report."""
-    plan, machine_bytes = manifest.plan, manifest.environment.memory_bytes
+    plan = manifest.plan
+    machine_bytes = manifest.environment.memory_bytes // plan.jobs  # as many workers share it
     memory_bytes = min(plan.memory_limit_bytes or machine_bytes, machine_bytes)
     outcome = name_exit(worker, plan.timeout_s, memory_bytes)
     kept = worker.interim

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from dynamometer.common.interfaces.option import Flag
+from dynamometer.common.studies.calibration.arms import ARMS, PAIRS
 from dynamometer.common.studies.study_of_arms import StudyOfArms
+from dynamometer.results.values.cases import BASELINE
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Request
@@ -27,6 +29,8 @@ class Calibration(StudyOfArms):
         "in_isolation": "dynamometer.common.studies.calibration.in_isolation:InIsolation",
     }
     is_timed = True
+    cost_factor = 2 * len(PAIRS) / len(ARMS)  # each pair has blocks of its own
+    told = frozenset(arm for base, arm in PAIRS if base == BASELINE)
 
     def experiments(self, request: Request) -> tuple[str, ...]:
         """Time arms in isolated runs as well, where that is asked for."""

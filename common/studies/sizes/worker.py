@@ -77,9 +77,9 @@ def sweep(context: Context) -> Findings:
             absent.append(_absence(index, STATIC, static.reason))
         else:
             at_size[STATIC] = static
-        blocks = attempt(stages, partial(_measure, context, at_size, rng))
-        if isinstance(blocks, Outcome):
-            absent += [_absence(index, each, blocks.reason) for each in at_size]
+        blocks, missing = _timed(context, index, at_size, rng)
+        absent += missing
+        if blocks is None:
             continue
         before = len(timed.bursts)
         timed = timed.then(blocks)
@@ -128,6 +128,20 @@ def _static(context: Context, loaded: LoadedModel, index: int, arm: str) -> Call
         start = start.compiled(weights, mode, lambda: replaced_by(reference.fresh()[0]))
         check_first_calls(step, start, reference)
     return step.call
+
+
+def _timed(
+    context: Context, index: int, at_size: Calls, rng: random.Random
+) -> tuple[Blocks | None, list[Absence]]:
+    """Time arms at one size; without what is compiled for it alone if they fail with that."""
+    blocks = attempt(context.stages, partial(_measure, context, at_size, rng))
+    if isinstance(blocks, Blocks):
+        return blocks, []
+    others = {name: call for name, call in at_size.items() if name != STATIC}
+    if len(others) == len(at_size):
+        return None, [_absence(index, each, blocks.reason) for each in at_size]
+    timed, missing = _timed(context, index, others, rng)
+    return timed, [_absence(index, STATIC, blocks.reason), *missing]
 
 
 def _measure(context: Context, calls: Calls, rng: random.Random) -> Blocks:

@@ -19,36 +19,42 @@ from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from dynamometer.results.statistics.breakeven import Breakeven
     from dynamometer.results.statistics.summary import ArmSummary, SuiteSummary
     from dynamometer.results.statistics.verdicts import Judgement
 
 
-def case_line(case: CaseSummary) -> str:
-    """Render one case: device, name, frames, then each arm's speedup, p-value and interval."""
+def case_line(case: CaseSummary, told: Collection[str] | None = None) -> str:
+    """Render one case: device, name, frames, then each arm's speedup, p-value and interval.
+
+    Args:
+        case: over its replicates.
+        told: the arms that it is about, besides those that failed; `None` for all.
+    """
+    shown = [arm for arm in case.arms if told is None or arm.name in told or not arm.passed]
     captures = [arm.capture for arm in case.arms if arm.capture]
     ok, total = (captures[0].frames_ok, captures[0].frames) if captures else (0, 0)
     if {arm.outcome for arm in case.arms} == {case.outcome} != {PASSED}:
         arms = case.outcome.line  # no arm has anything of its own to say
     else:
-        arms = "  ".join(_arm_text(case, arm) for arm in case.arms)
+        arms = "  ".join(_arm_text(case, arm) for arm in shown)
     again = f", {captures[0].recompiles} recompiles" if captures and case.case.dynamic else ""
     timed = any(arm.speedup for arm in case.arms)
     provisional = " PROVISIONAL" if timed and is_provisional(case) else ""
-    marks = provisional + "".join(f" {mark}" for mark in _marks(case))
+    marks = provisional + "".join(f" {mark}" for mark in _marks(case, shown))
     return f"{name_columns(case.case)} {ok:3}/{total:3} frames{again}, {arms}{marks}"
 
 
-def _marks(case: CaseSummary) -> list[str]:
+def _marks(case: CaseSummary, arms: Sequence[ArmSummary]) -> list[str]:
     """Name what a reader of the line must know of how it was measured."""
     found = {
         "ISOLATED": case.is_isolated,
         "INTERFERENCE": case.interferes,
         "DISTURBED": case.is_disturbed,
-        "SYS_TIME": any(arm.system_time_shows for arm in (case.baseline, *case.arms)),
-        "PARTIAL": any(arm.passed and arm.unchecked for arm in case.arms),
+        "SYS_TIME": any(arm.system_time_shows for arm in (case.baseline, *arms)),
+        "PARTIAL": any(arm.passed and arm.unchecked for arm in arms),
     }
     return [mark for mark, holds in found.items() if holds]
 
@@ -91,7 +97,7 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
         + overhead.lines(cases)
         + _reasons_against_one_graph(cases)
     )
-    marks = {mark for case in cases for mark in _marks(case)}
+    marks = {mark for case in cases for mark in _marks(case, case.arms)}
     explained = [f"{mark}: {text}" for mark, text in _MEANINGS.items() if mark in marks]
     return lines + (["", *explained] if explained else []) + _problems(cases)
 

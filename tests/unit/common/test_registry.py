@@ -83,6 +83,16 @@ def test_a_plugin_that_cannot_be_loaded_says_where_it_is(plugin: Path) -> None:
         registry.resolve("backends", "broken")
 
 
+@pytest.mark.parametrize(
+    ("kind", "says"), [("suites", "SUITE = JSONDecoder"), ("studies", "STUDY = JSONDecoder")]
+)
+def test_a_class_where_an_instance_is_needed(kind: registry.Kind, says: str, plugin: Path) -> None:
+    """It is refused with what to register, before anything is asked of it."""
+    plugin.write_text(f"[dynamometer.{kind}]\nmine = json:JSONDecoder\n")
+    with pytest.raises(UsageError, match=rf"from json:JSONDecoder: .*register an .*{says}\(\)"):
+        registry.resolve(kind, "mine")
+
+
 def test_the_baseline_is_no_choice() -> None:
     """It is always measured, so it is listed nowhere."""
     choices = registry.choices("backends")

@@ -363,6 +363,16 @@ def test_batch_sizes_come_from_a_file(program: Program, tmp_path: Path) -> None:
     assert sizes["alexnet"] != 3
 
 
+def test_a_model_of_a_file_that_the_suite_has_not_is_named(
+    program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others are run as the file says."""
+    (tmp_path / "sizes.txt").write_text("resnet18,3\nresnet81,4\n")
+    manifest = program.script("--only", "resnet18", "--batch-size-file", "sizes.txt")
+    assert [case.batch_size for case in manifest.plan.cases] == [3]
+    assert "names models that the suite has not: resnet81" in capsys.readouterr().err
+
+
 def test_quick_may_have_more_replicates(program: Program) -> None:
     """`-r` wins over what `--quick` implies."""
     assert program.script("--quick", "-r", "4").plan.protocol.replicates == 4
@@ -403,6 +413,25 @@ def test_a_bare_run_of_a_suite_is_quick(program: Program) -> None:
     """The name of the suite alone asks for nothing in particular."""
     assert cli.main(None, ["run", "torchbench"]) == 0
     assert all(spec.quick for spec in program.executed.pop()[0].plan.models)
+
+
+@pytest.mark.parametrize(
+    ("words", "others"),
+    [
+        ("--output-dir torchbench --quick torchbench", "--output-dir torchbench --quick"),
+        ("--output-dir torchbench torchbench --quick", "--output-dir torchbench --quick"),
+        ("torchbench --output-dir torchbench --quick", "--output-dir torchbench --quick"),
+        ("-k torchbench|resnet18 torchbench", "-k torchbench|resnet18"),
+        ("-x torchbench --only resnet18 torchbench", "-x torchbench --only resnet18"),
+    ],
+)
+def test_the_command_names_the_suite_once(program: Program, words: str, others: str) -> None:
+    """A value that is called as the suite is stays where it was."""
+    assert cli.main(None, ["run", *words.split()]) == 0
+    manifest = program.executed.pop()[0]
+    assert shlex.split(manifest.command) == ["dynamometer", "run", "torchbench", *others.split()]
+    assert cli.main(None, shlex.split(manifest.command)[1:]) == 0
+    assert program.executed.pop()[0].command == manifest.command
 
 
 def test_resume_goes_on_with_the_manifest(program: Program, tmp_path: Path) -> None:

@@ -91,6 +91,15 @@ def test_a_kill_is_judged_by_what_the_worker_may_take(
     assert executed(plan, tmp_path)[0].outcome.status is status
 
 
+@pytest.mark.parametrize(("jobs", "status"), [(1, Status.CRASH), (2, Status.OOM)])
+def test_a_kill_beside_others_is_judged_by_a_share_of_the_machine(
+    jobs: int, status: Status, tmp_path: Path
+) -> None:
+    """Three GiB are little of its eight, and most of what is there for one of two."""
+    plan = factories.plan(memory_limit_bytes=7 * GIB, jobs=jobs)
+    assert executed(plan, tmp_path)[0].outcome.status is status
+
+
 def test_arms_that_are_decided_on_have_their_own_time(tmp_path: Path) -> None:
     """Unless their code may say anything of itself."""
     tuning = Tuning(decisions="decisions.sqlite")

@@ -8,8 +8,11 @@ import factories
 import pytest
 
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.option import defaults
+from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload import Workload
-from dynamometer.common.planning.batch_size_file import read_batch_sizes
+from dynamometer.common.interfaces.workload_options import BATCH_SIZE_FILE
+from dynamometer.common.planning.batch_size_file import asked_batch_sizes, read_batch_sizes
 from dynamometer.common.planning.cases import build_cases
 
 if TYPE_CHECKING:
@@ -49,3 +52,19 @@ def test_a_model_is_found_by_its_name_or_an_alias() -> None:
     assert [case.batch_size for case in of_all] == [3, 7]
     own = build_cases(specs, Workload(arms=(), batch_sizes=sizes))
     assert own[1].batch_size == build_cases(specs, Workload(arms=()))[1].batch_size
+
+
+def test_models_that_the_suite_has_not_are_named(tmp_path: Path) -> None:
+    """A file may be of several suites, so that is no error; those chosen by alias are known."""
+    specs = [factories.model_spec("hf_Bert", aliases=("BertForMaskedLM",))]
+    path = tmp_path / "sizes.txt"
+    request = defaults(run_options()).but(BATCH_SIZE_FILE, path)
+    path.write_text("BertForMaskedLM,3\nhf_Bert,4\n")
+    assert asked_batch_sizes(request, specs) == ({"BertForMaskedLM": 3, "hf_Bert": 4}, [])
+    path.write_text("hf_Bret,3\n")
+    sizes, (note,) = asked_batch_sizes(request, specs)
+    assert sizes == {"hf_Bret": 3}
+    assert note == f"--batch-size-file {path} names models that the suite has not: hf_Bret"
+    path.write_text("".join(f"{name},1\n" for name in "abcdefg"))
+    assert asked_batch_sizes(request, specs)[1][0].endswith(": a, b, c, d, e and 2 more")
+    assert asked_batch_sizes(defaults(run_options()), specs) == ({}, [])

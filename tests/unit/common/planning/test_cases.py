@@ -1,15 +1,24 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import factories
 import pytest
 
 from dynamometer.common.errors import NothingSelectedError, UnknownNameError, UsageError
 from dynamometer.common.interfaces.workload import Workload
 from dynamometer.common.planning.cases import build_cases
-from dynamometer.common.planning.selection import Selection, select
+from dynamometer.common.planning.selection import Selection, listed, select
 from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.common.studies.study import skip_reason
 from dynamometer.results.values.cases import Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dynamometer.common.interfaces.suite import LoadedModel
+    from dynamometer.results.values.cases import Case, ModelSpec
 
 SPECS = (
     factories.model_spec("vgg16"),
@@ -45,6 +54,42 @@ def names(selection: Selection) -> list[str]:
 def test_selection(selection: Selection, expected: list[str]) -> None:
     """Each way of selecting gives the models it is documented to, sorted by name."""
     assert names(selection) == expected
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A suite that lists some models."""
+
+    models: tuple[ModelSpec, ...]
+
+    def specs(self) -> Iterable[ModelSpec]:
+        """List them."""
+        return self.models
+
+    def preload(self, specs: Iterable[ModelSpec]) -> None:
+        """Import nothing."""
+
+    def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
+        """Build nothing."""
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("added", "says"),
+    [
+        (factories.model_spec("vgg16"), "several models of the suite torchbench .*: vgg16"),
+        (factories.model_spec("bert", aliases=("hf_Bert",)), "name or alias: hf_Bert"),
+        (
+            factories.model_spec("own", suite="torchbnech"),
+            "the model own is of a suite .*'torchbnech'; did you mean torchbench",
+        ),
+    ],
+)
+def test_a_list_of_what_cant_be_run_is_refused(added: ModelSpec, says: str) -> None:
+    """One of two models would be left out, and no worker could load that of another suite."""
+    assert listed(Listing(SPECS)) == [*SPECS]
+    with pytest.raises(UsageError, match=says):
+        listed(Listing((*SPECS, added)))
 
 
 def test_skipped_models_stay_in_the_selection() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from dynamometer.common.planning import estimate as module
 from dynamometer.common.planning.estimate import TimeEstimate
+from dynamometer.common.studies.calibration.arms import ARMS
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE, Scale
 
@@ -64,6 +65,25 @@ def test_guesses_grow_with_the_work(tmp_path: Path) -> None:
     assert estimate(more_arms, tmp_path).seconds > base
     assert estimate(tiny, tmp_path).seconds < base
     assert base < three < 3 * base
+
+
+def test_an_arm_is_guessed_by_the_compiler_in_its_name(tmp_path: Path) -> None:
+    """One of a user's own, or of a calibration, compiles as long as what it is made of."""
+    seconds = {
+        arm: estimate(factories.plan(*SPECS, arms=(BASELINE, arm), replicates=1), tmp_path).seconds
+        for arm in ("inductor", "my_package:inductor_again", "my_package:other")
+    }
+    assert seconds["inductor"] == seconds["my_package:inductor_again"]
+    assert seconds["inductor"] > seconds["my_package:other"]
+
+
+def test_a_calibration_is_guessed_at_what_one_took(tmp_path: Path) -> None:
+    """Eight small models in twelve replicates: 66 minutes on two cores."""
+    specs = tuple(factories.model_spec(name) for name in "abcdefgh")
+    cases = tuple(factories.case(spec.name, ARMS, scale=Scale.SMALL) for spec in specs)
+    experiments = ("in_pairs", "naive")
+    plan = factories.plan(*specs, cases=cases, replicates=12, experiments=experiments)
+    assert 60 < estimate(plan, tmp_path).seconds / 60 < 72
 
 
 def test_earlier_runs_replace_guesses(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import factories
@@ -13,11 +14,14 @@ from dynamometer.common.interfaces.option import defaults
 from dynamometer.common.interfaces.run_options import EXECUTOR, JOBS, SPAWN, THREADS, run_options
 from dynamometer.common.interfaces.workload_options import DEVICE
 from dynamometer.common.planning import jobs
-from dynamometer.common.planning.jobs import jobs_of, threads_of
+from dynamometer.common.planning.jobs import cores, jobs_of, threads_of
 from dynamometer.common.planning.plan import default_memory_limit, make_plan
+from dynamometer.common.studies.batch_sizes.study import FIND_BATCH_SIZES
 from dynamometer.common.studies.study import Jobs, options_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dynamometer.common.interfaces.option import Option, Request
 
 NOTHING = defaults(run_options())
@@ -59,6 +63,37 @@ def test_memory_is_shared_by_no_more_than_there_are() -> None:
     assert {count: plan.jobs for count, plan in found.items()} == {1: 1, 2: 2, 10: 8}
     whole = default_memory_limit()
     assert [each.memory_limit_bytes for each in found.values()] == [whole, whole // 2, whole // 8]
+
+
+def test_searches_for_batch_sizes_share_the_memory() -> None:
+    """Each goes on until what it may take is used up."""
+    options = run_options(options_of(*registry.studies()), registry.suite("torchbench").options)
+    models = tuple(factories.model_spec(name) for name in ("a", "b", "c"))
+    for count, share in ((1, 1), (2, 2), (8, 3)):  # no more at a time than there are
+        request = defaults(options).but(FIND_BATCH_SIZES, value=True).but(JOBS, count)
+        plan = make_plan("torchbench", {}, models, request)
+        assert plan.memory_limit_bytes == default_memory_limit() // share
+
+
+@pytest.mark.parametrize(
+    ("quota", "found"),
+    [
+        ("max 100000", 64),
+        ("200000 100000", 2),
+        ("250000 100000", 2),
+        ("50000 100000", 1),
+        ("9900000 100000", 64),
+    ],
+)
+def test_a_quota_leaves_fewer_cores(
+    quota: str, found: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a container that sees all there are, and may keep two busy, it is two."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
+    group = tmp_path / "sys/fs/cgroup"
+    group.mkdir(parents=True)
+    (group / "cpu.max").write_text(f"{quota}\n")
+    assert cores(tmp_path) == found
 
 
 def test_what_is_not_timed_runs_on_all_cores() -> None:

@@ -17,6 +17,7 @@ from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.studies.calibration import evaluation as calibration
 from dynamometer.common.studies.calibration.arms import ARMS, IN_ISOLATION, PAIRS
 from dynamometer.common.studies.calibration.page import Calibration, write_page
+from dynamometer.common.studies.calibration.study import STUDY
 from dynamometer.results.statistics import replicates, summary
 from dynamometer.results.statistics.between_processes import scatters
 from dynamometer.results.store import store
@@ -228,6 +229,40 @@ def test_a_page_is_written(tmp_path: Path) -> None:
     assert f" of {len(same)} " in text
     drawn = (tmp_path / "page.png").exists()
     assert drawn == ("page.png" in text)
+
+
+def test_a_line_is_about_arms_timed_beside_the_baseline() -> None:
+    """Of the others the page tells, unless one fails."""
+    record = made_up(0.003, replicates=1)[0]
+    blocks = {
+        pair: tuple(4 * index + block for block in range(4)) for index, pair in enumerate(PAIRS)
+    }
+    others = set(ARMS) - {arm for pair in PAIRS if BASELINE in pair for arm in pair}
+    apart = tuple(
+        msgspec.structs.replace(each, blocks=blocks[pair])
+        for each in record.measurements
+        if each.metric == LATENCY.name
+        for pair in PAIRS
+        if each.arm in pair
+    )
+    partly = tuple(
+        msgspec.structs.replace(
+            each, unchecked=("output: not compared",) if each.arm in others else ()
+        )
+        for each in record.arms
+    )
+    record = msgspec.structs.replace(record, measurements=apart, arms=partly)
+    (line,) = STUDY.lines([record])
+    assert all(arm in line for arm in ARMS if arm not in {BASELINE, *others})
+    assert not any(arm in line for arm in others)
+    assert "not measured" not in line
+    assert "PARTIAL" not in line
+    failed = tuple(
+        msgspec.structs.replace(each, outcome=factories.failure()) if each.arm == ARMS[-4] else each
+        for each in partly
+    )
+    (line,) = STUDY.lines([msgspec.structs.replace(record, arms=failed)])
+    assert f"{ARMS[-4]} FAIL" in line
 
 
 def test_a_case_of_a_calibration_can_be_repeated() -> None:

@@ -10,7 +10,10 @@ from torch import nn
 from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.project import read_project
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.run_options import run_options
+from dynamometer.common.interfaces.workload_options import ONLY
 from dynamometer.models.suites.user_models import SUITE, ModelFile, as_loaded
+from dynamometer.results.values.cases import Scale
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +52,12 @@ def names(target: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("name", "found"),
-    [("", ["first", "second"]), ("::first", ["first"]), ("::zoo", ["large", "small"])],
+    [
+        ("", ["first", "second"]),
+        ("::first", ["first"]),
+        ("::_private", ["_private"]),
+        ("::zoo", ["large", "small"]),
+    ],
 )
 def test_a_file_is_read_not_imported(file: Path, name: str, found: list[str]) -> None:
     """Functions that can be called without arguments are models, and so are a dictionary's."""
@@ -80,6 +88,38 @@ def test_batch_sizes_are_read(tmp_path: Path) -> None:
 
     assert sizes(str(path)) == {"a": {"cpu": 4}, "b": {"cpu": 8}, "c": {}, "d": {}}
     assert sizes(f"{path}::zoo") == {"e": {"cpu": 5}, "f": {}}
+
+
+@pytest.mark.parametrize(
+    ("builder", "size"),
+    [
+        ("lambda batch_size=4: ...", 4),
+        ("lambda depth, /, *, batch_size=4: ...", 4),
+        ("lambda batch_size=None: ...", None),
+        ("partial(build, depth=3)", 6),
+        ("functools.partial(build, 3)", 6),
+        ("partial(build, batch_size=8)", 8),
+        ("partial(build, 3, 4)", None),
+        ("partial(build, **{})", None),
+        ("partial(build, *[3])", None),
+        ("partial(lambda batch_size=4: ...)", 4),
+        ("short", 6),
+        ("other(build)", None),
+        ("build()", None),
+    ],
+)
+def test_batch_sizes_of_what_is_not_written_as_a_function(
+    builder: str, size: int | None, tmp_path: Path
+) -> None:
+    """An entry's argument `batch_size` is found where it can still be given by name."""
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "def build(depth=2, batch_size=6): ...\n"
+        "short = partial(build, depth=1)\n"
+        f"MODELS = {{'a': {builder}}}\n"
+    )
+    (spec,) = ModelFile(path, "").specs()
+    assert spec.batch_size == ({} if size is None else {"cpu": size})
 
 
 @pytest.mark.parametrize(
@@ -285,6 +325,24 @@ def test_a_table_may_have_a_type_and_be_read(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("def build(): ...\nMODELS: dict = {'a': build}\nNAMES = [*MODELS.keys()]\n")
     assert [spec.name for spec in ModelFile(path, "").specs()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "takes"),
+    [
+        ("only = true", ONLY.metavar),
+        ("only = ['net', true]", ONLY.metavar),
+        ("scale = true", " or ".join(Scale)),
+        ("output-directory = true", "a value"),  # an option of PyTorch's harness
+    ],
+)
+def test_an_option_that_takes_a_value_is_given_one(entry: str, takes: str, tmp_path: Path) -> None:
+    """Else it would take the next entry's flag for it."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text(f"[tool.dynamometer]\nmodels = 'mine.py'\n{entry}\nspawn = true\n")
+    key = entry.partition(" ")[0]
+    with pytest.raises(UsageError, match=rf"{key} of .* is true, and --{key} takes {takes}: give"):
+        read_project(path, run_options())
 
 
 def test_a_damaged_project_is_named(tmp_path: Path) -> None:

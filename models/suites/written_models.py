@@ -1,0 +1,207 @@
+"""What a user has written: the functions and dictionaries of a file that build models, by its text.
+
+Nothing is imported: a file may do anything.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dynamometer.models.suites.written_tables import assigned, parsed, refuse_unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+Sizes = dict[str, int | None]
+"""Builders, each with the default of its argument `batch_size`; `None` where it has no number."""
+
+_USUAL_TABLE = "MODELS"
+_BATCH_SIZE = "batch_size"
+
+_NOT_WRITTEN = (
+    "what is not written as `def`, such as a lambda or a partial, is taken from a dictionary:"
+    ' MODELS = {{"{name}": {name}}}'
+)
+
+
+def builders(path: Path, name: str) -> Sizes:
+    """Return the models of a file that are wanted.
+
+    Args:
+        path: of the file.
+        name: the only function or dictionary that is wanted; empty for all functions but those
+            that begin with an underscore, or for the dictionary `MODELS` where there is one.
+
+    Raises:
+        ValueError: the file can't be parsed, or doesn't hold what was named.
+    """
+    written = _written(path)
+    if name in written.functions:
+        return {name: written.functions[name]}
+    if name in {"", _USUAL_TABLE, *written.tables}:
+        refuse_unreadable(path, written.tree, name or _USUAL_TABLE)
+    table = written.table(name)
+    if table is not None:
+        return written.tables[table]
+    public = {each: size for each, size in written.functions.items() if not each.startswith("_")}
+    if name:
+        known = ", ".join(sorted([*public, *written.tables])) or "none"
+        msg = (
+            f"{path} has no model {name!r}, which is a function that needs no arguments"
+            f" or a dictionary of them; it has: {known}{_advice(written.tree, name)}"
+        )
+        raise ValueError(msg)
+    if not public:
+        msg = (
+            f"{path} has no function without arguments that could build a model;"
+            f" {_NOT_WRITTEN.format(name='name')}"
+        )
+        raise ValueError(msg)
+    return public
+
+
+def table_of(path: Path, name: str) -> str | None:
+    """Return the dictionary that a name stands for; `None` where it is no dictionary's.
+
+    Raises:
+        ValueError: the file can't be parsed.
+    """
+    return _written(path).table(name)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What a file holds.
+
+    Attributes:
+        tree: its text.
+        functions: those that need no arguments.
+        tables: its dictionaries.
+    """
+
+    tree: ast.Module
+    functions: Sizes
+    tables: dict[str, Sizes]
+
+    def table(self, name: str) -> str | None:
+        """Return the dictionary that a name stands for, if there is one."""
+        wanted = name or _USUAL_TABLE
+        return wanted if wanted in self.tables else None
+
+
+@dataclass(frozen=True)
+class _Parameters:
+    """What a function can be given.
+
+    Attributes:
+        positional: names of what may come by position, in order.
+        defaults: what may come by name and has a default.
+    """
+
+    positional: tuple[str, ...] = ()
+    defaults: Mapping[str, ast.expr] = field(default_factory=dict)
+
+    @property
+    def batch_size(self) -> int | None:
+        """The default of an argument `batch_size`, if that is a number."""
+        found = self.defaults.get(_BATCH_SIZE)
+        value = found.value if isinstance(found, ast.Constant) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def given(self, count: int, named: Mapping[str, ast.expr]) -> _Parameters:
+        """Return what is left of them, as of a partial, where some are given beforehand."""
+        gone = self.positional[:count]
+        left = {name: each for name, each in self.defaults.items() if name not in gone}
+        return _Parameters(self.positional[count:], {**left, **named})
+
+
+def _written(path: Path) -> _Written:
+    tree = parsed(path)
+    known = _callables(tree)
+    defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    functions = {
+        node.name: _parameters(node.args).batch_size for node in defined if not _required(node.args)
+    }
+    tables = {
+        target.id: _entries(value, known)
+        for target, value in assigned(tree.body)
+        if isinstance(value, ast.Dict)
+    }
+    return _Written(tree, functions, tables)
+
+
+def _callables(tree: ast.Module) -> dict[str, _Parameters]:
+    """Return what the functions of a file can be given, also those that are not written as `def`.
+
+    Of several of one name the last counts.
+    """
+    known: dict[str, _Parameters] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            known[node.name] = _parameters(node.args)
+        for target, value in assigned([node]):
+            known[target.id] = _parameters_of(value, known)
+    return known
+
+
+def _entries(table: ast.Dict, known: Mapping[str, _Parameters]) -> Sizes:
+    return {
+        key.value: _parameters_of(value, known).batch_size
+        for key, value in zip(table.keys, table.values, strict=True)
+        if isinstance(key, ast.Constant) and isinstance(key.value, str)
+    }
+
+
+def _parameters_of(value: ast.expr, known: Mapping[str, _Parameters]) -> _Parameters:
+    """Return what an expression can be given if it is a function; nothing where that isn't told."""
+    match value:
+        case ast.Name(id=name):
+            return known.get(name, _Parameters())
+        case ast.Lambda(args=arguments):
+            return _parameters(arguments)
+        case ast.Call(
+            func=ast.Name(id="partial") | ast.Attribute(attr="partial"),
+            args=[function, *given],
+            keywords=keywords,
+        ):
+            named = {each.arg: each.value for each in keywords if each.arg is not None}
+            is_told = len(named) == len(keywords) and not any(
+                isinstance(each, ast.Starred) for each in (function, *given)
+            )
+            found = _parameters_of(function, known) if is_told else _Parameters()
+            return found.given(len(given), named if is_told else {})
+    return _Parameters()
+
+
+def _parameters(arguments: ast.arguments) -> _Parameters:
+    """Return what a function can be given; what comes by position alone has no default here."""
+    pairs = [
+        *zip(arguments.args[::-1], arguments.defaults[::-1], strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return _Parameters(
+        positional=tuple(each.arg for each in (*arguments.posonlyargs, *arguments.args)),
+        defaults={argument.arg: default for argument, default in pairs if default is not None},
+    )
+
+
+def _required(arguments: ast.arguments) -> bool:
+    positional = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    return positional > 0 or any(default is None for default in arguments.kw_defaults)
+
+
+def _advice(tree: ast.Module, name: str) -> str:
+    """Return what to do about a name that a file holds, and that builds no model as it stands."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            first = next(iter((*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)))
+            return (
+                f". {name} takes arguments ({first.arg}): a function without says with which,"
+                f" such as `def example(): return {name}, (torch.randn(2, 3),)`"
+            )
+    if any(name == target.id for target, _ in assigned(tree.body)):
+        return f"; {_NOT_WRITTEN.format(name=name)}"
+    return ""
