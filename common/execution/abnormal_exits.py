@@ -77,20 +77,21 @@ def culprit(worker: Worker, outcome: Outcome) -> str | None:
     return None if worker.progress.arm == BASELINE else worker.progress.arm
 
 
-def left_to_run(arms: Sequence[str], ended_by: str | None, *, decides: bool) -> tuple[str, ...]:
-    """Return the arms another process is to run of one that an arm ended; none if it isn't needed.
+def left_to_run(arms: Sequence[str], ended_by: str, *, decides: bool) -> tuple[str, ...]:
+    """Return which arms are run again, in another process, after one of them ended theirs.
 
     Beside eager alone nothing can be measured. Where something is decided it runs by itself all the
-    same: only a process that reports says of what, and that every candidate fails decides it.
+    same: only a process that reports names the graph or model, and that all its candidates fail is
+    a decision, too: for eager.
 
     Args:
         arms: of the process.
-        ended_by: one of them; `None` where none is to blame.
+        ended_by: one of them.
         decides: whether something is decided (`Study.decides`).
     """
     rest = tuple(each for each in arms if each != ended_by)
     fewest = 1 if decides else 2
-    return rest if ended_by in arms and BASELINE in rest and len(rest) >= fewest else ()
+    return rest if BASELINE in rest and len(rest) >= fewest else ()
 
 
 def with_culprit(others: Findings, arm: str, found: Findings, arms: Sequence[str]) -> Findings:
@@ -102,7 +103,7 @@ def with_culprit(others: Findings, arm: str, found: Findings, arms: Sequence[str
         found: made of that process.
         arms: of both.
     """
-    # If that one ended too, all arms of the case have a result there.
+    # Where the other process ended too, `others` has a result for all arms, also for this one.
     results = {each.arm: each for each in found.arms}
     results |= {each.arm: each for each in others.arms if each.arm != arm}
     absent = (

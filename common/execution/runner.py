@@ -116,7 +116,7 @@ class Remaining:
     def before(self, case: Case, replicate: int) -> list[Record]:
         """Return the records of a case's earlier replicates, in order.
 
-        An earlier attempt at the same one is none of them: another attempt has all it had.
+        Earlier attempts at the same replicate don't count: each attempt is of the same arms.
         """
         found = (each for each in self.finished[case.id] if each.replicate < replicate)
         return sorted(found, key=lambda each: each.replicate)

@@ -156,8 +156,8 @@ def check_workload(workload: Workload) -> None:
     chosen = [arm for arm in workload.arms if arm in {ENSEMBLE, ASSEMBLED}]
     if workload.compiled_optimizer and chosen:
         msg = (
-            f"{chosen[0]} decides on graphs of models, and --compile-optimizer compiles those of"
-            f" optimizers; leave it out, or --backend {chosen[0]}"
+            f"{chosen[0]} uses decisions on graphs of models, and --compile-optimizer compiles"
+            " graphs of optimizers; leave out one of them"
         )
         raise UsageError(msg)
     if TORCHSCRIPT not in workload.arms:

@@ -250,9 +250,13 @@ def _quick(protocol: Protocol, budget_s: float | None) -> Protocol:
 
 
 def _derived(plan: RunPlan, cases: Sequence[Case], *, study: str, **fields: object) -> RunPlan:
-    """Return a plan of other cases for another study."""
+    """Return a plan of other cases for another study; arms that are candidates are named as such."""
+    assert plan.tuning is not None
     experiments = registry.study(study).experiments(defaults(()))
-    return msgspec.structs.replace(plan, cases=tuple(cases), experiments=experiments, **fields)
+    tuning = msgspec.structs.replace(plan.tuning, candidates=())
+    return msgspec.structs.replace(
+        plan, cases=tuple(cases), experiments=experiments, tuning=tuning, **fields
+    )
 
 
 def _with_arms(case: Case, arms: Sequence[str]) -> Case:

@@ -13,9 +13,9 @@ from torch import fx
 from dynamometer.dynamo.capture import internals
 from dynamometer.dynamo.ensemble.compiling import NotCompiledError, WithWeightsInside, compile_graph
 from dynamometer.dynamo.ensemble.setting import setting_of
-from dynamometer.dynamo.ensemble.standing import standing
 from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.recorder import by_parts, is_within_autocast
+from dynamometer.results.store.decisions import decision_that_counts
 from dynamometer.results.values.cases import NO_BACKEND, MatmulPrecision
 from dynamometer.results.values.choices import ASSEMBLED, Choice, Subject
 
@@ -176,7 +176,7 @@ class Lookup:
     def _find(self, subject: Subject, key: str) -> Decision | None:
         if self._tuning is None:
             return None
-        return standing(self._tuning, subject, key, self._setting)
+        return decision_that_counts(self._tuning, subject, key, self._setting)
 
     def _keep(self, subject: Subject, key: str, found: Decision | None) -> None:
         before = self._choices.get((subject, key))

@@ -304,8 +304,8 @@ def _summarize_arm(name: str, records: Sequence[Record], baseline: Outcome = PAS
 def _stands_for(name: str, record: Record) -> bool:
     """Return whether a record's outcome is an arm's, though it has no result of its own there.
 
-    It isn't where the arm was left out and another one ended so: a record's outcome is the worst of
-    its arms', and may have the end of the log besides.
+    It isn't if that is how another arm ended: then this one was left out. Compared are lines, as a
+    record's outcome may have the end of the log besides.
     """
     ends = {result.arm: result.outcome.line for result in record.arms}
     return name not in ends and record.outcome.line not in ends.values()

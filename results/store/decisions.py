@@ -10,7 +10,8 @@ import math
 import re
 import sqlite3
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,10 +25,8 @@ from dynamometer.results.values.records import PASSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from datetime import datetime
-    from pathlib import Path
 
-    from dynamometer.results.values.choices import Subject
+    from dynamometer.results.values.choices import Subject, Tuning
 
 _WAIT_S = 60.0
 """For another process that is writing."""
@@ -46,6 +45,22 @@ CREATE TABLE IF NOT EXISTS decisions (
     PRIMARY KEY (subject, key, setting)
 );
 """
+
+
+def decision_that_counts(
+    tuning: Tuning, subject: Subject, key: str, setting: Setting
+) -> Decision | None:
+    """Return the decision on a graph or model that a run goes by; `None` if there is none.
+
+    Those in its file are; with `--retune` only those made since the run began.
+
+    Raises:
+        StoreError: the file can't be read, or is none of decisions.
+    """
+    found = Decisions(Path(tuning.decisions)).find(subject, key, setting)
+    if found is None or not tuning.counts(found.decided_at, datetime.now(UTC)):
+        return None
+    return found
 
 
 class Decisions:

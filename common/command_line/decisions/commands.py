@@ -225,9 +225,9 @@ def _candidate(each: Evidence) -> str:
     """Say what became of a candidate."""
     if each.speedup is None:
         return f"    {each.arm:24} {each.outcome.line}"
-    compiled = "compile time not known"  # as of what another one had compiled, and left in caches
-    if each.compile_s is not None:
-        compiled = f"compiled in {each.compile_s:.1f} s"
+    # Not known where its graphs were in caches, which another candidate had filled.
+    known = each.compile_s is not None
+    compiled = f"compiled in {each.compile_s:.1f} s" if known else "compile time not known"
     return f"    {each.arm:24} {_evidence(each.speedup)}, {compiled}, {each.samples} samples"
 
 

@@ -20,10 +20,9 @@ from dynamometer.common.execution.executor import HandsOver
 from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress, run
 from dynamometer.common.planning.estimate import estimate
 from dynamometer.common.planning.tuning import CORPUS, graphs_plan, models_plan, recording_plan
-from dynamometer.dynamo.ensemble.standing import standing
 from dynamometer.results.reports.texts import count_text
 from dynamometer.results.store import store
-from dynamometer.results.store.decisions import Decisions
+from dynamometer.results.store.decisions import Decisions, decision_that_counts
 from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.cases import NO_BACKEND
 from dynamometer.results.values.choices import Subject
@@ -95,8 +94,8 @@ def prepare(manifest: Manifest, directory: Path, notes: Sequence[str] = ()) -> b
 def _tune(stage: _Stages, plan: RunPlan, graphs: Path, keys: Mapping[int, Collection[str]]) -> bool:
     """Tune graphs, by the threads they are computed with; return whether it was not interrupted."""
     for threads, some in keys.items():
-        text = f"{len(some)} graphs are tuned"
-        if len(keys) > 1:
+        text = f"{count_text(len(some), 'graph')} {'is' if len(some) == 1 else 'are'} tuned"
+        if threads != plan.threads:
             text += f" with {count_text(threads, 'thread')}"
         if stage.run("tuned", text, graphs_plan(plan, graphs, some, threads)) is None:
             return False
@@ -146,7 +145,10 @@ _ARMS_OF_NO_CHOICE = 2
 
 def _is_eager(model: Recorded, tuning: Tuning) -> bool:
     """Return whether every graph of a model is decided to stay eager."""
-    found = [standing(tuning, Subject.GRAPH, each.key, model.setting) for each in model.graphs]
+    found = [
+        decision_that_counts(tuning, Subject.GRAPH, each.key, model.setting)
+        for each in model.graphs
+    ]
     return bool(found) and all(each and each.arm == NO_BACKEND for each in found)
 
 
@@ -167,7 +169,7 @@ def _all_eager(label: str, model: Recorded, run: str) -> Decision:
 def _undecided(tuning: Tuning, models: Sequence[Recorded]) -> dict[int, frozenset[str]]:
     """Return the keys of graphs that are to be tuned, by the threads they are computed with.
 
-    Those are their model's, which may set them itself: what is decided for others isn't found.
+    A model may set its number of threads itself. A decision for another one it never finds.
     """
     settings = {
         (each.key, model.setting.threads): model.setting
@@ -177,7 +179,7 @@ def _undecided(tuning: Tuning, models: Sequence[Recorded]) -> dict[int, frozense
     }
     found: defaultdict[int, set[str]] = defaultdict(set)
     for (key, threads), setting in settings.items():
-        if not standing(tuning, Subject.GRAPH, key, setting):
+        if not decision_that_counts(tuning, Subject.GRAPH, key, setting):
             found[threads].add(key)
     return {threads: frozenset(keys) for threads, keys in sorted(found.items())}
 
@@ -185,7 +187,9 @@ def _undecided(tuning: Tuning, models: Sequence[Recorded]) -> dict[int, frozense
 def is_decided_by_graph(model: Recorded, tuning: Tuning) -> bool:
     """Return whether a model is one graph that has a decision; a graph may be in no file."""
     keys = [each.key for each in model.graphs]
-    return len(keys) == 1 and bool(standing(tuning, Subject.GRAPH, keys[0], model.setting))
+    return len(keys) == 1 and bool(
+        decision_that_counts(tuning, Subject.GRAPH, keys[0], model.setting)
+    )
 
 
 class _Stages:

@@ -74,7 +74,8 @@ class DecisionSink:
     def _leave_undecided(self, label: str, about: Tuned, failing: Outcome) -> None:
         """Store nothing, so that nothing counts as decided: no candidate was held to anything."""
         click.echo(
-            f"  {about.subject} {label} stays undecided: eager fails: {failing.reason}", err=True
+            f"  {about.subject} {label} stays undecided: eager did not pass: {failing.line}",
+            err=True,
         )
         if about.is_eager_failing and about.subject is Subject.GRAPH:
             self._undrawn.append(label)
@@ -95,11 +96,16 @@ class DecisionSink:
         return ()
 
 
+_DECIDED = frozenset((Status.PASS, Status.NONDETERMINISTIC, Status.FAIL_ACCURACY))
+"""Of eager."""
+
+
 def _failing_eager(records: Sequence[Record], about: Tuned) -> Outcome | None:
     """Return how eager ended where that leaves nothing to hold candidates to; `None` if it didn't.
 
-    In the first round its worker says so. In a later one, which comes only if it passed, that is
-    whatever is no pass, unless it was skipped because a candidate ended the process.
+    In the first round its worker says so. There is a later one only if it passed: then it is any
+    end but a pass, also one that the harness is to blame for. Eager that merely differs from itself
+    is decided for, in every round.
     """
     if about.is_eager_failing:
         return next(each.outcome for each in records if each.outcome != PASSED)
@@ -109,4 +115,4 @@ def _failing_eager(records: Sequence[Record], about: Tuned) -> Outcome | None:
         for result in record.arms
         if record.replicate and result.arm == BASELINE
     )
-    return next((each for each in of_eager if each.status not in {Status.PASS, Status.SKIP}), None)
+    return next((each for each in of_eager if each.status not in _DECIDED), None)

@@ -165,8 +165,10 @@ class LocalExecutor:
         worker = self._run_worker(name, case, replicate, process)
         found = self._findings(name, worker, case, process.arms)
         arm = culprit(worker, found.outcome)
+        if arm is None:
+            return worker, found
         rest = left_to_run(process.arms, arm, decides=registry.study(self._plan.study).decides)
-        if arm is None or not rest:
+        if not rest:
             return worker, found
         others = replace(process, arms=rest)
         _, found_of_others = self._run_process(name, case, replicate, others)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dynamometer.common.studies.graphs.worker import record as record_graphs
 from dynamometer.dynamo.ensemble.model_key import model_key
 from dynamometer.dynamo.ensemble.setting import setting_of
-from dynamometer.dynamo.ensemble.standing import standing
+from dynamometer.results.store.decisions import decision_that_counts
 from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.decisions import Recorded
 
@@ -22,7 +22,7 @@ def record(context: Context, loaded: LoadedModel) -> Recorded:
     assert tuning is not None
     key = model_key(loaded.module, loaded.args, loaded.kwargs)
     setting = setting_of(case.device, case.matmul_precision)
-    if not case.dynamic and standing(tuning, Subject.MODEL, key, setting):
+    if not case.dynamic and decision_that_counts(tuning, Subject.MODEL, key, setting):
         return Recorded(key=key, setting=setting, is_decided=True)
     recorded = record_graphs(context, loaded)
     return Recorded(key=key, setting=setting, graphs=recorded.graphs)

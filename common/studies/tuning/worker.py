@@ -16,7 +16,7 @@ from dynamometer.common.studies.speedup.worker import measure as measure_speedup
 from dynamometer.dynamo import state
 from dynamometer.dynamo.ensemble.model_key import model_key
 from dynamometer.dynamo.ensemble.setting import setting_of
-from dynamometer.dynamo.ensemble.standing import standing
+from dynamometer.results.store.decisions import decision_that_counts
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.decisions import Tuned
@@ -99,7 +99,7 @@ def _refuse_decided(job: Job, about: Tuned) -> None:
     """
     if job.tuning is None or job.replicate:
         return
-    known = standing(job.tuning, about.subject, about.key, about.setting)
+    known = decision_that_counts(job.tuning, about.subject, about.key, about.setting)
     if known:
         msg = f"decided before: {known.arm}; --retune decides anew"
         raise SkippedError(msg)

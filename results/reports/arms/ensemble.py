@@ -41,14 +41,9 @@ class Use:
 
     @property
     def parts(self) -> tuple[Choice, ...]:
-        """What computes: the model as a whole, or else its graphs.
-
-        Other graphs may have been looked up besides, as of an optimizer.
-        """
+        """What computes: graphs, or else the model as a whole."""
         graphs = tuple(each for each in self.choices if each.subject is Subject.GRAPH)
-        if self.whole and (self.whole.arm != ASSEMBLED or not graphs):
-            return (self.whole,)
-        return graphs
+        return graphs or self.choices
 
     @property
     def tuning_s(self) -> float:

@@ -134,7 +134,7 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         (
             "torchbench",
             "--compile-optimizer --training --backend ensemble",
-            "leave it out, or --backend ensemble",
+            "ensemble uses decisions on graphs of models",
         ),
         ("torchbench", "--update-expected", "name it with --expect FILE"),
         ("torchbench", "--expect none.csv", "--update-expected makes it"),

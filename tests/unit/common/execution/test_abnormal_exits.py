@@ -152,15 +152,13 @@ def test_all_arms_are_blamed_where_none_was_at_work() -> None:
     [
         ((BASELINE, "a", "b"), "a", (BASELINE, "b"), (BASELINE, "b")),
         ((BASELINE, "a"), "a", (), (BASELINE,)),
-        ((BASELINE, "a"), None, (), ()),
-        ((BASELINE, "a"), "b", (), ()),
         (("a",), "a", (), ()),
         (("a", "b"), "a", (), ()),
     ],
 )
 def test_what_is_left_is_run_where_that_tells_something(
     arms: tuple[str, ...],
-    ended_by: str | None,
+    ended_by: str,
     measured: tuple[str, ...],
     decided: tuple[str, ...],
 ) -> None:

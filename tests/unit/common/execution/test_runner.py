@@ -272,7 +272,7 @@ def test_a_failure_is_attempted_again_where_that_is_asked_for(tmp_path: Path) ->
 
 
 def test_another_attempt_is_of_all_arms(tmp_path: Path) -> None:
-    """An attempt that failed rejects no candidate: the one after it is of the same replicate."""
+    """A failed attempt rejects no candidate: the next one is of the same replicate."""
     arms = (BASELINE, "inductor", "ts")
     plan = factories.plan(
         SPECS[0], arms=arms, replicates=1, experiments=("tuning",), retries_for=("crash",)

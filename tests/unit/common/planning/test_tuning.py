@@ -116,7 +116,7 @@ SINCE = "2025-02-01T00:00:00.000+00:00"
 def test_what_is_decided_anew_counts_for_nothing_before(
     decided_at: str, tmp_path: Path, *, counts: bool
 ) -> None:
-    """Where the graph stays undecided, its model is none that is a decided graph, or eager."""
+    """Where its graph stays undecided, a model counts neither as decided by it nor as eager."""
     decisions = Decisions(tmp_path / "decisions.sqlite")
     decided = factories.decision(arm=NO_BACKEND, decided_at=decided_at)
     decisions.put(decided)

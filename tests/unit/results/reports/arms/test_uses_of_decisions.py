@@ -87,17 +87,6 @@ def test_a_model_is_what_its_graphs_are_made_of() -> None:
     assert use.pays_after_calls == pytest.approx(80 / 0.005, rel=0.01)
 
 
-def test_what_computes_a_model_as_a_whole_is_all_it_is_made_of() -> None:
-    """Other graphs may have been looked up before or after it."""
-    whole = model("inductor", 10, 5)
-    for choices in ((whole, graph("ov", 4, 2)), (graph("ov", 4, 2), whole)):
-        (use,) = ensemble.uses([case(*choices)])
-        assert use.made_of == {"inductor": 1}
-        assert use.predicted == pytest.approx(2.0)
-    (use,) = ensemble.uses([case(model(ASSEMBLED, 10, 5))])
-    assert use.made_of == {ASSEMBLED: 1}
-
-
 def test_graphs_alone_predict_a_speedup_if_each_has_a_decision() -> None:
     """What is not known of one is not known of their sum."""
     known = graph("inductor", 4, 2), graph("ov", 2, 1, count=3)
