@@ -17,7 +17,7 @@ from dynamometer.results.comparison.entries import of_arms
 from dynamometer.results.comparison.sides import Side, of_run
 from dynamometer.results.statistics.replicates import log_speedups
 from dynamometer.results.values.cases import BASELINE, Protocol
-from dynamometer.results.values.records import ArmResult, BetweenProcessSd, Status, StopReason
+from dynamometer.results.values.records import ArmResult, BetweenProcessSd, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -111,7 +111,7 @@ def _case(
     case = factories.case(_name(model))
     if model in made.failing:
         failed = factories.record(case, outcome=factories.failure(Status.FAIL_ACCURACY))
-        return ended([failed], StopReason.FAILED)
+        return ended([failed])
     slower = made.slower.get(model, 1.0) * math.exp(rng.normal(0.0, made.run_sd))
     own = _replicates(made, model, slower, machine, known, rng)
     records = list(itertools.islice(own, replicates or Protocol().most_replicates))

@@ -9,7 +9,7 @@ import msgspec
 
 from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.exports.export import StoredRun
-from dynamometer.results.values.records import StopReason
+from dynamometer.results.values.records import Status, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,10 +23,11 @@ def renamed(of: Record, model: str) -> Record:
     return msgspec.structs.replace(of, case=msgspec.structs.replace(of.case, model=model))
 
 
-def ended(records: Sequence[Record], why: StopReason = StopReason.REPLICATES) -> list[Record]:
+def ended(records: Sequence[Record]) -> list[Record]:
     """Return the records of a case of which the last says that it is that, as a run marks it."""
     *others, last = records
-    return [*others, msgspec.structs.replace(last, stopped=last.stopped or why)]
+    usual = StopReason.REPLICATES if last.outcome.status is Status.PASS else StopReason.FAILED
+    return [*others, msgspec.structs.replace(last, stopped=last.stopped or usual)]
 
 
 def run_of(

@@ -250,7 +250,7 @@ def _quick(protocol: Protocol, budget_s: float | None) -> Protocol:
 
 
 def _derived(plan: RunPlan, cases: Sequence[Case], *, study: str, **fields: object) -> RunPlan:
-    """Return a plan of other cases for another study; arms that are candidates are named as such."""
+    """Return a plan of other cases for another study, whose candidates are arms by now."""
     assert plan.tuning is not None
     experiments = registry.study(study).experiments(defaults(()))
     tuning = msgspec.structs.replace(plan.tuning, candidates=())

@@ -176,7 +176,7 @@ def _of_name(file: Path) -> tuple[dict[str, str], str]:
 
 def _identity(known: Mapping[str, str], row: Row) -> dict[str, str]:
     size = row.get("batch_size")
-    size = OWN if size == "0" else size  # which stands for none that was set
+    size = OWN if size == "0" else size  # none that is known: the model's own, where it ran
     of_row = {"model": row["name"], "device": row.get("dev"), "batch_size": size}
     return {**known, **{name: value for name, value in of_row.items() if value}}
 

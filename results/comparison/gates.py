@@ -98,10 +98,12 @@ def evaluated(condition: Condition, comparison: Comparison) -> Gate:
 def _unjudged(condition: Condition, comparison: Comparison) -> list[str]:
     """Return the metrics a condition asks about of which no model tells anything.
 
-    Findings that are not measured, such as that a model fails, are known of every model.
+    Only what is judged by its verdicts is asked after: not how models end, nor what is captured.
     """
     judged = {each.metric for each in comparison.counts}
-    judged |= {EAGER_LATENCY.name} if comparison.drift else set()
+    # A median of fewer cases is told of no move (findings).
+    is_told = comparison.drift is not None and comparison.drift.is_apart
+    judged |= {EAGER_LATENCY.name} if is_told else set()
     return sorted({_METRICS[each] for each in condition.changes if each in _METRICS} - judged)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from dynamometer.results.statistics.summary import by_case, summarize_case
-from dynamometer.results.values.records import unfinished
+from dynamometer.results.values.records import Status, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,24 +51,29 @@ class StoredRun:
 
     @property
     def unfinished(self) -> list[Case]:
-        """Cases that were planned and have not ended, as the run was interrupted."""
+        """Cases that were planned and have not ended."""
         return unfinished(self.manifest.plan, self.records)
 
     @property
     def missing(self) -> list[Case]:
-        """Those of them that have no record at all; what the others have is exported."""
+        """Unfinished cases that have no record at all."""
         seen = {record.case.id for record in self.records}
         return [case for case in self.manifest.plan.cases if case.id not in seen]
 
     def endings(self) -> Iterator[Ending]:
-        """Yield how each arm of each case ended; of a case of the baseline alone, that one."""
+        """Yield how each arm of each case ended; of a case of the baseline alone, that one.
+
+        What has not ended, and has found nothing yet, is told of as little as what is missing.
+        """
+        begun = {case.id for case in self.unfinished}
         for records in self.cases:
             found = summarize_case(records, timed=False)
             for arm in found.arms:
                 yield Ending(found.case, arm.name, arm.outcome, tuple(records))
             if not found.arms:
                 name, outcome = found.baseline.name, self.reporter.ending(records)
-                yield Ending(found.case, name, outcome, tuple(records))
+                if found.case.id not in begun or outcome.status is not Status.SKIP:
+                    yield Ending(found.case, name, outcome, tuple(records))
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 _HEAD = """# Columns of the CSV files
 
 Each is declared once, in a table beside its value. A file is called
-`<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv`; of a long name of an arm it has the beginning
-and a hash, and a hash after names that differ in signs alone. What is not known is empty, never 0.
-Columns of PyTorch's harness (`theirs`) come first, under its names and in its order; `--csv-compat`
-writes these alone, with its 0 for missing.
+`<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv`. Of a long arm name it holds the beginning and a
+hash; a hash also follows names that differ in punctuation alone (`a:b`, `a.b`). What is not known
+is empty, never 0. Columns of PyTorch's harness (`theirs`) come first, under its names and in its
+order; `--csv-compat` writes these alone, with its 0 for missing.
 """
 
 

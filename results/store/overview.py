@@ -18,7 +18,7 @@ from dynamometer.results.store.formats import upgraded_record
 from dynamometer.results.store.reading import BAD_JSON, from_json, opened
 from dynamometer.results.store.store import EVENTS, MANIFEST, read_manifest
 from dynamometer.results.values.cases import Case
-from dynamometer.results.values.records import are_all
+from dynamometer.results.values.records import had_last
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,7 +145,7 @@ class _Line(msgspec.Struct):
 
 
 def _finished(events: Path, manifest: Manifest) -> int:
-    """Count the cases that have had all their replicates, of each replicate the last attempt."""
+    """Count the cases that have ended; of each replicate the last attempt counts."""
     judge, ids = Judge(manifest), dict[tuple[int, bytes], str]()
     stopped: defaultdict[str, dict[int, str | None]] = defaultdict(dict)
     try:
@@ -164,8 +164,7 @@ def _finished(events: Path, manifest: Manifest) -> int:
     except OSError as error:
         msg = f"{events} can't be read: {error.strerror}"
         raise StoreError(msg) from error
-    most = manifest.plan.protocol.most_replicates
-    return sum(are_all(each.values(), most) for each in stopped.values())
+    return sum(had_last(each.values(), manifest.plan) for each in stopped.values())
 
 
 def _id_of(line: _Line, place: str) -> str:

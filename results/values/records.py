@@ -350,26 +350,30 @@ class Manifest(Value, frozen=True, kw_only=True):
     """Of each of the user's files that are measured, a hash of what it held, by its path."""
 
 
-def has_ended(records: Sequence[Record], most_replicates: int) -> bool:
+def has_ended(records: Sequence[Record], plan: RunPlan) -> bool:
     """Return whether a case has had its last replicate, however that came out.
+
+    `resume` tries one again that was the harness's own fault; the case has ended all the same.
 
     Args:
         records: of the case, one for each replicate it had.
-        most_replicates: how many it may have.
+        plan: of its run.
     """
-    return are_all([each.stopped for each in records], most_replicates)
+    return had_last([each.stopped for each in records], plan)
 
 
-def are_all(stopped: Collection[str | None], most_replicates: int) -> bool:
-    """Return whether the replicates a case had are all it gets.
+def had_last(stopped: Collection[str | None], plan: RunPlan) -> bool:
+    """Return whether a case gets no replicate but those it had.
 
-    Its last one says so; those of earlier formats don't always, and are known by their number.
+    Its last one says so. Those of earlier formats don't always, and are known by their number,
+    which says nothing where another attempt at one may be due.
 
     Args:
         stopped: of each replicate, why there is none after it.
-        most_replicates: how many there may be.
+        plan: of the run.
     """
-    return any(stopped) or len(stopped) >= most_replicates
+    is_by_number = not plan.retries_for
+    return any(stopped) or (is_by_number and len(stopped) >= plan.protocol.most_replicates)
 
 
 def unfinished(plan: RunPlan, records: Iterable[Record]) -> list[Case]:
@@ -377,8 +381,7 @@ def unfinished(plan: RunPlan, records: Iterable[Record]) -> list[Case]:
     by_case: defaultdict[str, list[Record]] = defaultdict(list)
     for each in records:
         by_case[each.case.id].append(each)
-    most = plan.protocol.most_replicates
-    return [case for case in plan.cases if not has_ended(by_case[case.id], most)]
+    return [case for case in plan.cases if not has_ended(by_case[case.id], plan)]
 
 
 class Estimate(Value, frozen=True, kw_only=True):

@@ -139,7 +139,7 @@ class Pages:
         from dynamometer.results.reports.page.document import page
         from dynamometer.results.reports.page.history import shown_history
 
-        with opened(self.asked) as index:
+        with opened(self.asked, _folders(self.asked)) as index:
             found = history_of(index, wanted, None, with_points=True)
             places = _directories(index)
         if "model" in wanted and not found.series:
@@ -170,7 +170,8 @@ class Pages:
         """Return what earlier runs had of a run; a page goes without what can't be read."""
         from dynamometer.results.history.of_index import history_until
 
-        with suppress(UsageError, msgspec.MsgspecError), opened(self.asked) as index:
+        unread = suppress(UsageError, msgspec.MsgspecError)
+        with unread, opened(self.asked, _folders(self.asked)) as index:
             return history_until(index, run_id)
         return None
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def search_line(search: BatchSizeSummary) -> str:
     """Render one search: the largest batch, the fastest, and what ended it, or how far it came."""
     name = name_columns(search.case)
+    if search.is_unfinished:
+        return f"{name} {search.end.reason}"
     passed = search.end.status is Status.PASS
     end = search.end.reason if passed else f"then {search.end.line}"
-    if search.is_interrupted:
-        return f"{name} {search.end.reason}"
     if search.largest is None or search.fastest is None:
         return f"{name} {search.end.line}"
     largest, fastest = search.largest, search.fastest
@@ -40,8 +40,8 @@ def _fastest(search: BatchSizeSummary) -> Throughput | None:
 
 
 def _end(search: BatchSizeSummary) -> str:
-    if search.is_interrupted:
-        return "interrupted"
+    if search.is_unfinished:
+        return "unfinished"
     return "limit" if search.end.status is Status.PASS else search.end.status
 
 
@@ -74,8 +74,8 @@ BATCH_SIZES = Table[BatchSizeSummary](
         ),
         Column(
             "end",
-            "What the next size came to; `limit` where the search goes no further, `interrupted`"
-            " where it would have gone on.", _end,
+            "What the next size came to; `limit` where the search goes no further, `unfinished`"
+            " where it has not ended.", _end,
         ),
         Column("reason", "Why.", lambda search: search.end.reason),
         Column("scale", "How far the model was shrunk.", lambda search: search.case.scale),

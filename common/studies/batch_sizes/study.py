@@ -89,13 +89,13 @@ class BatchSizes(StudyOfCases):
     def ending(self, records: Sequence[Record]) -> Outcome:
         """Return a pass if any batch ran: every search ends with one that doesn't.
 
-        A search that was interrupted has not ended, whatever its last size came to.
+        One that has not ended is no pass and no failure, whatever its last size came to.
         """
         from dynamometer.common.studies.batch_sizes.summary import summarize_search
         from dynamometer.results.values.records import PASSED
 
         found = summarize_search(records)
-        if found.is_interrupted:
+        if found.is_unfinished:
             return found.end
         return PASSED if found.largest is not None else super().ending(records)
 

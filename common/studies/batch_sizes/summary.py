@@ -46,18 +46,18 @@ class BatchSizeSummary:
 
     Attributes:
         case: what was run.
-        largest: the largest batch that ran; `None` if none did, or the search was interrupted.
+        largest: the largest batch that ran; `None` if none did, or the search has not ended.
         fastest: the one with the most samples per second.
         end: what the size after the largest came to; a pass with a reason if the search itself
-            went no further, a skip with one if it was interrupted.
-        is_interrupted: whether larger sizes were still to be tried.
+            went no further, a skip with one if it has not ended.
+        is_unfinished: whether larger sizes are still to be tried.
     """
 
     case: Case
     largest: Throughput | None
     fastest: Throughput | None
     end: Outcome
-    is_interrupted: bool = False
+    is_unfinished: bool = False
 
 
 def is_over(records: Sequence[Record]) -> bool:
@@ -79,12 +79,12 @@ def is_over(records: Sequence[Record]) -> bool:
 def summarize_search(records: Sequence[Record]) -> BatchSizeSummary:
     """Summarize the replicates of one case, each of which is a batch size.
 
-    A search that was interrupted, or in which a worker was lost, has found no largest batch.
+    A search that goes on, was interrupted, or lost a worker has found no largest batch.
     """
     last = records[-1]
-    if _is_interrupted(records):
+    if _is_unfinished(records):
         return BatchSizeSummary(
-            records[0].case, largest=None, fastest=None, end=_interrupted(last), is_interrupted=True
+            records[0].case, largest=None, fastest=None, end=_so_far(last), is_unfinished=True
         )
     found = [_throughput(record) for record in records if record.outcome.status is Status.PASS]
     return BatchSizeSummary(
@@ -95,20 +95,24 @@ def summarize_search(records: Sequence[Record]) -> BatchSizeSummary:
     )
 
 
-def _is_interrupted(records: Sequence[Record]) -> bool:
+def _is_unfinished(records: Sequence[Record]) -> bool:
+    """Return whether a size is still to be tried, also one that the harness failed to try."""
     if records[-1].outcome.status is Status.INFRA:
         return True
     return not (any(each.stopped for each in records) or is_over(records))
 
 
-def _interrupted(last: Record) -> Outcome:
-    """Return what is said of a search that didn't come to its end: nothing against the model."""
+def _so_far(last: Record) -> Outcome:
+    """Return what is said of a search that has not ended: nothing against the model."""
     size = 2**last.replicate
     if last.outcome.status is Status.INFRA:
-        reason = f"INTERRUPTED at batch size {size}: {last.outcome.reason or 'no reason given'}"
+        reason = (
+            f"NOT ENDED: batch size {size} was lost: {last.outcome.reason or 'no reason given'}"
+        )
         return msgspec.structs.replace(last.outcome, reason=reason)
     ended = "ran" if last.outcome.status is Status.PASS else f"ended with {last.outcome.line}"
-    return Outcome(status=Status.SKIP, reason=f"INTERRUPTED after batch size {size}, which {ended}")
+    reason = f"NOT ENDED: batch size {size} {ended}; the run goes on, or was interrupted"
+    return Outcome(status=Status.SKIP, reason=reason)
 
 
 def _own_end(last: Record) -> Outcome:

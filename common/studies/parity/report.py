@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from dynamometer.common.studies.not_captured import reasons
 from dynamometer.common.studies.parity.bugs import distinct, normalised
-from dynamometer.results.reports.texts import count_text, name_columns, share
+from dynamometer.results.reports.texts import count_text, name_columns, share, share_text
 from dynamometer.results.values.parity import (
     NO_FORWARD,
     NOT_A_MODULE,
@@ -149,7 +149,7 @@ def _graphs(judged: Sequence[ParitySummary]) -> list[str]:
     ]
     if shares:
         lines.append(
-            f"share of operators in graphs: {share(statistics.fmean(shares), 1, 1)} on average of"
+            f"share of operators in graphs: {share_text(statistics.fmean(shares), 1)} on average of"
             f" {count_text(len(shares), 'model')}"
         )
     if largest.largest_graph:
@@ -176,7 +176,11 @@ def _most_graphs(judged: Sequence[ParitySummary]) -> list[str]:
 
 def _why_graphs_end(judged: Sequence[ParitySummary]) -> list[str]:
     rows = [
-        [each.text, *map(str, (each.models, each.times, each.not_captured_ops)), share(alone, 1, 1)]
+        [
+            each.text,
+            *map(str, (each.models, each.times, each.not_captured_ops)),
+            share_text(alone, 1),
+        ]
         for each, alone in ranked_reasons(judged)
     ]
     headers = ["reason", "tests", "breaks", "ops not captured", "one graph without it"]

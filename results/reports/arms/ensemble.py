@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from dynamometer.results.reports.texts import number_text, share
+from dynamometer.results.reports.texts import count_text, number_text, share
 from dynamometer.results.statistics.breakeven import breakeven
-from dynamometer.results.values.choices import ASSEMBLED, Subject
+from dynamometer.results.values.choices import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,7 +105,7 @@ def _choices(case: CaseSummary, name: str) -> Iterator[tuple[Choice, ...]]:
 def lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Render how often each backend was chosen, its share of time, and what tuning cost.
 
-    Where the time of one graph is not known, no share of all is.
+    Shares are of the models of whose graphs all times are known.
     """
     found = uses(cases)
     if not found:
@@ -115,13 +115,13 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
     undecided = 0
     for use in found:
         count += use.made_of
-        for each in use.parts:
-            seconds[each.arm] += (each.chosen_s or 0.0) * each.count
-            undecided += 0 if each.is_decided else each.count
-    is_known = all(each.chosen_s is not None for use in found for each in use.parts)
-    total_s = math.fsum(seconds.values()) if is_known else 0.0
+        undecided += sum(each.count for each in use.parts if not each.is_decided)
+    known = [use for use in found if all(each.chosen_s is not None for each in use.parts)]
+    for each in (each for use in known for each in use.parts):
+        seconds[each.arm] += (each.chosen_s or 0.0) * each.count
+    total_s = math.fsum(seconds.values())
     rows = [
-        [arm, str(times), share(seconds[arm], total_s) if total_s else "-"]
+        [arm, str(times), share(seconds[arm], total_s) if arm in seconds and total_s else "-"]
         for arm, times in count.most_common()
     ]
     chosen = _table(rows, ["chosen", "times", "share of time"])
@@ -143,6 +143,9 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
         f"{undecided} graphs have no decision: they are",
     )
     notes = [f"{one if undecided == 1 else several} eager"] * bool(undecided)
+    if len(known) < len(found):
+        some = f"{len(known)} of {count_text(len(found), 'model')}"
+        notes.append(f"shares of time are of {some}, whose graphs' times are all known")
     return ["", *chosen, "", *_table(models, headers), *notes]
 
 

@@ -68,8 +68,8 @@ def shown(found: RunToShow) -> tuple[ShownRun, list[Details]]:
     manifest, cases = found.manifest, found.cases
     seen = {records[0].case.id for records in cases}
     absent = [each for each in manifest.plan.cases if each.id not in seen]
-    most = manifest.plan.protocol.most_replicates
-    begun = [index for index, records in enumerate(cases) if not has_ended(records, most)]
+    plan = manifest.plan
+    begun = [index for index, records in enumerate(cases) if not has_ended(records, plan)]
     part, lines, closing_lines = found.reporter.on_page(cases)
     details = [
         details_of(records, printable_lines(told), found.directory)

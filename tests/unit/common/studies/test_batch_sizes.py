@@ -108,24 +108,29 @@ def failed(status: Status) -> Record:
 @pytest.mark.parametrize(
     ("records", "status", "said"),
     [
-        (search()[:2], Status.SKIP, "INTERRUPTED after batch size 2, which ran"),
+        (
+            search()[:2],
+            Status.SKIP,
+            "NOT ENDED: batch size 2 ran; the run goes on, or was interrupted",
+        ),
         (
             [msgspec.structs.replace(failed(Status.FAIL), replicate=0)],
             Status.SKIP,
-            "INTERRUPTED after batch size 1, which ended with FAIL (worker) the fork server died",
+            "NOT ENDED: batch size 1 ended with FAIL (worker) the fork server died;"
+            " the run goes on, or was interrupted",
         ),
         (
             [*search()[:3], failed(Status.INFRA)],
             Status.INFRA,
-            "INTERRUPTED at batch size 8: the fork server died",
+            "NOT ENDED: batch size 8 was lost: the fork server died",
         ),
     ],
     ids=["after a size that ran", "after one that failed", "with a worker that was lost"],
 )
-def test_a_search_that_was_interrupted(records: list[Record], status: Status, said: str) -> None:
+def test_a_search_that_has_not_ended(records: list[Record], status: Status, said: str) -> None:
     """Has found no largest batch, and the model has not failed."""
     found = summarize_search(records)
-    assert found.is_interrupted
+    assert found.is_unfinished
     assert (found.largest, found.fastest) == (None, None)
     (line,) = STUDY.lines(records)
     assert line.endswith(said)
@@ -133,14 +138,14 @@ def test_a_search_that_was_interrupted(records: list[Record], status: Status, sa
     assert (ending.status, ending.reason, ending.is_fault) == (status, said, False)
     (rows,) = STUDY.rows(records, compatible=False)
     (row,) = rows.by_column()
-    assert (row["batch_size"], row["end"], row["reason"]) == (None, "interrupted", said)
+    assert (row["batch_size"], row["end"], row["reason"]) == (None, "unfinished", said)
 
 
-def test_a_search_that_says_that_it_has_ended_was_not_interrupted() -> None:
-    """As one that may try no more sizes."""
+def test_a_search_that_says_that_it_has_ended() -> None:
+    """It had as many sizes as it may have."""
     found = summarize_search(stored.ended(search()[:2]))
     assert found.largest == Throughput(2, 2.0)
-    assert (found.is_interrupted, found.end.reason) == (False, "the search goes no further")
+    assert (found.is_unfinished, found.end.reason) == (False, "the search goes no further")
 
 
 def test_a_search_that_ends_is_a_pass_everywhere() -> None:

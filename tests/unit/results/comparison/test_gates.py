@@ -74,16 +74,17 @@ def test_where_nothing_could_be_judged_it_is_said() -> None:
     """That there is no regression says nothing then; of what ended otherwise all is known."""
     sides = [without_figures(side(Made(models=2), seed)) for seed in range(2)]
     regression, slower, failing, eager = compare(
-        *sides, parse("regression,slower,newly-failing,eager-slower")
+        *sides, parse("regression,slower,newly-failing,eager-is-slower")
     ).gates
     assert gate_line(regression) == (
         "regression: no (nothing could be judged by compile time, memory ratio, speedup)"
     )
     assert gate_line(slower) == "slower: no (nothing could be judged by speedup)"
     assert gate_line(failing) == "newly-failing: no"
-    assert gate_line(eager) == "eager-slower: no (nothing could be judged by eager latency)"
-    judged = compare(side(Made(models=2), 0), side(Made(models=2), 1), parse("regression,unclear"))
-    assert [each.unjudged for each in judged.gates] == [(), ()]
+    assert gate_line(eager) == "eager-is-slower: no (nothing could be judged by eager latency)"
+    whole = side(Made(models=2), 0), side(Made(models=2), 1)
+    judged = compare(*whole, parse("regression,unclear,eager-is-slower")).gates
+    assert [each.unjudged for each in judged] == [(), (), ("eager_latency",)]
 
 
 def test_markdown_names_what_met_it() -> None:

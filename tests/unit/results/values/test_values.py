@@ -68,9 +68,14 @@ def test_records_and_manifests_carry_the_schema_version() -> None:
     ],
 )
 def test_when_a_case_has_ended(stopped: list[StopReason | None], *, ended: bool) -> None:
-    """Where its last record says that it is that, or it has had as many as it may."""
+    """Where its last record says that it is that, or it has had as many as it may.
+
+    Unless another attempt may be due, before which nothing is marked.
+    """
     records = [factories.record(replicate=n, stopped=why) for n, why in enumerate(stopped)]
-    assert has_ended(records, 5) is ended
+    assert has_ended(records, factories.plan(replicates=5)) is ended
+    retried = factories.plan(replicates=5, retries_for=("crash",))
+    assert has_ended(records, retried) is (ended and any(stopped))
 
 
 def test_which_cases_of_a_run_have_not_ended() -> None:

@@ -178,7 +178,7 @@ def test_an_empty_file_is_no_index_of_earlier_runs(
 def test_a_folder_of_runs_that_is_not_there(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_there: bool
 ) -> None:
-    """Is named, whatever index is; none is made of nothing."""
+    """It is named, whether or not there is an index; none is made where nothing is to be read."""
     index, nowhere = tmp_path / "index.sqlite", tmp_path / "nowhere"
     if is_there:
         said(capsys, "index", "--output-dir", runs, "--index", index)

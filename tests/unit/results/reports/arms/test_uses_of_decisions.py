@@ -125,10 +125,14 @@ def test_a_model_that_was_disturbed_has_achieved_nothing() -> None:
 
 
 def test_shares_of_time_that_is_not_known_of_all() -> None:
-    """A graph whose time is not known doesn't take none."""
-    said = ensemble.lines([case(graph("inductor", 4, 2), graph("ov", 2, None), UNDECIDED)])
+    """A graph whose time is not known doesn't take none: its model counts for no share."""
+    partly = case(graph("inductor", 4, 2), graph("ov", 2, None), UNDECIDED)
+    said = ensemble.lines([partly])
     rows = [cells(each) for each in said]
     assert sorted(rows[3:6]) == [["eager", "2", "-"], ["inductor", "1", "-"], ["ov", "1", "-"]]
+    said = ensemble.lines([partly, case(graph("inductor", 4, 2))])
+    assert ["inductor", "2", "100%"] in [cells(each) for each in said]
+    assert said[-1] == "shares of time are of 1 of 2 models, whose graphs' times are all known"
 
 
 def test_the_tables_of_a_run() -> None:
