@@ -99,6 +99,9 @@ def test_a_search_that_found_nothing() -> None:
     assert (found.largest, found.fastest, found.end) == (None, None, TOO_MUCH)
 
 
+GOES_ON = "the run goes on, or was interrupted"
+
+
 def failed(status: Status) -> Record:
     """Make the size of eight, which ended so."""
     outcome = Outcome(status=status, stage=Stage.WORKER, reason="the fork server died")
@@ -111,13 +114,12 @@ def failed(status: Status) -> Record:
         (
             search()[:2],
             Status.SKIP,
-            "NOT ENDED: batch size 2 ran; the run goes on, or was interrupted",
+            f"NOT ENDED: batch size 2 ran; {GOES_ON}",
         ),
         (
             [msgspec.structs.replace(failed(Status.FAIL), replicate=0)],
             Status.SKIP,
-            "NOT ENDED: batch size 1 ended with FAIL (worker) the fork server died;"
-            " the run goes on, or was interrupted",
+            f"NOT ENDED: batch size 1 ended with FAIL (worker) the fork server died; {GOES_ON}",
         ),
         (
             [*search()[:3], failed(Status.INFRA)],
