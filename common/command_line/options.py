@@ -199,7 +199,7 @@ def _refuse_clashes(options: Iterable[Option[Any]]) -> None:
             other = known.setdefault(name, option)
             if other is not option:
                 both = " and ".join(f"{each.named} ({each.help})" for each in (other, option))
-                msg = f"two options are called {name}: {both}; a plugin must call its own otherwise"
+                msg = f"two options are called {name}: {both}; a plugin must give its option another name"
                 raise UsageError(msg)
 
 
@@ -214,14 +214,11 @@ def without_argument(typed: Sequence[str], argument: Option[Any], word: str) -> 
     context = click.get_current_context()
     running = context.command
     assert isinstance(running, GroupedCommand)
-    for place, each in enumerate(typed):
+    for place in (index for index, each in enumerate(typed) if each == word):
         before, after = typed[:place], typed[place + 1 :]
-        if each != word:
-            continue
-        words = running.words_of(context, [*before, _MARK, *after])
-        if words.get(argument.key) == _MARK:
+        if running.words_of(context, [*before, _MARK, *after]).get(argument.key) == _MARK:
             return [*before, *after]
-    return [*typed]
+    return [*typed]  # it was not typed as it is
 
 
 _MARK = "\0"

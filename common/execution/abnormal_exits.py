@@ -43,7 +43,8 @@ def name_exit(worker: Worker, timeout_s: float, memory_bytes: int) -> Outcome:
     Args:
         worker: sent no report.
         timeout_s: the limit it was run under.
-        memory_bytes: that it may take: its limit, or its share of the machine if that is less.
+        memory_bytes: that it may take: its limit, or an equal share of the machine if that is less,
+            as so many workers run beside it.
     """
     stage = worker.progress.stage if worker.progress else Stage.WORKER
     arm = worker.progress.arm if worker.progress else None

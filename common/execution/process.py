@@ -48,8 +48,8 @@ _BOOTSTRAP = (
     "from dynamometer.common.execution.fork_server import main; main(control)"
 )
 """Makes the package importable without leaving its folder on the path, where a model's own
-`import common` or `import results` would find ours. Nor do its words stay on the command
-line, where a model that reads it would take them for its own."""
+`import common` or `import results` would find ours. Its arguments are removed from `sys.argv`, as a
+model that parses that would take them for its own."""
 
 _POLL_S = 0.1
 """How often limits are checked: 30 microseconds of reading, on the core the model may be using;

@@ -44,7 +44,7 @@ def asked_batch_sizes(
         return found, []
     more = len(unknown) - _MOST_NAMED
     names = ", ".join(unknown[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return found, [f"--batch-size-file {path} names models that the suite has not: {names}"]
+    return found, [f"--batch-size-file {path} names models that the suite does not have: {names}"]
 
 
 def read_batch_sizes(path: Path) -> dict[str, int]:

@@ -100,5 +100,5 @@ def _guess_s(case: Case) -> float:
 
 
 def _guess_of_arm_s(arm: str) -> float:
-    """Guess by the compiler that an arm's name speaks of, such as `my_package.inductor:tuned`."""
-    return next((seconds for name, seconds in _GUESS_S.items() if name in arm), _OTHER_ARM_S)
+    """Guess by the compiler named in the arm's name, as in `my_package.inductor:tuned`."""
+    return _GUESS_S.get(arm, _GUESS_S["inductor"] if "inductor" in arm else _OTHER_ARM_S)

@@ -78,7 +78,7 @@ def make_plan(
     suite_options: dict[str, str],
     models: tuple[ModelSpec, ...],
     request: Request,
-    batch_sizes: Mapping[str, int] | None = None,
+    batch_sizes: Mapping[str, int],
 ) -> RunPlan:
     """Fix everything a run will do.
 
@@ -95,7 +95,7 @@ def make_plan(
     """
     study = asked_study(request, registry.studies(), registry.suite(suite).usual_study)
     refusals.check_expectations(study, request)
-    asked = _workload(request, batch_sizes or {})
+    asked = _workload(request, batch_sizes)
     refusals.check_batch_size(suite, models, asked)
     workload = study.workload(asked, request)
     refusals.check_workload(workload)
@@ -183,8 +183,8 @@ def _retries_for(request: Request) -> tuple[str, ...]:
 def _memory_limit_of_worker(suite: str, study: Study, jobs: int) -> int:
     """Return the limit of one worker.
 
-    Workers of foreign code that run together share the whole, as do those that look for the batch
-    that no longer fits: each takes all it may.
+    Workers of foreign code that run together share the whole. So do those that look for the batch
+    that no longer fits: each goes on until its memory is used up.
     """
     shares = registry.suite(suite).is_foreign or study.varies_batch
     return default_memory_limit() // (jobs if shares else 1)

@@ -150,12 +150,12 @@ def listed(suite: Suite) -> list[ModelSpec]:
         specs = [*suite.specs()]
     except ValueError as error:
         raise UsageError(str(error)) from error
-    check_listed(specs)
+    _check_listed(specs)
     return specs
 
 
-def check_listed(specs: Sequence[ModelSpec]) -> None:
-    """Refuse models that can't be selected by their names, or that no worker would find.
+def _check_listed(specs: Sequence[ModelSpec]) -> None:
+    """Refuse two models of one name or alias, and models of a suite that is not registered.
 
     Raises:
         UsageError: several have one name or alias, or one is of a suite that is not registered;

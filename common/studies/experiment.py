@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import msgspec
 
@@ -83,6 +83,11 @@ class Context:
     def keep(self, findings: Findings) -> None:
         """Have it stand if the process ends before there is a report."""
         self.send(Interim(findings=findings))
+
+    def strict(self) -> Self:
+        """Return one in which an arm fails with its backend, on whatever graph that fails."""
+        job = msgspec.structs.replace(self.job, raise_backend_errors=True)
+        return replace(self, job=job)
 
     def guarding(self, arm: str) -> AbstractContextManager[None]:
         """See to it, where a study has such rules, that an arm does nothing to the others."""

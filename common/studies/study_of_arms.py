@@ -24,7 +24,7 @@ class StudyOfArms(StudyOfCases):
     What it takes to summarize samples is imported when there are any.
 
     Attributes:
-        told: the arms that a case's line is about, besides those that failed; `None` for all.
+        told: the arms that a case's line shows, besides those that failed; `None` for all.
     """
 
     has_expectations = True

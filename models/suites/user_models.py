@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING
@@ -23,10 +24,12 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.suite import Inputs, LoadedModel
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload_options import SCALE, TARGET
+from dynamometer.results.store.bounds import name_apart
 from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from importlib.machinery import ModuleSpec
     from types import ModuleType
 
     from dynamometer.common.interfaces.option import Request
@@ -156,29 +159,44 @@ class ModelFile:
 def _import(path: Path) -> ModuleType:
     """Import a file as if it had been run, once: what it registers, it could not register again.
 
-    It finds itself alone on the command line. A name that is another module's stays that one's, and
-    then the folder comes last of those where modules are looked for: who else imports that name,
-    as torch does and programs that it starts, means the other.
+    It finds itself alone in `sys.argv`. Where another module has its name, it gets a name of its
+    own: torch, and programs that torch starts, must still find the other module by that name.
     """
     is_anothers = _is_anothers(path)
-    name = _name_apart(path) if is_anothers else path.stem
+    name = name_apart(path.stem, str(path)) if is_anothers else path.stem
     known = sys.modules.get(name)
     if known is not None and _is_of(path, known):
         return known
-    # Its neighbours can be imported.
-    sys.path.insert(len(sys.path) if is_anothers else 0, str(path.parent))
+    if is_anothers:
+        sys.meta_path.insert(0, _Neighbours(path))
+        sys.path.append(str(path.parent))  # for programs that torch starts
+    else:
+        sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         msg = f"{path} can't be imported"
         raise ImportError(msg)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    words, sys.argv = sys.argv, [str(path)]
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.argv = words
+    sys.argv[:] = [str(path)]
+    spec.loader.exec_module(module)
     return module
+
+
+@dataclass(frozen=True)
+class _Neighbours:
+    """Finds modules beside a file before all others, but for those of the file's own name."""
+
+    file: Path
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return where a module is; `None` leaves it to others."""
+        del target
+        if path is not None or fullname == self.file.stem:
+            return None
+        return PathFinder.find_spec(fullname, [str(self.file.parent)])
 
 
 def _is_anothers(path: Path) -> bool:
@@ -200,13 +218,6 @@ def _is_of(path: Path, module: ModuleType) -> bool:
     """Return whether a module is that of a file."""
     file = getattr(module, "__file__", None)
     return file is not None and os.path.realpath(file) == str(path)
-
-
-def _name_apart(path: Path) -> str:
-    """Return a name for a file that no other module has."""
-    from hashlib import sha256
-
-    return f"{path.stem}_{sha256(os.fsencode(path)).hexdigest()[:12]}"
 
 
 def as_loaded(value: object, name: str) -> LoadedModel:

@@ -1,4 +1,4 @@
-"""What a user has written: the functions and dictionaries of a file that build models, by its text.
+"""Which functions and dictionaries of a user's file build models, read from its text.
 
 Nothing is imported: a file may do anything.
 """

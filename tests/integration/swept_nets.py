@@ -6,12 +6,12 @@ Workers import the file as that of the models and, by `PYTHONPATH`, as the backe
 
 from __future__ import annotations
 
-import traceback
 from typing import TYPE_CHECKING, Any
 
 import torch
 from simulated_machine import install
 from torch import nn
+from wrong_backends import is_called_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -101,7 +101,7 @@ def by_width(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
 
 def _tiring(graph: torch.fx.GraphModule) -> Compiled:
     def call(*args: Any) -> Any:
-        if any(frame.f_code.co_name == "time_in_blocks" for frame, _ in traceback.walk_stack(None)):
+        if is_called_by("time_in_blocks"):
             msg = "tired"
             raise RuntimeError(msg)
         return graph(*args)

@@ -95,7 +95,7 @@ import argparse
 import queue
 import sys
 import torch
-from neighbour import WIDTH
+from colorsys import WIDTH
 
 argparse.ArgumentParser().parse_args()
 TOLD = [*sys.argv]
@@ -111,15 +111,18 @@ def _net():
 
 @pytest.mark.parametrize("name", ["mine", "queue", "torch"])
 def test_a_file_is_imported_as_if_it_had_been_run(name: str, tmp_path: Path) -> None:
-    """Alone on the command line; who imports a module of its name has that one, as torch does."""
-    (tmp_path / "neighbour.py").write_text("WIDTH = 3\n")
+    """Alone on the command line, its neighbours come before modules elsewhere.
+
+    Who imports a module of its own name has the other one, as torch does.
+    """
+    (tmp_path / "colorsys.py").write_text("WIDTH = 3\n")
     path = tmp_path.resolve() / f"{name}.py"
     path.write_text(PARSES)
     (record,) = run(f"{path}::_net", "--backend", "eager", runs=tmp_path / "runs").values()
     assert record.outcome.status is Status.PASS, record.outcome
     (log,) = (tmp_path / "runs").glob("*/logs/_net.log")
     told = [str(path)]
-    assert f"told: {told} and then: ['-c']" in log.read_text()
+    assert f"told: {told} and then: {told}" in log.read_text()
 
 
 def test_a_saved_program(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def tires_together(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compil
 
 def _tiring(graph: torch.fx.GraphModule, *, together: bool) -> Compiled:
     def call(*args: Any) -> Any:
-        if not gc.isenabled() and together == _is_called_by("time_together"):
+        if not gc.isenabled() and together == is_called_by("time_together"):
             msg = "tired"
             raise RuntimeError(msg)
         return graph(*args)
@@ -175,13 +175,14 @@ def fades(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
 
     def call(*args: Any) -> Any:
         nonlocal has_faded
-        has_faded = has_faded or _is_called_by("time_together")
+        has_faded = has_faded or is_called_by("time_together")
         return tuple(torch.zeros_like(each) if has_faded else each for each in graph(*args))
 
     return call
 
 
-def _is_called_by(name: str) -> bool:
+def is_called_by(name: str) -> bool:
+    """Return whether a function of a name is running, however far up."""
     return any(frame.f_code.co_name == name for frame, _ in traceback.walk_stack(None))
 
 

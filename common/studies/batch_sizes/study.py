@@ -26,7 +26,7 @@ MOST_SIZES = 27
 FIND_BATCH_SIZES = Flag(
     ("--find-batch-sizes",), group="Measurement",
     help="Instead: double each model's batch until it fits no longer, or a step takes 10 s; eager"
-    " alone.",
+    " alone. With -j N each search has an Nth of the memory.",
     again=always,
     excludes=Exclusion(
         MEASURING_OPTIONS, "--find-batch-sizes runs eager at sizes of its own"

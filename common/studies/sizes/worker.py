@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
 import torch
 
 from dynamometer.common.checking import shapes
@@ -120,9 +119,8 @@ def _static(context: Context, loaded: LoadedModel, index: int, arm: str) -> Call
     alone = replace(loaded, args=inputs.args, kwargs=inputs.kwargs, others=())
     own = alone.copy().with_inputs(partial(tree_map_only, torch.Tensor, torch.clone))  # no marks
     start, weights = Snapshot.of(own), state_of(own)
-    strictly = msgspec.structs.replace(context.job, raise_backend_errors=True)
     with context.stages.at(Stage.COMPILE, arm):
-        step = arms.compiled_step(replace(context, job=strictly), own, arm, dynamic=False)
+        step = arms.compiled_step(context.strict(), own, arm, dynamic=False)
         reference = arms.run_reference(context, alone)
         mode = context.job.case.mode
         start = start.compiled(weights, mode, lambda: replaced_by(reference.fresh()[0]))
@@ -134,14 +132,15 @@ def _timed(
     context: Context, index: int, at_size: Calls, rng: random.Random
 ) -> tuple[Blocks | None, list[Absence]]:
     """Time arms at one size; without what is compiled for it alone if they fail with that."""
+    absent: list[Absence] = []
     blocks = attempt(context.stages, partial(_measure, context, at_size, rng))
-    if isinstance(blocks, Blocks):
-        return blocks, []
-    others = {name: call for name, call in at_size.items() if name != STATIC}
-    if len(others) == len(at_size):
-        return None, [_absence(index, each, blocks.reason) for each in at_size]
-    timed, missing = _timed(context, index, others, rng)
-    return timed, [_absence(index, STATIC, blocks.reason), *missing]
+    if isinstance(blocks, Outcome) and STATIC in at_size:
+        absent.append(_absence(index, STATIC, blocks.reason))
+        at_size = {name: call for name, call in at_size.items() if name != STATIC}
+        blocks = attempt(context.stages, partial(_measure, context, at_size, rng))
+    if isinstance(blocks, Outcome):
+        return None, [*absent, *(_absence(index, each, blocks.reason) for each in at_size)]
+    return blocks, absent
 
 
 def _measure(context: Context, calls: Calls, rng: random.Random) -> Blocks:

@@ -31,7 +31,7 @@ def case_line(case: CaseSummary, told: Collection[str] | None = None) -> str:
 
     Args:
         case: over its replicates.
-        told: the arms that it is about, besides those that failed; `None` for all.
+        told: the arms that it shows, besides those that failed; `None` for all.
     """
     shown = [arm for arm in case.arms if told is None or arm.name in told or not arm.passed]
     captures = [arm.capture for arm in case.arms if arm.capture]

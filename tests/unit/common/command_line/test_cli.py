@@ -370,7 +370,7 @@ def test_a_model_of_a_file_that_the_suite_has_not_is_named(
     (tmp_path / "sizes.txt").write_text("resnet18,3\nresnet81,4\n")
     manifest = program.script("--only", "resnet18", "--batch-size-file", "sizes.txt")
     assert [case.batch_size for case in manifest.plan.cases] == [3]
-    assert "names models that the suite has not: resnet81" in capsys.readouterr().err
+    assert "names models that the suite does not have: resnet81" in capsys.readouterr().err
 
 
 def test_quick_may_have_more_replicates(program: Program) -> None:

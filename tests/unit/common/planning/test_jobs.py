@@ -59,7 +59,7 @@ def test_memory_is_shared_by_no_more_than_there_are() -> None:
     suite = registry.suite("parity")
     request = defaults(run_options(options_of(*registry.studies()), suite.options))
     models = tuple(factories.model_spec(f"p.{each}") for each in "abcdefghij")
-    found = {count: make_plan("parity", {}, models[:count], request) for count in (1, 2, 10)}
+    found = {count: make_plan("parity", {}, models[:count], request, {}) for count in (1, 2, 10)}
     assert {count: plan.jobs for count, plan in found.items()} == {1: 1, 2: 2, 10: 8}
     whole = default_memory_limit()
     assert [each.memory_limit_bytes for each in found.values()] == [whole, whole // 2, whole // 8]
@@ -71,7 +71,7 @@ def test_searches_for_batch_sizes_share_the_memory() -> None:
     models = tuple(factories.model_spec(name) for name in ("a", "b", "c"))
     for count, share in ((1, 1), (2, 2), (8, 3)):  # no more at a time than there are
         request = defaults(options).but(FIND_BATCH_SIZES, value=True).but(JOBS, count)
-        plan = make_plan("torchbench", {}, models, request)
+        plan = make_plan("torchbench", {}, models, request, {})
         assert plan.memory_limit_bytes == default_memory_limit() // share
 
 
