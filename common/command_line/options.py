@@ -199,7 +199,10 @@ def _refuse_clashes(options: Iterable[Option[Any]]) -> None:
             other = known.setdefault(name, option)
             if other is not option:
                 both = " and ".join(f"{each.named} ({each.help})" for each in (other, option))
-                msg = f"two options are called {name}: {both}; a plugin must give its option another name"
+                msg = (
+                    f"two options are called {name}: {both}; a plugin must give its option"
+                    " another name"
+                )
                 raise UsageError(msg)
 
 
