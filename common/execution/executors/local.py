@@ -164,15 +164,12 @@ class LocalExecutor:
         """Run a worker process, and another one for the other arms where one arm ends it."""
         worker = self._run_worker(name, case, replicate, process)
         found = self._findings(name, worker, case, process.arms)
-        arm = culprit(worker, found.outcome)
-        if arm is None:
+        arm, decides = culprit(worker, found.outcome), registry.study(self._plan.study).decides
+        rest = left_to_run(process.arms, arm, decides=decides) if arm else ()
+        if arm is None or not rest:
             return worker, found
-        rest = left_to_run(process.arms, arm, decides=registry.study(self._plan.study).decides)
-        if not rest:
-            return worker, found
-        others = replace(process, arms=rest)
-        _, found_of_others = self._run_process(name, case, replicate, others)
-        return worker, with_culprit(found_of_others, arm, found, process.arms)
+        _, of_others = self._run_process(name, case, replicate, replace(process, arms=rest))
+        return worker, with_culprit(of_others, arm, found, process.arms)
 
     def _run_worker(self, name: str, case: Case, replicate: int, process: WorkerSpec) -> Worker:
         """Run one worker process, alone: two at a time spin for each other's cores."""

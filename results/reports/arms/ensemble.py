@@ -143,7 +143,7 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
         f"{undecided} graphs have no decision: they are",
     )
     notes = [f"{one if undecided == 1 else several} eager"] * bool(undecided)
-    if len(known) < len(found):
+    if 0 < len(known) < len(found):
         some = f"{len(known)} of {count_text(len(found), 'model')}"
         notes.append(f"shares of time are of {some}, whose graphs' times are all known")
     return ["", *chosen, "", *_table(models, headers), *notes]
