@@ -95,7 +95,7 @@ import argparse
 import queue
 import sys
 import torch
-from colorsys import WIDTH
+from this import WIDTH
 
 argparse.ArgumentParser().parse_args()
 TOLD = [*sys.argv]
@@ -115,7 +115,7 @@ def test_a_file_is_imported_as_if_it_had_been_run(name: str, tmp_path: Path) -> 
 
     Who imports a module of its own name has the other one, as torch does.
     """
-    (tmp_path / "colorsys.py").write_text("WIDTH = 3\n")
+    (tmp_path / "this.py").write_text("WIDTH = 3\n")
     path = tmp_path.resolve() / f"{name}.py"
     path.write_text(PARSES)
     (record,) = run(f"{path}::_net", "--backend", "eager", runs=tmp_path / "runs").values()
