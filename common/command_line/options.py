@@ -201,13 +201,13 @@ def _refuse_clashes(options: Iterable[Option[Any]]) -> None:
                 both = " and ".join(f"{each.named} ({each.help})" for each in (other, option))
                 msg = (
                     f"two options are called {name}: {both}; a plugin must give its option"
-                    " another name"
+                    " another name, or be removed"
                 )
                 raise UsageError(msg)
 
 
 def without_argument(typed: Sequence[str], argument: Option[Any], word: str) -> list[str]:
-    """Drop the word of an argument from what was typed, and none like it that is an option's.
+    """Remove the word of an argument, but leave an option's value that happens to be the same.
 
     Args:
         typed: of the command that is run.
@@ -221,7 +221,8 @@ def without_argument(typed: Sequence[str], argument: Option[Any], word: str) -> 
         before, after = typed[:place], typed[place + 1 :]
         if running.words_of(context, [*before, _MARK, *after]).get(argument.key) == _MARK:
             return [*before, *after]
-    return [*typed]  # it was not typed as it is
+    msg = f"{word} is no argument among {typed}"
+    raise AssertionError(msg)
 
 
 _MARK = "\0"

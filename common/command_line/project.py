@@ -54,10 +54,8 @@ def read_project(path: Path, options: Sequence[Option[Any]] = ()) -> list[str]:
     if not isinstance(models, str):
         msg = f"{path}: models of [tool.dynamometer] is {models!r}: name one file or suite, as text"
         raise UsageError(msg)
-    for key, value in table.items():
-        if any(each is True for each in (value if isinstance(value, list) else [value])):
-            _require_flag(path, key, options)
-    return [models, *(word for key, value in table.items() for word in _option(path, key, value))]
+    found = (_option(path, key, value, options) for key, value in table.items())
+    return [models, *(word for words in found for word in words)]
 
 
 def _table(path: Path, within: dict[str, Any], name: str) -> dict[str, Any]:
@@ -99,17 +97,20 @@ def _taken_by(flag: str, options: Sequence[Option[Any]]) -> str | None:
     return "a value" if takes else None
 
 
-def _option(path: Path, key: str, value: object) -> list[str]:
+def _option(path: Path, key: str, value: object, options: Sequence[Option[Any]]) -> list[str]:
     """Return the words that an entry stands for.
 
     Raises:
-        UsageError: it is a table, which stands for none.
+        UsageError: it is a table, which stands for none, or `true` for an option with a value.
     """
     if isinstance(value, dict):
         msg = f"{path}: {key} of [tool.dynamometer] is a table: give a value, or a list of them"
         raise UsageError(msg)
     if isinstance(value, list):
-        return [word for each in value for word in _option(path, key, each)]
-    if isinstance(value, bool):
-        return [f"--{key}"] if value else []
+        return [word for each in value for word in _option(path, key, each, options)]
+    if value is True:
+        _require_flag(path, key, options)
+        return [f"--{key}"]
+    if value is False:
+        return []
     return [f"--{key}", str(value)]

@@ -43,8 +43,7 @@ def name_exit(worker: Worker, timeout_s: float, memory_bytes: int) -> Outcome:
     Args:
         worker: sent no report.
         timeout_s: the limit it was run under.
-        memory_bytes: that it may take: its limit, or an equal share of the machine if that is less,
-            as so many workers run beside it.
+        memory_bytes: that it may take: its limit, or its share of the machine's if that is less.
     """
     stage = worker.progress.stage if worker.progress else Stage.WORKER
     arm = worker.progress.arm if worker.progress else None
@@ -92,7 +91,7 @@ def left_to_run(arms: Sequence[str], ended_by: str, *, decides: bool) -> tuple[s
     """
     rest = tuple(each for each in arms if each != ended_by)
     fewest = 1 if decides else 2
-    return rest if BASELINE in rest and len(rest) >= fewest else ()
+    return rest if ended_by in arms and BASELINE in rest and len(rest) >= fewest else ()
 
 
 def with_culprit(others: Findings, arm: str, found: Findings, arms: Sequence[str]) -> Findings:

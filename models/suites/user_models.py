@@ -196,7 +196,9 @@ class _Neighbours:
         del target
         if path is not None or fullname == self.file.stem:
             return None
-        return PathFinder.find_spec(fullname, [str(self.file.parent)])
+        found = PathFinder.find_spec(fullname, [str(self.file.parent)])
+        # A mere folder gives way to a package elsewhere, as it does on `sys.path`.
+        return found if found is not None and found.origin is not None else None
 
 
 def _is_anothers(path: Path) -> bool:

@@ -121,9 +121,9 @@ class _Parameters:
 def _written(path: Path) -> _Written:
     tree = parsed(path)
     known = _callables(tree)
-    defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    last = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     functions = {
-        node.name: _parameters(node.args).batch_size for node in defined if not _required(node.args)
+        name: known[name].batch_size for name, node in last.items() if not _required(node.args)
     }
     tables = {
         target.id: _entries(value, known)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from dynamometer.results.statistics.summary import by_case, summarize_case
-from dynamometer.results.values.records import Status, unfinished
+from dynamometer.results.values.records import unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,19 +61,14 @@ class StoredRun:
         return [case for case in self.manifest.plan.cases if case.id not in seen]
 
     def endings(self) -> Iterator[Ending]:
-        """Yield how each arm of each case ended; of a case of the baseline alone, that one.
-
-        What has not ended, and has found nothing yet, is told of as little as what is missing.
-        """
-        begun = {case.id for case in self.unfinished}
+        """Yield how each arm of each case ended; of a case of the baseline alone, that one."""
         for records in self.cases:
             found = summarize_case(records, timed=False)
             for arm in found.arms:
                 yield Ending(found.case, arm.name, arm.outcome, tuple(records))
             if not found.arms:
                 name, outcome = found.baseline.name, self.reporter.ending(records)
-                if found.case.id not in begun or outcome.status is not Status.SKIP:
-                    yield Ending(found.case, name, outcome, tuple(records))
+                yield Ending(found.case, name, outcome, tuple(records))
 
 
 @dataclass(frozen=True)

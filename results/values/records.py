@@ -365,11 +365,11 @@ def has_ended(records: Sequence[Record], plan: RunPlan) -> bool:
 def had_last(stopped: Collection[str | None], plan: RunPlan) -> bool:
     """Return whether a case gets no replicate but those it had.
 
-    Its last one says so. Those of earlier formats don't always, and are known by their number,
-    which says nothing where another attempt at one may be due.
+    Its last one says so. Earlier formats don't always: there a case with as many replicates as it
+    may have has ended, unless the run retries failures, as its last one may be tried again then.
 
     Args:
-        stopped: of each replicate, why there is none after it.
+        stopped: of each replicate it had, why there is none after it.
         plan: of the run.
     """
     is_by_number = not plan.retries_for

@@ -96,6 +96,7 @@ import queue
 import sys
 import torch
 from this import WIDTH
+from tabulate import tabulate
 
 argparse.ArgumentParser().parse_args()
 TOLD = [*sys.argv]
@@ -116,6 +117,7 @@ def test_a_file_is_imported_as_if_it_had_been_run(name: str, tmp_path: Path) -> 
     Who imports a module of its own name has the other one, as torch does.
     """
     (tmp_path / "this.py").write_text("WIDTH = 3\n")
+    (tmp_path / "tabulate").mkdir()
     path = tmp_path.resolve() / f"{name}.py"
     path.write_text(PARSES)
     (record,) = run(f"{path}::_net", "--backend", "eager", runs=tmp_path / "runs").values()

@@ -91,11 +91,13 @@ def prepare(manifest: Manifest, directory: Path, notes: Sequence[str] = ()) -> b
         return True
 
 
-def _tune(stage: _Stages, plan: RunPlan, graphs: Path, keys: Mapping[int, Collection[str]]) -> bool:
+def _tune(
+    stage: _Stages, plan: RunPlan, graphs: Path, by_threads: Mapping[int, Collection[str]]
+) -> bool:
     """Tune graphs, by the threads they are computed with; return whether it was not interrupted."""
-    for threads, some in keys.items():
+    for threads, some in by_threads.items():
         text = f"{count_text(len(some), 'graph')} {'is' if len(some) == 1 else 'are'} tuned"
-        if threads != plan.threads:
+        if len(by_threads) > 1 or plan.threads not in {None, threads}:
             text += f" with {count_text(threads, 'thread')}"
         if stage.run("tuned", text, graphs_plan(plan, graphs, some, threads)) is None:
             return False

@@ -72,7 +72,7 @@ class DecisionSink:
         )
 
     def _leave_undecided(self, label: str, about: Tuned, failing: Outcome) -> None:
-        """Store nothing, so that nothing counts as decided: no candidate was held to anything."""
+        """Store nothing, so that nothing counts as decided: candidates can't be judged."""
         click.echo(
             f"  {about.subject} {label} stays undecided: eager did not pass: {failing.line}",
             err=True,
@@ -97,15 +97,15 @@ class DecisionSink:
 
 
 _DECIDED = frozenset((Status.PASS, Status.NONDETERMINISTIC, Status.FAIL_ACCURACY))
-"""Of eager."""
+"""How eager may end for its candidates to be judged all the same."""
 
 
 def _failing_eager(records: Sequence[Record], about: Tuned) -> Outcome | None:
     """Return how eager ended where that leaves nothing to hold candidates to; `None` if it didn't.
 
-    In the first round its worker says so. There is a later one only if it passed: then it is any
-    end but a pass, also one that the harness is to blame for. Eager that merely differs from itself
-    is decided for, in every round.
+    In the first round its worker says so. There is a later one only if it passed: then any other
+    end counts, also one that the harness is to blame for, as a candidate may have caused it. Eager
+    that merely differs from itself is decided for, in every round.
     """
     if about.is_eager_failing:
         return next(each.outcome for each in records if each.outcome != PASSED)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common.interfaces.messages import Findings
+from dynamometer.common.studies.batch_sizes.summary import size_of
 from dynamometer.common.studies.experiment import InOneProcess
 from dynamometer.results.values.metrics import BATCH_SIZE, LATENCY
 from dynamometer.results.values.records import PASSED, ArmResult, Stage
@@ -31,7 +32,7 @@ class BatchSizesExperiment(InOneProcess):
         """Load the model at the replicate's batch size, and take a few steps."""
         from dynamometer.common.measuring import arms  # imports torch, which the parent doesn't
 
-        size = 2**context.job.replicate
+        size = size_of(context.job.replicate)
         case = msgspec.structs.replace(context.job.case, batch_size=size)
         sized = replace(context, job=msgspec.structs.replace(context.job, case=case))
         (arm,) = context.job.arms

@@ -57,7 +57,9 @@ class BatchSizes(StudyOfCases):
 
     def replicate_name(self, replicate: int) -> str:
         """Name its batch size."""
-        return f"batch size {2**replicate}"
+        from dynamometer.common.studies.batch_sizes.summary import size_of
+
+        return f"batch size {size_of(replicate)}"
 
     def stop_reason(self, records: Sequence[Record], protocol: Protocol) -> StopReason | None:
         """Stop at the end of the search."""

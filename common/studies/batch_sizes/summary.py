@@ -60,6 +60,11 @@ class BatchSizeSummary:
     is_unfinished: bool = False
 
 
+def size_of(replicate: int) -> int:
+    """Return the batch size that a replicate tries."""
+    return 2**replicate
+
+
 def is_over(records: Sequence[Record]) -> bool:
     """Return whether a search has found its end.
 
@@ -104,11 +109,10 @@ def _is_unfinished(records: Sequence[Record]) -> bool:
 
 def _so_far(last: Record) -> Outcome:
     """Return what is said of a search that has not ended: nothing against the model."""
-    size = 2**last.replicate
+    size = size_of(last.replicate)
     if last.outcome.status is Status.INFRA:
-        reason = (
-            f"NOT ENDED: batch size {size} was lost: {last.outcome.reason or 'no reason given'}"
-        )
+        why = last.outcome.reason or "no reason given"
+        reason = f"LOST at batch size {size}, which dynamometer resume tries again: {why}"
         return msgspec.structs.replace(last.outcome, reason=reason)
     ended = "ran" if last.outcome.status is Status.PASS else f"ended with {last.outcome.line}"
     reason = f"NOT ENDED: batch size {size} {ended}; the run goes on, or was interrupted"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from dynamometer.results.reports.texts import count_text, number_text, share
+from dynamometer.results.reports.texts import number_text, share
 from dynamometer.results.statistics.breakeven import breakeven
 from dynamometer.results.values.choices import Subject
 
@@ -144,8 +144,8 @@ def lines(cases: Sequence[CaseSummary]) -> list[str]:
     )
     notes = [f"{one if undecided == 1 else several} eager"] * bool(undecided)
     if 0 < len(known) < len(found):
-        some = f"{len(known)} of {count_text(len(found), 'model')}"
-        notes.append(f"shares of time are of {some}, whose graphs' times are all known")
+        some = f"{len(known)} of the {len(found)} rows"
+        notes.append(f"shares of time are of {some} of which all graphs' times are known")
     return ["", *chosen, "", *_table(models, headers), *notes]
 
 

@@ -124,7 +124,7 @@ def failed(status: Status) -> Record:
         (
             [*search()[:3], failed(Status.INFRA)],
             Status.INFRA,
-            "NOT ENDED: batch size 8 was lost: the fork server died",
+            "LOST at batch size 8, which dynamometer resume tries again: the fork server died",
         ),
     ],
     ids=["after a size that ran", "after one that failed", "with a worker that was lost"],

@@ -132,7 +132,7 @@ def test_shares_of_time_that_is_not_known_of_all() -> None:
     assert sorted(rows[3:6]) == [["eager", "2", "-"], ["inductor", "1", "-"], ["ov", "1", "-"]]
     said = ensemble.lines([partly, case(graph("inductor", 4, 2))])
     assert ["inductor", "2", "100%"] in [cells(each) for each in said]
-    assert said[-1] == "shares of time are of 1 of 2 models, whose graphs' times are all known"
+    assert said[-1] == "shares of time are of 1 of the 2 rows of which all graphs' times are known"
 
 
 def test_the_tables_of_a_run() -> None:
