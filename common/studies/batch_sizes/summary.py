@@ -62,7 +62,7 @@ class BatchSizeSummary:
 
 def size_of(replicate: int) -> int:
     """Return the batch size that a replicate tries."""
-    return 2**replicate
+    return 1 << replicate
 
 
 def is_over(records: Sequence[Record]) -> bool:
