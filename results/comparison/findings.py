@@ -46,12 +46,13 @@ def findings(
     """Tell everything, in the order of `Change`; within a kind what changed most comes first."""
     found = [finding for each in pairs.common for finding in _of_status(each)]
     found += [finding for pair in pairs.common if (finding := _not_compared(pair))]
+    told = told_drift(drift)
     explained: dict[int, list[Judged]] = {
-        id(each): [] for each in moved if drift and drift.is_apart and _is_far(each, drift)
+        id(each): [] for each in moved if told and _is_far(each, told)
     }
     for each in judged:
         change = OF_VERDICT.get((each.kind.name, each.verdict))
-        if each.by_eager is not None and not (drift and drift.is_apart):
+        if each.by_eager is not None and told is None:
             found.append(_undecided(each))
         elif each.by_eager is not None:
             explained.setdefault(id(each.by_eager), []).append(each)
@@ -62,6 +63,11 @@ def findings(
     found += [_of_one_side(Change.NEW, each) for each in pairs.new]
     order = list(Change)
     return sorted(found, key=lambda each: (order.index(each.change), -_size(each)))
+
+
+def told_drift(drift: Drift | None) -> Drift | None:
+    """Return the drift that eager's moves are told by; `None` if it is of too few cases."""
+    return drift if drift and drift.is_apart else None
 
 
 def _size(finding: Finding) -> float:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.results.comparison.findings import OF_VERDICT
+from dynamometer.results.comparison.findings import OF_VERDICT, told_drift
 from dynamometer.results.comparison.quantities import EAGER_LATENCY
 from dynamometer.results.values.comparison import REGRESSIONS, Change, Gate
 
@@ -23,7 +23,7 @@ _CHANGES = {
     **{each.value.replace(" ", "-"): frozenset({each}) for each in Change},
 }
 _METRICS = {change: metric for (metric, _), change in OF_VERDICT.items()}
-"""By which each kind of finding is told that is measured."""
+"""The metric whose verdicts lead to each kind of finding that is measured."""
 _OPERATORS = {"<": operator.lt, ">": operator.gt}
 _FIGURE = re.compile(r"(?P<name>[a-z]+)\s*(?P<sign>[<>])\s*(?P<limit>\d+(?:\.\d+)?)\s*[%xs]?")
 
@@ -101,9 +101,7 @@ def _unjudged(condition: Condition, comparison: Comparison) -> list[str]:
     Only what is judged by its verdicts is asked after: not how models end, nor what is captured.
     """
     judged = {each.metric for each in comparison.counts}
-    # A median of fewer cases is told of no move (findings).
-    is_told = comparison.drift is not None and comparison.drift.is_apart
-    judged |= {EAGER_LATENCY.name} if is_told else set()
+    judged |= {EAGER_LATENCY.name} if told_drift(comparison.drift) else set()
     return sorted({_METRICS[each] for each in condition.changes if each in _METRICS} - judged)
 
 

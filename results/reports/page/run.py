@@ -68,8 +68,7 @@ def shown(found: RunToShow) -> tuple[ShownRun, list[Details]]:
     manifest, cases = found.manifest, found.cases
     seen = {records[0].case.id for records in cases}
     absent = [each for each in manifest.plan.cases if each.id not in seen]
-    plan = manifest.plan
-    begun = [index for index, records in enumerate(cases) if not has_ended(records, plan)]
+    begun = [index for index, records in enumerate(cases) if not has_ended(records, manifest.plan)]
     part, lines, closing_lines = found.reporter.on_page(cases)
     details = [
         details_of(records, printable_lines(told), found.directory)
