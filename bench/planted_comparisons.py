@@ -34,6 +34,7 @@ from dynamometer.common import registry
 from dynamometer.common.command_line.stored.runs import side_of
 from dynamometer.results.comparison.compare import compare
 from dynamometer.results.comparison.quantities import SPEEDUP
+from dynamometer.results.statistics.between_processes import with_between_sd
 from dynamometer.results.statistics.replicates import latencies
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import store
@@ -145,7 +146,7 @@ def _without_noise(records: Sequence[Record], times: Mapping[str, float]) -> lis
 
     return [
         msgspec.structs.replace(
-            each, between_sd=KNOWN, measurements=tuple(map(steady, each.measurements))
+            with_between_sd(each, KNOWN), measurements=tuple(map(steady, each.measurements))
         )
         for each in records
     ]

@@ -32,6 +32,13 @@ _FOR_LOGS = (
     ("torch._dynamo.symbolic_convert", "get_funcname", None),
     # Calls the guards some times and times one, after it has written 32 MB to flush the caches.
     ("torch._dynamo.guards", "profile_guard_manager", 0.0),
+    # Write the whole configuration of Dynamo, Inductor, the compiler and functorch as JSON.
+    ("torch._dynamo.utils", "_get_dynamo_config_for_logging", None),
+    ("torch._dynamo.utils", "_scrubbed_inductor_config_for_logging", None),
+    ("torch._dynamo.utils", "_compiler_config_for_logging", None),
+    ("torch._dynamo.utils", "_functorch_config_for_logging", None),
+    # Names and lines of all frames above the call.
+    ("torch._dynamo.convert_frame", "log_dynamo_start", None),
 )
 """Functions of torch 2.13 whose results are logged and not used, with what they give instead."""
 _SHOW_LOGS = ("TORCH_LOGS", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")

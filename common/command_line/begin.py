@@ -52,7 +52,7 @@ def begin(plan: RunPlan, program: str, command: str, runs: Path) -> tuple[Manife
         store.make_home(runs)
     # Refusals come first: what these import, and a look at the machine, take longer.
     from dynamometer.common.machine.doctor import examine
-    from dynamometer.common.planning.between_processes import known_between_sd
+    from dynamometer.common.planning.between_processes import known_between_sds
     from dynamometer.common.planning.source_hashes import hashes_of
 
     environment = read_environment()
@@ -65,7 +65,7 @@ def begin(plan: RunPlan, program: str, command: str, runs: Path) -> tuple[Manife
         command=command,
         plan=plan,
         environment=environment,
-        between_sd=known_between_sd(plan, environment, runs),
+        between_sds=known_between_sds(plan, environment, runs),
         sources=hashes_of(registry.suite(plan.suite).measured_files(plan.suite_options)),
         diagnoses=tuple(each for each in examine() if each.level is not Level.FINE),
     )

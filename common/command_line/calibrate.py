@@ -82,8 +82,8 @@ HELP = """Find out how often measuring is wrong on this machine.
 
 Identical arms, and arms slowed by 1, 2 and 5 %, are measured on models of torchbench; the page
 that is written says how often identical arms are called different, how often intervals hold the
-truth, and how often a slowdown is noticed. Later runs of torchbench below the same --output-dir
-learn from it.
+truth, and how often a slowdown is noticed. Later runs of torchbench with Inductor, below the
+same --output-dir, learn from it.
 """
 
 

@@ -51,6 +51,9 @@ _WORKER_MODULES = (
     "dynamometer.common.execution.toolchain",
     "dynamometer.common.measuring.timed_arms",
     "dynamometer.dynamo.backends.backends",
+    "dynamometer.dynamo.capture.overrides",
+    "dynamometer.dynamo.capture.sizes",
+    "dynamometer.dynamo.device",
     "dynamometer.dynamo.state",
 )
 """What a worker would otherwise import, and be charged for, itself."""

@@ -320,6 +320,7 @@ class ForkServer:
             selector.register(worker.results, selectors.EVENT_READ)
             if self._control is not None:
                 selector.register(self._control, selectors.EVENT_READ)
+            due = 0.0  # limits are not checked with each of a worker's messages
             while worker.ending is None:
                 if self._control is None:  # another thread has ended the fork server
                     raise _ForkServerDiedError
@@ -328,7 +329,9 @@ class ForkServer:
                         worker.ending = self._ending()
                     elif not worker.read():
                         selector.unregister(key.fileobj)
-                worker.enforce(limits)
+                if time.monotonic() >= due or worker.deadline is not None:
+                    worker.enforce(limits)
+                    due = time.monotonic() + _POLL_S
                 if worker.is_overdue:  # its server is stopped, or stuck: it would have told
                     raise _ForkServerDiedError
 

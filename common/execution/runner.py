@@ -342,6 +342,7 @@ def _record(remaining: Remaining, executor: Executor, case: Case, replicate: int
         experiments=manifest.plan.experiments,
         arms=tuple(ArmResult(arm=arm, outcome=outcome) for arm in case.arms),
         between_sd=manifest.between_sd,
+        between_sds=manifest.between_sds,
         varies=tuple(manifest.plan.spec_of(case).varies),
         environment_id=manifest.environment.id,
         seed=manifest.plan.seed,

@@ -143,6 +143,10 @@ class Study(Reporter, Protocol):
         """Return of a record what other runs may learn from."""
         ...
 
+    def taught_arms(self, case: Case) -> tuple[str, ...]:
+        """Return the arms that `comparable` records of a case are of, the baseline among them."""
+        ...
+
     def observed(self, cases: Sequence[Sequence[Record]]) -> Expectations:
         """Return what the cases of a run came to, to be compared with what is expected."""
         ...
@@ -233,6 +237,10 @@ class StudyOfCases:
     def comparable(self, record: Record) -> Record:
         """Return all of it."""
         return record
+
+    def taught_arms(self, case: Case) -> tuple[str, ...]:
+        """Return all of its arms."""
+        return case.arms
 
     def observed(self, cases: Sequence[Sequence[Record]]) -> Expectations:
         """Return nothing."""

@@ -6,8 +6,8 @@ tests/unit/dynamo/capture/test_internals.py fails, by name.
 
 from __future__ import annotations
 
+import os
 import re
-import sysconfig
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -295,7 +295,7 @@ def _is_foreign(file: str) -> bool:
     """Return whether a file is Python's own or torch's."""
     path = PurePath(file)
     return path.is_relative_to(torch.__path__[0]) or (
-        path.is_relative_to(sysconfig.get_paths()["stdlib"])
+        path.is_relative_to(PurePath(os.__file__).parent)
         and not {"site-packages", "dist-packages"} & set(path.parts)
     )
 

@@ -250,6 +250,8 @@ def _is_tried(file: str, line: int) -> bool:
             if _TRY.match(text.lstrip()):
                 after = (each for each in lines[line:] if each.strip() and _indent(each) <= indent)
                 return any(map(_HANDLER.match, takewhile(_EXCEPT.match, after)))
+            if not indent:  # nothing is further out, and a file may have thousands of lines before
+                return False
     return False
 
 

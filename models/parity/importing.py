@@ -97,6 +97,7 @@ def import_file(file: Path) -> ModuleType:
         msg = f"{file} is no Python file"
         raise ImportError(msg)
     sys.argv[:] = [str(file)]
+    sys.dont_write_bytecode = True  # it has nowhere to write, and what it would takes a while
     for root in roots_of(file):
         forget_others(root)
     module = importlib.util.module_from_spec(spec)

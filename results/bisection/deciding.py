@@ -13,7 +13,7 @@ from dynamometer.results.comparison.conditions import differences
 from dynamometer.results.comparison.judging import drift, explained, judge
 from dynamometer.results.comparison.pairing import paired
 from dynamometer.results.comparison.quantities import JUDGED, SPEEDUP
-from dynamometer.results.statistics.significance import Verdict
+from dynamometer.results.statistics.significance import Verdict, widest
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _both(one: Entry, other: Entry) -> Entry:
             quantities[name] = replace(
                 own,
                 replicates=(*own.replicates, *each.replicates),
-                between_sd=max(own.between_sd, each.between_sd, key=lambda known: known.sd_log),
+                between_sd=widest((own.between_sd, each.between_sd)),
             )
     return replace(one, quantities=quantities)
 

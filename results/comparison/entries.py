@@ -23,6 +23,7 @@ from dynamometer.results.statistics.replicates import (
     compiled_cold,
     doubt,
     find,
+    is_assumed,
     latencies,
     log_speedups,
     samples_of,
@@ -31,7 +32,7 @@ from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.store.expected import Expectation, observed
 from dynamometer.results.values import metrics
 from dynamometer.results.values.cases import BASELINE, IDENTITY
-from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, Status
+from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -151,9 +152,10 @@ def _quantities(arm: str, records: Sequence[Record]) -> dict[str, Quantity]:
 
 def _speedup(arm: str, records: Sequence[Record]) -> Quantity | None:
     replicates = log_speedups(BASELINE, arm, records)
-    between_sd = between_sd_of(records)
-    is_assumed = between_sd in (ASSUMED_SD, FORMERLY_ASSUMED)
-    return Quantity(SPEEDUP, tuple(replicates), between_sd, is_assumed) if replicates else None
+    between_sd = between_sd_of(records, BASELINE, arm)
+    if not replicates:
+        return None
+    return Quantity(SPEEDUP, tuple(replicates), between_sd, is_assumed=is_assumed(between_sd))
 
 
 def _compile_time(arm: str, records: Sequence[Record]) -> Quantity | None:

@@ -17,6 +17,7 @@ from dynamometer.results.statistics.significance import (
     ratio,
     replicates_to_settle,
     verdict,
+    widest,
 )
 from dynamometer.results.values.comparison import Drift
 from dynamometer.results.values.metrics import Better
@@ -204,7 +205,7 @@ def _change(kind: Kind, pair: Pair) -> Mean | None:
     if kind is SPEEDUP and records and records == pair.after.records:
         # Two arms of one run share processes and blocks.
         found = log_speedups(pair.before.arm, pair.after.arm, records)
-        return moderated(found, was.between_sd) if found else None
+        return moderated(found, widest((was.between_sd, now.between_sd))) if found else None
     return difference(was.mean, now.mean)
 
 

@@ -14,10 +14,11 @@ from dynamometer.results.comparison.quantities import (
     MEMORY_RATIO,
     SPEEDUP,
 )
+from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import BetweenProcessSd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.comparison.quantities import Kind
@@ -26,41 +27,39 @@ if TYPE_CHECKING:
 _MOST_DF = 30.0
 """What is learnt never outweighs more than this: machines change from day to day."""
 
-_MOST_APART = 24
-"""Of so few cases each speedup is judged by what the others tell; of more, one counts for little,
-and all are judged by what all tell, which takes a hundredth of the time."""
-
 
 def learnt(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """Return the entries of a run with what they tell of each other, where nothing was known.
 
-    Each case is judged by what others tell, whose arms tell one thing together, as they share
-    processes and eager itself; its own replicates count besides (`significance.moderated`). Of
-    speedups of more than 24 cases all are judged by what all tell. From what nothing is concluded,
-    nothing is learnt either. Speedups as at the end of a run
+    Each arm of a case is judged by what the same arm of others tells: arms differ in how far they
+    vary, and those of one case share its processes and eager itself. Its own replicates count
+    besides (`significance.moderated`). From what nothing is concluded, nothing is learnt either.
+    Speedups as at the end of a run
     (`between_processes.shared`); what else is judged by the mean of the variances of cases, beside
     what is assumed, or by related measurements if these differ further.
     """
     found = list(entries)
     for kind in (SPEEDUP, COMPILE_TIME, MEMORY_RATIO, EAGER_LATENCY, LATENCY):
-        for places in _by_condition(kind, found):
-            taught = [_taught(kind, [found[place] for place in case]) for case in places]
+        for places in _alike(kind, found):
+            taught = [_taught(kind, found[case[0]]) for case in places]
             for case, between_sd in zip(places, _by_others(kind, taught), strict=True):
                 for place in case:
                     found[place] = _with_sd(kind, found[place], between_sd)
     return tuple(found)
 
 
-def _by_condition(kind: Kind, entries: Sequence[Entry]) -> list[list[list[int]]]:
-    """Return the places of quantities of which nothing is known, those of each case together.
+def _alike(kind: Kind, entries: Sequence[Entry]) -> list[list[list[int]]]:
+    """Return the places of quantities of which nothing is known: of each arm together, by case.
 
-    Apart are those that are not to be compared.
+    Eager's latency is that of a case, whatever its arms. Apart are also quantities that are not to
+    be compared.
     """
-    found: dict[str | None, dict[frozenset[tuple[str, str]], list[int]]] = {}
+    found: dict[tuple[str, str | None], dict[frozenset[tuple[str, str]], list[int]]] = {}
     for place, each in enumerate(entries):
         quantity = each.quantities.get(kind.name)
         if quantity is not None and quantity.is_assumed:
-            cases = found.setdefault(quantity.condition, {})
+            arm = BASELINE if kind is EAGER_LATENCY else each.arm
+            cases = found.setdefault((arm, quantity.condition), {})
             cases.setdefault(frozenset(each.identity.items()), []).append(place)
     return [list(cases.values()) for cases in found.values()]
 
@@ -72,7 +71,7 @@ def _with_sd(kind: Kind, entry: Entry, between_sd: BetweenProcessSd) -> Entry:
 
 @dataclass(frozen=True)
 class _Taught:
-    """What a case tells: means over its arms.
+    """What an arm of a case tells.
 
     Attributes:
         variance: of replicates.
@@ -88,16 +87,15 @@ class _Taught:
     related: float | None
 
 
-def _taught(kind: Kind, arms: Sequence[Entry]) -> _Taught:
-    found = [each.quantities[kind.name] for each in arms if each.doubt is None]
-    several = [each.replicates for each in found if len(each.replicates) > 1]
-    own = [each.own_variance for replicates in several for each in replicates]
-    related = [_median_unbiased(each.related) for each in found if len(each.related) > 1]
+def _taught(kind: Kind, entry: Entry) -> _Taught:
+    found = entry.quantities[kind.name]
+    replicates, related = ((), ()) if entry.doubt else (found.replicates, found.related)
+    several = len(replicates) > 1
     return _Taught(
-        variance=_mean(map(_variance, several)),
-        within=_mean(own),
-        df=max((len(each) - 1.0 for each in several), default=0.0),
-        related=_mean(related) if related else None,
+        variance=_variance(replicates) if several else 0.0,
+        within=statistics.fmean(each.own_variance for each in replicates) if several else 0.0,
+        df=max(0.0, len(replicates) - 1.0),
+        related=_median_unbiased(related) if len(related) > 1 else None,
     )
 
 
@@ -156,18 +154,10 @@ def _median_unbiased(replicates: Sequence[Replicate]) -> float:
 def _of_speedups(assumed: BetweenProcessSd, taught: Sequence[_Taught]) -> list[BetweenProcessSd]:
     # Imports what fits distributions, which takes as long as all else.
     from dynamometer.results.statistics.between_processes import by_others
-    from dynamometer.results.statistics.scatter import Scatter, updated
+    from dynamometer.results.statistics.scatter import Scatter
 
-    scatters = [Scatter(each.variance, each.within, each.df) for each in taught]
-    if len(scatters) > _MOST_APART:
-        return [updated(assumed, scatters)] * len(scatters)
-    return by_others(assumed, scatters)
+    return by_others(assumed, [Scatter(each.variance, each.within, each.df) for each in taught])
 
 
 def _variance(replicates: Sequence[Replicate]) -> float:
     return statistics.variance(each.value for each in replicates)
-
-
-def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return statistics.fmean(found) if found else 0.0

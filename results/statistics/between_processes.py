@@ -10,14 +10,16 @@ import msgspec
 from dynamometer.results.statistics.replicates import (
     between_sd_of,
     interfere,
+    is_assumed,
     is_disturbed,
+    known_of,
     log_speedups,
     of_pair,
 )
 from dynamometer.results.statistics.scatter import Scatter, updated
 from dynamometer.results.statistics.summary import by_case, summarize_case
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, SEPARATE_SD, Status
+from dynamometer.results.values.records import ASSUMED_SD, Status
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -34,39 +36,50 @@ def learnt(series: Collection[Scatter]) -> BetweenProcessSd:
 _FEWEST_SERIES = 3
 
 
-def scatters(records: Iterable[Record]) -> Iterator[Scatter]:
-    """Return of each case that was timed twice or more how far its replicates differ."""
+def scatters(records: Iterable[Record], arm: str) -> Iterator[Scatter]:
+    """Return of each case in which an arm was timed twice or more how far its replicates differ."""
     passed = [each for each in records if each.outcome.status is Status.PASS]
-    return filter(None, map(_scatter, by_case(passed)))
+    return filter(None, (pair_scatter(own, (BASELINE, arm)) for own in by_case(passed)))
 
 
 def shared(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
-    """Summarize the cases of a run again, each by how far processes of the others differ.
+    """Summarize the cases of a run again, each arm by how far its processes differ in the others.
 
-    That is for when the run is over, and for a machine of which nothing was known when it began;
-    where earlier runs have taught something, and where there are no others, nothing changes. A
-    case's own replicates count besides (`significance.moderated`): they are not among the others.
+    That is for when the run is over, and for arms of which nothing was known when it began; where
+    earlier runs have taught something, and where there are no others, nothing changes.
     """
-    if not all(map(is_assumed, cases)):
-        return list(cases)  # what was known holds for a whole run, and all samples need not be read
-    between_sds = by_others(ASSUMED_SD, [_scatter(case.records) for case in cases])
+    told: list[dict[str, BetweenProcessSd]] = [{} for _ in cases]
+    for arm in dict.fromkeys(arm.name for case in cases for arm in case.arms):
+        having = [place for place, case in enumerate(cases) if _is_assumed(case, arm)]
+        taught = [pair_scatter(cases[place].records, (BASELINE, arm)) for place in having]
+        for place, between_sd in zip(having, by_others(ASSUMED_SD, taught), strict=True):
+            if not is_assumed(between_sd):
+                told[place][arm] = between_sd
     return [
-        summarize_case(
-            [with_between_sd(record, between_sd) for record in case.records], timed=case.is_timed
-        )
-        for case, between_sd in zip(cases, between_sds, strict=True)
+        _told(case, between_sds) if between_sds else case
+        for case, between_sds in zip(cases, told, strict=True)
     ]
 
 
-def is_assumed(case: CaseSummary) -> bool:
-    """Return whether nothing was known of how far processes differ when it was judged."""
-    return {record.between_sd for record in case.records} <= {ASSUMED_SD, FORMERLY_ASSUMED}
+def _told(case: CaseSummary, between_sds: dict[str, BetweenProcessSd]) -> CaseSummary:
+    records = [
+        msgspec.structs.replace(record, between_sds=record.between_sds | between_sds)
+        for record in case.records
+    ]
+    return summarize_case(records, timed=case.is_timed)
+
+
+def _is_assumed(case: CaseSummary, arm: str) -> bool:
+    """Return whether a case has an arm of which nothing was known when it was judged."""
+    return arm in case.case.arms and is_assumed(known_of(case.records[0], arm))
 
 
 def is_provisional(case: CaseSummary) -> bool:
-    """Return whether the intervals of a case may be others once all cases of its run are known."""
-    others_may_teach = case.records[-1].replicate > 0 and is_assumed(case)
-    return others_may_teach and between_sd_of(case.records) != SEPARATE_SD
+    """Return whether intervals of a case may be others once all cases of its run are known."""
+    return case.records[-1].replicate > 0 and any(
+        arm.speedup is not None and is_assumed(between_sd_of(case.records, BASELINE, arm.name))
+        for arm in case.arms
+    )
 
 
 def by_others(
@@ -74,19 +87,28 @@ def by_others(
 ) -> list[BetweenProcessSd]:
     """Return for each of some series what all others teach, beside what is assumed.
 
+    Its own replicates count besides (`significance.moderated`), so it is not among the others. Of
+    more than 24 one counts for little, and each is told what all teach, which takes a hundredth of
+    the time.
+
     Args:
         assumed: where there are no others.
         taught: how far the replicates of each differ, if it has several.
     """
+    if sum(each is not None and each.df > 0 for each in taught) > _MOST_APART:
+        return [updated(assumed, filter(None, taught))] * len(taught)
     return [
         updated(assumed, filter(None, (*taught[:index], *taught[index + 1 :])))
         for index in range(len(taught))
     ]
 
 
+_MOST_APART = 24
+
+
 def with_between_sd(record: Record, between_sd: BetweenProcessSd) -> Record:
-    """Return a record as it would be had this been known before."""
-    return msgspec.structs.replace(record, between_sd=between_sd)
+    """Return a record as it would be had this been known before, of whichever arms."""
+    return msgspec.structs.replace(record, between_sd=between_sd, between_sds={})
 
 
 def pair_scatter(records: Iterable[Record], pair: tuple[str, str]) -> Scatter | None:
@@ -106,19 +128,6 @@ def pair_scatter(records: Iterable[Record], pair: tuple[str, str]) -> Scatter | 
 
 
 _FEWEST_REPLICATES = 2
-
-
-def _scatter(records: Sequence[Record]) -> Scatter | None:
-    """Average over a case's arms, as these share the baseline's processes and don't vary apart."""
-    found = [pair_scatter(records, (BASELINE, arm)) for arm in records[0].case.arms[1:]]
-    several = [each for each in found if each is not None]
-    if not several:
-        return None
-    return Scatter(
-        variance=statistics.fmean(each.variance for each in several),
-        within=statistics.fmean(each.within for each in several),
-        df=max(each.df for each in several),
-    )
 
 
 def _tells(record: Record) -> bool:

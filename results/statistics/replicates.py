@@ -12,10 +12,11 @@ from dynamometer.results.statistics.interference import (
     disturb_each_other,
     shifts,
 )
-from dynamometer.results.statistics.significance import moderated, replicates_needed
+from dynamometer.results.statistics.significance import moderated, replicates_needed, widest
 from dynamometer.results.statistics.statistics import log_speedup, speedup
 from dynamometer.results.values import metrics
-from dynamometer.results.values.records import SEPARATE_SD
+from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, SEPARATE_SD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -59,7 +60,7 @@ def _log_speedups(
 def speedup_over(base: str, arm: str, records: Sequence[Record]) -> Ratio | None:
     """Estimate the speedup of one arm over another, measured in the same blocks."""
     replicates = log_speedups(base, arm, records)
-    return speedup(replicates, between_sd_of(records)) if replicates else None
+    return speedup(replicates, between_sd_of(records, base, arm)) if replicates else None
 
 
 def isolated_speedup(base: str, arm: str, records: Sequence[Record]) -> Ratio:
@@ -80,14 +81,28 @@ def replicates_needed_over(base: str, arm: str, records: Sequence[Record]) -> in
     found = log_speedups(base, arm, records) if target is not None else []
     if target is None or not found:
         return None
-    needed = replicates_needed(moderated(found, between_sd_of(records)), target)
+    needed = replicates_needed(moderated(found, between_sd_of(records, base, arm)), target)
     return needed if needed > len(found) else None
 
 
-def between_sd_of(records: Sequence[Record]) -> BetweenProcessSd:
-    """Return what is to be assumed of how far replicates differ of a case."""
-    separate = any(record.waited for record in records) or are_isolated(records)
-    return SEPARATE_SD if separate else records[0].between_sd
+def between_sd_of(records: Sequence[Record], base: str, arm: str) -> BetweenProcessSd:
+    """Return what is to be assumed of how far replicates differ that compare two arms of a case.
+
+    Of two of which neither is the baseline it is the larger of theirs.
+    """
+    if any(record.waited for record in records) or are_isolated(records):
+        return SEPARATE_SD
+    return widest(known_of(records[0], each) for each in (base, arm) if each != BASELINE)
+
+
+def known_of(record: Record, arm: str) -> BetweenProcessSd:
+    """Return what a record says of how far processes differ that compare an arm with eager."""
+    return record.between_sds.get(arm, record.between_sd)
+
+
+def is_assumed(between_sd: BetweenProcessSd) -> bool:
+    """Return whether how far processes differ is a guess, as nothing was known."""
+    return between_sd in (ASSUMED_SD, FORMERLY_ASSUMED)
 
 
 def of_pair(record: Record, pair: tuple[str, str]) -> Record:

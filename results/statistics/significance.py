@@ -13,7 +13,7 @@ import msgspec
 from dynamometer.results.values.records import Estimate, Ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from dynamometer.results.values.records import BetweenProcessSd
 
@@ -127,6 +127,14 @@ def moderated(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> 
     # Further ones vary as these do, and at least as their blocks say.
     further = max(own, within) if n > 1 else None
     return Mean(statistics.fmean(values), math.sqrt(variance / n), df, n, further)
+
+
+def widest(known: Iterable[BetweenProcessSd]) -> BetweenProcessSd:
+    """Return the largest of what is known of how far processes differ, known as little as any."""
+    found = list(known)
+    return msgspec.structs.replace(
+        max(found, key=lambda each: each.sd_log), df=min(each.df for each in found)
+    )
 
 
 def _with_short_calls(

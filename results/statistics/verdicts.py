@@ -90,8 +90,8 @@ class Judgement:
 
     @property
     def _mean(self) -> Mean:
-        records = self.case.records
-        return moderated(log_speedups(self.base, self.arm, records), between_sd_of(records))
+        records, pair = self.case.records, (self.base, self.arm)
+        return moderated(log_speedups(*pair, records), between_sd_of(records, *pair))
 
 
 _NEAR = 0.25

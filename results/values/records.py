@@ -219,8 +219,7 @@ class BetweenProcessSd(Value, frozen=True, kw_only=True):
     """What is known beforehand of how far processes differ that measure the same."""
 
     sd_log: float
-    """Standard deviation of a log speedup between processes, without what each process leaves
-    open of its own. What earlier versions learnt and stored holds that part, too."""
+    """Of a log speedup between processes, without what each leaves open (earlier: with it)."""
     df: float
     """How many degrees of freedom that knowledge is worth."""
 
@@ -233,8 +232,7 @@ FORMERLY_ASSUMED = BetweenProcessSd(sd_log=0.006, df=8.0)
 """Likewise, in records from before the part within processes was counted."""
 
 SEPARATE_SD = BetweenProcessSd(sd_log=0.02, df=3.0)
-"""Of arms with threads of their own, or in processes of their own: they share less, so they scatter
-more, and too few cases are measured so to learn by how much. A guess that is soon outweighed."""
+"""Of arms with threads or processes of their own, which share less: a guess, soon outweighed."""
 
 
 class Level(StrEnum):
@@ -296,7 +294,9 @@ class Record(Value, frozen=True, kw_only=True):
     stopped: StopReason | None = None
     """Why this is the case's last replicate; `None` if it isn't."""
     between_sd: BetweenProcessSd = ASSUMED_SD
-    """What is known beforehand when its speedups are judged."""
+    """What its speedups are judged by; earlier versions learnt it of all arms together."""
+    between_sds: dict[str, BetweenProcessSd] = {}  # noqa: RUF012  msgspec copies it for each value
+    """Likewise, of arms of which more is known, by name."""
     target: float | None = None
     """Half-width of the intervals that was asked for, relative; earlier records don't say."""
     varies: tuple[str, ...] = ()
@@ -343,7 +343,8 @@ class Manifest(Value, frozen=True, kw_only=True):
     plan: RunPlan
     environment: Environment
     between_sd: BetweenProcessSd = ASSUMED_SD
-    """As learnt from earlier runs on this machine, or else assumed."""
+    between_sds: dict[str, BetweenProcessSd] = {}  # noqa: RUF012  msgspec copies it for each value
+    """As learnt from earlier runs on this machine, or else assumed; see `Record`."""
     diagnoses: tuple[Diagnosis, ...] = ()
     """What of the machine is not as it should be."""
     sources: dict[str, str] = {}  # noqa: RUF012  msgspec copies it for each value

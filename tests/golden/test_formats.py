@@ -17,11 +17,11 @@ from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common import registry
 from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress, run
-from dynamometer.common.planning.between_processes import known_between_sd
+from dynamometer.common.planning.between_processes import known_between_sds
 from dynamometer.results.reports.console import Console
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.store import store
-from dynamometer.results.values.records import ASSUMED_SD, SCHEMA_VERSION
+from dynamometer.results.values.records import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,9 +65,9 @@ def test_they_are_learnt_from(tmp_path: Path) -> None:
         directory = shutil.copytree(SPEEDUP, tmp_path / name)
         events = directory / store.EVENTS
         if name == "one":
-            assert known_between_sd(manifest.plan, manifest.environment, tmp_path) == ASSUMED_SD
+            assert not known_between_sds(manifest.plan, manifest.environment, tmp_path)
         calm = [json.loads(line) for line in events.read_bytes().splitlines()]
         for each in calm:
             each["disturbed_blocks"] = []
         events.write_text("".join(f"{json.dumps(each)}\n" for each in calm))
-    assert known_between_sd(manifest.plan, manifest.environment, tmp_path) != ASSUMED_SD
+    assert known_between_sds(manifest.plan, manifest.environment, tmp_path)

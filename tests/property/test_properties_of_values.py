@@ -257,6 +257,7 @@ records = st.builds(
     waited=st.booleans(),
     disturbed_isolated_runs=st.booleans(),
     stopped=st.none() | st.sampled_from(StopReason), between_sd=between_sds,
+    between_sds=st.dictionaries(texts, between_sds, max_size=2),
     target=st.none() | finite,
     notes=st.lists(texts, max_size=2).map(tuple), varies=st.lists(texts, max_size=2).map(tuple),
     device_name=st.none() | texts, environment_id=texts, seed=counts, started_at=texts,
@@ -266,6 +267,7 @@ manifests = st.builds(
     Manifest,
     schema=st.just(1), run_id=texts, created_at=texts, version=texts, program=texts,
     command=texts, plan=plans, environment=environments, between_sd=between_sds,
+    between_sds=st.dictionaries(texts, between_sds, max_size=2),
     diagnoses=st.lists(diagnoses, max_size=2).map(tuple),
     sources=st.dictionaries(texts, texts, max_size=2),
 )  # fmt: skip

@@ -234,6 +234,7 @@ class LocalExecutor:
             repeated_blocks=sum(part.repeated_blocks for part in parts),
             waited=any(part.waited for part in parts),
             between_sd=self._manifest.between_sd,
+            between_sds=self._manifest.between_sds,
             notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
             varies=tuple(self._plan.spec_of(case).varies),
             device_name=first.device_name,

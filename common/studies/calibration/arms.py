@@ -21,6 +21,13 @@ PAIRS = {
 }
 """Pairs of arms, with the speedup of the second over the first, which is known."""
 
+OF_EAGER = (BASELINE, _EAGER_AGAIN)
+OF_INDUCTOR = (_FIRST, _AGAIN)
+"""The pair that tells later runs how far processes of Inductor differ."""
+
+TAUGHT = (BASELINE, "inductor")
+"""The arms that these stand for."""
+
 IN_ISOLATION = ((BASELINE, _EAGER_AGAIN, SLOWED[5]), (_THIRD, _FOURTH))
 """Groups of arms that may have isolated runs besides (`calibrate --isolated`)."""
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from scipy import stats
 
-from dynamometer.common.studies.calibration.arms import PAIRS, SLOWED
+from dynamometer.common.studies.calibration.arms import OF_INDUCTOR, PAIRS, TAUGHT
 from dynamometer.results.statistics.between_processes import (
     by_others,
     learnt,
     pair_scatter,
-    scatters,
     with_between_sd,
 )
 from dynamometer.results.statistics.replicates import (
@@ -29,7 +28,7 @@ from dynamometer.results.statistics.replicates import (
     of_pair,
     speedup_over,
 )
-from dynamometer.results.statistics.significance import SIGNIFICANT_P, wilson
+from dynamometer.results.statistics.significance import SIGNIFICANT_P
 from dynamometer.results.statistics.stopping import is_precise
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.values.metrics import LATENCY_ISOLATED
@@ -38,8 +37,9 @@ from dynamometer.results.values.records import Status
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from dynamometer.results.statistics.scatter import Scatter
     from dynamometer.results.values.cases import Protocol
-    from dynamometer.results.values.records import BetweenProcessSd, Estimate, Ratio, Record
+    from dynamometer.results.values.records import BetweenProcessSd, Ratio, Record
 
 NAIVE_LATENCY = "naive_latency"
 
@@ -47,6 +47,26 @@ NAIVE_LATENCY = "naive_latency"
 def naive_metric(pair: tuple[str, str]) -> str:
     """Name the latencies of a pair that was measured the usual way."""
     return f"{NAIVE_LATENCY}/{pair[1]}"
+
+
+def as_of_inductor(record: Record) -> Record:
+    """Return a record as if its first Inductor were eager, and all else had not been timed."""
+    names = dict(zip(OF_INDUCTOR, TAUGHT, strict=True))
+    kept = of_pair(without_isolated_runs(record), OF_INDUCTOR)
+    return msgspec.structs.replace(
+        kept,
+        case=msgspec.structs.replace(record.case, arms=TAUGHT),
+        arms=tuple(
+            msgspec.structs.replace(each, arm=names[each.arm])
+            for each in record.arms
+            if each.arm in names
+        ),
+        measurements=tuple(
+            msgspec.structs.replace(each, arm=names[each.arm])
+            for each in kept.measurements
+            if each.arm in names
+        ),
+    )
 
 
 def without_isolated_runs(record: Record) -> Record:
@@ -142,26 +162,6 @@ class NaiveTest:
 
 
 @dataclass(frozen=True)
-class Rates:
-    """How often a protocol is wrong and right, each with its 95 % interval.
-
-    `None` where there was nothing to count, or the protocol gives no intervals.
-
-    Attributes:
-        false_alarms: identical arms that were called different.
-        coverage: intervals that hold the truth, of identical arms; pairs of one case with an arm
-            in common are not independent, so slowed arms are not counted with them.
-        coverage_slowed: likewise, of arms that are slower by 2 %.
-        detection: arms slower by so many percent that were called slower.
-    """
-
-    false_alarms: Estimate | None
-    coverage: Estimate | None
-    coverage_slowed: Estimate | None
-    detection: dict[int, Estimate | None]
-
-
-@dataclass(frozen=True)
 class Drift:
     """How far identical arms of one model differ, in processes that nothing disturbed.
 
@@ -182,11 +182,13 @@ class Drift:
     n: int
 
 
-def learnt_from_others(records: Iterable[Record]) -> dict[str, BetweenProcessSd]:
-    """Learn for each model how far processes differ, from all models but it."""
-    taught = {own[0].case.model: list(scatters(own)) for own in by_case(records)}
+def learnt_from_others(
+    records: Iterable[Record], pair: tuple[str, str]
+) -> dict[str, BetweenProcessSd]:
+    """Learn for each model how far processes differ that compare two arms, from all but it."""
+    taught = {own[0].case.model: pair_scatter(own, pair) for own in by_case(records)}
     return {
-        model: learnt([each for other, found in taught.items() if other != model for each in found])
+        model: learnt([each for other, each in taught.items() if each and other != model])
         for model in taught
     }
 
@@ -206,18 +208,18 @@ def series(
         records: of the run; whatever didn't pass is left out.
         protocol: how often a run would measure.
         between_sd: assumed of every model when a run begins, to which its models add at its end, as
-            in `between_processes.shared`; `None` for a machine that all other models have taught.
+            in `between_processes.shared`; `None` for a machine that all other models have taught,
+            of each pair.
         alone: whether each model is the only one of its run, so that nothing is added.
     """
     passed = _passed(records)
-    learnt_of = {} if between_sd else learnt_from_others(passed)
     runs: defaultdict[tuple[tuple[str, str], int], list[Sequence[Record]]] = defaultdict(list)
-    for measured in by_case(passed):
-        known = between_sd or learnt_of[measured[0].case.model]
-        own = [with_between_sd(record, known) for record in measured]
-        for pair in PAIRS:
-            of_two = [of_pair(record, pair) for record in own]
-            ratio_of = partial(speedup_over, *pair)
+    for pair in PAIRS:
+        learnt_of = {} if between_sd else learnt_from_others(passed, pair)
+        ratio_of = partial(speedup_over, *pair)
+        for measured in by_case(passed):
+            known = between_sd or learnt_of[measured[0].case.model]
+            of_two = [with_between_sd(of_pair(record, pair), known) for record in measured]
             for index, taken in enumerate(_cut(of_two, ratio_of, protocol)):
                 runs[pair, index].append(taken)
     return [
@@ -226,6 +228,12 @@ def series(
         for taken in (run if between_sd is None or alone else _at_the_end(run, pair, between_sd))
         if (one := _series(taken, pair, protocol))
     ]
+
+
+def scatters_of(records: Iterable[Record], pair: tuple[str, str]) -> list[Scatter]:
+    """Return of each model how far processes differ that compare two arms."""
+    found = [pair_scatter(own, pair) for own in by_case(_passed(records))]
+    return [each for each in found if each is not None]
 
 
 def _at_the_end(
@@ -322,35 +330,6 @@ def naive_tests(records: Iterable[Record]) -> list[NaiveTest]:
     return found
 
 
-def rates(found: Sequence[Series]) -> Rates:
-    """Count how often ours is wrong and right, where it concludes anything."""
-    counted = [each for each in found if each.is_conclusive]
-    same = [each for each in counted if each.truth == 1.0]
-    slowed = [each for each in counted if each.pair[1] == SLOWED[2]]
-    return Rates(
-        false_alarms=_share([each.is_significant for each in same]),
-        coverage=_share([each.is_covered for each in same]),
-        coverage_slowed=_share([each.is_covered for each in slowed]),
-        detection=_detection(counted),
-    )
-
-
-def accused(found: Sequence[Series]) -> Estimate | None:
-    """Return the share whose arms were said to disturb each other; none of them do."""
-    return _share([not each.is_conclusive for each in found if not each.is_disturbed])
-
-
-def naive_rates(found: Sequence[NaiveTest]) -> Rates:
-    """Count how often the usual way is wrong and right."""
-    same = [each for each in found if PAIRS[each.pair] == 1.0]
-    return Rates(
-        false_alarms=_share([each.is_significant for each in same]),
-        coverage=None,
-        coverage_slowed=None,
-        detection=_detection(found),
-    )
-
-
 def drifts(records: Iterable[Record]) -> list[Drift]:
     """Return of each model how far its identical arms differ from process to process."""
     passed = _passed(records)
@@ -370,14 +349,3 @@ def drifts(records: Iterable[Record]) -> list[Drift]:
 
 def _passed(records: Iterable[Record]) -> list[Record]:
     return [record for record in records if record.outcome.status is Status.PASS]
-
-
-def _detection(found: Sequence[Series | NaiveTest]) -> dict[int, Estimate | None]:
-    return {
-        share: _share([each.is_detected for each in found if each.pair[1] == arm])
-        for share, arm in SLOWED.items()
-    }
-
-
-def _share(hits: Sequence[bool]) -> Estimate | None:
-    return wilson(sum(hits), len(hits)) if hits else None

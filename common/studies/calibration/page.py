@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,9 +12,12 @@ from tabulate import tabulate
 
 from dynamometer.common.machine.disturber import BUSY_S, IDLE_S
 from dynamometer.common.studies.calibration import evaluation as calibration
-from dynamometer.common.studies.calibration.arms import PAIRS
-from dynamometer.results.statistics.between_processes import learnt, scatters
-from dynamometer.results.store.atomic_file import replacing, write_text
+from dynamometer.common.studies.calibration.arms import OF_EAGER, OF_INDUCTOR, PAIRS
+from dynamometer.common.studies.calibration.picture import draw
+from dynamometer.common.studies.calibration.rates import accused, naive_rates, rates
+from dynamometer.results.statistics.between_processes import learnt
+from dynamometer.results.statistics.replicates import is_assumed
+from dynamometer.results.store.atomic_file import write_text
 from dynamometer.results.values.cases import Protocol
 from dynamometer.results.values.records import (
     ASSUMED_SD,
@@ -72,9 +74,9 @@ and 5 %.
 
 _LEGEND = f"""
 *Ours* is the default protocol: 3 to 5 processes until the interval is within 1 %, its variance
-moderated by what all other models teach. *In a first run* {ASSUMED_SD.sd_log:.1%} is assumed as
-long as it goes on; when it ends its own other models have taught as well, unless it is *of a single
-model*. Results that something disturbed conclude nothing, in a run as here, and are left out of the
+moderated by what all other models teach of the same pair. *In a first run*
+{ASSUMED_SD.sd_log:.1%} is assumed as long as it goes on; when it ends its own other models have
+taught as well, unless it is *of a single model*. Results that something disturbed conclude nothing, in a run as here, and are left out of the
 rates. So are those whose arms are said to interfere with each other, as none of these do; a run may
 time such arms in processes of their own, which has a table of its own. Seconds are those of
 bursts, without building the arms and warming them up; to +-1 % is the median of what each result
@@ -98,7 +100,7 @@ def write_page(path: Path, runs: Sequence[Calibration]) -> None:
     groups = [_results(*each) for each in _by_kind(runs).items()]
     write_text(path.with_suffix(".csv"), _results_as_csv(groups))
     picture = path.with_suffix(".png")
-    drawn = _draw(picture, groups[0].found, groups[0].naive)
+    drawn = draw(picture, groups[0].found, groups[0].naive)
     write_text(path, _page(runs, groups, picture.name if drawn else None))
 
 
@@ -212,11 +214,11 @@ def _tables(group: _Results) -> list[str]:
 
 
 def _rows_in_isolation(found: list[Series]) -> list[list[str]]:
-    rates = calibration.rates(found)
+    known = rates(found)
     return [
-        ["identical arms called different", _share(rates.false_alarms)],
-        ["intervals that hold the truth, identical", _share(rates.coverage)],
-        ["5 % slower, noticed", _share(rates.detection[5])],
+        ["identical arms called different", _share(known.false_alarms)],
+        ["intervals that hold the truth, identical", _share(known.coverage)],
+        ["5 % slower, noticed", _share(known.detection[5])],
         ["left out, something disturbed them", _disturbed(found)],
         ["results within 1 %", _within(found)],
         ["replicates for one result", _mean_n(found)],
@@ -224,9 +226,11 @@ def _rows_in_isolation(found: list[Series]) -> list[list[str]]:
 
 
 def _rate_rows(ours: Sequence[list[Series]], naive: list[NaiveTest]) -> list[list[str]]:
-    columns = [*map(calibration.rates, ours), calibration.naive_rates(naive)]
+    columns = [*map(rates, ours), naive_rates(naive)]
     rows = [
         ["identical arms called different", *(_share(each.false_alarms) for each in columns)],
+        ["- eager beside eager", *(_share(each.of_eager) for each in columns)],
+        ["- Inductor beside Inductor", *(_share(each.of_inductor) for each in columns)],
         ["intervals that hold the truth, identical", *(_share(each.coverage) for each in columns)],
         ["the same, 2 % slower", *(_share(each.coverage_slowed) for each in columns)],
         *(
@@ -249,7 +253,7 @@ def _drift_lines(runs: Sequence[Calibration]) -> list[str]:
     rows = [
         [
             drift.model,
-            "inductor" if "inductor" in drift.pair[0] else "eager",
+            "inductor" if drift.pair == OF_INDUCTOR else "eager",
             str(kind),
             f"{drift.mean:+.2%}",
             f"{drift.t:+.1f}",
@@ -267,56 +271,17 @@ def _drift_lines(runs: Sequence[Calibration]) -> list[str]:
 def _learnt_lines(runs: Sequence[Calibration]) -> list[str]:
     lines = []
     for kind, alike in _by_kind(runs).items():
-        between_sd = learnt([each for run in alike for each in scatters(run.in_blocks)])
-        if between_sd != ASSUMED_SD:
-            lines.append(
-                f"Learnt of processes by {kind}: beyond what each leaves open of its own they"
-                f" differ by {between_sd.sd_log:.2%}, worth {between_sd.df:.1f} degrees of freedom."
-            )
+        for name, pair in (("eager", OF_EAGER), ("Inductor", OF_INDUCTOR)):
+            found = [calibration.scatters_of(run.in_blocks, pair) for run in alike]
+            between_sd = learnt([each for run in found for each in run])
+            if not is_assumed(between_sd):
+                lines.append(
+                    f"Learnt of a pair of {name} in processes by {kind}: beyond what each leaves"
+                    f" open of its own they differ by {between_sd.sd_log:.2%}, worth"
+                    f" {between_sd.df:.1f} degrees of freedom."
+                )
     return lines
 
-
-def _draw(path: Path, found: Sequence[Series], naive: Sequence[NaiveTest]) -> bool:
-    """Draw every result of identical arms, ours and the usual; tell whether that was possible."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        return False
-    same = sorted(
-        (each for each in found if each.truth == 1.0 and each.is_conclusive),
-        key=lambda each: each.ratio.value,
-    )
-    other = sorted((each for each in naive if PAIRS[each.pair] == 1.0), key=lambda each: each.value)
-    figure = Figure(figsize=(9, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
-    right.tick_params(labelleft=False)
-    for index, each in enumerate(same):
-        color = "C3" if each.is_significant else "C0"
-        left.plot([index] * 2, [_percent(each.ratio.low), _percent(each.ratio.high)], color=color,
-                  linewidth=0.7)  # fmt: skip
-        left.plot(index, _percent(each.ratio.value), ".", color=color, markersize=3)
-    for index, test in enumerate(other):
-        color = "C3" if test.is_significant else "C0"
-        right.plot(index, _percent(test.value), ".", color=color, markersize=3)
-    false = sum(each.is_significant for each in same)
-    wrong = sum(each.is_significant for each in other)
-    left.set_title(f"ours: {false} of {len(same)} called different")
-    right.set_title(f"usual: {wrong} of {len(other)} called different")
-    left.set_ylabel("identical arms: difference found, %")
-    for axes in (left, right):
-        axes.axhline(0, color="0.6", linewidth=0.8, zorder=0)
-        axes.set_xlabel("results, sorted")
-    left.set_yscale("symlog", linthresh=_LINEAR, linscale=2)  # the usual way can be far off
-    left.set_yticks(_TICKS, [f"{tick:+d}" if tick else "0" for tick in _TICKS])
-    left.set_ylim(_TICKS[0], _TICKS[-1])
-    with replacing(path) as unfinished:
-        figure.savefig(unfinished, dpi=150, format="png")
-    return True
-
-
-_LINEAR = 3.0
-_TICKS = (-100, -30, -10, -3, -2, -1, 0, 1, 2, 3, 10, 30, 100)
-"""Of the picture, in percent."""
 
 _COLUMNS = (
     "protocol", "processes_by", "model", "baseline", "arm", "truth", "speedup", "low", "high",
@@ -347,10 +312,6 @@ def _short(arm: str) -> str:
     return arm.rpartition(":")[2]
 
 
-def _percent(ratio: float) -> float:
-    return 100 * math.log(ratio)
-
-
 def _share(found: Estimate | None) -> str:
     if found is None:
         return "-"
@@ -362,7 +323,7 @@ def _disturbed(found: Sequence[Series]) -> str:
 
 
 def _accused(found: Sequence[Series]) -> str:
-    return _share(calibration.accused(found))
+    return _share(accused(found))
 
 
 def _within(found: Sequence[Series]) -> str:

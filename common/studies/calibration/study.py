@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from dynamometer.common.interfaces.option import Flag
-from dynamometer.common.studies.calibration.arms import ARMS, PAIRS
+from dynamometer.common.studies.calibration.arms import ARMS, PAIRS, TAUGHT
 from dynamometer.common.studies.study_of_arms import StudyOfArms
 from dynamometer.results.values.cases import BASELINE
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Request
+    from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Record
 
 ISOLATED = Flag(
@@ -39,10 +40,18 @@ class Calibration(StudyOfArms):
         )
 
     def comparable(self, record: Record) -> Record:
-        """Leave out isolated runs, which its arms have whether they disturb each other or not."""
-        from dynamometer.common.studies.calibration.evaluation import without_isolated_runs
+        """Take Inductor beside Inductor for Inductor beside eager, which don't differ further.
 
-        return without_isolated_runs(record)
+        Eager beside eager tells nothing of any backend: Inductor's processes differ further.
+        """
+        from dynamometer.common.studies.calibration.evaluation import as_of_inductor
+
+        return as_of_inductor(record)
+
+    def taught_arms(self, case: Case) -> tuple[str, ...]:
+        """Return Inductor."""
+        del case
+        return TAUGHT
 
 
 STUDY = Calibration()

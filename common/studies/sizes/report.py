@@ -126,13 +126,14 @@ def _one_size(records: Sequence[Record], index: int, label: str, arm: str) -> On
     if not all(found.keys() >= {BASELINE, arm} for found in replicates):
         return None
     alone = all(STATIC in found for found in replicates)
+    known = between_sd_of(records, BASELINE, arm)
     return OneSize(
         size=label,
         eager_s=_median_s(replicates, BASELINE),
         compiled_s=_median_s(replicates, arm),
         static_s=_median_s(replicates, STATIC) if alone else None,
-        over_eager=_ratio(replicates, BASELINE, arm, between_sd_of(records)),
-        over_static=_ratio(replicates, STATIC, arm, between_sd_of(records)) if alone else None,
+        over_eager=_ratio(replicates, BASELINE, arm, known),
+        over_static=_ratio(replicates, STATIC, arm, known) if alone else None,
         disturbed=any(
             disturbed_share_of(record, latency_at(index).name) > LONGEST_DISTURBANCE
             for record in records

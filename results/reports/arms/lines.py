@@ -12,6 +12,7 @@ from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.arms import ensemble, overhead
 from dynamometer.results.reports.texts import name_columns, number_text, pass_rate, speedup_text
 from dynamometer.results.statistics.between_processes import is_provisional
+from dynamometer.results.statistics.replicates import is_assumed, known_of
 from dynamometer.results.statistics.significance import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.statistics.summary import CaseSummary, summarize_suite
 from dynamometer.results.statistics.verdicts import judge
@@ -128,14 +129,23 @@ def _between_sd_lines(before: Sequence[CaseSummary], after: Sequence[CaseSummary
     """Return what became of intervals that the lines of cases give for provisional."""
     if not any(map(is_provisional, before)):
         return []
-    known, learnt = ([case.records[0].between_sd for case in cases] for cases in (before, after))
-    assumed, found = (
-        f"{statistics.median(each.sd_log for each in sds):.1%}" for sds in (known, learnt)
-    )
-    text = f"its interval assumes that speedups differ by {assumed} from process to process;"
-    if known == learnt:
+    pairs = [
+        (arm.name, guess, known_of(told.records[0], arm.name))
+        for case, told in zip(before, after, strict=True)
+        for arm in case.arms
+        if arm.speedup and is_assumed(guess := known_of(case.records[0], arm.name))
+    ]
+    assumed = statistics.median(guess.sd_log for _, guess, _ in pairs)
+    text = f"its interval assumes that speedups differ by {assumed:.1%} from process to process;"
+    found = {
+        name: statistics.median(told.sd_log for each, _, told in pairs if each == name)
+        for name in dict.fromkeys(name for name, guess, told in pairs if told != guess)
+    }
+    if not found:
         return ["", f"PROVISIONAL: {text} no other case told more, so it stands"]
-    return ["", f"PROVISIONAL: {text} these cases show {found}, which tables and CSV use"]
+    least, most = (f"{each(found.values()):.1%}" for each in (min, max))
+    shown = least if least == most else f"{least} to {most}, by arm"
+    return ["", f"PROVISIONAL: {text} these cases show {shown}, which tables and CSV use"]
 
 
 def _reasons_against_one_graph(cases: Sequence[CaseSummary]) -> list[str]:

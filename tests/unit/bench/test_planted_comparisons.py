@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from simulated_runs import KNOWN, Made, run
 
+from dynamometer.results.statistics.between_processes import with_between_sd
 from dynamometer.results.store import store
 from dynamometer.results.values.records import ASSUMED_SD, Status
 
@@ -72,7 +73,7 @@ def test_what_is_planted_is_named(script: Any, stored: list[Any]) -> None:
 
 def _of_nobody(record: Record) -> Record:
     """Return a record of a machine of which nothing is known."""
-    return msgspec.structs.replace(record, between_sd=ASSUMED_SD)
+    return with_between_sd(record, ASSUMED_SD)
 
 
 def test_noise_in_place_of_their_own(script: Any, stored: list[Any]) -> None:

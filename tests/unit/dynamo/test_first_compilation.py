@@ -14,10 +14,15 @@ from dynamometer.dynamo import first_compilation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_NAMES = {
-    "torch._dynamo.symbolic_convert": "get_funcname",
-    "torch._dynamo.guards": "profile_guard_manager",
-}
+_NAMES = (
+    ("torch._dynamo.symbolic_convert", "get_funcname"),
+    ("torch._dynamo.guards", "profile_guard_manager"),
+    ("torch._dynamo.utils", "_get_dynamo_config_for_logging"),
+    ("torch._dynamo.utils", "_scrubbed_inductor_config_for_logging"),
+    ("torch._dynamo.utils", "_compiler_config_for_logging"),
+    ("torch._dynamo.utils", "_functorch_config_for_logging"),
+    ("torch._dynamo.convert_frame", "log_dynamo_start"),
+)
 _VARIABLES = ("TORCH_LOGS", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 
 
@@ -34,7 +39,7 @@ def _named(module: str, name: str) -> Callable[..., Any]:
 
 
 def _all() -> list[Callable[..., Any]]:
-    return [_named(module, name) for module, name in _NAMES.items()]
+    return [_named(module, name) for module, name in _NAMES]
 
 
 @pytest.mark.parametrize("variable", _VARIABLES)
@@ -71,7 +76,7 @@ def test_compiling_goes_on_without_what_is_logged() -> None:
 
 def test_a_torch_without_such_names_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another release may have renamed them, and nothing may have imported Dynamo."""
-    (first, name), (second, _) = _NAMES.items()
+    (first, name), (second, _), *_ = _NAMES
     monkeypatch.delattr(f"{first}.{name}")
     monkeypatch.delitem(sys.modules, second)
     with first_compilation.without_what_is_logged():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import statistics
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING
 import factories
 import pytest
 
-from dynamometer.common.planning.between_processes import known_between_sd
+from dynamometer.common.planning.between_processes import known_between_sds
+from dynamometer.common.studies.calibration import arms as calibrated
 from dynamometer.results.statistics.between_processes import shared, with_between_sd
+from dynamometer.results.statistics.replicates import between_sd_of, known_of
 from dynamometer.results.statistics.summary import CaseSummary, summarize_case
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE
@@ -37,9 +40,10 @@ def add_run(runs: Path, name: str, models: int, shift: float, **environment: obj
                 events.append(factories.measured_record(case, replicate=replicate, seconds=seconds))
 
 
-def known(runs: Path) -> BetweenProcessSd:
-    """Return what is assumed of a run that is about to begin."""
-    return known_between_sd(PLAN, factories.environment(), runs)
+def known(runs: Path, arm: str = "inductor") -> BetweenProcessSd:
+    """Return what is known of an arm of a run that is about to begin, or else assumed."""
+    plan = factories.plan(experiments=PLAN.experiments, arms=(BASELINE, arm))
+    return known_between_sds(plan, factories.environment(), runs).get(arm, ASSUMED_SD)
 
 
 def test_nothing_is_known_at_first(tmp_path: Path) -> None:
@@ -65,6 +69,65 @@ def test_the_newest_come_first(tmp_path: Path) -> None:
     add_run(tmp_path, "1", 60, 0.2)
     add_run(tmp_path, "2", 60, 0.01)
     assert known(tmp_path).sd_log == pytest.approx(0.01, rel=0.5)
+
+
+def test_arms_teach_nothing_of_others(tmp_path: Path) -> None:
+    """A run of one backend makes nothing known of another, which may differ further."""
+    add_run(tmp_path, "1", 60, 0.01)
+    assert known(tmp_path) != ASSUMED_SD
+    assert known(tmp_path, "onnxrt") == ASSUMED_SD
+
+
+def test_a_calibration_teaches_of_inductor_what_inductor_did(tmp_path: Path) -> None:
+    """Not what eager beside eager did, which is less."""
+    rng = random.Random(0)
+    specs = [factories.model_spec(f"m{model}") for model in range(20)]
+    plan = factories.plan(*specs, experiments=("in_pairs", "naive"), arms=calibrated.ARMS)
+    store.create(tmp_path / "1", factories.manifest(plan))
+    with store.RunStore(tmp_path / "1") as events:
+        for spec, replicate in itertools.product(specs, range(5)):
+            case = factories.case(spec.name, calibrated.ARMS)
+            measurements = tuple(
+                factories.measurement(
+                    "latency", arm, (0.01 * math.exp(rng.gauss(0.0, sd)),) * 2, (block, block + 1)
+                )
+                for block, (pair, sd) in zip((0, 2), SPREADS.items(), strict=True)
+                for arm in pair
+            )
+            events.append(factories.record(case, replicate=replicate, measurements=measurements))
+    assert known(tmp_path).sd_log == pytest.approx(0.02 * math.sqrt(2), rel=0.2)
+
+
+SPREADS = {calibrated.OF_EAGER: 0.001, calibrated.OF_INDUCTOR: 0.02}
+
+
+def test_arms_that_differ_further_are_told_so_at_the_end() -> None:
+    """One that scatters by 3 % doesn't make a calm one's interval wide, nor the other way round."""
+    rng = random.Random(0)
+    sds = {"calm": 0.002, "wild": 0.03}
+    cases = [
+        summarize_case(
+            [
+                factories.measured_record(
+                    factories.case(f"m{model}", (BASELINE, *sds)),
+                    replicate=replicate,
+                    seconds={
+                        BASELINE: 0.010,
+                        **{arm: 0.010 * math.exp(rng.gauss(0.0, sd)) for arm, sd in sds.items()},
+                    },
+                )
+                for replicate in range(3)
+            ]
+        )
+        for model in range(12)
+    ]
+    for case in shared(cases):
+        calm, wild = (case.records[0].between_sds[arm] for arm in sds)
+        assert calm.sd_log < 0.006
+        assert wild.sd_log > 0.015
+        both = BetweenProcessSd(sd_log=wild.sd_log, df=min(calm.df, wild.df))
+        for pair in (tuple(sds), tuple(reversed(sds))):
+            assert between_sd_of(case.records, *pair) == both
 
 
 def run_of(
@@ -120,6 +183,6 @@ def test_a_case_is_not_its_own_teacher() -> None:
     """One that varies more than all others makes theirs count for less, not its own."""
     rng = random.Random(0)
     wild, *calm = [*run_of(1, 0.3, rng, ASSUMED_SD), *run_of(5, 0.006, rng, ASSUMED_SD)]
-    own, *others = [case.records[0].between_sd for case in shared([wild, *calm])]
+    own, *others = [known_of(case.records[0], "inductor") for case in shared([wild, *calm])]
     assert own.df > 2 * max(each.df for each in others)
     assert own.sd_log < 0.012

@@ -15,8 +15,9 @@ import pytest
 from dynamometer.common.command_line import cli
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.studies.calibration import evaluation as calibration
-from dynamometer.common.studies.calibration.arms import ARMS, IN_ISOLATION, PAIRS
+from dynamometer.common.studies.calibration.arms import ARMS, IN_ISOLATION, OF_INDUCTOR, PAIRS
 from dynamometer.common.studies.calibration.page import Calibration, write_page
+from dynamometer.common.studies.calibration.rates import accused, naive_rates, rates
 from dynamometer.common.studies.calibration.study import STUDY
 from dynamometer.results.statistics import replicates, summary
 from dynamometer.results.statistics.between_processes import scatters
@@ -82,7 +83,7 @@ def share(found: Estimate | None) -> float:
 @pytest.mark.parametrize("between_sd", [0.003, 0.01])
 def test_rates_are_those_of_the_noise(between_sd: float) -> None:
     """Where variances are alike, a twentieth are false alarms; large slowdowns are noticed."""
-    found = calibration.rates(calibration.series(made_up(between_sd), Protocol(), None))
+    found = rates(calibration.series(made_up(between_sd), Protocol(), None))
     assert 0.01 <= share(found.false_alarms) <= 0.10
     assert 0.91 <= share(found.coverage) <= 0.99
     assert share(found.coverage_slowed) >= 0.91
@@ -95,8 +96,8 @@ def test_what_is_assumed_too_small_gives_false_alarms() -> None:
     """The between_sd makes the difference, so a calibration can fail."""
     records = made_up(0.02)
     tiny = calibration.series(records, Protocol(), BetweenProcessSd(sd_log=0.002, df=30.0))
-    assert share(calibration.rates(tiny).false_alarms) > 0.1
-    assert share(calibration.rates(tiny).coverage) < 0.9
+    assert share(rates(tiny).false_alarms) > 0.1
+    assert share(rates(tiny).coverage) < 0.9
 
 
 @pytest.mark.slow
@@ -125,7 +126,7 @@ def test_results_that_were_disturbed_conclude_nothing() -> None:
     found = calibration.series(records, Protocol(), between_sd)
     left_out = [each for each in found if not each.is_conclusive]
     assert len(left_out) == len(MODELS) * len(PAIRS)
-    false_alarms = calibration.rates(found).false_alarms
+    false_alarms = rates(found).false_alarms
     assert false_alarms is not None
     assert false_alarms.n == len(MODELS) * IDENTICAL * 18
 
@@ -169,10 +170,10 @@ def test_arms_that_shared_no_block_teach_nothing() -> None:
         for model in MODELS
         for each in range(20)
     ]  # fmt: skip
-    found = list(scatters(records))
+    found = list(scatters(records, "inductor"))
     assert len(found) == len(MODELS)
-    alone = [replicates.of_pair(each, (BASELINE, "inductor")) for each in records]
-    assert found == list(scatters(alone))
+    assert not list(scatters(records, "elsewhere"))
+    assert not list(scatters(records, "skipped"))
 
 
 @pytest.mark.slow
@@ -180,10 +181,10 @@ def test_the_usual_way_is_judged_by_its_own_test() -> None:
     """A bias that is the same in all calls is called a difference every time."""
     fair = calibration.naive_tests(made_up(0.003))
     assert len(fair) == len(MODELS) * 60 * len(PAIRS)
-    assert share(calibration.naive_rates(fair).false_alarms) < 0.08
+    assert share(naive_rates(fair).false_alarms) < 0.08
     biased = calibration.naive_tests(made_up(0.003, naive_bias=0.02))
-    assert share(calibration.naive_rates(biased).false_alarms) > 0.95
-    assert calibration.naive_rates(biased).coverage is None
+    assert share(naive_rates(biased).false_alarms) > 0.95
+    assert naive_rates(biased).coverage is None
 
 
 @pytest.mark.slow
@@ -205,7 +206,7 @@ def test_a_model_is_not_judged_by_itself() -> None:
         for record in made_up(0.5)
         if record.case.model == "a"
     ]
-    found = calibration.learnt_from_others([*records, *wild])
+    found = calibration.learnt_from_others([*records, *wild], OF_INDUCTOR)
     assert found["wild"].sd_log < 0.005
     assert found["a"].df < 3
 
@@ -382,9 +383,9 @@ def test_how_often_identical_arms_are_accused() -> None:
         )
         for record in records
     ]
-    assert share(calibration.accused(calibration.series(records, Protocol(), None))) == 0.0
+    assert share(accused(calibration.series(records, Protocol(), None))) == 0.0
     found = calibration.series(shifted, Protocol(), None)
-    assert share(calibration.accused(found)) == pytest.approx(1 / len(PAIRS))
+    assert share(accused(found)) == pytest.approx(1 / len(PAIRS))
 
 
 def in_isolation(records: list[Record], between_sd: float) -> list[Record]:
@@ -423,7 +424,7 @@ def test_isolated_runs_are_evaluated_by_themselves(tmp_path: Path) -> None:
     pairs = {pair for group in IN_ISOLATION for pair in PAIRS if set(pair) <= set(group)}
     assert {each.pair for each in found} == pairs
     assert {each.truth for each in found} == {1.0, 1 / 1.05}
-    assert share(calibration.rates(found).coverage) > 0.8
+    assert share(rates(found).coverage) > 0.8
     manifest = factories.manifest(factories.plan(factories.model_spec("a"), arms=ARMS))
     for name, run in (("without", without), ("with", records)):
         write_page(tmp_path / f"{name}.md", [Calibration(manifest, tuple(run))])
@@ -441,7 +442,7 @@ def test_turns_that_something_disturbed_are_left_out() -> None:
     ]
     found = calibration.series_in_isolation(records, Protocol())
     assert {each.is_disturbed for each in found} == {True, False}
-    alarms = calibration.rates(found).false_alarms
+    alarms = rates(found).false_alarms
     assert alarms is not None
     assert alarms.n == sum(each.truth == 1.0 and not each.is_disturbed for each in found)
 

@@ -19,6 +19,7 @@ from dynamometer.results.values.records import (
     PASSED,
     Absence,
     ArmResult,
+    BetweenProcessSd,
     CaptureStats,
     packed,
 )
@@ -152,6 +153,16 @@ def test_each_size_has_its_own_ratios() -> None:
         assert (each.eager_s, each.compiled_s, each.static_s) == (0.010, 0.005, 0.004)
     assert len(sizes_report.rows(found).by_column()) == 2
     assert "2.000x" in sizes_report.lines(found)[1]
+
+
+def test_both_ratios_are_judged_by_what_is_known_of_the_arm() -> None:
+    """What was compiled for one size is no arm of which anything could be known."""
+    known = {"inductor": BetweenProcessSd(sd_log=0.0001, df=20.0)}
+    records = [msgspec.structs.replace(each, between_sds=known) for each in sweep_records(3)]
+    for each in sizes_report.summarize_sweep(records).sizes:
+        assert each.over_static is not None
+        for ratio in (each.over_eager, each.over_static):
+            assert ratio.high / ratio.low < 1.01  # of which nothing is known: 1.03
 
 
 def test_a_size_something_else_disturbed_is_marked() -> None:

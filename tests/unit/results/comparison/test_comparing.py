@@ -13,13 +13,14 @@ from simulated_runs import KNOWN, Made, side
 
 from dynamometer.results.comparison.compare import IncomparableError, compare
 from dynamometer.results.comparison.entries import Entry, of_arms
+from dynamometer.results.comparison.judging import judge
 from dynamometer.results.comparison.pairing import paired
-from dynamometer.results.comparison.quantities import difference
+from dynamometer.results.comparison.quantities import SPEEDUP, difference
 from dynamometer.results.comparison.sides import Side, of_arm, of_run
 from dynamometer.results.statistics.significance import Mean
 from dynamometer.results.values.cases import BASELINE, Scale
 from dynamometer.results.values.comparison import Change
-from dynamometer.results.values.records import Status
+from dynamometer.results.values.records import BetweenProcessSd, Status
 
 THREE = (BASELINE, "inductor", "aot_eager")
 
@@ -244,6 +245,33 @@ def test_arms_of_one_run_are_compared_in_the_same_blocks() -> None:
     assert found.counts[0].judged == 3
     with pytest.raises(LookupError, match="run has no arm 'ts'; it has inductor, aot_eager"):
         of_arm(whole, "ts")
+
+
+def test_arms_of_one_run_are_judged_by_the_one_that_differs_further() -> None:
+    """Whichever of the two comes first."""
+    known = BetweenProcessSd(sd_log=0.001, df=20.0), BetweenProcessSd(sd_log=0.03, df=9.0)
+    sds = dict(zip(("inductor", "aot_eager"), known, strict=True))
+    whole = run()
+    entries = tuple(
+        replace(
+            each,
+            quantities={
+                **each.quantities,
+                "speedup": replace(each.quantities["speedup"], between_sd=sds[each.arm]),
+            },
+        )
+        for each in whole.entries
+    )
+    sides = [of_arm(replace(whole, entries=entries), arm) for arm in sds]
+    means = [
+        [each.mean for each in judge(SPEEDUP, paired(*of_two).common)]
+        for of_two in (sides, sides[::-1])
+    ]
+    assert len(means[0]) == 3
+    for there, back in zip(*means, strict=True):
+        assert there.error == pytest.approx(back.error)
+        assert there.error > 0.01
+        assert there.df == pytest.approx(9.0 + 1.0)
 
 
 def test_a_run_in_which_every_worker_died_is_of_the_same_machine() -> None:

@@ -219,15 +219,22 @@ def test_no_case_teaches_itself(others: int) -> None:
     assert wild.quantities["eager_latency"].between_sd.sd_log < EAGER_LATENCY.assumed.sd_log
 
 
-def test_several_arms_of_one_case_speak_for_one() -> None:
-    """Also of what is related: the arms of a case that compiled anew outvoted the others."""
-
-    def told(arms: int) -> set[BetweenProcessSd]:
-        calm = [each for model in range(2) for each in _compiled(f"m{model}", 0.01)]
-        wild = [replace(each, arm=f"arm{n}") for n in range(arms) for each in _compiled("w", 2.0)]
-        return {each.quantities["compile_time"].between_sd for each in learnt([*calm, *wild])}
-
-    assert told(1) == told(4) == {COMPILE_TIME.assumed}
+@pytest.mark.parametrize("name", ["speedup", "compile_time"])
+def test_arms_speak_for_no_other(name: str) -> None:
+    """Those that compiled anew, or scatter, leave what is judged of a calm one as it is."""
+    offs, far = (-0.004, 0.0, 0.004), (-0.4, 0.0, 0.4)
+    calm = [each for model in range(4) for each in (*_compiled(f"m{model}", 0.01),
+                                                    *_case(f"c{model}", offs))]  # fmt: skip
+    wild = [
+        replace(each, arm=f"wild{number}")
+        for model in range(4)
+        for number, each in enumerate((*_compiled(f"m{model}", 2.0), *_case(f"c{model}", far)))
+    ]
+    beside = [each.quantities.get(name) for each in learnt([*calm, *wild])]
+    assert beside[: len(calm)] == [each.quantities.get(name) for each in learnt(calm)]
+    ours, theirs = ([each.between_sd.sd_log for each in found if each is not None]
+                    for found in (beside[: len(calm)], beside[len(calm) :]))  # fmt: skip
+    assert max(ours) < max(theirs)
 
 
 def test_what_was_disturbed_teaches_nothing() -> None:

@@ -100,8 +100,8 @@ def test_a_spread_is_learnt_from_replicates() -> None:
             seconds = {BASELINE: 0.010, "inductor": 0.008 * shift, "ts": 0.009 * shift}
             records.append(factories.measured_record(case, replicate=replicate, seconds=seconds))
         runs.append(records)
-    found = learnt([each for records in runs for each in scatters(records)])
-    assert 0.009 < found.sd_log < 0.011
+    found = learnt([each for records in runs for each in scatters(records, "ts")])
+    assert 0.008 < found.sd_log < 0.011
     assert found.df <= ASSUMED_SD.df + 4 * 2.0  # worth no more than what it was learnt from
 
 
@@ -113,8 +113,8 @@ def test_nothing_is_learnt_from_single_replicates_or_disturbed_ones() -> None:
         for name in "abc"
         for record in measured(name, 0.008, 0.009, disturbed_blocks=(0, 1, 2, 3)).records
     ]
-    assert not list(scatters(single))
-    assert not list(scatters(disturbed))
+    assert not list(scatters(single, "ts"))
+    assert not list(scatters(disturbed, "ts"))
     assert learnt([]) == ASSUMED_SD
 
 
@@ -136,7 +136,10 @@ def test_a_disturbed_replicate_takes_nothing_from_the_others() -> None:
         for records in runs
     ]
     first = [records[:-1] for records in runs]
-    found = [learnt([one for run in each for one in scatters(run)]) for each in (wild, first, runs)]
+    found = [
+        learnt([one for run in each for one in scatters(run, "inductor")])
+        for each in (wild, first, runs)
+    ]
     assert found[0] == found[1] != found[2]
 
 

@@ -11,14 +11,13 @@ import pytest
 
 from dynamometer.common.command_line import cli
 from dynamometer.common.planning.batch_size_file import read_batch_sizes
-from dynamometer.common.planning.between_processes import known_between_sd
+from dynamometer.common.planning.between_processes import known_between_sds
 from dynamometer.common.planning.estimate import estimate
 from dynamometer.results.comparison.dashboard_files import read_files
 from dynamometer.results.store import expected, overview, store
 from dynamometer.results.store.decisions import exported
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import csv_table, file_bytes, file_text
-from dynamometer.results.values.records import ASSUMED_SD
 
 BAD_LINE = b'{"reason": "\xff"}\n'
 
@@ -135,7 +134,7 @@ def test_a_damaged_run_hinders_no_other(tmp_path: Path, name: str) -> None:
     (tmp_path / "no run").mkdir()
     (tmp_path / "no run" / name).write_bytes(BAD_LINE)
     plan = factories.plan()
-    assert known_between_sd(plan, factories.environment(), tmp_path) == ASSUMED_SD
+    assert not known_between_sds(plan, factories.environment(), tmp_path)
     assert estimate(plan, plan.cases, tmp_path).known_cases == 0
 
 
