@@ -76,12 +76,12 @@ _LEGEND = f"""
 *Ours* is the default protocol: 3 to 5 processes until the interval is within 1 %, its variance
 moderated by what all other models teach of the same pair. *In a first run*
 {ASSUMED_SD.sd_log:.1%} is assumed as long as it goes on; when it ends its own other models have
-taught as well, unless it is *of a single model*. Results that something disturbed conclude nothing, in a run as here, and are left out of the
-rates. So are those whose arms are said to interfere with each other, as none of these do; a run may
-time such arms in processes of their own, which has a table of its own. Seconds are those of
-bursts, without building the arms and warming them up; to +-1 % is the median of what each result
-would take. For identical arms coverage is what false alarms leave of 100 %;
-that of slowed arms is a figure of its own. *Had it not been seen*: as where Linux's counters
+taught as well, unless it is *of a single model*. Results that something disturbed conclude nothing,
+in a run as here, and are left out of the rates. So are those whose arms are said to interfere with
+each other, as none of these do; a run may time such arms in processes of their own, which has a
+table of its own. Seconds are those of bursts, without building the arms and warming them up; to
++-1 % is the median of what each result would take. For identical arms coverage is what false alarms
+leave of 100 %; that of slowed arms is a figure of its own. *Had it not been seen*: as where Linux's counters
 show nothing of what keeps the machine busy. *Usual* is one process, 30 pairs of calls that
 alternate, and an unpaired t test, on the same models, in the same run. In brackets: 95 %
 intervals (Wilson 1927).
