@@ -81,8 +81,8 @@ in a run as here, and are left out of the rates. So are those whose arms are sai
 each other, as none of these do; a run may time such arms in processes of their own, which has a
 table of its own. Seconds are those of bursts, without building the arms and warming them up; to
 +-1 % is the median of what each result would take. For identical arms coverage is what false alarms
-leave of 100 %; that of slowed arms is a figure of its own. *Had it not been seen*: as where Linux's counters
-show nothing of what keeps the machine busy. *Usual* is one process, 30 pairs of calls that
+leave of 100 %; that of slowed arms is a figure of its own. *Had it not been seen*: as where Linux's
+counters show nothing of what keeps the machine busy. *Usual* is one process, 30 pairs of calls that
 alternate, and an unpaired t test, on the same models, in the same run. In brackets: 95 %
 intervals (Wilson 1927).
 """
