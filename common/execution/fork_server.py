@@ -37,10 +37,12 @@ from dynamometer.common.interfaces.messages import (
     Command,
     Ended,
     Fork,
+    Job,
     Preload,
     Ready,
     Started,
 )
+from dynamometer.common.interfaces.suite import ReadingSuite
 from dynamometer.common.studies.study import Jobs
 
 if TYPE_CHECKING:
@@ -208,6 +210,8 @@ def _fork(
 ) -> int:
     """Start a worker, which imports by itself what was not to be imported here."""
     results, log = descriptors
+    if late is None:
+        _read_ahead(request.job)
     server = os.getpid()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -234,6 +238,14 @@ def _fork(
     finally:
         # Skips exit handlers: those of the fork server are not the worker's to run.
         os._exit(status)
+
+
+def _read_ahead(job: Job) -> None:
+    """Read what workers of other models need as well; one that can't be read says so itself."""
+    suite = registry.suite(job.case.suite).open(job.suite_options)
+    if isinstance(suite, ReadingSuite):
+        with suppress(Exception):
+            suite.read_ahead(job.spec)
 
 
 def _redirect(log: int) -> None:

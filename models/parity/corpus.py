@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ _CHANGED = re.compile(r"^TESTCASES *(?:[+*]=|\[|\.)", re.MULTILINE)
 _NO_CLASS = "TESTCASES"
 """In the place of a class' name, where what stands for it can't be read."""
 _PREFIX = "test_"
+_LONGEST_AHEAD = 1 << 20
+"""Bytes of a file that is compiled for several workers: what takes longer has a worker's limits."""
 _GENERATED = "generated"
 """Where a checkout of the published corpus keeps its files."""
 
@@ -96,6 +99,14 @@ class Corpus:
             with suppress(OSError):  # whoever loads a case of it says so
                 roots.update(roots_of(file))
         return {name for root in roots for name in provided_by(root)}
+
+    def read_ahead(self, spec: ModelSpec) -> None:
+        """Read the list of the file that a test case is in, and compile the file."""
+        from dynamometer.models.parity.importing import code_of
+
+        found = case_of(self.target, spec.name)
+        if found is not None and found.file.stat().st_size <= _LONGEST_AHEAD:
+            code_of(found.file)
 
     def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
         """Import the file of a test case, and make the module with its inputs.
@@ -213,9 +224,22 @@ def _line_of(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def _readable(file: Path) -> list[CorpusCase]:
+_FILES = 64
+"""Whose lists and code a process keeps: cases of one file are mostly run one after the other."""
+
+
+@lru_cache(maxsize=_FILES)
+def _test_cases(file: Path, *version: int) -> tuple[CorpusCase, ...]:
+    del version
+    return tuple(test_cases(file))
+
+
+def _readable(file: Path) -> Sequence[CorpusCase]:
     try:
-        return test_cases(file)
+        found = file.stat()
+        return _test_cases(file, found.st_mtime_ns, found.st_size)
+    except OSError as error:
+        return [CorpusCase(file, 0, _NO_CLASS, fault=f"{file} can't be read: {error.strerror}")]
     except ValueError as error:
         return [CorpusCase(file, 0, _NO_CLASS, fault=str(error))]
 

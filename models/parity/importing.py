@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import warnings
 from contextlib import suppress
+from functools import lru_cache
+from importlib.machinery import SourceFileLoader
 from typing import TYPE_CHECKING
 
 from torch import nn
@@ -20,7 +23,7 @@ from dynamometer.models.parity.roots import forget_others, roots_of
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
-    from types import ModuleType
+    from types import CodeType, ModuleType
 
     from dynamometer.models.parity.corpus import CorpusCase
 
@@ -93,14 +96,33 @@ def import_file(file: Path) -> ModuleType:
     if _OFFERED not in sys.modules:
         sys.modules[_OFFERED] = sys.modules[patch_functional.__module__]
     spec = importlib.util.spec_from_file_location(_MODULE, file)
-    if spec is None or spec.loader is None:
+    if spec is None:
         msg = f"{file} is no Python file"
         raise ImportError(msg)
     sys.argv[:] = [str(file)]
-    sys.dont_write_bytecode = True  # it has nowhere to write, and what it would takes a while
     for root in roots_of(file):
         forget_others(root)
     module = importlib.util.module_from_spec(spec)
     sys.modules[_MODULE] = module
-    spec.loader.exec_module(module)
+    exec(code_of(file), vars(module))  # noqa: S102  as an import does
     return module
+
+
+def code_of(file: Path) -> CodeType:
+    """Compile a file as importing it would, unless that was done and it hasn't changed since.
+
+    Raises:
+        OSError: it can't be read.
+        Exception: what Python raises of a text that is none.
+    """
+    found = file.stat()
+    return _compiled(file, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=64)
+def _compiled(file: Path, *version: int) -> CodeType:
+    del version
+    loader = SourceFileLoader(_MODULE, str(file))
+    with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
+        code: CodeType = loader.source_to_code(loader.get_data(str(file)), str(file))
+    return code

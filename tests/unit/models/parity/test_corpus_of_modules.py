@@ -14,6 +14,7 @@ from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
 from dynamometer.models.parity import FROM_SOURCE, SUITE
 from dynamometer.models.parity.corpus import Corpus, case_of, cases_of, holds_test_cases
+from dynamometer.models.parity.importing import code_of
 from dynamometer.results.values.cases import Scale
 
 if TYPE_CHECKING:
@@ -149,6 +150,32 @@ def test_one_test_case_is_read_of_its_file_alone(tmp_path: Path) -> None:
     assert [*every] == ["broken.TESTCASES", "net.A", "net_two.A"]
     assert {name: case_of(folder, name) for name in every} == every
     assert case_of(folder, "net.B") is None
+
+
+def test_what_cases_of_a_file_share_is_read_once(tmp_path: Path) -> None:
+    """Until the file changes; nothing of it is run for that."""
+    suite = Corpus(corpus(tmp_path, net=ONE))
+    (spec,) = suite.specs()
+    suite.read_ahead(spec)
+    file = tmp_path / "test_net.py"
+    code = code_of(file)
+    assert code_of(file) is code
+    assert case_of(suite.target, "net.A") is case_of(suite.target, "net.A")
+    file.write_text(HEAD.replace("class A", "class B") + ONE.replace("(A,", "(B,"))
+    assert code_of(file) is not code
+    assert case_of(suite.target, "net.A") is None
+    assert case_of(suite.target, "net.B") is not None
+
+
+@pytest.mark.parametrize("text", ["x = )", "x = " + "(" * 5000, "x = " + "-" * 100_000 + "1"])
+def test_a_file_that_is_no_python_is_left_for_its_worker(tmp_path: Path, text: str) -> None:
+    """Which reports it as it is; whoever reads ahead goes on."""
+    (tmp_path / "test_net.py").write_text(f"{text}\nclass A: ...\n{ONE}")
+    suite = Corpus(str(tmp_path))
+    (spec,) = suite.specs()
+    for read in (suite.read_ahead, lambda spec: suite.load(spec, factories.case(spec.name))):
+        with pytest.raises((SyntaxError, MemoryError, RecursionError)):
+            read(spec)
 
 
 def test_nothing_named_says_what_to_name() -> None:
