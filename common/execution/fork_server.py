@@ -42,7 +42,7 @@ from dynamometer.common.interfaces.messages import (
     Ready,
     Started,
 )
-from dynamometer.common.interfaces.suite import ReadingSuite
+from dynamometer.common.machine.processes import resident_bytes
 from dynamometer.common.studies.study import Jobs
 
 if TYPE_CHECKING:
@@ -59,6 +59,10 @@ _WORKER_MODULES = (
     "dynamometer.dynamo.state",
 )
 """What a worker would otherwise import, and be charged for, itself."""
+
+
+_MOST_GROWN_BYTES = 256 << 20
+"""By what it reads for its workers, who all inherit it: one that has grown further is replaced."""
 
 
 def main(descriptor: int) -> None:
@@ -137,7 +141,7 @@ def _import_worker(experiment: Experiment) -> None:
 
 
 def _serve(control: socket.socket) -> None:
-    limits = _limits()
+    limits, bytes_at_first = _limits(), 0
     preload: Preload | None = None
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
@@ -149,6 +153,7 @@ def _serve(control: socket.socket) -> None:
                         preload = asked
                         if preload.is_ahead:
                             prepare(preload)
+                        bytes_at_first = resident_bytes(os.getpid())
                         _send(control, Ready(device_works=_works_in_forks(preload.device)))
                     case Fork() as request, descriptors:
                         late = None if preload is None or preload.is_ahead else preload
@@ -162,7 +167,8 @@ def _serve(control: socket.socket) -> None:
                 selector.unregister(key.fileobj)
                 os.close(key.fd)
                 ended = _reap(key.data)
-                altered = _limits() != limits
+                grown = resident_bytes(os.getpid()) - bytes_at_first
+                altered = _limits() != limits or grown > _MOST_GROWN_BYTES
                 _send(control, msgspec.structs.replace(ended, has_altered_server=altered))
 
 
@@ -242,10 +248,8 @@ def _fork(
 
 def _read_ahead(job: Job) -> None:
     """Read what workers of other models need as well; one that can't be read says so itself."""
-    suite = registry.suite(job.case.suite).open(job.suite_options)
-    if isinstance(suite, ReadingSuite):
-        with suppress(Exception):
-            suite.read_ahead(job.spec)
+    with suppress(Exception):
+        registry.suite(job.case.suite).read_ahead(job.suite_options, job.spec)
 
 
 def _redirect(log: int) -> None:

@@ -324,12 +324,13 @@ class ForkServer:
             while worker.ending is None:
                 if self._control is None:  # another thread has ended the fork server
                     raise _ForkServerDiedError
-                for key, _ in selector.select(_POLL_S):
+                for key, _ in selector.select(max(0.0, due - time.monotonic())):
                     if key.fileobj is self._control:
                         worker.ending = self._ending()
                     elif not worker.read():
                         selector.unregister(key.fileobj)
-                if time.monotonic() >= due or worker.deadline is not None:
+                is_last = worker.ending is not None or worker.deadline is not None
+                if is_last or time.monotonic() >= due:
                     worker.enforce(limits)
                     due = time.monotonic() + _POLL_S
                 if worker.is_overdue:  # its server is stopped, or stuck: it would have told

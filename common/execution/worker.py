@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import gc
 import math
 import os
 import resource
@@ -31,11 +30,6 @@ _PRIVATE_DESCRIPTORS = (200, 900)
 """Where the result channel is moved to, out of the way of a model that counts descriptors."""
 _SPARE = 16
 """Descriptors at the end of what is allowed, in case the number that is drawn is taken."""
-
-
-_SELDOM = 10_000
-"""Objects more than were freed between collections of garbage, where neither time nor memory is
-measured: a compilation makes millions that are none, and Python would look after a few hundred."""
 
 
 def run(job: Job, result_descriptor: int, token: str) -> None:
@@ -84,9 +78,6 @@ def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
         exact=not study.is_timed, arms=len(job.arms),
     )  # fmt: skip
     times_compiling = study.jobs is not Jobs.ALL_CORES
-    if not times_compiling:
-        usual, *older = gc.get_threshold()
-        gc.set_threshold(max(_SELDOM, usual), *older)
     quietly = nullcontext() if times_compiling else first_compilation.without_what_is_logged()
     headers = state.without_shared_headers() if source.is_foreign else nullcontext()
     with keeping_all(), running, quietly, headers:

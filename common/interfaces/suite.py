@@ -141,18 +141,6 @@ class Suite(Protocol):
 
 
 @runtime_checkable
-class ReadingSuite(Suite, Protocol):
-    """A suite that reads what several of its models share, such as the file that they are in."""
-
-    def read_ahead(self, spec: ModelSpec) -> None:
-        """Read it, so that workers which are forked afterwards need not; nothing of it is run.
-
-        What can't be read is left for `load` to report.
-        """
-        ...
-
-
-@runtime_checkable
 class TellingSuite(Suite, Protocol):
     """A suite that says how far loading a model came, which may take long or end the process."""
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.interfaces.option import Option, Request
     from dynamometer.common.interfaces.suite import Suite
-    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.cases import Case, ModelSpec
 
 
 class SuiteSource(Protocol):
@@ -89,6 +89,17 @@ class SuiteSource(Protocol):
         """
         del opening, case, seed
         return None
+
+    def read_ahead(self, opening: Mapping[str, str], spec: ModelSpec) -> None:
+        """Read what other models need as well, such as the file they are in; nothing of it is run.
+
+        Workers that are forked afterwards need not. What can't be read is left for them to report.
+
+        Args:
+            opening: what the suite was opened with.
+            spec: of the model that is loaded next.
+        """
+        del opening, spec
 
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Open the suite.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.interfaces.option import Request
     from dynamometer.common.interfaces.suite import Suite
-    from dynamometer.results.values.cases import Case
+    from dynamometer.results.values.cases import Case, ModelSpec
 
 _SIZED_BY_ITSELF = "modules of a corpus are what its files make them"
 
@@ -124,6 +124,14 @@ class ParityCorpus(SuiteSource):
             msg = f"{opening['target']} holds no test case {case.model} any more"
             raise ValueError(msg)
         return script_of(found, case, seed)
+
+    def read_ahead(self, opening: Mapping[str, str], spec: ModelSpec) -> None:
+        """Read the list of the file that a test case is in, and compile the file."""
+        from dynamometer.models.parity.corpus import file_to_read_ahead
+        from dynamometer.models.parity.importing import code_of
+
+        if "target" in opening and (file := file_to_read_ahead(opening["target"], spec.name)):
+            code_of(file)
 
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Return the test cases; nothing is read yet, and nothing of them imported."""

@@ -34,8 +34,10 @@ _CHANGED = re.compile(r"^TESTCASES *(?:[+*]=|\[|\.)", re.MULTILINE)
 _NO_CLASS = "TESTCASES"
 """In the place of a class' name, where what stands for it can't be read."""
 _PREFIX = "test_"
-_LONGEST_AHEAD = 1 << 20
-"""Bytes of a file that is compiled for several workers: what takes longer has a worker's limits."""
+_LONGEST = 1 << 20
+"""Bytes of a file that is read for several workers at once: a larger one has a worker's limits."""
+_FILES = 4
+"""Whose lists are kept: cases of one file mostly follow each other."""
 _GENERATED = "generated"
 """Where a checkout of the published corpus keeps its files."""
 
@@ -100,14 +102,6 @@ class Corpus:
                 roots.update(roots_of(file))
         return {name for root in roots for name in provided_by(root)}
 
-    def read_ahead(self, spec: ModelSpec) -> None:
-        """Read the list of the file that a test case is in, and compile the file."""
-        from dynamometer.models.parity.importing import code_of
-
-        found = case_of(self.target, spec.name)
-        if found is not None and found.file.stat().st_size <= _LONGEST_AHEAD:
-            code_of(found.file)
-
     def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
         """Import the file of a test case, and make the module with its inputs.
 
@@ -154,9 +148,23 @@ def cases_of(target: str) -> dict[str, CorpusCase]:
 
 def case_of(target: str, name: str) -> CorpusCase | None:
     """Read the test case of a name, from the files alone that may hold it."""
-    files = (file for file in files_of(Path(target)) if name.startswith(f"{project_of(file)}."))
-    found = dict(_named(case for file in files for case in _readable(file)))
+    found = dict(_named(case for file in _files(target, name) for case in _readable(file)))
     return found.get(name)
+
+
+def file_to_read_ahead(target: str, name: str) -> Path | None:
+    """Return the file of a test case, if it is one that needs no worker's limits to be read.
+
+    Its list is read for that, and kept for whoever asks for a test case of it.
+    """
+    if any(not each.is_file() or each.stat().st_size > _LONGEST for each in _files(target, name)):
+        return None
+    found = case_of(target, name)
+    return found.file if found and found.fault is None else None
+
+
+def _files(target: str, name: str) -> list[Path]:
+    return [file for file in files_of(Path(target)) if name.startswith(f"{project_of(file)}.")]
 
 
 def project_of(file: Path) -> str:
@@ -222,10 +230,6 @@ def _last_list(file: Path, text: str, starts: Sequence[int]) -> tuple[int, ast.s
 
 def _line_of(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
-
-
-_FILES = 64
-"""Whose lists and code a process keeps: cases of one file are mostly run one after the other."""
 
 
 @lru_cache(maxsize=_FILES)

@@ -119,7 +119,7 @@ def code_of(file: Path) -> CodeType:
     return _compiled(file, found.st_mtime_ns, found.st_size)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4)
 def _compiled(file: Path, *version: int) -> CodeType:
     del version
     loader = SourceFileLoader(_MODULE, str(file))

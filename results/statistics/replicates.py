@@ -88,7 +88,8 @@ def replicates_needed_over(base: str, arm: str, records: Sequence[Record]) -> in
 def between_sd_of(records: Sequence[Record], base: str, arm: str) -> BetweenProcessSd:
     """Return what is to be assumed of how far replicates differ that compare two arms of a case.
 
-    Of two of which neither is the baseline it is the larger of theirs.
+    Of two of which neither is the baseline it is the larger of theirs. That is what it is if eager
+    differs as far as they do; their own replicates count besides.
     """
     if any(record.waited for record in records) or are_isolated(records):
         return SEPARATE_SD

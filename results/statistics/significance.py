@@ -130,7 +130,7 @@ def moderated(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -> 
 
 
 def widest(known: Iterable[BetweenProcessSd]) -> BetweenProcessSd:
-    """Return the largest of what is known of how far processes differ, known as little as any."""
+    """Return the largest standard deviation of several, with the fewest degrees of freedom."""
     found = list(known)
     return msgspec.structs.replace(
         max(found, key=lambda each: each.sd_log), df=min(each.df for each in found)

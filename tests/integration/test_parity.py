@@ -12,7 +12,7 @@ from dynamometer.common.command_line import cli
 from dynamometer.common.studies.parity.summary import ParitySummary, summarize
 from dynamometer.results.store import store
 from dynamometer.results.values.parity import Parity
-from dynamometer.results.values.records import Status
+from dynamometer.results.values.records import PASSED, Status
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,6 +111,26 @@ class Test_of_another_runner(_paritybench_base): ...
 BAD = "import torch\nraise OSError('gone')\nTESTCASES = [(Net, f, f)]\n"
 
 
+COMPILED_BEFORE = """
+import torch
+from dynamometer.models.parity import importing
+KEPT = importing._compiled.cache_info().hits
+
+class First(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        if not KEPT:
+            raise RuntimeError("compiled by its worker")
+    def forward(self, x):
+        return x + 1
+
+class Second(First): ...
+
+X = lambda: ([torch.rand([2])], {})
+TESTCASES = [(First, lambda: ([], {}), X), (Second, lambda: ([], {}), X)]
+"""
+
+
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """Three projects, of which one can't be imported and one not to its end."""
@@ -129,6 +149,18 @@ def run(corpus: Path, *words: str, runs: Path) -> dict[str, ParitySummary]:
     records = store.read_records(directory)
     assert len(records) == len(store.read_manifest(directory).plan.cases)
     return {each.case.model: found for each in records for found in summarize(each)}
+
+
+def test_workers_find_a_file_compiled(tmp_path: Path) -> None:
+    """The first one, too: the process that they are forked from has done it."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "test_net.py").write_text(COMPILED_BEFORE)
+    found = run(folder, runs=tmp_path / "runs")
+    assert {name: each.outcome for name, each in found.items()} == {
+        "net.First": PASSED,
+        "net.Second": PASSED,
+    }
 
 
 def test_each_test_case_has_a_record(

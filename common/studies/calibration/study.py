@@ -40,7 +40,7 @@ class Calibration(StudyOfArms):
         )
 
     def comparable(self, record: Record) -> Record:
-        """Take Inductor beside Inductor for Inductor beside eager, which don't differ further.
+        """Take what Inductor beside Inductor shows for Inductor beside eager, which is no more.
 
         Eager beside eager tells nothing of any backend: Inductor's processes differ further.
         """
@@ -49,7 +49,7 @@ class Calibration(StudyOfArms):
         return as_of_inductor(record)
 
     def taught_arms(self, case: Case) -> tuple[str, ...]:
-        """Return Inductor."""
+        """Return Inductor beside eager."""
         del case
         return TAUGHT
 

@@ -5,6 +5,7 @@ Default mode comes first, of all arms. What it came to stands whatever ends the 
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import CaptureStats
 
 
+_SELDOM = 10_000
+"""New objects after which Python looks for garbage, rather than after some hundred: compiling makes
+millions that are none, and here neither time nor memory is measured."""
+
+
 def judge(context: Context) -> Findings:
     """Run eager, which must agree with itself, then each arm in either mode.
 
@@ -39,6 +45,8 @@ def judge(context: Context) -> Findings:
         NondeterministicError: eager disagrees with itself.
         Exception: whatever the model raises in eager.
     """
+    usual, *older = gc.get_threshold()
+    gc.set_threshold(max(_SELDOM, usual), *older)
     # A graph that its backend fails on would run in eager, which gives right results all the same.
     context = context.strict()
     ready = _ready(context)

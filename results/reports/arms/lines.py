@@ -12,7 +12,7 @@ from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.arms import ensemble, overhead
 from dynamometer.results.reports.texts import name_columns, number_text, pass_rate, speedup_text
 from dynamometer.results.statistics.between_processes import is_provisional
-from dynamometer.results.statistics.replicates import is_assumed, known_of
+from dynamometer.results.statistics.replicates import between_sd_of, is_assumed, known_of
 from dynamometer.results.statistics.significance import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.statistics.summary import CaseSummary, summarize_suite
 from dynamometer.results.statistics.verdicts import judge
@@ -133,7 +133,7 @@ def _between_sd_lines(before: Sequence[CaseSummary], after: Sequence[CaseSummary
         (arm.name, guess, known_of(told.records[0], arm.name))
         for case, told in zip(before, after, strict=True)
         for arm in case.arms
-        if arm.speedup and is_assumed(guess := known_of(case.records[0], arm.name))
+        if arm.speedup and is_assumed(guess := between_sd_of(case.records, BASELINE, arm.name))
     ]
     assumed = statistics.median(guess.sd_log for _, guess, _ in pairs)
     text = f"its interval assumes that speedups differ by {assumed:.1%} from process to process;"

@@ -156,12 +156,12 @@ def test_what_cases_of_a_file_share_is_read_once(tmp_path: Path) -> None:
     """Until the file changes; nothing of it is run for that."""
     suite = Corpus(corpus(tmp_path, net=ONE))
     (spec,) = suite.specs()
-    suite.read_ahead(spec)
+    SUITE.read_ahead({"target": suite.target}, spec)
     file = tmp_path / "test_net.py"
     code = code_of(file)
     assert code_of(file) is code
     assert case_of(suite.target, "net.A") is case_of(suite.target, "net.A")
-    file.write_text(HEAD.replace("class A", "class B") + ONE.replace("(A,", "(B,"))
+    file.write_text(HEAD.replace("class A", "class B") + ONE.replace("(A,", "(B,") + "\n")
     assert code_of(file) is not code
     assert case_of(suite.target, "net.A") is None
     assert case_of(suite.target, "net.B") is not None
@@ -169,13 +169,16 @@ def test_what_cases_of_a_file_share_is_read_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["x = )", "x = " + "(" * 5000, "x = " + "-" * 100_000 + "1"])
 def test_a_file_that_is_no_python_is_left_for_its_worker(tmp_path: Path, text: str) -> None:
-    """Which reports it as it is; whoever reads ahead goes on."""
+    """Which reports it as it is."""
     (tmp_path / "test_net.py").write_text(f"{text}\nclass A: ...\n{ONE}")
     suite = Corpus(str(tmp_path))
     (spec,) = suite.specs()
-    for read in (suite.read_ahead, lambda spec: suite.load(spec, factories.case(spec.name))):
+    for read in (
+        lambda: SUITE.read_ahead({"target": suite.target}, spec),
+        lambda: suite.load(spec, factories.case(spec.name)),
+    ):
         with pytest.raises((SyntaxError, MemoryError, RecursionError)):
-            read(spec)
+            read()
 
 
 def test_nothing_named_says_what_to_name() -> None:
