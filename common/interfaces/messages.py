@@ -151,7 +151,8 @@ class Ended(Value, tag="ended", frozen=True, kw_only=True):
     wait_status: int
     peak_bytes: int
     has_altered_server: bool = False
-    """Whether the fork server has other limits than before, which its next worker would have."""
+    """Whether the fork server has other limits than before, or far more memory, which its next
+    worker would have."""
 
 
 Command = Preload | Fork
