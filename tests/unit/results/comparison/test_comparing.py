@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import random
 import re
+import statistics
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import factories
 import msgspec
@@ -17,10 +20,13 @@ from dynamometer.results.comparison.judging import judge
 from dynamometer.results.comparison.pairing import paired
 from dynamometer.results.comparison.quantities import SPEEDUP, difference
 from dynamometer.results.comparison.sides import Side, of_arm, of_run
-from dynamometer.results.statistics.significance import Mean
+from dynamometer.results.statistics.significance import Mean, ratio
 from dynamometer.results.values.cases import BASELINE, Scale
 from dynamometer.results.values.comparison import Change
 from dynamometer.results.values.records import BetweenProcessSd, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 THREE = (BASELINE, "inductor", "aot_eager")
 
@@ -272,6 +278,41 @@ def test_arms_of_one_run_are_judged_by_the_one_that_differs_further() -> None:
         assert there.error == pytest.approx(back.error)
         assert there.error > 0.01
         assert there.df == pytest.approx(9.0 + 1.0)
+
+
+def scattered_run(rng: random.Random, sds: Mapping[str, float]) -> Side:
+    """Make a run of some models whose arms differ from process to process, each by its own."""
+    cases = [factories.case(f"m{model}", (BASELINE, *sds)) for model in range(8)]
+    replicated = [
+        [
+            factories.measured_record(
+                case,
+                replicate=replicate,
+                seconds={
+                    arm: 0.01 * math.exp(rng.gauss(0.0, sd))
+                    for arm, sd in {BASELINE: 0.006, **sds}.items()
+                },
+            )
+            for replicate in range(3)
+        ]
+        for case in cases
+    ]
+    manifest = factories.manifest(factories.plan(cases=tuple(cases), replicates=3))
+    records = [each for own in replicated for each in own]
+    return of_run("run", manifest, records, [each for own in replicated for each in of_arms(own)])
+
+
+@pytest.mark.slow
+def test_an_arm_that_differs_further_changes_no_more_often() -> None:
+    """Of identical runs; told by all arms together it was 20 %, and 0 % of the calmest."""
+    rng, sds = random.Random(0), {"calm": 0.002, "usual": 0.006, "wild": 0.03}
+    found: dict[str, list[bool]] = {arm: [] for arm in sds}
+    for _ in range(40):
+        pairs = paired(scattered_run(rng, sds), scattered_run(rng, sds)).common
+        for each in judge(SPEEDUP, pairs):
+            found[each.pair.before.arm].append(ratio(each.mean).p_value <= 0.05)
+    shares = {arm: statistics.fmean(each) for arm, each in found.items()}
+    assert all(0.01 < share < 0.12 for share in shares.values()), shares
 
 
 def test_a_run_in_which_every_worker_died_is_of_the_same_machine() -> None:
