@@ -148,8 +148,7 @@ def cases_of(target: str) -> dict[str, CorpusCase]:
 
 def case_of(target: str, name: str) -> CorpusCase | None:
     """Read the test case of a name, from the files alone that may hold it."""
-    found = dict(_named(case for file in _files(target, name) for case in _readable(file)))
-    return found.get(name)
+    return _case_in(_files(target, name), name)
 
 
 def file_to_read_ahead(target: str, name: str) -> Path | None:
@@ -157,14 +156,20 @@ def file_to_read_ahead(target: str, name: str) -> Path | None:
 
     Its list is read for that, and kept for whoever asks for a test case of it.
     """
-    if any(not each.is_file() or each.stat().st_size > _LONGEST for each in _files(target, name)):
+    files = _files(target, name)
+    if any(not each.is_file() or each.stat().st_size > _LONGEST for each in files):
         return None
-    found = case_of(target, name)
+    found = _case_in(files, name)
     return found.file if found and found.fault is None else None
 
 
 def _files(target: str, name: str) -> list[Path]:
+    """Look through the folder, which takes a while where it holds thousands."""
     return [file for file in files_of(Path(target)) if name.startswith(f"{project_of(file)}.")]
+
+
+def _case_in(files: Iterable[Path], name: str) -> CorpusCase | None:
+    return dict(_named(case for file in files for case in _readable(file))).get(name)
 
 
 def project_of(file: Path) -> str:

@@ -36,10 +36,10 @@ def learnt(series: Collection[Scatter]) -> BetweenProcessSd:
 _FEWEST_SERIES = 3
 
 
-def scatters(records: Iterable[Record], arm: str) -> Iterator[Scatter]:
-    """Return of each case in which an arm was timed twice or more how far its replicates differ."""
+def scatters(records: Iterable[Record], arm: str, base: str = BASELINE) -> Iterator[Scatter]:
+    """Return of each case in which two arms were timed twice or more how far replicates differ."""
     passed = [each for each in records if each.outcome.status is Status.PASS]
-    return filter(None, (pair_scatter(own, (BASELINE, arm)) for own in by_case(passed)))
+    return filter(None, (pair_scatter(own, (base, arm)) for own in by_case(passed)))
 
 
 def shared(cases: Sequence[CaseSummary]) -> list[CaseSummary]:

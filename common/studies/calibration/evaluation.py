@@ -37,7 +37,6 @@ from dynamometer.results.values.records import Status
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from dynamometer.results.statistics.scatter import Scatter
     from dynamometer.results.values.cases import Protocol
     from dynamometer.results.values.records import BetweenProcessSd, Ratio, Record
 
@@ -228,12 +227,6 @@ def series(
         for taken in (run if between_sd is None or alone else _at_the_end(run, pair, between_sd))
         if (one := _series(taken, pair, protocol))
     ]
-
-
-def scatters_of(records: Iterable[Record], pair: tuple[str, str]) -> list[Scatter]:
-    """Return of each model how far processes differ that compare two arms."""
-    found = [pair_scatter(own, pair) for own in by_case(_passed(records))]
-    return [each for each in found if each is not None]
 
 
 def _at_the_end(

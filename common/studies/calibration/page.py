@@ -15,7 +15,7 @@ from dynamometer.common.studies.calibration import evaluation as calibration
 from dynamometer.common.studies.calibration.arms import OF_EAGER, OF_INDUCTOR, PAIRS
 from dynamometer.common.studies.calibration.picture import draw
 from dynamometer.common.studies.calibration.rates import accused, naive_rates, rates
-from dynamometer.results.statistics.between_processes import learnt
+from dynamometer.results.statistics.between_processes import learnt, scatters
 from dynamometer.results.statistics.replicates import is_assumed
 from dynamometer.results.store.atomic_file import write_text
 from dynamometer.results.values.cases import Protocol
@@ -271,9 +271,10 @@ def _drift_lines(runs: Sequence[Calibration]) -> list[str]:
 def _learnt_lines(runs: Sequence[Calibration]) -> list[str]:
     lines = []
     for kind, alike in _by_kind(runs).items():
-        for name, pair in (("eager", OF_EAGER), ("Inductor", OF_INDUCTOR)):
-            found = [calibration.scatters_of(run.in_blocks, pair) for run in alike]
-            between_sd = learnt([each for run in found for each in run])
+        for name, (base, arm) in (("eager", OF_EAGER), ("Inductor", OF_INDUCTOR)):
+            between_sd = learnt(
+                [each for run in alike for each in scatters(run.in_blocks, arm, base)]
+            )
             if not is_assumed(between_sd):
                 lines.append(
                     f"Learnt of a pair of {name} in processes by {kind}: beyond what each leaves"
