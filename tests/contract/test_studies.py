@@ -107,7 +107,8 @@ def test_a_failure_is_told_and_ends_its_case(study: Study, name: str) -> None:
     protocol = factories.plan().protocol
     many = [msgspec.structs.replace(records[0], replicate=each) for each in range(50)]
     assert study.stop_reason(many, protocol)
-    assert study.comparable(records[0]).case.arms == study.taught_arms(records[0].case)
+    taught = msgspec.structs.replace(records[0].case, arms=study.taught_arms(records[0].case))
+    assert study.comparable(records[0]).case == taught
     assert isinstance(study.observed([records]), dict)
     compared = study.compared(records)
     assert {(each.passed, each.outcome.reason) for each in compared} == {

@@ -36,6 +36,7 @@ def _no_logs(monkeypatch: pytest.MonkeyPatch) -> None:
 def _all() -> list[Callable[..., Any]]:
     """Return those that this torch has."""
     modules = [(importlib.import_module(module), name) for module, name in _NAMES]
+    assert all(hasattr(module, name) for module, name in modules[:2])  # these every torch has
     return [getattr(module, name) for module, name in modules if hasattr(module, name)]
 
 
