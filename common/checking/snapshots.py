@@ -15,7 +15,7 @@ from dynamometer.common.checking.steps import own_module
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy import leaves
 from dynamometer.dynamo.accuracy.expected import CHANGE
-from dynamometer.dynamo.accuracy.numbers import same
+from dynamometer.dynamo.accuracy.numbers import all_same, same
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
@@ -342,7 +342,7 @@ def is_like(one: object, other: torch.Tensor) -> bool:
 
 def _are_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Return whether two tensors of one kind are equal; sparse ones aren't made dense for that."""
-    return all(map(torch.equal, _parts(one), _parts(other)))
+    return all(map(all_same, _parts(one), _parts(other)))
 
 
 def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from dynamometer.dynamo.accuracy.deviation import NOTHING, ZERO
-from dynamometer.dynamo.accuracy.numbers import all_finite, distances, root_mean_square, same
+from dynamometer.dynamo.accuracy.numbers import all_finite, all_same, distances, root_mean_square
 from dynamometer.dynamo.accuracy.spread import Centre, Distance, Spread
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def are_equal(one: Leaf, other: Leaf) -> bool:
     """Return whether two leaves of one kind are equal; what can't be compared counts as equal."""
     if not isinstance(one.value, torch.Tensor):
         return one.value is other.value or not one.is_comparable or one.value == other.value
-    return torch.equal(one.value, other.value) or bool(same(one.value, other.value).all())
+    return all_same(one.value, other.value)
 
 
 def no_change(path: str, leaf: Leaf) -> Leaf | None:

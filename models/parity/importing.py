@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 _MODULE = "_corpus_file"
 _OFFERED = "_paritybench_helpers"
 _USUAL = (
-    "PIL", "cv2", "einops", "matplotlib", "numpy", "pandas", "scipy", "scipy.ndimage",
-    "scipy.optimize", "scipy.stats", "sklearn", "torchaudio", "torchvision", "tqdm",
-    "unittest.mock", "yaml",
+    "PIL", "cv2", "einops", "matplotlib", "numpy", "pandas", "scipy", "scipy.io", "scipy.ndimage",
+    "scipy.optimize", "scipy.signal", "scipy.stats", "sklearn", "torch.utils.cpp_extension",
+    "torchaudio", "torchvision", "tqdm", "unittest.mock", "yaml",
 )  # fmt: skip
 """What the head of nearly every file of the published corpus imports."""
 

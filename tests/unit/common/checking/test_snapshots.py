@@ -105,7 +105,6 @@ class OwnKind(torch.Tensor):
 
 
 ALIKE_BUT: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "NaN": lambda value: value.clone().fill_(torch.nan),
     "class": lambda value: value.clone().as_subclass(OwnKind),
     "layout": lambda value: value.to_sparse(),
     "bits": lambda value: value.to(torch.float8_e5m2),
@@ -114,11 +113,27 @@ ALIKE_BUT: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 @pytest.mark.parametrize("what", ALIKE_BUT)
 def test_what_may_not_be_the_same_is_kept_anew(what: str) -> None:
-    """It is not known to be: NaN is like nothing, and a class may compare as it likes."""
+    """It is not known to be: a class may compare as it likes."""
     value = ALIKE_BUT[what](torch.rand(2, 3))
     known = {"inputs.args[0]": value.clone()}
     kept = Snapshot.of(LoadedModel(module=Counting(), args=(value,)), beside=known).kept
     assert kept["inputs.args[0]"] is not known["inputs.args[0]"]
+
+
+@pytest.mark.parametrize("rows", [2, 10_000])
+def test_what_is_no_number_has_not_changed_while_it_stays_none(rows: int) -> None:
+    value = torch.rand(rows, 3)
+    value[1] = torch.nan
+    start = Snapshot.of(LoadedModel(module=Counting(), args=(value,)))
+    again = Snapshot.of(start.loaded, beside=start.kept)
+    assert again.kept["inputs.args[0]"] is start.kept["inputs.args[0]"]
+    assert start.changes() == {}
+    value[1, 1] = 0.5
+    (change,) = start.changes().values()
+    assert change.value[1, 1] == 0.5
+    start.restore()
+    assert start.changes() == {}
+    assert value[1, 1].isnan()
 
 
 def test_a_change_is_a_difference() -> None:
