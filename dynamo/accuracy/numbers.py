@@ -48,7 +48,7 @@ def all_same(one: torch.Tensor, other: torch.Tensor) -> bool:
         return True
     if torch.equal(one, other):
         return True
-    may_have_nan = one.is_floating_point() and math.isnan(float(one.sum()))
+    may_have_nan = one.is_floating_point() and math.isnan(float(one.detach().sum()))
     return may_have_nan and bool(same(one, other).all())
 
 

@@ -122,6 +122,7 @@ def test_what_may_not_be_the_same_is_kept_anew(what: str) -> None:
 
 @pytest.mark.parametrize("rows", [2, 10_000])
 def test_what_is_no_number_has_not_changed_while_it_stays_none(rows: int) -> None:
+    """Be it compared in memory or element by element."""
     value = torch.rand(rows, 3)
     value[1] = torch.nan
     start = Snapshot.of(LoadedModel(module=Counting(), args=(value,)))

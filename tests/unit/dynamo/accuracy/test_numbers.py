@@ -20,6 +20,7 @@ def values(count: int, dtype: torch.dtype) -> torch.Tensor:
     [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint8, torch.complex64],
 )
 def test_tensors_are_the_same_unless_an_element_differs(dtype: torch.dtype, count: int) -> None:
+    """The first or the last of all, of any dtype and size."""
     one = values(count, dtype)
     other = one.clone()
     assert all_same(one, other)
@@ -31,6 +32,7 @@ def test_tensors_are_the_same_unless_an_element_differs(dtype: torch.dtype, coun
 
 @pytest.mark.parametrize("count", [SMALL, LARGE])
 def test_flags_that_differ_are_found(count: int) -> None:
+    """They have a byte each."""
     one = values(count, torch.int64) > 50
     other = one.clone()
     assert all_same(one, other)
@@ -40,6 +42,7 @@ def test_flags_that_differ_are_found(count: int) -> None:
 
 @pytest.mark.parametrize("count", [SMALL, LARGE])
 def test_nan_is_the_same_as_nan_whatever_its_bits(count: int) -> None:
+    """But not as a number."""
     one = values(count, torch.float32)
     one[0, 0] = torch.nan
     other = one.clone()
@@ -54,12 +57,14 @@ def test_nan_is_the_same_as_nan_whatever_its_bits(count: int) -> None:
 
 @pytest.mark.parametrize("count", [SMALL, LARGE])
 def test_zeros_are_the_same_whatever_their_sign(count: int) -> None:
+    """Their bits are not."""
     one = torch.zeros(2, count // 2)
     assert all_same(one, -one)
 
 
 @pytest.mark.parametrize("count", [SMALL, LARGE])
 def test_it_is_values_that_are_compared_however_they_lie_in_memory(count: int) -> None:
+    """At an odd place, transposed, or with gaps."""
     one = values(count, torch.float32)
     shifted = torch.cat([torch.zeros(1), one.flatten()])[1:].view_as(one)
     assert all_same(one, shifted)
@@ -72,6 +77,7 @@ def test_it_is_values_that_are_compared_however_they_lie_in_memory(count: int) -
 
 @pytest.mark.parametrize("count", [SMALL, LARGE])
 def test_what_is_negated_or_conjugated_when_it_is_read_is_not_what_memory_holds(count: int) -> None:
+    """Torch does both when values are read."""
     one = torch.complex(values(count, torch.float32), values(count, torch.float32))
     assert not all_same(one, one.conj())
     assert all_same(one.conj(), one.conj().resolve_conj())
@@ -82,6 +88,7 @@ def test_what_is_negated_or_conjugated_when_it_is_read_is_not_what_memory_holds(
 
 
 def test_parameters_that_need_gradients_are_compared() -> None:
+    """Without a warning, and without a graph."""
     one = torch.nn.Parameter(values(LARGE, torch.float32))
     assert all_same(one, one.detach().clone())
     assert not all_same(one, one.detach() + 1)
