@@ -70,14 +70,15 @@ def run(asked: Request, _: Invocation) -> int:
     Raises:
         UsageError: there are no such runs, they can't be compared, or a condition is none.
     """
-    from dynamometer.results.comparison.compare import IncomparableError, compare
+    from dynamometer.results.comparison.compare import compare
+    from dynamometer.results.comparison.pairing import IncomparableError
 
     conditions = _conditions(asked[FAIL_ON])
     before, after = _sides(asked)
     try:
         found = compare(before, after, conditions, run_sd=asked[RUN_SD], forced=asked[FORCE])
     except IncomparableError as error:
-        hint = "" if asked[FORCE] else "; --force compares them all the same, and says so"
+        hint = "; --force compares them all the same, and says so" if error.may_be_forced else ""
         msg = f"{before.source} and {after.source} can't be compared: {error}{hint}"
         raise UsageError(msg) from error
     sys.stdout.write(_written(found, asked[FORM]))

@@ -89,6 +89,10 @@ def _comparable(
                 yield manifest, directory
 
 
+_VARIABLES = ("CUDA_VISIBLE_DEVICES", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+"""They choose the device and the threads where the command line doesn't."""
+
+
 def _traits(plan: RunPlan, environment: Environment) -> tuple[object, ...]:
     protocol = plan.protocol
     return (
@@ -96,6 +100,7 @@ def _traits(plan: RunPlan, environment: Environment) -> tuple[object, ...]:
         (registry.study(plan.study).is_timed, plan.busy),
         (plan.cases[0].device, plan.cases[0].mode, plan.threads),
         (environment.cpu, environment.cpus, environment.packages.get("torch")),
+        tuple(environment.variables.get(each) for each in _VARIABLES),
         (protocol.allocator, protocol.start_method, protocol.arm_budget_s, protocol.calls),
         plan.executor,
     )

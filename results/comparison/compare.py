@@ -12,24 +12,21 @@ from dynamometer.results.comparison import gates
 from dynamometer.results.comparison.conditions import differences
 from dynamometer.results.comparison.findings import FEWEST_FOR_FENCES, findings
 from dynamometer.results.comparison.judging import drift, explained, judge, spread
-from dynamometer.results.comparison.pairing import paired
+from dynamometer.results.comparison.pairing import IncomparableError, paired
 from dynamometer.results.comparison.quantities import COMPILE_TIME, EAGER_LATENCY, JUDGED, SPEEDUP
 from dynamometer.results.comparison.table import tables
 from dynamometer.results.statistics.significance import Verdict
+from dynamometer.results.values.cases import IDENTITY
 from dynamometer.results.values.comparison import Comparison, Count, SideSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dynamometer.results.comparison.judging import Judged
     from dynamometer.results.comparison.pairing import Pairs
     from dynamometer.results.comparison.quantities import Kind
     from dynamometer.results.comparison.sides import Side
     from dynamometer.results.values.comparison import Drift
-
-
-class IncomparableError(Exception):
-    """Two sides can't be compared; the text says why, reason by reason."""
 
 
 def compare(
@@ -46,11 +43,13 @@ def compare(
         before: one side.
         after: the other.
         conditions: that fail it.
-        run_sd: how far speedups change between runs, beyond what their processes show.
+        run_sd: how far speedups change between runs, beyond what their processes show; of two arms
+            of one run nothing.
         forced: whether to go on where they can't be compared.
 
     Raises:
-        IncomparableError: they can't be compared, or have nothing in common.
+        IncomparableError: they can't be compared, have nothing in common, or what they have can't
+            be told apart.
     """
     differing = differences(before, after)
     against = [each for each in differing if each.why_not]
@@ -58,14 +57,16 @@ def compare(
         reasons = "; ".join(
             f"{each.name} was {each.before}, is {each.after}: {each.why_not}" for each in against
         )
-        raise IncomparableError(reasons)
+        raise IncomparableError(reasons, may_be_forced=True)
     pairs = paired(before, after, [each.name for each in against])
     if not pairs.common:
         raise IncomparableError(_nothing_in_common(before, after))
+    is_one_run = _is_one_run(before, after)
+    between_runs_sd = 0.0 if is_one_run else run_sd
     judged = {
-        kind.name: judge(kind, pairs.common, run_sd if kind is SPEEDUP else 0.0) for kind in JUDGED
+        kind.name: judge(kind, pairs.common, between_runs_sd if kind is SPEEDUP else 0.0)
+        for kind in JUDGED
     }
-    is_one_run = before.run_id is not None and before.run_id == after.run_id
     drifted, moved = (None, []) if is_one_run else drift(pairs.common)
     if drifted:
         judged[SPEEDUP.name] = explained(judged[SPEEDUP.name], moved, drifted)
@@ -75,7 +76,10 @@ def compare(
         after=_summary(after),
         conditions=tuple(differing),
         is_forced=bool(against),
-        notes=(*_notes(before, after, pairs, run_sd), *_doubts(drifted, judged[SPEEDUP.name])),
+        notes=(
+            *_notes(before, after, pairs, run_sd),
+            *_doubts(drifted, [] if is_one_run else judged[SPEEDUP.name]),
+        ),
         tables=tuple(tables(pairs, every)),
         counts=tuple(_count(kind, judged[kind.name]) for kind in JUDGED if judged[kind.name]),
         drift=drifted,
@@ -83,6 +87,10 @@ def compare(
     )
     evaluated = tuple(gates.evaluated(each, found) for each in conditions)
     return msgspec.structs.replace(found, gates=evaluated)
+
+
+def _is_one_run(before: Side, after: Side) -> bool:
+    return before.run_id is not None and before.run_id == after.run_id
 
 
 def _summary(side: Side) -> SideSummary:
@@ -96,15 +104,31 @@ def _summary(side: Side) -> SideSummary:
 
 
 def _nothing_in_common(before: Side, after: Side) -> str:
-    """Say that no arm of a case is on both sides, and of which there is one on each."""
+    """Say that no arm of a case is on both sides, of which there is one on each, and why."""
     names = [
         ", ".join(f"{each.identity['model']} {each.arm}" for each in side.entries[:3]) or "nothing"
         for side in (before, after)
     ]
+    reasons = [
+        f"{name} was {_listed(was)}, is {_listed(now)}"
+        for name in IDENTITY
+        if name not in _TOLD_BESIDES
+        if (was := before.values(name)) and (now := after.values(name)) and not was & now
+    ]
+    if not {each.arm for each in before.entries} & {each.arm for each in after.entries}:
+        reasons.append("--arm of each side makes two arms one")
     return (
         f"no arm of a case is on both sides: before has {names[0]}, ..., after has {names[1]}, ..."
-        " (--arm of each side makes two arms one)"
+        + (f" ({'; '.join(reasons)})" if reasons else "")
     )
+
+
+_TOLD_BESIDES = ("model", "batch_size")
+"""Of an identity: what is named anyway, and what need not be the same."""
+
+
+def _listed(values: Iterable[str]) -> str:
+    return ", ".join(sorted(each or "none" for each in values))
 
 
 def _count(kind: Kind, judged: Sequence[Judged]) -> Count:
@@ -125,7 +149,9 @@ def _notes(before: Side, after: Side, pairs: Pairs, run_sd: float) -> Iterator[s
     yield from _of_side("before", before)
     yield from _of_side("after", after)
     yield from _of_one_run(before, after)
-    if run_sd:
+    if run_sd and _is_one_run(before, after):
+        yield "both sides are of one run, so that nothing is allowed for between runs (--run-sd)"
+    elif run_sd:
         yield f"intervals allow for runs whose speedups differ by a further {run_sd:.1%}"
     yield from _of_screening(pairs)
     yield from _of_caches(pairs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -101,13 +102,14 @@ def drift(pairs: Sequence[Pair]) -> tuple[Drift | None, list[Judged]]:
     """Return how eager itself moved, and the cases in which it did apart from all others.
 
     What all cases share, their median, is the machine's doing or that of torch as a whole. Of few
-    cases no median is told apart from what each of them does: there it is as it is.
+    cases no median is told apart from what each of them does: there it is as it is. Of CSV files
+    each arm has an eager of its own, and counts as a case.
     """
-    of_cases: dict[tuple[tuple[str, str], ...], tuple[Pair, Mean]] = {}
+    of_cases: dict[tuple[object, ...], tuple[Pair, Mean]] = {}
     for pair in pairs:  # an arm that did not pass has nothing, and others of its case do
         mean = _change(EAGER_LATENCY, pair)
         if mean is not None:
-            of_cases.setdefault(_identity(pair), (pair, mean))
+            of_cases.setdefault(_eager_of(pair), (pair, mean))
     found = list(of_cases.values())
     if not found:
         return None, []
@@ -138,17 +140,22 @@ def explained(judged: Sequence[Judged], moved: Sequence[Judged], found: Drift) -
         moved: cases whose eager moved.
         found: what all cases have in common.
     """
-    by_case = {_identity(each.pair): each for each in moved}
+    by_case = {_eager_of(each.pair): each for each in moved}
     return [
         replace(each, by_eager=eager)
-        if (eager := by_case.get(_identity(each.pair))) and _is_explained(each, eager, found)
+        if (eager := by_case.get(_eager_of(each.pair))) and _is_explained(each, eager, found)
         else each
         for each in judged
     ]
 
 
-def _identity(pair: Pair) -> tuple[tuple[str, str], ...]:
+def _case_of(pair: Pair) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(pair.before.identity.items()))
+
+
+def _eager_of(pair: Pair) -> tuple[object, ...]:
+    """Return what tells one eager from another: arms share it in a run, but not in CSV files."""
+    return (_case_of(pair), None if pair.before.records else pair.before.arm)
 
 
 def _is_explained(judged: Judged, eager: Judged, found: Drift) -> bool:
@@ -163,15 +170,20 @@ def _is_explained(judged: Judged, eager: Judged, found: Drift) -> bool:
 
 
 def spread(judged: Sequence[Judged]) -> tuple[float, float] | None:
-    """Return how far the changes of a usual model are from the median of all.
+    """Return how far the changes of a usual case are from the median of all.
 
     As a multiple of their standard error, which is 1 where runs differ as their processes do, and
-    as the standard deviation that is left then. `None` of few: there it says nothing.
+    as the standard deviation that is left then. `None` of few: there it says nothing. The arms of a
+    case share eager, and count as one: their median.
     """
-    if len(judged) < _FEWEST_FOR_SPREAD:
+    of_cases = defaultdict[object, list[Mean]](list)
+    for each in judged:
+        of_cases[_case_of(each.pair)].append(each.mean)
+    if len(of_cases) < _FEWEST_FOR_SPREAD:
         return None
-    middle = statistics.median(each.mean.value for each in judged)
-    found = _SD_OVER_MAD * statistics.median(abs(each.mean.value - middle) for each in judged)
+    changes = [statistics.median(each.value for each in means) for means in of_cases.values()]
+    middle = statistics.median(changes)
+    found = _SD_OVER_MAD * statistics.median(abs(each - middle) for each in changes)
     error = statistics.median(each.mean.error for each in judged)
     if not error:
         return None

@@ -33,10 +33,10 @@ def learnt(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
     Each arm of a case is judged by what the same arm of others tells: arms differ in how far they
     vary, and those of one case share its processes and eager itself. Its own replicates count
-    besides (`significance.moderated`). From what nothing is concluded, nothing is learnt either.
-    Speedups as at the end of a run
-    (`between_processes.shared`); what else is judged by the mean of the variances of cases, beside
-    what is assumed, or by related measurements if these differ further.
+    besides (`significance.moderated`). Speedups as at the end of a run
+    (`between_processes.shared`), but that a case in doubt tells nothing here, for any of its arms;
+    what else is judged by the mean of the variances of cases, beside what is assumed, or by related
+    measurements if these differ further.
     """
     found = list(entries)
     for kind in (SPEEDUP, COMPILE_TIME, MEMORY_RATIO, EAGER_LATENCY, LATENCY):

@@ -6,13 +6,30 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamometer.results.values.cases import IDENTITY
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection
 
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.comparison.sides import Side
 
-_BATCH = "batch_size"
+_BATCH, _SETTINGS = "batch_size", "settings"
+_PRECISION, _OF_PRECISION = "matmul precision", "matmul_"
+"""The name of a condition, and how it begins the settings of a case."""
+
+
+class IncomparableError(Exception):
+    """Two sides can't be compared; the text says why, reason by reason.
+
+    Attributes:
+        may_be_forced: whether they are all the same if that is asked for.
+    """
+
+    def __init__(self, why: str, *, may_be_forced: bool = False) -> None:
+        """Take the reasons."""
+        super().__init__(why)
+        self.may_be_forced = may_be_forced
 
 
 @dataclass(frozen=True)
@@ -51,22 +68,35 @@ class Pairs:
 def paired(before: Side, after: Side, ignored: Collection[str] = ()) -> Pairs:
     """Pair entries by what both sides know of a case's identity.
 
-    The batch size is a part of it only where a model has several on one side. Where each side has
+    The batch size is a part of it only of a model that has several on one side. Where each side has
     an arm of its own that was asked for, these two are taken for one.
 
     Args:
         before: one side.
         after: the other.
-        ignored: parts of the identity in which the sides differ as a whole.
+        ignored: names of conditions in which the sides differ as a whole.
+
+    Raises:
+        IncomparableError: of one side two entries would be the same; names them.
     """
-    fields = [each for each in before.known if each in after.known and each not in ignored]
-    named = not (before.arm and after.arm)
-    without_batch = [each for each in fields if each != _BATCH]
-    if all(_are_unique(side.entries, without_batch, named=named) for side in (before, after)):
-        fields = without_batch
-    was, now = (
-        {_key(each, fields, named=named): each for each in side.entries} for side in (before, after)
-    )
+    known = [each for each in before.known if each in after.known and each not in ignored]
+    is_named = not (before.arm and after.arm)
+    is_any_precision = _PRECISION in ignored
+
+    def key_without_batch(entry: Entry) -> tuple[str, ...]:
+        found = {each: entry.identity[each] for each in known if each != _BATCH}
+        if is_any_precision and _SETTINGS in found:
+            found[_SETTINGS] = _without_precision(found[_SETTINGS])
+        return (*found.values(), entry.arm if is_named else "")
+
+    counts = [Counter(map(key_without_batch, side.entries)) for side in (before, after)]
+
+    def key(entry: Entry) -> tuple[str, ...]:
+        found = key_without_batch(entry)
+        has_several = _BATCH in known and any(each[found] > 1 for each in counts)
+        return (*found, entry.identity[_BATCH] if has_several else "")
+
+    was, now = (_by_key(side, key) for side in (before, after))
     return Pairs(
         common=tuple(Pair(was[key], now[key]) for key in was if key in now),
         gone=tuple(each for key, each in was.items() if key not in now),
@@ -74,10 +104,29 @@ def paired(before: Side, after: Side, ignored: Collection[str] = ()) -> Pairs:
     )
 
 
-def _key(entry: Entry, fields: Sequence[str], *, named: bool) -> tuple[str, ...]:
-    return (*(entry.identity[each] for each in fields), entry.arm if named else "")
+def _without_precision(settings: str) -> str:
+    first, _, others = settings.partition(" ")
+    return others if first.startswith(_OF_PRECISION) else settings
 
 
-def _are_unique(entries: Sequence[Entry], fields: Sequence[str], *, named: bool) -> bool:
-    counts = Counter(_key(each, fields, named=named) for each in entries)
-    return all(count == 1 for count in counts.values())
+def _by_key(side: Side, key: Callable[[Entry], tuple[str, ...]]) -> dict[tuple[str, ...], Entry]:
+    found: dict[tuple[str, ...], Entry] = {}
+    for each in side.entries:
+        other = found.setdefault(key(each), each)
+        if other is not each:
+            raise IncomparableError(_why_ambiguous(side, other, each))
+    return found
+
+
+def _why_ambiguous(side: Side, one: Entry, other: Entry) -> str:
+    """Say which two entries of a side can't be told apart by what both sides know."""
+    differing = ", ".join(
+        f"{name} {one.identity.get(name, 'unknown')} and {other.identity.get(name, 'unknown')}"
+        for name in IDENTITY
+        if one.identity.get(name) != other.identity.get(name)
+    )
+    return (
+        f"{side.source} has {one.identity['model']} {one.arm} more than once ({differing}), and the"
+        " other side doesn't tell which of them it has: leave one of them out, or name CSV files as"
+        " PyTorch's scripts do, by backend, suite, dtype, mode and device"
+    )

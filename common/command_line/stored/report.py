@@ -92,7 +92,8 @@ def _earlier(directory: Path, records: Sequence[Record], asked: Request) -> Earl
 
 def compared(before: RunToShow, after: RunToShow) -> ShownComparison:
     """Compare two runs; where they can't be compared, the page says why."""
-    from dynamometer.results.comparison.compare import IncomparableError, compare
+    from dynamometer.results.comparison.compare import compare
+    from dynamometer.results.comparison.pairing import IncomparableError
     from dynamometer.results.comparison.sides import of_cases
     from dynamometer.results.reports.page.comparing import shown_comparison
     from dynamometer.results.reports.page.values import ShownComparison

@@ -53,6 +53,15 @@ def test_nothing_is_known_at_first(tmp_path: Path) -> None:
     assert known(tmp_path) == ASSUMED_SD
 
 
+@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES"])
+def test_nothing_is_known_of_other_threads_or_devices(tmp_path: Path, name: str) -> None:
+    """Variables choose them, too."""
+    add_run(tmp_path, "1", 60, 0.05, variables={name: "1"})
+    assert known(tmp_path) == ASSUMED_SD
+    add_run(tmp_path, "2", 60, 0.05, variables={"LD_BIND_NOW": "1"})
+    assert known(tmp_path) != ASSUMED_SD
+
+
 def test_runs_that_teach_little_take_no_place(tmp_path: Path) -> None:
     """However many came after one that taught much, interrupted ones among them."""
     add_run(tmp_path, "1", 60, 0.05)

@@ -14,14 +14,14 @@ import msgspec
 import pytest
 from simulated_runs import KNOWN, Made, side
 
-from dynamometer.results.comparison.compare import IncomparableError, compare
+from dynamometer.results.comparison.compare import compare
 from dynamometer.results.comparison.entries import Entry, of_arms
 from dynamometer.results.comparison.judging import judge
-from dynamometer.results.comparison.pairing import paired
+from dynamometer.results.comparison.pairing import IncomparableError, paired
 from dynamometer.results.comparison.quantities import SPEEDUP, difference
 from dynamometer.results.comparison.sides import Side, of_arm, of_run
 from dynamometer.results.statistics.significance import Mean, ratio
-from dynamometer.results.values.cases import BASELINE, Scale
+from dynamometer.results.values.cases import BASELINE, MatmulPrecision, Mode, Scale
 from dynamometer.results.values.comparison import Change
 from dynamometer.results.values.records import BetweenProcessSd, Status
 
@@ -142,6 +142,30 @@ def test_nothing_in_common() -> None:
         compare(run("a", arms=(BASELINE, "inductor")), run("b", arms=(BASELINE, "ts")))
 
 
+def test_nothing_in_common_says_in_what_the_cases_differ() -> None:
+    sides = run("a"), run("b", mode=Mode.TRAINING, channels_last=True)
+    with pytest.raises(IncomparableError) as caught:
+        compare(*sides)
+    assert "mode was inference, is training; settings was none, is channels_last" in str(
+        caught.value
+    )
+    assert "--arm" not in str(caught.value)
+    assert not caught.value.may_be_forced
+
+
+def test_another_matmul_precision_is_compared_by_force() -> None:
+    high = MatmulPrecision.HIGH
+    sides = run("a", nopython=True), run("b", nopython=True, matmul_precision=high)
+    with pytest.raises(IncomparableError, match="matmul precision was") as caught:
+        compare(*sides)
+    assert caught.value.may_be_forced
+    found = compare(*sides, forced=True)
+    assert not found.of(Change.GONE)
+    assert found.tables[0].columns[0].common_speedup.n_after == 3
+    with pytest.raises(IncomparableError, match="no arm of a case is on both sides"):
+        compare(run("a"), sides[1], forced=True)
+
+
 def test_identical_sides_have_no_findings() -> None:
     """All speedups are equivalent, and nothing else is said of them."""
     found = compare(run("a"), run("b"))
@@ -214,6 +238,46 @@ def test_several_batch_sizes_of_a_model_are_told_apart() -> None:
         two, entries=(*two.entries, *(identified(e, batch_size="8") for e in two.entries))
     )
     assert len(paired(two, two).common) == 4
+
+
+def test_several_batch_sizes_of_a_model_are_nothing_to_others() -> None:
+    before = run("a", models=2)
+    entries = before.entries
+    before = replace(
+        before, entries=(*entries, *(identified(each, batch_size="8") for each in entries[:2]))
+    )
+    after = replace(
+        before,
+        entries=tuple(
+            identified(each, batch_size="2") if each.identity["model"] == "m1" else each
+            for each in before.entries
+        ),
+    )
+    found = paired(before, after)
+    assert not found.gone
+    assert not found.new
+    why = {each.before.identity["model"]: each.why_incomparable for each in found.common}
+    assert why == {"m0": None, "m1": "batch size was 4, is 2"}
+
+
+def test_cases_that_the_other_side_does_not_tell_apart_are_refused() -> None:
+    """Of two that would be one the other would be lost, and with it what became of it."""
+    both = run("a")
+    both = replace(
+        both, entries=(*both.entries, *(identified(each, mode="training") for each in both.entries))
+    )
+    less = replace(
+        both,
+        source="less",
+        entries=tuple(
+            replace(each, identity={k: v for k, v in each.identity.items() if k != "mode"})
+            for each in run("b").entries
+        ),
+    )
+    says = r"a has m0 inductor more than once \(mode inference and training\)"
+    for sides in ((both, less), (less, both)):
+        with pytest.raises(IncomparableError, match=says):
+            compare(*sides)
 
 
 def test_a_side_that_knows_less_of_its_cases() -> None:
@@ -419,6 +483,35 @@ def test_doubts_about_the_machine() -> None:
     found = re.search(r"--run-sd ([\d.]+) allows for it", other[0])
     assert found is not None
     assert float(found[1]) == pytest.approx(0.05, rel=0.4)
+
+
+def test_arms_of_few_cases_are_not_many_models() -> None:
+    """They share eager: what one model's did shows in all of its arms."""
+    before, after = side(Made(models=4), 0), side(Made(models=4, run_sd=0.2), 1)
+    sides = [
+        replace(
+            each,
+            entries=tuple(
+                replace(entry, arm=f"{entry.arm}_{copy}")
+                for entry in each.entries
+                for copy in range(5)
+            ),
+        )
+        for each in (before, after)
+    ]
+    assert len(compare(*sides).of(Change.SLOWER)) > 4
+    assert not any("most models have changed" in each for each in compare(*sides).notes)
+
+
+def test_of_two_arms_of_one_run_nothing_is_said_of_machines() -> None:
+    """Two backends differ by model; what runs differ by besides is nothing to them."""
+    before, after = side(Made(), 0), side(Made(run_sd=0.2), 1)
+    after = replace(after, run_id=before.run_id)
+    plain = compare(before, after)
+    assert not any("machine" in each for each in plain.notes)
+    allowed = compare(before, after, run_sd=0.3)
+    assert "nothing is allowed for between runs (--run-sd)" in allowed.notes[0]
+    assert allowed.findings == plain.findings
 
 
 def test_what_is_known_of_how_runs_differ() -> None:

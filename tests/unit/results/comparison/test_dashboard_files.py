@@ -72,6 +72,26 @@ def test_names_of_files(tmp_path: Path, name: str, suite: str, shapes: str) -> N
     assert (entry.identity["suite"], entry.identity["shapes"]) == (suite, shapes)
 
 
+def test_each_arm_of_files_has_an_eager_of_its_own(tmp_path: Path) -> None:
+    """They were measured one after the other: what eager did in one says nothing of another."""
+
+    def write(folder: Path, arm: str, eagers: list[float], compiled_ms: float) -> None:
+        rows = [
+            f"cpu,m{model},1,{eager / compiled_ms},{compiled_ms},1,1,1,1,1,1,1"
+            for model, eager in enumerate(eagers)
+        ]
+        performance(folder, *rows, name=f"{arm}_torchbench_float32_inference_cpu")
+
+    usual, faster = [10.0] * 30, [7.5, *[10.0] * 29]
+    for folder, of_inductor in (("a", usual), ("b", faster)):
+        write(tmp_path / folder, "aot_eager", usual, 10.0)
+        write(tmp_path / folder, "inductor", of_inductor, 5.0)
+    found = compare(read_files(tmp_path / "a"), read_files(tmp_path / "b"))
+    assert not found.of(Change.SLOWER)
+    (eager,) = found.of(Change.EAGER_FASTER)
+    assert (eager.model, eager.arm) == ("m0", "inductor")
+
+
 def test_a_file_of_any_name(tmp_path: Path) -> None:
     """Is compared by what its rows tell."""
     sides = []
