@@ -143,6 +143,7 @@ def test_nothing_in_common() -> None:
 
 
 def test_nothing_in_common_says_in_what_the_cases_differ() -> None:
+    """Neither --arm nor --force would help."""
     sides = run("a"), run("b", mode=Mode.TRAINING, channels_last=True)
     with pytest.raises(IncomparableError) as caught:
         compare(*sides)
@@ -154,6 +155,7 @@ def test_nothing_in_common_says_in_what_the_cases_differ() -> None:
 
 
 def test_another_matmul_precision_is_compared_by_force() -> None:
+    """What else is set must be the same all the same."""
     high = MatmulPrecision.HIGH
     sides = run("a", nopython=True), run("b", nopython=True, matmul_precision=high)
     with pytest.raises(IncomparableError, match="matmul precision was") as caught:
@@ -241,6 +243,7 @@ def test_several_batch_sizes_of_a_model_are_told_apart() -> None:
 
 
 def test_several_batch_sizes_of_a_model_are_nothing_to_others() -> None:
+    """Of these the size may differ, which is told."""
     before = run("a", models=2)
     entries = before.entries
     before = replace(
@@ -510,7 +513,7 @@ def test_of_two_arms_of_one_run_nothing_is_said_of_machines() -> None:
     plain = compare(before, after)
     assert not any("machine" in each for each in plain.notes)
     allowed = compare(before, after, run_sd=0.3)
-    assert "nothing is allowed for between runs (--run-sd)" in allowed.notes[0]
+    assert any("nothing is allowed for between runs (--run-sd)" in each for each in allowed.notes)
     assert allowed.findings == plain.findings
 
 
