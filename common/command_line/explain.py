@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -126,7 +127,7 @@ def _find(target: str) -> tuple[Suite, ModelSpec]:
     """Open what a target names.
 
     Raises:
-        UsageError: there is none of that name, or several.
+        UsageError: there is none of that name, or several; or it is not to be run here.
     """
     from dynamometer.common.planning.selection import Selection, listed, opened, select
 
@@ -139,6 +140,13 @@ def _find(target: str) -> tuple[Suite, ModelSpec]:
             msg = f"{target!r} is neither SUITE/MODEL nor FILE.py::NAME"
             raise UsageError(msg)
     source = registry.suite(suite_name)
+    if source.is_foreign:
+        instead = shlex.join(["dynamometer", "run", suite_name if model else path, "--parity"])
+        msg = (
+            f"{target}: code of the suite {suite_name} is run in contained workers alone; explain"
+            f" compiles in its own process: `{instead}` runs it there, and says where graphs end"
+        )
+        raise UsageError(msg)
     asked = defaults(run_options(of_suites=source.options)).but(TARGET_OF_RUN, source.target(path))
     suite = opened(source, source.opening(asked))
     # Of a user's file the suite itself finds what is named, which may be a dictionary of models.

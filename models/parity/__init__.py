@@ -127,11 +127,11 @@ class ParityCorpus(SuiteSource):
 
     def read_ahead(self, opening: Mapping[str, str], spec: ModelSpec) -> None:
         """Read the list of the file that a test case is in, and compile the file."""
+        from dynamometer.models.parity.compiling import compile_ahead
         from dynamometer.models.parity.corpus import file_to_read_ahead
-        from dynamometer.models.parity.importing import code_of
 
         if "target" in opening and (file := file_to_read_ahead(opening["target"], spec.name)):
-            code_of(file)
+            compile_ahead(file)
 
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Return the test cases; nothing is read yet, and nothing of them imported."""

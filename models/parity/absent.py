@@ -243,16 +243,24 @@ def _is_tried(file: str, line: int) -> bool:
     lines = linecache.getlines(file)
     indent = _indent(linecache.getline(file, line)) + 1  # what it begins with may be on it, too
     for text in lines[line - 1 :: -1]:
-        if text.strip() and _indent(text) < indent:
+        if _is_code(text) and _indent(text) < indent:
             indent = _indent(text)
             if _SUPPRESSED.match(text.lstrip()):
                 return True
             if _TRY.match(text.lstrip()):
-                after = (each for each in lines[line:] if each.strip() and _indent(each) <= indent)
-                return any(map(_HANDLER.match, takewhile(_EXCEPT.match, after)))
+                after = (
+                    each for each in lines[line:] if _is_code(each) and _indent(each) <= indent
+                )
+                if any(map(_HANDLER.match, takewhile(_EXCEPT.match, after))):
+                    return True
             if not indent:  # nothing is further out, and a file may have thousands of lines before
                 return False
     return False
+
+
+def _is_code(line: str) -> bool:
+    """Return whether a line is neither empty nor a comment, which may stand anywhere."""
+    return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
 def _indent(line: str) -> int:

@@ -12,13 +12,15 @@ import ast
 import re
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamometer.models.parity.roots import provided_by, roots_of
-from dynamometer.results.store.reading import BAD_PYTHON
+from dynamometer.results.store.reading import BAD_PYTHON, opened
 from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
@@ -29,13 +31,15 @@ if TYPE_CHECKING:
 
 NAME = "parity"
 _LIST = re.compile(r"^TESTCASES *(?::[^=\n]*)?=(?!=)", re.MULTILINE)
-_CHANGED = re.compile(r"^TESTCASES *(?:[+*]=|\[|\.)", re.MULTILINE)
-"""What adds to a list, which is then not what its text says."""
+_CHANGES = frozenset(("append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"))
+"""Methods after which a list is not what its text says."""
+_MOST_STARTS = 10
+"""Of a list, from the last, that are tried: each is parsed to the end of its file."""
 _NO_CLASS = "TESTCASES"
 """In the place of a class' name, where what stands for it can't be read."""
 _PREFIX = "test_"
 _LONGEST = 1 << 20
-"""Bytes of a file that is read for several workers at once: a larger one has a worker's limits."""
+"""Bytes of a file that is read for several workers at once; a larger one each reads itself."""
 _FILES = 4
 """Whose lists are kept: cases of one file mostly follow each other."""
 _GENERATED = "generated"
@@ -51,12 +55,14 @@ class CorpusCase:
         index: of it in the file's list.
         class_name: of the module.
         fault: why its file's list can't be read, where it stands for all of that.
+        listed: how many entries the text of the list shows.
     """
 
     file: Path
     index: int
     class_name: str
     fault: str | None = None
+    listed: int | None = None
 
     @property
     def project(self) -> str:
@@ -152,7 +158,7 @@ def case_of(target: str, name: str) -> CorpusCase | None:
 
 
 def file_to_read_ahead(target: str, name: str) -> Path | None:
-    """Return the file of a test case, if it is one that needs no worker's limits to be read.
+    """Return the file of a test case, if its list may be read without a worker's limits.
 
     Its list is read for that, and kept for whoever asks for a test case of it.
     """
@@ -203,34 +209,50 @@ def test_cases(file: Path) -> list[CorpusCase]:
     starts = [each.start() for each in _LIST.finditer(text)]
     if not starts:
         return []
-    start, assigned = _last_list(file, text, starts)
+    start, (assigned, *rest) = _last_list(file, text, starts)
     line = _line_of(text, start)
-    if changed := _CHANGED.search(text, start):
+    if change := _change_in(rest):
         msg = (
-            f"{file}, line {_line_of(text, changed.start())}: TESTCASES is added to; only what the"
-            " list itself holds is read"
+            f"{file}, line {line + change.lineno - 1}: TESTCASES is added to, or changed; only what"
+            " the list itself holds is read"
         )
         raise ValueError(msg)
     entries = assigned.value if isinstance(assigned, (ast.Assign, ast.AnnAssign)) else None
     if not isinstance(entries, (ast.List, ast.Tuple)):
         msg = f"{file}, line {line}: TESTCASES is no list: give (Class, init_args, forward_args)"
         raise ValueError(msg)  # noqa: TRY004  of the file, not of a type that a caller gave
-    return [_case(file, line, index, entry) for index, entry in enumerate(entries.elts)]
+    listed = len(entries.elts)
+    found = (_case(file, line, index, entry) for index, entry in enumerate(entries.elts))
+    return [replace(each, listed=listed) for each in found]
 
 
-def _last_list(file: Path, text: str, starts: Sequence[int]) -> tuple[int, ast.stmt]:
-    """Return where the last list begins that is one, rather than a part of a text, and parse it."""
+def _last_list(file: Path, text: str, starts: Sequence[int]) -> tuple[int, list[ast.stmt]]:
+    """Return where the last list begins that is one, not a part of a text, and parse from there."""
     faults = []
-    for start in reversed(starts):
+    for start in starts[: -_MOST_STARTS - 1 : -1]:
         try:
             # What stands before is a project's code, a hundred times as long, and need not be
             # parsed.
-            return start, ast.parse(text[start:]).body[0]
+            return start, ast.parse(text[start:]).body
         except BAD_PYTHON as error:
             faults.append(error)
     line = _line_of(text, starts[-1])
     msg = f"{file}, from line {line}: the list of test cases is no Python: {faults[0]}"
     raise ValueError(msg) from faults[0]
+
+
+def _change_in(statements: Iterable[ast.stmt]) -> ast.expr | None:
+    """Return what changes the list, wherever it stands and whether or not it is ever run."""
+    for each in chain.from_iterable(map(ast.walk, statements)):
+        match each:
+            case (
+                ast.Name(id="TESTCASES", ctx=ast.Store() | ast.Del())
+                | ast.Subscript(value=ast.Name(id="TESTCASES"), ctx=ast.Store() | ast.Del())
+            ):
+                return each
+            case ast.Attribute(value=ast.Name(id="TESTCASES"), attr=name) if name in _CHANGES:
+                return each
+    return None
 
 
 def _line_of(text: str, position: int) -> int:
@@ -279,7 +301,8 @@ def _text(file: Path) -> str:
         ValueError: it can't be read.
     """
     try:
-        return file.read_text(encoding="utf-8-sig", errors="replace")
+        with TextIOWrapper(opened(file), encoding="utf-8-sig", errors="replace") as text:
+            return text.read()
     except OSError as error:
         msg = f"{file} can't be read: {error.strerror}"
         raise ValueError(msg) from error

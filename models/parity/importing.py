@@ -5,10 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-import warnings
 from contextlib import suppress
-from functools import lru_cache
-from importlib.machinery import SourceFileLoader
 from typing import TYPE_CHECKING
 
 from torch import nn
@@ -17,17 +14,17 @@ from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.models.builders.torchvision_schemas import define_missing_schemas
 from dynamometer.models.parity.absent import absent_as_stand_ins
+from dynamometer.models.parity.compiling import MODULE, code_of
 from dynamometer.models.parity.offered import patch_functional
 from dynamometer.models.parity.roots import forget_others, roots_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
-    from types import CodeType, ModuleType
+    from types import ModuleType
 
     from dynamometer.models.parity.corpus import CorpusCase
 
-_MODULE = "_corpus_file"
 _OFFERED = "_paritybench_helpers"
 _USUAL = (
     "PIL", "cv2", "einops", "matplotlib", "numpy", "pandas", "scipy", "scipy.io", "scipy.ndimage",
@@ -35,6 +32,10 @@ _USUAL = (
     "torchaudio", "torchvision", "tqdm", "unittest.mock", "yaml",
 )  # fmt: skip
 """What the head of nearly every file of the published corpus imports."""
+_UNLISTED = (
+    "TESTCASES of {case.file.name} has {count} entries once that is run, and {case.listed} in its"
+    " text: only these are test cases"
+)
 
 
 def preload(others: Collection[str] = ()) -> None:
@@ -58,7 +59,7 @@ def load(case: CorpusCase) -> LoadedModel:
         SkippedError: the class has no forward, so there is nothing to capture.
         Exception: whatever the file, the class or its functions raise.
     """
-    with absent_as_stand_ins(_MODULE) as imports:
+    with absent_as_stand_ins(MODULE) as imports:
         module = import_file(case.file)
         imports.is_importing = False
         entries = module.TESTCASES
@@ -70,6 +71,8 @@ def load(case: CorpusCase) -> LoadedModel:
         if kind.forward is nn.Module.forward:
             msg = f"{case.class_name} has no forward"
             raise SkippedError(msg)
+        if case.listed not in {None, len(entries)}:
+            imports.notes.add(_UNLISTED.format(case=case, count=len(entries)))
         args, kwargs = init_args()
         made = kind(*args, **kwargs)
         inputs, keyword_inputs = forward_args()
@@ -95,7 +98,7 @@ def import_file(file: Path) -> ModuleType:
         importlib.import_module(_OFFERED)  # of a checkout that is on the path
     if _OFFERED not in sys.modules:
         sys.modules[_OFFERED] = sys.modules[patch_functional.__module__]
-    spec = importlib.util.spec_from_file_location(_MODULE, file)
+    spec = importlib.util.spec_from_file_location(MODULE, file)
     if spec is None:
         msg = f"{file} is no Python file"
         raise ImportError(msg)
@@ -103,26 +106,6 @@ def import_file(file: Path) -> ModuleType:
     for root in roots_of(file):
         forget_others(root)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[_MODULE] = module
+    sys.modules[MODULE] = module
     exec(code_of(file), vars(module))  # noqa: S102  as an import does
     return module
-
-
-def code_of(file: Path) -> CodeType:
-    """Compile a file as importing it would, unless that was done and it hasn't changed since.
-
-    Raises:
-        OSError: it can't be read.
-        Exception: what Python raises of a text that is none.
-    """
-    found = file.stat()
-    return _compiled(file, found.st_mtime_ns, found.st_size)
-
-
-@lru_cache(maxsize=4)
-def _compiled(file: Path, *version: int) -> CodeType:
-    del version
-    loader = SourceFileLoader(_MODULE, str(file))
-    with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
-        code: CodeType = loader.source_to_code(loader.get_data(str(file)), str(file))
-    return code

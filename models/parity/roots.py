@@ -9,8 +9,11 @@ import ast
 import importlib
 import re
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from dynamometer.results.store.reading import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +31,8 @@ def roots_of(file: Path) -> list[Path]:
     Raises:
         OSError: it can't be read.
     """
-    with file.open(encoding="utf-8", errors="replace") as opened:
-        head = opened.read(_HEAD_CHARACTERS)
+    with TextIOWrapper(opened(file), encoding="utf-8", errors="replace") as text:
+        head = text.read(_HEAD_CHARACTERS)
     found = []
     for each in _FIRST_ON_PATH.finditer(head):
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.models.parity.main_of_script import MAIN, TEST, docstring_of, main_of
 from dynamometer.models.parity.needed import guarded, names_bound, names_used, needed
-from dynamometer.results.store.reading import BAD_PYTHON
+from dynamometer.results.store.reading import BAD_PYTHON, file_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +45,7 @@ def script_of(found: CorpusCase, case: Case, seed: int = 0) -> str:
     """
     main = main_of(case, seed)
     try:
-        tree = ast.parse(found.file.read_text(encoding="utf-8-sig", errors="replace"))
+        tree = ast.parse(file_bytes(found.file))
         functions = _functions(tree, found.index)
         wanted = {"torch", found.class_name}.union(*map(names_used, functions))
         body = (*ast.parse(_OFFERED.read_text()).body, *tree.body)

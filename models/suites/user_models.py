@@ -28,7 +28,7 @@ from dynamometer.results.store.bounds import name_apart
 from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -50,7 +50,9 @@ class UserModels(SuiteSource):
     def target(self, text: str) -> str | None:
         """Return a file's name from the root, with the model that is wanted; or one of the hub."""
         if text.startswith(_HUB_PREFIX):
-            return text
+            folder = text.removeprefix(_HUB_PREFIX)
+            is_here = folder and Path(folder).is_dir()
+            return f"{_HUB_PREFIX}{Path(folder).resolve()}" if is_here else text
         path, colons, name = text.partition("::")
         if path.endswith((_FILE_SUFFIX, _PROGRAM_SUFFIX)):
             return str(Path(path).resolve()) + colons + name
@@ -144,16 +146,30 @@ class ModelFile:
         """Import nothing: the file may do anything."""
 
     def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
-        """Import the file and call the function."""
+        """Import the file and call the function.
+
+        Raises:
+            SkippedError: the file defines it where some condition holds, which it does not here.
+        """
         from dynamometer.models.suites.written_models import table_of
 
         _let_torchvision_be_imported()
         module = _import(self.path.resolve())
         table = table_of(self.path, self.name)
-        build = getattr(module, table)[spec.name] if table else getattr(module, spec.name)
+        build = getattr(module, table)[spec.name] if table else _defined(module, spec.name)
         if case.batch_size in {None, *spec.batch_size.values()}:
             return as_loaded(build(), spec.name)
         return as_loaded(build(batch_size=case.batch_size), spec.name)
+
+
+def _defined(module: ModuleType, name: str) -> Callable[..., object]:
+    from dynamometer.common.interfaces.outcome import SkippedError
+
+    found: Callable[..., object] | None = getattr(module, name, None)
+    if found is None:
+        msg = f"{module.__file__} defines {name} only under a condition that does not hold here"
+        raise SkippedError(msg)
+    return found
 
 
 def _import(path: Path) -> ModuleType:
@@ -226,14 +242,17 @@ def as_loaded(value: object, name: str) -> LoadedModel:
     """Take what a user's function returned.
 
     Raises:
-        TypeError: it is not a module or function with its inputs; says what it is.
+        TypeError: it is not a module or function with its inputs, or is compiled already; says what
+            it is.
     """
     from torch import nn
 
     from dynamometer.dynamo.capture.function import FunctionModule
+    from dynamometer.models.suites.compiled_already import refuse_compiled
 
     match value:
         case (nn.Module() | FunctionType() as called, given):
+            refuse_compiled(called, name)
             found = [_inputs(each) for each in _calls(given)]
             if all(found):
                 module = called if isinstance(called, nn.Module) else FunctionModule(called)

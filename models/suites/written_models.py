@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, TypeGuard
 
-from dynamometer.models.suites.written_tables import assigned, parsed, refuse_unreadable
+from dynamometer.models.suites.written_tables import assigned, parsed, refuse_unreadable, statements
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 Sizes = dict[str, int | None]
@@ -120,8 +121,9 @@ class _Parameters:
 
 def _written(path: Path) -> _Written:
     tree = parsed(path)
-    known = _callables(tree)
-    last = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    body = _run_on_import(tree)
+    known = _callables(body)
+    last = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
     functions = {
         name: known[name].batch_size for name, node in last.items() if not _required(node.args)
     }
@@ -133,13 +135,27 @@ def _written(path: Path) -> _Written:
     return _Written(tree, functions, tables)
 
 
-def _callables(tree: ast.Module) -> dict[str, _Parameters]:
+def _run_on_import(tree: ast.Module) -> list[ast.stmt]:
+    """Return the statements that importing a file may run, also those within `if` and the like."""
+    outer = (each.orelse if _is_of_script(each) else [each] for each in tree.body)
+    return [*statements(chain.from_iterable(outer))]
+
+
+def _is_of_script(node: ast.stmt) -> TypeGuard[ast.If]:
+    """Return whether a statement begins with `if __name__ == "__main__"`."""
+    match node:
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()])):
+            return True
+    return False
+
+
+def _callables(body: Iterable[ast.stmt]) -> dict[str, _Parameters]:
     """Return what the functions of a file can be given, also those that are not written as `def`.
 
     Of several of one name the last counts.
     """
     known: dict[str, _Parameters] = {}
-    for node in tree.body:
+    for node in body:
         if isinstance(node, ast.FunctionDef):
             known[node.name] = _parameters(node.args)
         for target, value in assigned([node]):
@@ -195,8 +211,8 @@ def _required(arguments: ast.arguments) -> bool:
 
 def _advice(tree: ast.Module, name: str) -> str:
     """Return what to do about a name that a file holds, and that builds no model as it stands."""
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == name:
+    for node in _run_on_import(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == name and _required(node.args):
             first = next(iter((*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)))
             return (
                 f". {name} takes arguments ({first.arg}): a function without says with which,"

@@ -28,6 +28,21 @@ def parsed(path: Path) -> ast.Module:
         raise ValueError(msg) from error
 
 
+def statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements, also those within `if`, `try` and the like; not of functions, classes."""
+    waiting = [*body][::-1]
+    while waiting:
+        statement = waiting.pop()
+        yield statement
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        parts = [*getattr(statement, "handlers", []), *getattr(statement, "cases", [])]
+        inner = [each for part in (statement, *parts) for each in getattr(part, "body", [])]
+        for name in ("orelse", "finalbody"):
+            inner += getattr(statement, name, [])
+        waiting += inner[::-1]
+
+
 def assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[ast.Name, ast.expr]]:
     """Yield each name that is assigned plainly, and its value.
 

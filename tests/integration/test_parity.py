@@ -113,8 +113,8 @@ BAD = "import torch\nraise OSError('gone')\nTESTCASES = [(Net, f, f)]\n"
 
 COMPILED_BEFORE = """
 import torch
-from dynamometer.models.parity import importing
-KEPT = importing._compiled.cache_info().hits
+from dynamometer.models.parity import compiling
+KEPT = any(compiling._kept.values())
 
 class First(torch.nn.Module):
     def __init__(self):

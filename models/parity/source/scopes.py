@@ -8,10 +8,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dynamometer.models.suites.written_tables import statements
 from dynamometer.results.store.reading import BAD_PYTHON, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -102,24 +102,9 @@ def scope_of(path: Path) -> Scope:
         msg = f"{type(error).__name__}: {error}"
         raise ValueError(msg) from error
     scope = Scope()
-    for statement in _statements(tree.body):
+    for statement in statements(tree.body):
         _bind(scope, statement)
     return scope
-
-
-def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield statements, also those within `if`, `try` and the like; not of functions, classes."""
-    waiting = body[::-1]
-    while waiting:
-        statement = waiting.pop()
-        yield statement
-        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        parts = [*getattr(statement, "handlers", []), *getattr(statement, "cases", [])]
-        inner = [each for part in (statement, *parts) for each in getattr(part, "body", [])]
-        for name in ("orelse", "finalbody"):
-            inner += getattr(statement, name, [])
-        waiting += inner[::-1]
 
 
 def _bind(scope: Scope, statement: ast.stmt, within: tuple[str, ...] = ()) -> None:
@@ -164,7 +149,7 @@ def _bind_all(
         named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
         for each in filter(None, named):
             scope.names(inside)[each.arg].append(None)
-    for statement in _statements(outer.body):
+    for statement in statements(outer.body):
         _bind(scope, statement, inside)
 
 

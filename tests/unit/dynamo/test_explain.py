@@ -270,6 +270,30 @@ def test_what_cannot_be_explained(
     assert says in capsys.readouterr().err
 
 
+CORPUS = """
+import pathlib, torch
+pathlib.Path({marker!r}).touch()
+class Net(torch.nn.ReLU): ...
+X = lambda: ([torch.ones(2)], {{}})
+TESTCASES = [{entries}]
+"""
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_code_that_nobody_has_read_is_not_run_here(
+    count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error says what runs it contained, of however many test cases."""
+    file, marker = tmp_path / "test_net.py", tmp_path / "marker"
+    entries = "(Net, lambda: ([], {}), X)," * count
+    file.write_text(CORPUS.format(marker=str(marker), entries=entries))
+    for target, instead in ((str(file), str(file)), ("parity/net.Net", "parity")):
+        assert cli.main(None, ["explain", target]) == 2
+        assert "contained workers alone" in (said := capsys.readouterr().err)
+        assert f"`dynamometer run {instead} --parity`" in said
+    assert not marker.exists()
+
+
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 

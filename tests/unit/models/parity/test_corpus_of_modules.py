@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -13,8 +16,9 @@ from dynamometer.common.interfaces.option import defaults
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
 from dynamometer.models.parity import FROM_SOURCE, SUITE
+from dynamometer.models.parity.compiling import code_of
 from dynamometer.models.parity.corpus import Corpus, case_of, cases_of, holds_test_cases
-from dynamometer.models.parity.importing import code_of
+from dynamometer.models.parity.roots import roots_of
 from dynamometer.results.values.cases import Scale
 
 if TYPE_CHECKING:
@@ -26,6 +30,8 @@ ONE = """TESTCASES = [
     (A, lambda: ([], {}), lambda: ([], {}), True),
 ]
 """
+
+LISTED = "TESTCASES = [(A, f, g)]\n"
 
 
 def corpus(folder: Path, **texts: str) -> str:
@@ -93,6 +99,15 @@ def test_the_last_list_counts(tmp_path: Path) -> None:
         ("TESTCASES = [(lib.A, f, g)]", "test_p.py, line 3: a test case is (Class"),
         ("TESTCASES = []\nTESTCASES.append((A, f, g))", "test_p.py, line 4: TESTCASES is added to"),
         ("TESTCASES = [(A, f, g)]\nTESTCASES += [(B, f, g)]", "line 4: TESTCASES is added to"),
+        (
+            LISTED + "for n in (8, 16):\n    TESTCASES.append((B, f, g))",
+            "line 5: TESTCASES is added to",
+        ),
+        (LISTED + "for n in (8, 16): TESTCASES.append((B, f, g))", "line 4: TESTCASES is added to"),
+        (LISTED + "if B:\n  TESTCASES += [(B, f, g)]", "line 5: TESTCASES is added to"),
+        (LISTED + "def more():\n  TESTCASES[0] = (B, f, g)", "line 5: TESTCASES is added to"),
+        (LISTED + "if B:\n  TESTCASES = [(B, f, g)]", "line 5: TESTCASES is added to"),
+        (LISTED + "del TESTCASES[0]", "line 4: TESTCASES is added to, or changed"),
         ("x = 1", "holds no test cases"),
     ],
 )
@@ -110,6 +125,8 @@ def test_what_cant_be_read_is_named(tmp_path: Path, text: str, said: str) -> Non
         "\ufeffTESTCASES = ((A, f, g),)\n",
         "TESTCASES=[(A, f, g)]  # TESTCASES = none\n",
         'TESTCASES = [(A, f, g)]\nHELP = """\nTESTCASES = [(Net, ...)]\nends a file"""\n',
+        LISTED + "def test():\n    run(\n        TESTCASES[0], len(TESTCASES),\n    )\n",
+        LISTED + "HELP = '''\nTESTCASES.append((B, f, g))'''\n",
     ],
 )
 def test_a_list_is_read_as_python_reads_it(tmp_path: Path, text: str) -> None:
@@ -167,18 +184,46 @@ def test_what_cases_of_a_file_share_is_read_once(tmp_path: Path) -> None:
     assert case_of(suite.target, "net.B") is not None
 
 
+def test_a_list_that_is_another_once_its_file_is_run_is_said_to_be(tmp_path: Path) -> None:
+    """What its text shows is measured all the same."""
+    (tmp_path / "test_net.py").write_text(
+        "import torch\nclass A(torch.nn.Identity): ...\n"
+        "def more(cases): cases.append(cases[0])\n"
+        "TESTCASES = [(A, lambda: ([], {}), lambda: ([torch.ones(2)], {}))]\nmore(TESTCASES)\n"
+    )
+    suite = Corpus(str(tmp_path))
+    (spec,) = suite.specs()
+    (note,) = suite.load(spec, factories.case(spec.name)).notes
+    assert "TESTCASES of test_net.py has 2 entries once that is run, and 1 in its text" in note
+
+
 @pytest.mark.parametrize("text", ["x = )", "x = " + "(" * 5000, "x = " + "-" * 100_000 + "1"])
 def test_a_file_that_is_no_python_is_left_for_its_worker(tmp_path: Path, text: str) -> None:
     """Which reports it as it is."""
     (tmp_path / "test_net.py").write_text(f"{text}\nclass A: ...\n{ONE}")
     suite = Corpus(str(tmp_path))
     (spec,) = suite.specs()
-    for read in (
-        lambda: SUITE.read_ahead({"target": suite.target}, spec),
-        lambda: suite.load(spec, factories.case(spec.name)),
-    ):
-        with pytest.raises((SyntaxError, MemoryError, RecursionError)):
-            read()
+    SUITE.read_ahead({"target": suite.target}, spec)
+    with pytest.raises((SyntaxError, MemoryError, RecursionError)):
+        suite.load(spec, factories.case(spec.name))
+
+
+READS_AHEAD = """
+import resource, sys
+from dynamometer.models.parity import SUITE
+from dynamometer.models.parity.corpus import Corpus
+resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30))
+(spec,) = Corpus(sys.argv[1]).specs()
+SUITE.read_ahead({"target": sys.argv[1]}, spec)
+"""
+
+
+@pytest.mark.timeout(60)
+def test_a_file_that_is_compiled_into_gigabytes_is_left_for_its_worker(tmp_path: Path) -> None:
+    """Which has limits; who reads ahead for all workers goes on."""
+    levels = (f"{' ' * depth}try: f()\n{' ' * depth}finally:\n" for depth in range(30))
+    target = corpus(tmp_path, net="".join(levels) + " " * 30 + "f()\n" + ONE)
+    subprocess.run([sys.executable, "-c", READS_AHEAD, target], check=True)
 
 
 def test_nothing_named_says_what_to_name() -> None:
@@ -225,6 +270,30 @@ def test_projects_are_looked_through_instead(tmp_path: Path) -> None:
     ):
         SUITE.opening(typed.but(FROM_SOURCE, ("torchvision", hidden)))
     assert SUITE.opening(typed) == {}
+
+
+@pytest.mark.timeout(30)
+def test_nothing_but_a_file_is_waited_for(tmp_path: Path) -> None:
+    """A pipe that nobody writes to, and a device, are cases that say so."""
+    os.mkfifo(tmp_path / "test_a.py")
+    (tmp_path / "test_b.py").symlink_to("/dev/null")
+    assert SUITE.target(corpus(tmp_path, net=ONE)) == str(tmp_path)
+    suite = Corpus(str(tmp_path))
+    assert [each.name for each in suite.specs()] == ["a.TESTCASES", "b.TESTCASES", "net.A"]
+    for name in ("a", "b"):
+        found = case_of(str(tmp_path), f"{name}.TESTCASES")
+        assert found is not None
+        assert "Is a pipe or device" in (found.fault or "")
+        with pytest.raises(OSError, match="Is a pipe or device"):
+            roots_of(tmp_path / f"test_{name}.py")
+
+
+@pytest.mark.timeout(30)
+def test_thousands_of_lists_are_refused_at_once(tmp_path: Path) -> None:
+    """Where none of them can be parsed."""
+    folder = corpus(tmp_path, p="TESTCASES=1\n" * 20_000 + "TESTCASES=)")
+    with pytest.raises(ValueError, match="line 20003: the list of test cases is no Python"):
+        Corpus(folder).specs()
 
 
 def test_a_file_that_cant_be_read_holds_none(tmp_path: Path) -> None:

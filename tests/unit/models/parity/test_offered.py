@@ -257,6 +257,42 @@ def test_what_a_file_does_without_is_done_without(tmp_path: Path) -> None:
     assert not any("apex" in note or "flash" in note for note in found.notes)
 
 
+TRIED_ELSEWHERE = """
+try:
+# what is commented out:
+    from no_such_margin import thing
+# is not looked at
+except ImportError:
+    thing = None
+try:
+    try:
+        import no_such_nested
+    finally:
+        HAS_NESTED = False
+except ImportError:
+    no_such_nested = None
+try:
+    try:
+        import no_such_caught
+    except AttributeError:
+        pass
+finally:
+    no_such_held = None
+# try:
+import no_such_plain
+class Net(nn.Linear):
+    def __init__(self, n, bias): super().__init__(n, n)
+"""
+
+
+def test_a_try_is_found_beyond_comments_and_other_ones(tmp_path: Path) -> None:
+    """The nearest that goes on after an ImportError counts; where none does there is a stand-in."""
+    found = load(case(tmp_path, HEAD + TRIED_ELSEWHERE + LIST))
+    module = sys.modules["_corpus_file"]
+    assert module.thing is module.no_such_nested is None
+    assert [note.split()[2] for note in found.notes] == ["no_such_caught", "no_such_plain"]
+
+
 def test_what_is_there_is_not_replaced(tmp_path: Path) -> None:
     """A function that is imported as a module stays what it is."""
     text = "import torch.nn.functional.relu\nclass Net(nn.Identity): ...\n"

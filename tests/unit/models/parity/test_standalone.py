@@ -171,6 +171,17 @@ def test_a_case_is_run_as_it_was(file: Path) -> None:
     assert "backend='inductor'" in varying
 
 
+def test_a_file_is_read_in_its_own_encoding(tmp_path: Path) -> None:
+    """As Python reads it, which runs it."""
+    text = (
+        "# -*- coding: latin-1 -*-\nimport torch\nclass Net(torch.nn.ReLU):\n    size = 'größe'\n"
+        "TESTCASES = [(Net, lambda: ([], {}), lambda: ([torch.ones(2)], {}))]\n"
+    )
+    file = tmp_path / "test_project.py"
+    file.write_bytes(text.encode("latin-1"))
+    assert "size = 'größe'" in script(file, "Net", "eager")
+
+
 def test_what_torch_can_t_be_told_is_refused(file: Path) -> None:
     """An arm that is not a compiler of Dynamo's graphs."""
     with pytest.raises(ValueError, match="ts is no backend"):

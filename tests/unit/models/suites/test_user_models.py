@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
+import factories
 import pytest
 import torch
 from torch import nn
@@ -10,12 +12,14 @@ from torch import nn
 from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.project import read_project
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import ONLY
 from dynamometer.models.suites.user_models import SUITE, ModelFile, as_loaded
 from dynamometer.results.values.cases import Scale
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 FILE = """
@@ -62,6 +66,42 @@ def names(target: str) -> list[str]:
 def test_a_file_is_read_not_imported(file: Path, name: str, found: list[str]) -> None:
     """Functions that can be called without arguments are models, and so are a dictionary's."""
     assert names(f"{file}{name}") == found
+
+
+BRANCHES = """
+import torch
+if hasattr(torch, "no_such_device"):
+    def elsewhere(): ...
+else:
+    def here(): return torch.nn.ReLU(), torch.ones(2)
+try:
+    import no_such_package
+except ImportError:
+    with torch.no_grad():
+        def instead(batch_size=4): ...
+if __name__ == "__main__":
+    def main(): ...
+"""
+
+
+def test_functions_in_branches_are_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for those of a script alone; one whose condition doesn't hold is skipped."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "argv", [*sys.argv])
+    path = tmp_path / f"branches_{tmp_path.name}.py"
+    path.write_text(BRANCHES)
+    file = ModelFile(path, "")
+    specs = {spec.name: spec for spec in file.specs()}
+    assert {name: spec.batch_size for name, spec in specs.items()} == {
+        "elsewhere": {}, "here": {}, "instead": {"cpu": 4},
+    }  # fmt: skip
+    assert isinstance(
+        file.load(specs["here"], factories.case("here", batch_size=None)).module, nn.ReLU
+    )
+    with pytest.raises(
+        SkippedError, match="defines elsewhere only under a condition that does not"
+    ):
+        file.load(specs["elsewhere"], factories.case("elsewhere", batch_size=None))
 
 
 def test_a_dictionary_of_models_stands_for_the_file(tmp_path: Path) -> None:
@@ -128,6 +168,7 @@ def test_batch_sizes_of_what_is_not_written_as_a_function(
         (FILE, "third", "has no model 'third', .* it has: first, second, zoo"),
         ("def f(x): ...", "", "no function without arguments"),
         ("def f(x): ...", "f", r"f takes arguments \(x\): .*def example\(\): return f, "),
+        ("def f(): ...\ndef f(x): ...", "f", r"f takes arguments \(x\)"),
         ("f = lambda: 1", "", "not written as `def`, .* taken from a dictionary: MODELS = "),
         ("f = lambda: 1", "f", r"not written as `def`, .* MODELS = \{\"f\": f\}"),
         ("def f(:", "", "mine.py can't be read"),
@@ -206,6 +247,61 @@ def test_what_is_no_model_is_described(value: object, says: str) -> None:
     """The message says what was returned instead."""
     with pytest.raises(TypeError, match=f"mine must return .module, inputs., {says}"):
         as_loaded(value, "mine")
+
+
+def compiled(model: Any) -> Any:
+    """Compile without Inductor."""
+    return torch.compile(model, backend="eager")
+
+
+def in_place(module: nn.Module) -> nn.Module:
+    """Compile the calls of a module."""
+    module.compile(backend="eager")
+    return module
+
+
+def its_forward(module: nn.Module) -> nn.Module:
+    """Compile the method alone."""
+    module.forward = compiled(module.forward)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: compiled(torch.sin), "a model that is compiled already"),
+        (lambda: compiled(lambda x: x), "a model that is compiled already"),
+        (lambda: compiled(nn.ReLU()), "a model that is compiled already"),
+        (lambda: in_place(nn.ReLU()), "a model that is compiled already"),
+        (lambda: its_forward(nn.ReLU()), "a model that is compiled already"),
+        (
+            lambda: nn.Sequential(nn.ReLU(), compiled(nn.ReLU())),
+            "a model whose module 1 is compiled already",
+        ),
+        (lambda: nn.Sequential(in_place(nn.ReLU())), "a model whose module 0 is compiled already"),
+    ],
+)
+def test_what_is_compiled_already_is_no_eager(make: Callable[[], object], says: str) -> None:
+    """It would be compared with itself."""
+    with pytest.raises(TypeError, match=f"mine returns {says}.*return it without torch.compile"):
+        as_loaded((make(), X), "mine")
+
+
+@pytest.mark.parametrize("model", [nn.ReLU(), lambda x: x])
+def test_what_is_not_to_be_compiled_is_eager(model: object) -> None:
+    """What Dynamo leaves alone is wrapped by the same names as what it compiles."""
+    assert as_loaded((torch.compiler.disable(model), X), "mine").args == (X,)
+
+
+def test_a_folder_of_the_hub_is_said_from_the_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a run may be resumed from elsewhere; what is no folder is a name."""
+    (tmp_path / "bert").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert SUITE.target("hub:bert") == f"hub:{tmp_path}/bert"
+    assert SUITE.target("hub:some/model") == "hub:some/model"
+    assert SUITE.target("hub:") == "hub:"
 
 
 def test_a_project_says_what_to_run(tmp_path: Path) -> None:
