@@ -91,8 +91,8 @@ def run(asked: Request, invocation: Invocation) -> int:
     """Measure, unless runs to evaluate are named, and write the page.
 
     Raises:
-        UsageError: a named run is no calibration, or not of the first one's kind, or the page
-            can't be written.
+        UsageError: a named run is no calibration, or not of the first one's kind; it is said how
+            to measure as well; or the page can't be written.
         DynamometerError: the run can't be started.
     """
     from dynamometer.common.planning import refusals
@@ -100,6 +100,10 @@ def run(asked: Request, invocation: Invocation) -> int:
 
     program, arguments = invocation
     directories = asked[EVALUATED]
+    measuring = [each.named for each in OPTIONS if each in asked.typed - {EVALUATED, PAGE}]
+    if directories and measuring:
+        msg = f"--from measures nothing: leave out {', '.join(measuring)}"
+        raise UsageError(msg)
     if not directories:
         directory, code = _measure(program, arguments, asked)
         if code and directory.exists():

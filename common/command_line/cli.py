@@ -343,7 +343,7 @@ def _resume(asked: Request, _: Invocation) -> int:
         raise UsageError(msg)
     manifest = store.read_manifest(directory)
     study = registry.study(manifest.plan.study)
-    refusals.check_expectations(study, asked)
+    refusals.check_expectations(study, manifest.plan, asked)
     refusals.check_output(study, manifest.plan, asked)
     refusals.check_planned(manifest.plan)
     require_device(manifest.plan.cases[0].device)

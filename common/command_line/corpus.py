@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ def group(run: Run) -> click.Group:
         run: runs `dynamometer` with other arguments.
     """
     makers = {
-        "record": lambda: _passing_on("record", _RECORD_HELP, _record(run), [_into()]),
+        "record": lambda: _passing_on("record", _RECORD_HELP, _record(run), [_into()], _Recording),
         "list": lambda: command(
             "list", (FOLDER, JSON), _list, "List the graphs of a corpus.  [default: ./corpus]"
         ),
@@ -94,22 +95,36 @@ what was decided, and why.
 """
 
 
+_SHORT, _LONG = INTO.flags
+
+
+class _Recording(click.Command):
+    """Takes the corpus; its other words are another command's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read `-o` as `--corpus`: click would find it in the midst of `-kmobilenet` as well."""
+        attached = re.compile(f"^{_SHORT}=?(?=.)")
+        words = [_LONG if each == _SHORT else attached.sub(f"{_LONG}=", each) for each in args]
+        return super().parse_args(ctx, words)
+
+
 def _into() -> click.Option:
     return click.Option(
-        list(INTO.flags), type=INTO.reads, default=INTO.default, help=INTO.help,
+        [_LONG], type=INTO.reads, default=INTO.default, help=f"{INTO.help} For short {_SHORT}.",
         metavar=INTO.metavar, show_default=True,
     )  # fmt: skip
 
 
 def _passing_on(
-    name: str, text: str, call: Callable[..., int], options: Iterable[click.Option] = ()
-) -> click.Command:
+    name: str, text: str, call: Callable[..., int], options: Iterable[click.Option] = (),
+    kind: type[click.Command] = click.Command,
+) -> click.Command:  # fmt: skip
     """Make a command whose other words are another command's."""
     word = "TARGET" if name == "record" else "FOLDER"
     rest = click.Argument(
         ["rest"], nargs=-1, type=click.UNPROCESSED, required=True, metavar=f"{word} [OPTIONS]..."
     )
-    return click.Command(
+    return kind(
         name, params=[*options, rest], callback=call, help=text,
         context_settings={"ignore_unknown_options": True},
     )  # fmt: skip

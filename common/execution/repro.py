@@ -39,4 +39,7 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
         if option not in excluded
         for argument in option.argv(value)
     ]
+    if suite.usual_study and plan.study == registry.DEFAULT_STUDY:  # it has to be asked for
+        questions = (each.asked_by for each in registry.studies() if each.asked_by)
+        arguments += [word for each in questions for word in each.argv(each.default)]
     return shlex.join([*shlex.split(manifest.program), *arguments])

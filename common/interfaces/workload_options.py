@@ -76,24 +76,6 @@ LIST = Flag(
 EVERY_BACKEND = "all"
 """In place of a backend's name: whichever can be used here."""
 
-
-def _backends_and_flags(case: Case) -> tuple[tuple[str, ...], set[str]]:
-    """Return the arms that `--backend` names, and the flags of those that come after them."""
-    arms, flags = tuple(arm for arm in case.arms if arm != BASELINE), set()
-    for flag, (own, _) in reversed(_OF_FLAGS.items()):
-        if arms[-len(own) :] == own:
-            arms = arms[: -len(own)]
-            flags.add(flag)
-    return arms, flags
-
-
-def _whole_model(flag: str, text: str) -> Flag:
-    return Flag(
-        (flag,), group="Workload", help=text,
-        again=lambda _, case: flag in _backends_and_flags(case)[1],
-    )  # fmt: skip
-
-
 _OF_FLAGS = {
     "--speedup-ts": (
         (TORCHSCRIPT,),
@@ -107,8 +89,11 @@ _OF_FLAGS = {
     "--speedup-trt": (("trt",), "Also TensorRT on the whole model, without Dynamo."),
 }  # fmt: skip
 """The arms that each stands for, and its help."""
-WHOLE_MODEL = tuple((_whole_model(flag, text), arms) for flag, (arms, text) in _OF_FLAGS.items())
-"""Options that ask for whole models without Dynamo, each with the arms it means."""
+WHOLE_MODEL = tuple(
+    (Flag((flag,), group="Workload", help=text), arms) for flag, (arms, text) in _OF_FLAGS.items()
+)
+"""Options that ask for whole models without Dynamo, each with the arms it means. Never said again:
+`--backend` names their arms, also to a study that excludes these."""
 BACKENDS = Several(
     ("--backend",), reads=click.STRING, metavar="NAME[:OPTIONS]", group="Workload",
     help="What is held to eager, by a name of `dynamometer ls backends` or of torch.compile, with"
@@ -116,7 +101,7 @@ BACKENDS = Several(
     " that can be used here, beside which only ensemble may be named; may be repeated."
     "  [default: inductor, unless a --speedup-... is given; with parity.py or --parity eager; with"
     " --tune the candidates (--candidate)]",
-    again=lambda _, case: _backends_and_flags(case)[0],
+    again=lambda _, case: tuple(arm for arm in case.arms if arm != BASELINE),
 )  # fmt: skip
 CONFIG = Several(
     ("-c", "--config"), reads=click.STRING, metavar="KEY[=VALUE]", group="Workload",

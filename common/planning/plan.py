@@ -51,6 +51,7 @@ from dynamometer.common.planning.cases import build_cases
 from dynamometer.common.planning.functions import refuse_unknown_functions
 from dynamometer.common.planning.jobs import jobs_of, threads_of
 from dynamometer.common.planning.tuning import to_be_tuned, tuning_of
+from dynamometer.common.studies.study import with_usual_study
 from dynamometer.results.values.cases import (
     RIGOROUS_REPLICATES,
     DynamicDims,
@@ -93,8 +94,8 @@ def make_plan(
         UsageError: options contradict each other, or no model can be run so.
         UnknownNameError: there is no such backend or executor.
     """
-    study = asked_study(request, registry.studies(), registry.suite(suite).usual_study)
-    refusals.check_expectations(study, request)
+    request = with_usual_study(request, suite)
+    study = asked_study(request, registry.studies())
     asked = _workload(request, batch_sizes)
     refusals.check_batch_size(suite, models, asked)
     workload = study.workload(asked, request)
@@ -127,6 +128,7 @@ def make_plan(
     if study.decides:
         plan = to_be_tuned(plan, has_own_arms=bool(request[BACKENDS]))
     refusals.refuse_fixed_sizes(study, plan)
+    refusals.check_expectations(study, plan, request)
     refusals.check_output(study, plan, request)
     return plan
 
@@ -190,13 +192,12 @@ def _memory_limit_of_worker(suite: str, study: Study, jobs: int) -> int:
     return default_memory_limit() // (jobs if shares else 1)
 
 
-def asked_study(request: Request, studies: Sequence[Study], usual: str | None = None) -> Study:
+def asked_study(request: Request, studies: Sequence[Study]) -> Study:
     """Return the study a command line asks for.
 
     Args:
         request: what was asked for.
         studies: all there are.
-        usual: the name of what is asked of a suite's models where nothing is.
 
     Raises:
         UsageError: it asks for several.
@@ -206,7 +207,7 @@ def asked_study(request: Request, studies: Sequence[Study], usual: str | None = 
         flags = " and ".join(each.asked_by.named for each in asked if each.asked_by)
         msg = f"one run asks one question: {flags} are several"
         raise UsageError(msg)
-    return asked[0] if asked else registry.study(usual or registry.DEFAULT_STUDY)
+    return asked[0] if asked else registry.study(registry.DEFAULT_STUDY)
 
 
 def _protocol(request: Request, least: int, most: int) -> Protocol:

@@ -19,9 +19,9 @@ from dynamometer.common.interfaces.run_options import (
 )
 from dynamometer.common.interfaces.workload_options import TARGET
 from dynamometer.common.planning.cases import asked_batch_size
-from dynamometer.common.studies.study import FIXED_SIZES, options_of, skip_reason
+from dynamometer.common.studies.study import FIXED_SIZES, options_of, skip_reason, with_usual_study
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.values.cases import TORCHSCRIPT, Dtype, Mode
+from dynamometer.results.values.cases import NO_OVERRIDES, TORCHSCRIPT, Dtype, Mode
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def check_options(request: Request, suite: str, studies: Sequence[Study]) -> Non
     """
     _check_suite(request, suite, studies)
     check_reporting(request)
+    request = with_usual_study(request, suite)
     questions = {study.asked_by for study in studies if study.asked_by}
     for option in filter(request.is_set, request):
         excludes = option.excludes
@@ -121,14 +122,21 @@ def check_reporting(request: Request) -> None:
 _UPDATE_THEIRS = "`dynamometer export RUN --format expected-accuracy` writes it anew, given a run"
 
 
-def check_expectations(study: Study, request: Request) -> None:
-    """Refuse to compare what has no expected results.
+def check_expectations(study: Study, plan: RunPlan, request: Request) -> None:
+    """Refuse to compare what has no expected results, whether a run begins or goes on.
 
     Raises:
         UsageError: that was asked for.
     """
     if request[EXPECT] and not study.has_expectations:
         msg = "what this run asks has no expected results; leave out --expect"
+        raise UsageError(msg)
+    changed = next((each for each in plan.cases if each.overrides != NO_OVERRIDES), None)
+    if request[EXPECT] and changed:
+        msg = (
+            "--expect compares each model with what it came to without overrides, and this run has"
+            f" {changed.label}; leave out --expect"
+        )
         raise UsageError(msg)
 
 

@@ -85,6 +85,9 @@ def select(
     ]
     index, parts = selection.partition
     part = chosen[index * len(chosen) // parts : (index + 1) * len(chosen) // parts]
+    if not part and selection.quick and not any(spec.quick for spec in known.values()):
+        msg = "the suite has no quick selection: leave out --quick; -k and -x choose models"
+        raise NothingSelectedError(msg)
     if not part:
         msg = f"the selection holds none of the suite's {len(known)} models; --list shows them"
         raise NothingSelectedError(msg)

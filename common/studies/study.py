@@ -303,6 +303,18 @@ def options_of(*studies: Study) -> list[Option[Any]]:
     ]
 
 
+def with_usual_study(request: Request, suite: str) -> Request:
+    """Return a request which asks what is usually asked of a suite's models, if it asks nothing.
+
+    Whoever types `--performance` asks what is asked of those of other suites.
+    """
+    usual = registry.suite(suite).usual_study
+    option = registry.study(usual).asked_by if usual else None
+    questions = [study.asked_by for study in registry.studies() if study.asked_by]
+    is_asked = any(request.is_set(each) or each in request.typed for each in questions)
+    return request if is_asked or option is None else request.but(option, value=True)
+
+
 def skip_reason(study: Study, plan: RunPlan, case: Case) -> str | None:
     """Return why a case is not run, or `None` if it is."""
     spec = plan.spec_of(case)

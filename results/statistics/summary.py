@@ -194,7 +194,7 @@ class SuiteSummary:
         passed: cases it passed.
         counted: cases that were not skipped.
         speedups: of the cases it passed, but for those that were disturbed.
-        compile_times_s: of all cases it passed, where measured; of each case the median.
+        compile_times_s: of the same cases, where measured; of each case the median.
         compressions: how their memory compares with the baseline's, or why that is not known.
         max_error: largest relative deviation from eager of the cases it passed.
     """
@@ -271,14 +271,15 @@ def _summarize_over_cases(name: str, cases: Sequence[CaseSummary]) -> SuiteSumma
     pairs = [(case, arm) for case in cases for arm in case.arms if arm.name == name]
     skipped = [arm for _, arm in pairs if arm.outcome.status is Status.SKIP]
     passed = [(case, arm) for case, arm in pairs if arm.passed]
+    undisturbed = [(case, arm) for case, arm in passed if case.is_conclusive]
     errors = [arm.max_error for _, arm in passed if arm.max_error is not None]
     return SuiteSummary(
         name=name,
         passed=len(passed),
         counted=len(pairs) - len(skipped),
-        speedups=tuple(arm.speedup for case, arm in passed if arm.speedup and case.is_conclusive),
-        compile_times_s=tuple(arm.compile_s for _, arm in passed if arm.compile_s is not None),
-        compressions=tuple(case.compression(arm) for case, arm in passed if case.is_timed),
+        speedups=tuple(arm.speedup for _, arm in undisturbed if arm.speedup),
+        compile_times_s=tuple(arm.compile_s for _, arm in undisturbed if arm.compile_s is not None),
+        compressions=tuple(case.compression(arm) for case, arm in undisturbed if case.is_timed),
         max_error=max(errors, default=None),
     )
 

@@ -166,6 +166,7 @@ NO_DIFFERENCE = {
     *("--filter", "--exclude", "--quick", "--partition-id", "--total-partitions", "--list"),
     *("--overrides", "--overhead", "--output-dir", "--output", "--csv-compat", "--expect"),
     *("--update-expected", "--sink", "--batch-size-file", "--json", "--config", "--jobs"),
+    *("--speedup-ts", "--speedup-onnx", "--speedup-openvino", "--speedup-export", "--speedup-trt"),
     "--retries-for",
     "TARGET",
 }

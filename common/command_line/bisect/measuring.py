@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynamometer.common import registry
 from dynamometer.common.command_line.bisect.processes import run_logged
 from dynamometer.common.command_line.stored.runs import side_of
 from dynamometer.common.errors import UsageError
+from dynamometer.common.interfaces.run_options import REPLICATES
 from dynamometer.results.store import store
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.records import unfinished
@@ -25,7 +27,7 @@ _STOPPED = tuple(
 """A command that was told to stop ends so, by itself or by the signal; then so do we."""
 
 FURTHER = (5, 10, 20)
-"""Replicates of each further run of a point that is unclear."""
+"""Replicates of each further run of a point that is unclear, where what is asked has several."""
 
 MOST_RUNS = 1 + len(FURTHER)
 """Of one point: the command as it was typed, then with more replicates."""
@@ -40,7 +42,8 @@ class Measuring:
     """How points are measured.
 
     Attributes:
-        command: makes one run; takes `--output-dir` and `-r`, as every script of ours does.
+        command: makes one run; takes `--output-dir` and, unless its study says otherwise, `-r`, as
+            every script of ours does.
         folder: of all runs of the search.
     """
 
@@ -70,8 +73,7 @@ class Measuring:
         # One that was cut off may still be at work in its own.
         attempt = directory / f"attempt-{len(list(directory.glob('attempt-*'))) + 1}"
         attempt.mkdir(parents=True)
-        more = ["-r", str(FURTHER[number - 1])] if number else []
-        words = [*self.command, *more, "--output-dir", str(attempt)]
+        words = [*self.command, *self._more(point, number), "--output-dir", str(attempt)]
         log = attempt / "log.txt"
         try:
             code = run_logged(words, Path.cwd(), log)
@@ -86,6 +88,15 @@ class Measuring:
             msg = f"it left no result: exit code {code}, {said[-1][:200]} ({log})"
             raise NoRunError(msg)
         return found
+
+    def _more(self, point: int, number: int) -> list[str]:
+        """Return what a further run is told besides: more replicates, where they are any use."""
+        first = self._whole(point, 0) if number else None
+        if first is None:
+            return []
+        option = registry.study(first.conditions["study"]).asked_by
+        excludes_replicates = option and option.excludes and REPLICATES in option.excludes.others
+        return [] if excludes_replicates else ["-r", str(FURTHER[number - 1])]
 
     def _attempts(self, point: int, number: int) -> Path:
         return self.folder / f"{point:04}" / f"run-{number + 1}"

@@ -10,7 +10,8 @@ from dynamometer.common.studies.study_of_arms import StudyOfArms
 
 ACCURACY = Switch(
     ("--accuracy", "--performance"), default=False, group="Measurement",
-    help="Compare results with eager's and time nothing, or do both.  [default: --performance]",
+    help="Compare results with eager's and time nothing, or do both.  [default: --performance; with"
+    " parity.py --parity]",
     again=always,
 )  # fmt: skip
 

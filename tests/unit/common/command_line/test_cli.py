@@ -24,6 +24,7 @@ from dynamometer.results.values.cases import (
     DynamicDims,
     MatmulPrecision,
     Mode,
+    Overrides,
     Protocol,
     Scale,
 )
@@ -163,6 +164,11 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         ("torchbench", "--batch-size-file x --batch-size 4", "leave out --batch-size"),
         ("torchbench", "--only resnet18 --executor zzz", "unknown executor 'zzz'; known: local"),
         ("torchbench", "--coverage --target 0.1", "leave out --target"),
+        ("parity", ". -r 5", "leave out --replicates"),
+        ("parity", ". -n 50", "leave out --repeat"),
+        ("parity", ". --max-seconds 9", "leave out --max-seconds"),
+        ("parity", ". --cold", "leave out --cold and --warm"),
+        ("parity", ". --speedup-onnx", "leave out --speedup-onnx"),
         ("torchbench", "--only path:a.py,class:B", "type dynamometer run FILE.py::NAME"),
         (
             "torchbench",
@@ -206,6 +212,33 @@ def test_what_cannot_be_is_refused(
     assert cli.main(suite, words.split()) == 2
     assert says in capsys.readouterr().err
     assert program.executed == []
+
+
+@pytest.mark.parametrize(
+    ("words", "study"),
+    [
+        ("", "parity"),
+        ("--performance -r 2 -n 9", "speedup"),
+        ("--overhead", "speedup"),
+        ("--accuracy", "accuracy"),
+    ],
+)
+def test_what_modules_of_a_corpus_are_asked(
+    program: Program, tmp_path: Path, words: str, study: str
+) -> None:
+    """What is typed, and `--performance` is what other suites' models are asked anyway."""
+    (tmp_path / "test_net.py").write_text(
+        "class A: ...\n\nTESTCASES = [\n    (A, lambda: ([], {}), lambda: ([], {})),\n]\n"
+    )
+    assert cli.main("parity", [str(tmp_path), *words.split()]) == 0
+    assert program.executed.pop()[0].plan.study == study
+
+
+def test_commands_of_pytorchs_harness_always_say_how(program: Program) -> None:
+    """None is without `--performance` or `--accuracy`, so `--coverage` goes with the first."""
+    words = "--performance --inference --coverage --only resnet18"
+    plan = program.script(*words.split()).plan
+    assert plan.study == "coverage"
 
 
 @pytest.mark.parametrize(
@@ -442,6 +475,21 @@ def test_resume_goes_on_with_the_manifest(program: Program, tmp_path: Path) -> N
     ((found, directory, asked),) = program.executed
     assert (found, directory) == (manifest, tmp_path / "run")
     assert asked[CSV_COMPAT]
+
+
+def test_resume_expects_nothing_of_overrides(
+    program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table is of models without, whether a run begins or goes on; without one it goes on."""
+    plan = factories.plan()
+    changed = msgspec.structs.replace(plan.cases[0], overrides=Overrides(disable=("json:dumps",)))
+    plan = msgspec.structs.replace(plan, cases=(*plan.cases, changed))
+    store.create(tmp_path / "run", factories.manifest(plan, environment=read_environment()))
+    words = ["resume", str(tmp_path / "run"), "--expect", "expected.csv", "--update-expected"]
+    assert cli.main(None, words) == 2
+    assert "alexnet +overrides; leave out --expect" in capsys.readouterr().err
+    assert program.executed == []
+    assert cli.main(None, words[:2]) == 0
 
 
 def test_resume_elsewhere_is_refused(

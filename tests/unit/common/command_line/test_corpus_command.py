@@ -135,6 +135,35 @@ def test_record_is_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
     assert "is no corpus" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-k^mobilenet_v2$ -o DIR",
+        "-k=^mobilenet_v2$ -oDIR",
+        "-xmoco --only mobilenet_v2 -o=DIR",
+        "--filter=^mobilenet_v2$ --corpus DIR",
+        "--corpus=DIR -t4 --only mobilenet_v2",
+    ],
+)
+def test_record_takes_no_letter_of_another_option(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The `o` in `-kmobilenet` is no `-o`, of which all spellings name the corpus."""
+    kept = []
+    monkeypatch.setattr(cli, "_execute", lambda manifest, *_: kept.append(manifest) or 0)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(argv=["corpus", "record", *words.split(), "torchbench", "--scale", "tiny"]) == 0
+    plan = kept[0].plan
+    assert [each.model for each in plan.cases] == ["mobilenet_v2"]
+    assert plan.corpus == str(tmp_path / "DIR")
+
+
+def test_record_without_a_folder_after_its_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said that one is missing."""
+    assert cli.main(argv=["corpus", "record", "torchbench", "-o"]) == 2
+    assert "requires an argument" in capsys.readouterr().err
+
+
 def test_nothing_but_running_graphs_imports_torch(corpus: Corpus) -> None:
     """Listing is for machines without it."""
     code = (

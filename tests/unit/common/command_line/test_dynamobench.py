@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,22 @@ def test_none_of_theirs_is_missing() -> None:
     known = {flag for name, each in their_options().items() for flag in (name, *each.also)}
     assert len(theirs) > 100
     assert theirs - known == set()
+
+
+def test_columns_that_it_names_are_there() -> None:
+    """Whoever is told to look something up in a CSV file finds it."""
+    texts = [
+        text
+        for each in their_options().values()
+        for text in (each.same, each.needless, each.refused)
+        if text
+    ]
+    named = {
+        name
+        for text in texts
+        for pair in re.findall(r"`(\w+)` in the CSV|in the CSV of a timed run \((\w+)\)", text)
+        for name in filter(None, pair)
+    }
+    tables = [table for study in registry.studies() for table in study.tables()]
+    assert named
+    assert named <= {column.name for table in tables for column in table.columns}

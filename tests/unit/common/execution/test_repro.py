@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import factories
+import graph_files
 import pytest
 
 from dynamometer.common import registry
@@ -15,6 +16,7 @@ from dynamometer.common.command_line import cli
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.studies.study import skip_reason
 from dynamometer.models.suites.tables import TableSuite
+from dynamometer.results.store.graphs.corpus import Corpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +28,8 @@ SKIPPED = next(spec.name for spec in TableSuite("torchbench").specs() if spec.is
 
 
 @pytest.fixture
-def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], Manifest]:
-    """Plan what `./torchbench.py` with some words would run, and stop there."""
+def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Manifest]:
+    """Plan what `./torchbench.py`, or the command, with some words would run, and stop there."""
     kept: list[Manifest] = []
 
     def keep(manifest: Manifest, directory: Path, asked: Request) -> int:
@@ -38,8 +40,8 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[s
     monkeypatch.setattr("sys.argv", ["./torchbench.py"])
     monkeypatch.chdir(tmp_path)
 
-    def plan(words: list[str]) -> Manifest:
-        assert cli.main("torchbench", words) == 0
+    def plan(words: list[str], suite: str | None = "torchbench") -> Manifest:
+        assert cli.main(suite, words) == 0
         return kept.pop()
 
     return plan
@@ -61,6 +63,9 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[s
         "--only resnet18 --overhead",
         "--only resnet18 --coverage --dynamic-shapes",
         "--only resnet18 --sweep-sizes --backend eager",
+        "--only resnet18 --sweep-sizes --backend ts",
+        "--only resnet18 --parity --backend onnx",
+        "--only resnet18 --parity --backend inductor --backend export --backend aot_inductor",
         "--only resnet18 --target 0.02",
         "--only resnet18 --dynamic-batch-only --nopython",
         "--only resnet18 --raise-backend-errors",
@@ -148,3 +153,45 @@ def test_the_command_starts_with_what_was_typed() -> None:
     manifest = factories.manifest(plan, program="'/my dir/dynamometer' run timm")
     command = single_case_command(manifest, plan.cases[0])
     assert command.startswith("'/my dir/dynamometer' run timm --only 'a model' --backend inductor")
+
+
+@pytest.mark.parametrize("backends", ["onnx", "eager openvino ov"])
+def test_the_command_of_a_graph_names_all_its_candidates(
+    planned: Callable[..., Manifest], tmp_path: Path, backends: str
+) -> None:
+    """Those too that have an option of their own, which `--tune` excludes."""
+    corpus = Corpus.made(tmp_path / "corpus")
+    graph_files.write_graph(corpus.path(graph_files.key(1)))
+    named = [word for each in backends.split() for word in ("--backend", each)]
+    manifest = planned(["run", str(corpus.folder), "--tune", *named], suite=None)
+    (case,) = manifest.plan.cases
+    _, *repeated = shlex.split(single_case_command(manifest, case))
+    assert planned(repeated, suite=None).plan.cases == (case,)
+    assert case.arms[1:] == tuple(backends.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "--backend onnx",
+        "--performance --backend inductor -r 2",
+        "--overhead",
+        "--coverage",
+        "--accuracy --backend aot_eager",
+    ],
+)
+def test_the_command_of_a_test_case_asks_the_same(
+    planned: Callable[..., Manifest], tmp_path: Path, words: str
+) -> None:
+    """Of a corpus of modules something else is usually asked than of other suites."""
+    (tmp_path / "test_net.py").write_text(
+        "class A: ...\n\nTESTCASES = [\n    (A, lambda: ([], {}), lambda: ([], {})),\n]\n"
+    )
+    manifest = planned([str(tmp_path), *words.split()], suite="parity")
+    (case,) = manifest.plan.cases
+    _, _, *repeated = shlex.split(single_case_command(manifest, case))
+    again = planned(repeated, suite="parity").plan
+    assert again.cases == (case,)
+    assert again.experiments == manifest.plan.experiments
+    assert again.protocol == manifest.plan.protocol

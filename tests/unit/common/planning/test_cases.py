@@ -129,6 +129,12 @@ def test_selections_that_cannot_be(selection: Selection, error: type[Exception],
         select(SPECS, selection)
 
 
+def test_a_suite_without_a_quick_selection_says_so() -> None:
+    """As one of a user's models: what to leave out, not which models there are."""
+    with pytest.raises(NothingSelectedError, match="has no quick selection: leave out --quick"):
+        select([factories.model_spec("mine")], Selection(quick=True))
+
+
 def test_cases_have_the_baseline_first() -> None:
     """Every case compares its arms with the baseline, in the order they were asked for."""
     cases = build_cases(SPECS, Workload(arms=("inductor", "eager")))

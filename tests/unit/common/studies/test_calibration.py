@@ -328,6 +328,17 @@ def test_runs_are_evaluated_by_the_command(
     assert "/dev/null/page.md can't be written" in capsys.readouterr().err
 
 
+def test_what_is_evaluated_is_not_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What says how to measure is refused beside `--from`, wherever it stands."""
+    (tmp_path / "run").mkdir()
+    words = ["calibrate", "-r", "5", "--from", str(tmp_path / "run"), "--busy", "--only", "dcgan"]
+    assert cli.main(None, words) == 2
+    said = capsys.readouterr().err
+    assert "--from measures nothing: leave out --only, --replicates, --busy" in said
+
+
 def test_runs_of_another_kind_are_not_evaluated_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from dynamometer.results.statistics.between_processes import scatters
 from dynamometer.results.statistics.interference import disturb_each_other, shifts
-from dynamometer.results.statistics.summary import summarize_case
+from dynamometer.results.statistics.summary import summarize_case, summarize_suite
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import Absence, Measurement, Record
 
@@ -176,6 +176,16 @@ def test_interference_that_was_not_helped_is_said() -> None:
         assert (case.is_isolated, case.interferes) == (False, True)
         assert case.arms[0].speedup is not None
         assert case.arms[0].speedup.value == pytest.approx(2.0 / 1.5)
+
+
+def test_no_mean_holds_a_case_whose_arms_disturbed_each_other() -> None:
+    """Neither that of speedups nor those of compile times and of memory; it has passed."""
+    usual = (each for each in factories.measured_record().measurements if each.metric != "latency")
+    record = apart_record()
+    record = msgspec.structs.replace(record, measurements=(*record.measurements, *usual))
+    (arm,) = summarize_suite([summarize_case([record])])
+    assert (arm.passed, arm.counted) == (1, 1)
+    assert (arm.speedups, arm.compile_times_s, arm.compressions) == ((), (), ())
 
 
 def test_turns_that_say_the_same_leave_it_to_the_blocks() -> None:

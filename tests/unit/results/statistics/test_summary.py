@@ -245,6 +245,15 @@ def test_a_case_that_was_disturbed_never_pays() -> None:
     assert summarize_case([factories.measured_record()]).doubt is None
 
 
+def test_no_mean_holds_a_case_that_was_disturbed() -> None:
+    """Neither that of speedups nor those of compile times and of memory; it has passed."""
+    usual, other = (factories.measured_record(factories.case(name)) for name in "ab")
+    disturbed = msgspec.structs.replace(other, disturbed_blocks=(0, 1, 2))
+    (arm,) = summarize_suite(summarize_cases([usual, disturbed]))
+    assert (arm.passed, arm.counted) == (2, 2)
+    assert len(arm.speedups) == len(arm.compile_times_s) == len(arm.compressions) == 1
+
+
 def test_an_arm_without_a_word_of_its_own_did_not_pass_a_case_that_failed() -> None:
     """Where a record tells of other arms alone, its outcome is all that is known of this one."""
     first, second = (factories.measured_record(replicate=each) for each in range(2))

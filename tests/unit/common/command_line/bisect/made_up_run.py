@@ -29,13 +29,16 @@ def measure(state: Path, options: list[str]) -> int:
     true = json.loads(state.read_text())
     if true.get("exit"):
         return int(true["exit"])
+    study = true.get("study", "speedup")
+    if study != "speedup" and "-r" in options:
+        return 2  # as a run that measures nothing twice does
     directory = Path(options[options.index("--output-dir") + 1]) / "made-up"
     replicates = int(options[options.index("-r") + 1]) if "-r" in options else 3
     failing = frozenset({0}) if true.get("fails") else frozenset[int]()
     made = simulated_runs.Made(models=1, slower={0: true.get("slower", 1.0)}, failing=failing)
     records = simulated_runs.records(made, 100 * true["seed"] + replicates, replicates)
     kept = records[: true.get("keeps", replicates)]
-    plan = factories.plan(factories.model_spec("model_00"))
+    plan = factories.plan(factories.model_spec("model_00"), experiments=(study,))
     protocol = Protocol(replicates=replicates, most_replicates=replicates)
     manifest = factories.manifest(msgspec.structs.replace(plan, protocol=protocol))
     store.create(directory, manifest)

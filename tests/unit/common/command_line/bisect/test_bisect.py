@@ -121,6 +121,18 @@ def test_a_commit_that_fails(tmp_path: Path, bisect: Callable[..., tuple[int, st
     assert said.strip().endswith("step 6")
 
 
+def test_what_has_no_replicates_is_run_again_without(
+    tmp_path: Path, bisect: Callable[..., tuple[int, str]]
+) -> None:
+    """As `-r` is refused there, and one run says too little of how an arm ends."""
+    truths = [{"fails": number >= 2, "study": "graphs"} for number in range(4)]
+    folder = repository(tmp_path / "repository", truths)
+    code, said = bisect(folder, *ends(folder))
+    assert code == 0
+    assert "pass became fail_accuracy" in said
+    assert said.strip().endswith("step 2")
+
+
 @pytest.mark.slow
 def test_commits_that_cant_be_measured_are_passed_over(
     tmp_path: Path, bisect: Callable[..., tuple[int, str]]
