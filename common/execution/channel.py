@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from dynamometer.common.interfaces.messages import Message
+from dynamometer.results.store.reading import BAD_JSON
 
 _LONGEST_LINE = 256 * 2**20
 
@@ -74,7 +75,7 @@ class Receiver:
             return None
         try:
             message: Message = msgspec.json.decode(line.removeprefix(prefix), type=Message)
-        except msgspec.MsgspecError:  # a message of ours that foreign bytes were written into
+        except BAD_JSON:  # a message of ours that foreign bytes were written into
             self.foreign_bytes += len(line)
             return None
         return message

@@ -36,6 +36,7 @@ _Key = tuple[Allocator, bool]
 """The library that is preloaded, and whether foreign code is run."""
 _MOST_FAILED = 2
 """Servers in a row that end while they start, before the run does."""
+_WERE_ENDED = "fork servers were ended while a case was run"
 
 
 class ForkServers:
@@ -71,9 +72,16 @@ class ForkServers:
     def run(self, plan: RunPlan, job: Job, log: Path, limits: Limits) -> Worker:
         """Run one worker process of a plan to its end.
 
+        Where none was forked, the server had died with nothing to do, and nothing of the job was
+        run: another server gets it, once.
+
         Raises:
             DynamometerError: none can be started.
         """
+        worker = self._run_once(plan, job, log, limits)
+        return worker if worker.pid else self._run_once(plan, job, log, limits)
+
+    def _run_once(self, plan: RunPlan, job: Job, log: Path, limits: Limits) -> Worker:
         server = self.ready(plan, job.allocator)
         worker = server.run(job, log, limits)
         if server.died or plan.protocol.start_method is StartMethod.SPAWN:
@@ -89,8 +97,7 @@ class ForkServers:
             DynamometerError: it can't be started, or all were ended by another thread.
         """
         if self._is_closed:
-            msg = "fork servers were ended while a case was run"
-            raise DynamometerError(msg)
+            raise DynamometerError(_WERE_ENDED)
         key, wanted = _key(plan, allocator), self._wanted_by(plan)
         known = self._servers.get(key)
         if known is not None and known.preloaded == wanted:
@@ -133,6 +140,9 @@ class ForkServers:
         environment = {**_COUNTS_BY_NVML, **environment}
         server = self._servers[key] = ForkServer(self._log, environment, is_foreign=is_foreign)
         server.launch()
+        if self._is_closed:  # by another thread, which may not have seen it, or before it ran
+            server.close()
+            raise DynamometerError(_WERE_ENDED)
         return server
 
     def _wanted_by(self, plan: RunPlan) -> Preload:

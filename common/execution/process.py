@@ -105,6 +105,8 @@ class Worker:
     """What foreign code in it could do that it should not."""
     log: Path | None = None
     """Where what it writes is added."""
+    log_begins: int = 0
+    """How many bytes others had written there before."""
 
     @classmethod
     def unborn(cls) -> Worker:
@@ -297,6 +299,7 @@ class ForkServer:
         results, theirs = os.pipe()
         os.set_blocking(results, False)
         with log.open("ab") as sink:
+            begins = sink.tell()
             request = msgspec.json.encode(Fork(job=job, token=token))
             try:
                 socket.send_fds(self._control, [request], [theirs, sink.fileno()])
@@ -313,7 +316,9 @@ class ForkServer:
             raise _ForkServerDiedError
         keeper = self._keeper.pid if self._keeper else 0
         started = time.monotonic()
-        return Worker(pid, results, Receiver(token), started, keeper=keeper, log=log)
+        return Worker(
+            pid, results, Receiver(token), started, keeper=keeper, log=log, log_begins=begins
+        )
 
     def _wait(self, worker: Worker, limits: Limits) -> None:
         with selectors.DefaultSelector() as selector:

@@ -19,6 +19,7 @@ from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.randomness import seeded_rng
 from dynamometer.common.studies.study import skip_reason
 from dynamometer.results.store.bounds import bounded
+from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.records import ArmResult, Outcome, Record, Stage, Status
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from dynamometer.results.store import store
     from dynamometer.results.values.cases import Case, RunPlan
     from dynamometer.results.values.records import Manifest
+
+    _Running = dict[Future[Record], tuple[Case, Executor]]
 
 
 class Observer(Protocol):
@@ -239,7 +242,8 @@ def run_side_by_side(
 ) -> bool:
     """Execute what is left of a run, and tell whether all is done.
 
-    Threads wait for workers; only the calling one keeps records and tells of them.
+    Threads wait for workers; only the calling one keeps records and tells of them. What was
+    finished when something ended the run is kept as well, unless that is that nothing can be.
 
     Args:
         ongoing: the run, and who is told of it.
@@ -253,13 +257,19 @@ def run_side_by_side(
         KeyboardInterrupt: it is to stop at once.
     """
     pool = ThreadPoolExecutor(len(executors))
+    running: _Running = {}
     try:
-        return _run_all(ongoing, [*executors], interrupt, order, pool)
-    except BaseException:
-        # A thread waits until its worker has ended, which it does with its fork server.
+        return _run_all(ongoing, [*executors], interrupt, order, pool, running)
+    except BaseException as error:
         with Held():
+            # Before anything is closed: records of what that ends would blame the fork server.
+            finished = [each for each in running if each.done() and each.exception() is None]
+            # A thread waits until its worker has ended, which it does with its fork server.
             for executor in executors:
                 executor.close()
+            if not isinstance(error, StoreError):
+                for each in finished:
+                    ongoing.events.append(each.result())
         raise
     finally:
         pool.shutdown()
@@ -271,13 +281,13 @@ def _run_all(
     interrupt: Interrupt,
     order: Sequence[Case],
     pool: ThreadPoolExecutor,
+    running: _Running,
 ) -> bool:
     remaining = ongoing.remaining
     waiting = deque(filter(remaining.replicates, order))
     for case in order:
         if not remaining.replicates(case):
             ongoing.of_end(case)
-    running: dict[Future[Record], tuple[Case, Executor]] = {}
 
     def start(case: Case, executor: Executor) -> None:
         ongoing.observer.case_started(case)

@@ -14,6 +14,7 @@ from dynamometer.results.values.records import PASSED, Stage
 
 if TYPE_CHECKING:
     from dynamometer.common.studies.experiment import Context
+    from dynamometer.dynamo.backends.backends import Backend
 
 
 @dataclass(frozen=True)
@@ -27,18 +28,24 @@ class Toolchain(InOneProcess):
 
     def measure(self, context: Context) -> Findings:
         """Load the backends at stage `load`, make them ready at stage `compile`."""
-        # Both import torch, which the parent doesn't.
-        from dynamometer.common.measuring.arm_backends import compiler_of_functions, load_backend
+        # It imports torch, which the parent doesn't.
         from dynamometer.dynamo.backends.backends import PreparesToolchain
 
-        with context.stages.at(Stage.LOAD):
-            backends = [load_backend(arm) for arm in context.job.arms]
-            if context.job.case.compiled_optimizer:
-                for backend in backends:
-                    compiler_of_functions(backend)
+        backends = [_loaded(context, arm) for arm in context.job.arms]
         device = context.job.case.device
         with context.stages.at(Stage.COMPILE):
             for backend in backends:
                 if isinstance(backend, PreparesToolchain) and backend.available(device) is None:
                     backend.prepare(device)
         return Findings(outcome=PASSED)
+
+
+def _loaded(context: Context, arm: str) -> Backend:
+    """Load the backend of an arm, whose module may do anything; it is said which that is."""
+    from dynamometer.common.measuring.arm_backends import compiler_of_functions, load_backend
+
+    with context.stages.at(Stage.LOAD, arm):
+        backend = load_backend(arm)
+        if context.job.case.compiled_optimizer:
+            compiler_of_functions(backend)
+    return backend

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+TEMPORARY = "temporary"
+"""Of a case's graph caches, the folder for what is no graph. `backends.exported` uses it, too."""
+
 
 @contextmanager
 def temporary_files_in(folder: Path) -> Iterator[None]:

@@ -11,6 +11,7 @@ import msgspec
 
 from dynamometer.common.interfaces.outcome import BurstError, attempt, classify
 from dynamometer.common.machine.surroundings import Machine, read_counters
+from dynamometer.common.machine.temporary import TEMPORARY
 from dynamometer.common.measuring import arms
 from dynamometer.common.measuring.arms import CompiledArm, WarmArm
 from dynamometer.common.measuring.measurements import compile_times
@@ -64,14 +65,14 @@ class TimedArms:
     def build(self, name: str, loaded: LoadedModel, reference: Reference) -> None:
         """Build an arm on a padded heap; if it does what eager does, time it alone."""
         self._padding.extend(pad_heap(self.rng))
-        untouched = self._cached() == self._caches
+        by_others = self._cached() - self._caches - {TEMPORARY}
         action = partial(_build, self._context, loaded, name, reference)
         arm = attempt(self._context.stages, action)
         self.results[name] = arm_result(name, arm)
         if not isinstance(arm, WarmArm) or self.results[name].outcome != PASSED:
             return
         self._warm[name] = arm
-        if arm.compiled.cached_graphs and not untouched:
+        if arm.compiled.cached_graphs and by_others:
             self._found_cached.add(name)
         with self._context.stages.at(Stage.MEASURE, name):
             frames = capture.frames_seen()

@@ -12,7 +12,7 @@ import msgspec
 
 from dynamometer.common.checking.shapes import with_other_sizes
 from dynamometer.common.interfaces.messages import Findings, Interim, Progress
-from dynamometer.common.machine.temporary import temporary_files_in
+from dynamometer.common.machine.temporary import TEMPORARY, temporary_files_in
 from dynamometer.dynamo.clock import Clock
 from dynamometer.results.values.cases import DynamicDims
 from dynamometer.results.values.records import PASSED, Absence, ArmResult
@@ -109,7 +109,7 @@ class Context:
 
         spec, case = self.job.spec, self.job.case
         state.seed_everything(self.job.seed)
-        with temporary_files_in(Path(self.job.cache_dir, "temporary")):
+        with temporary_files_in(Path(self.job.cache_dir, TEMPORARY)):
             loaded = self.suite.load(spec, case)
             apply_overrides(case.overrides)
             if case.dynamic:

@@ -68,11 +68,17 @@ def read_compressed(path: Path) -> bytes:
         raise OSError(0, f"it is no gzip file: {error}", str(long)) from error
 
 
-def tail(path: Path) -> str:
-    """Read the end of the part of a log that is not compressed yet; empty if there is none."""
+def tail(path: Path, begin: int = 0) -> str:
+    """Read the end of the part of a log that is not compressed yet; empty if there is none.
+
+    Args:
+        path: of the log.
+        begin: bytes at its beginning that don't count, unless it was cut since.
+    """
     try:
         with path.open("rb") as log:
-            log.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            size = path.stat().st_size
+            log.seek(max(begin if begin <= size else 0, size - _TAIL_BYTES))
             return log.read().decode(errors="replace").strip()
     except OSError:
         return ""

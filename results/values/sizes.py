@@ -10,6 +10,8 @@ from dynamometer.results.values.metrics import LATENCY, Metric
 
 STATIC = "static"
 """The arm that is compiled for the one size it is called with."""
+NOT_REACHED = "the process had ended before"
+"""Why there is nothing of a size, of which the process has yet to time anything."""
 
 
 class Specialization(Value, frozen=True, kw_only=True):

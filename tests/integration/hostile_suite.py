@@ -81,6 +81,16 @@ class TwoGraphs(Behaving):
         return x.exp()
 
 
+class TwoEqualGraphs(Behaving):
+    """Two graphs that are the same."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 64]` to `[B, 64]`."""
+        x = super().forward(x)
+        torch._dynamo.graph_break()
+        return super().forward(x)
+
+
 class Misbehaving(Behaving):
     """Does something out of line at every call, out of Dynamo's sight."""
 
@@ -164,6 +174,12 @@ def raise_error() -> None:
     """Fail as models do."""
     msg = "this model raises"
     raise RuntimeError(msg)
+
+
+def crash_then_end() -> None:
+    """Leave a stack in an empty log, and nothing in one that has something."""
+    log = Path("/proc/self/fd/2").resolve()
+    os.kill(os.getpid(), signal.SIGKILL if log.stat().st_size else signal.SIGSEGV)
 
 
 def take_memory() -> None:
@@ -292,6 +308,7 @@ def _midnight() -> float:
 
 
 MISDEEDS: dict[str, Callable[[], object]] = {
+    "crashes_then_ends": crash_then_end,
     "deletes_logs": delete_logs,
     "deletes_its_folder": delete_working_directory,
     "forks_and_exits": fork_and_exit,
@@ -324,6 +341,7 @@ CLASSES = {
     "counts_calls": CountsCalls,
     "slowed": Slowed,
     "timed": Timed,
+    "two_equal_graphs": TwoEqualGraphs,
     "two_graphs": TwoGraphs,
     "two_outputs": TwoOutputs,
     "uncapturable": Uncapturable,

@@ -6,6 +6,8 @@ Workers import the file as that of the models and, by `PYTHONPATH`, as the backe
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -81,6 +83,11 @@ def tired_fives(batch_size: int = 8) -> tuple[nn.Module, torch.Tensor]:
     return Net(21), torch.randn(batch_size, 21)
 
 
+def fatal_fives(batch_size: int = 8) -> tuple[nn.Module, torch.Tensor]:
+    """Ends the process that compiles it for five alone."""
+    return Net(22), torch.randn(batch_size, 22)
+
+
 def by_width(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
     """Go wrong as the functions above say."""
     tensors = [each for each in inputs if isinstance(each, torch.Tensor)]
@@ -92,6 +99,8 @@ def by_width(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
     if width == 19 and is_five:
         msg = "no fives"
         raise NotImplementedError(msg)
+    if width == 22 and is_five:
+        os.kill(os.getpid(), signal.SIGSEGV)
     if width == 21 and is_five:
         return _tiring(graph)
     if width == 17 or (width == 20 and is_five):

@@ -33,9 +33,12 @@ def test_a_server_ends_when_nobody_asks_it_any_more(tmp_path: Path) -> None:
         executor.close()
 
 
+@pytest.mark.parametrize("is_of_other_models", [True, False])
 @pytest.mark.usefixtures("own_fork_servers")
-def test_one_that_died_with_nothing_to_do_is_replaced(tmp_path: Path) -> None:
-    """Whoever needs it for other models next, as the stages of an ensemble do, gets another."""
+def test_one_that_died_with_nothing_to_do_is_replaced(
+    tmp_path: Path, *, is_of_other_models: bool
+) -> None:
+    """Whoever needs it next, as the stages of an ensemble do for other models, gets another."""
     manifest = hostile_manifest(["allocates"])
     executor = LocalExecutor(manifest, tmp_path)
     try:
@@ -44,7 +47,8 @@ def test_one_that_died_with_nothing_to_do_is_replaced(tmp_path: Path) -> None:
         assert server._keeper is not None
         server._keeper.kill()
         server._keeper.wait()
-        server.preloaded = None  # other models than before are asked for
+        if is_of_other_models:
+            server.preloaded = None
         assert executor.execute(manifest.plan.cases[0], 0).outcome.status is Status.PASS
     finally:
         executor.close()

@@ -87,6 +87,17 @@ def test_crash_leaves_its_stack(records: Mapping[str, Record]) -> None:
     assert "Fatal Python error: Segmentation fault" in (records["segfaults"].outcome.detail or "")
 
 
+def test_a_further_attempt_does_not_quote_the_one_before(tmp_path: Path) -> None:
+    """They share a log; what each wrote is its own."""
+    manifest = hostile_manifest(["crashes_then_ends"], retries_for=(Status.CRASH,))
+    record = run_manifest(manifest, tmp_path / "run")["crashes_then_ends"]
+    first, second = record.earlier
+    assert "Fatal Python error: Segmentation fault" in (first.detail or "")
+    assert "SIGKILL" in (second.reason or "")
+    assert "SIGKILL" in (record.outcome.reason or "")
+    assert second.detail is record.outcome.detail is None
+
+
 def test_foreign_bytes_are_noted(records: Mapping[str, Record]) -> None:
     """Writing to the result channel forges nothing, and is told."""
     record = records["writes_everywhere"]

@@ -82,6 +82,16 @@ def test_compile_times_are_cold_or_warm_as_asked(
     assert phases <= metrics(records[0], "inductor")
 
 
+def test_equal_graphs_of_one_arm_are_cold(tmp_path: Path) -> None:
+    """The second is found in the caches, where no other arm has put it."""
+    (record,) = run_replicates(
+        hostile_manifest(["two_equal_graphs"], ["inductor"]), tmp_path / "run"
+    )
+    assert record.outcome.status is Status.PASS, record.outcome
+    assert "compile_time" in metrics(record, "inductor")
+    assert not record.absent
+
+
 @APART
 def test_of_two_arms_with_the_same_graphs_one_is_cold(tmp_path: Path) -> None:
     """The one that is built second finds them compiled, and says so."""

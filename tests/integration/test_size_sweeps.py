@@ -92,6 +92,16 @@ def test_a_size_that_does_not_run_compiled_alone_loses_no_other(
     assert set(swept.by_size(model, "fallbacks").values()) == {"0"}
 
 
+def test_what_ends_the_process_at_one_size_leaves_those_before_it(swept: Swept) -> None:
+    """They have all figures; of the others it is said how it ended, and the arm is not to blame."""
+    assert tuple(swept.by_size("fatal_fives", "size")) == SIZES[:3]
+    assert all(row["speedup"] and row["over_static"] for row in swept.rows["fatal_fives"])
+    assert {row["status"] for row in swept.rows["fatal_fives"]} == {"pass"}
+    (line,) = [each for each in swept.printed.splitlines() if each.split()[1:2] == ["fatal_fives"]]
+    assert line.endswith("2 sizes left out; screening: one replicate (-r 3 for more)")
+    assert "not timed: killed by SIGSEGV at stage compile of swept_nets:by_width" in swept.printed
+
+
 @pytest.mark.parametrize(
     ("model", "says"),
     [

@@ -8,6 +8,8 @@ import msgspec
 import pytest
 from conftest import hostile_manifest, run_manifest
 
+from dynamometer.common.command_line import cli
+from dynamometer.common.ending import ExitCode
 from dynamometer.results.values.cases import BASELINE, Mode
 from dynamometer.results.values.parity import Parity
 from dynamometer.results.values.records import ArmResult, Stage, Status
@@ -175,5 +177,29 @@ def test_an_arm_that_crashes_takes_no_other_along(tmp_path: Path) -> None:
     assert crashed.reason == "killed by SIGSEGV at stage compile of wrong_backends:crashes"
     assert outcomes[BASELINE].status is outcomes["eager"].status is Status.PASS
     measured = {(each.arm, each.metric) for each in record.measurements}
-    assert {(BASELINE, "latency"), ("eager", "latency")} <= measured
+    assert {(BASELINE, "latency"), ("eager", "latency"), ("eager", "compile_time")} <= measured
     assert {each.arm for each in record.absent if each.metric == "latency"} == {arms[0]}
+
+
+def test_a_backend_that_ends_the_process_that_imports_it_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is no mistake on the command line; what was written is quoted, and kept."""
+    (tmp_path / "mine.py").write_text(NET)
+    backend = "backend_that_ends_its_importer:compiles"
+    runs = tmp_path / "runs"
+    words = ["--backend", "eager", "--backend", backend, "--output-dir", str(runs)]
+    assert cli.main(None, ["run", str(tmp_path / "mine.py"), *words]) == ExitCode.FAULT
+    said = capsys.readouterr().err
+    assert f"killed by SIGSEGV at stage load of {backend}" in said
+    assert "Fatal Python error: Segmentation fault" in said
+    (log,) = [each for each in runs.glob("*/logs/*.log") if str(each) in said]
+    assert "backend_that_ends_its_importer.py" in log.read_text()
+
+
+NET = """
+import torch
+
+def net():
+    return torch.nn.Linear(2, 2), torch.ones(1, 2)
+"""

@@ -8,20 +8,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from dynamometer.common import registry
-from dynamometer.common.errors import UsageError
-from dynamometer.common.execution.abnormal_exits import (
-    KeepsFindings,
-    arms_at_exit,
-    culprit,
-    left_to_run,
-    name_exit,
-    with_culprit,
-)
+from dynamometer.common.errors import DynamometerError, UsageError
+from dynamometer.common.execution.abnormal_exits import culprit, left_to_run, with_culprit
 from dynamometer.common.execution.confinement.containment import MOST_PROCESSES
 from dynamometer.common.execution.executor import StartUp
+from dynamometer.common.execution.executors.findings import findings_from
 from dynamometer.common.execution.executors.logs import Logs
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.graph_caches import GraphCaches
@@ -31,7 +23,6 @@ from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.interfaces.messages import Findings, Job
 from dynamometer.common.interfaces.outcome import worst
 from dynamometer.common.studies.study import skip_reason
-from dynamometer.results.store import logs
 from dynamometer.results.values.records import PASSED, Record, Stage, Status
 from dynamometer.results.values.workers import Caches
 
@@ -89,7 +80,8 @@ class LocalExecutor:
         (process,) = self._processes(TOOLCHAIN, case, 0, [])
         worker = self._run_worker(TOOLCHAIN, case, 0, process)
         self.forget(case)
-        return _warnings(self._findings(TOOLCHAIN, worker, case, case.arms).outcome)
+        found = self._findings(TOOLCHAIN, worker, case, case.arms)
+        return _warnings(found.outcome, self._logs.path(case))
 
     def execute(self, case: Case, replicate: int) -> Record:
         """Run every experiment of the plan on one replicate of a case."""
@@ -161,13 +153,19 @@ class LocalExecutor:
     def _run_process(
         self, name: str, case: Case, replicate: int, process: WorkerSpec
     ) -> tuple[Worker, Findings]:
-        """Run a worker process, and another one for the other arms where one arm ends it."""
+        """Run a worker process, and another one for the other arms where one arm ends it.
+
+        Where the first was to find the caches empty, so is the other: it compiles them anew.
+        """
+        was_cold = not self._caches.has(case)
         worker = self._run_worker(name, case, replicate, process)
         found = self._findings(name, worker, case, process.arms)
         arm, decides = culprit(worker, found.outcome), registry.study(self._plan.study).decides
         rest = left_to_run(process.arms, arm, decides=decides) if arm else ()
         if arm is None or not rest:
             return worker, found
+        if was_cold:
+            self._caches.forget(case)
         _, of_others = self._run_process(name, case, replicate, replace(process, arms=rest))
         return worker, with_culprit(of_others, arm, found, process.arms)
 
@@ -193,16 +191,8 @@ class LocalExecutor:
     def _findings(
         self, experiment: str, worker: Worker, case: Case, arms: tuple[str, ...]
     ) -> Findings:
-        """Take a worker's findings, or make some of how it died."""
         known = experiment_of(self._plan.study, experiment)
-        if worker.report:
-            found = worker.report.findings
-        else:
-            found = _ended(worker, case, self._manifest, known)
-        if found.outcome.status is not Status.PASS:
-            found = known.salvage(found, arms)
-        found = msgspec.structs.replace(found, notes=(*found.notes, *worker.uncontained))
-        return _with_foreign_bytes(found, worker.receiver.foreign_bytes)
+        return findings_from(worker, known, case, arms, self._manifest)
 
     def _record(
         self,
@@ -215,8 +205,6 @@ class LocalExecutor:
         first = parts[0]
         outcome = worst([part.outcome for part in parts])
         log = self._logs.path(case)
-        if outcome.status not in {Status.PASS, Status.SKIP} and outcome.detail is None:
-            outcome = msgspec.structs.replace(outcome, detail=logs.tail(log) or None)
         return Record(
             run_id=self._manifest.run_id,
             case=case,
@@ -274,33 +262,26 @@ def _job(
     )
 
 
-def _warnings(outcome: Outcome) -> tuple[str, ...]:
+def _warnings(outcome: Outcome, log: Path) -> tuple[str, ...]:
     """Return what to say of how toolchains were made ready.
+
+    Args:
+        outcome: of making them ready.
+        log: what was written meanwhile.
 
     Raises:
         UsageError: a name on the command line is at fault, and every case would say the same.
+        DynamometerError: a backend ends the process that loads it, as it would each case's.
     """
     if outcome == PASSED:
         return ()
-    if outcome.stage is Stage.LOAD:
-        reason = outcome.reason or str(outcome.status)
+    reason = outcome.reason or str(outcome.status)
+    if outcome.stage is not Stage.LOAD:
+        return (f"the toolchain could not be made ready: {reason}",)
+    if outcome.status in {Status.FAIL, Status.SKIP}:
         raise UsageError(reason.removeprefix(f"{UsageError.__name__}: "))
-    return (f"the toolchain could not be made ready: {outcome.reason}",)
-
-
-def _ended(worker: Worker, case: Case, manifest: Manifest, experiment: Experiment) -> Findings:
-    """Return what stands of a worker that sent no report."""
-    plan = manifest.plan
-    machine_bytes = manifest.environment.memory_bytes // plan.jobs  # as many workers share it
-    memory_bytes = min(plan.memory_limit_bytes or machine_bytes, machine_bytes)
-    outcome = name_exit(worker, plan.timeout_s, memory_bytes)
-    kept = worker.interim
-    if kept is None or outcome.status is Status.INFRA:
-        return Findings(outcome=outcome, arms=arms_at_exit(worker, case, outcome))
-    if isinstance(experiment, KeepsFindings):
-        kept = experiment.ended(kept, outcome)
-    notes = (*kept.notes, f"{outcome.reason}: what was known by then stands")
-    return msgspec.structs.replace(kept, notes=notes)
+    msg = f"a backend can't be loaded: {reason}; {log} ends with:\n{outcome.detail or ''}"
+    raise DynamometerError(msg)
 
 
 def _failed(found: Findings) -> dict[str, Outcome]:
@@ -314,10 +295,3 @@ def _left_out(
     """Return what it means that a process is not started for arms that failed before."""
     outcome = worst([failed[arm] for arm in process.arms if arm in failed])
     return experiment.salvage(Findings(outcome=outcome), process.arms)
-
-
-def _with_foreign_bytes(found: Findings, count: int) -> Findings:
-    if not count:
-        return found
-    note = f"the model wrote {count} bytes to the result channel"
-    return msgspec.structs.replace(found, notes=(*found.notes, note))

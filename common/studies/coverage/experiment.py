@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.experiment import InOneProcess
+from dynamometer.results.values.coverage import Coverage
 from dynamometer.results.values.records import PASSED, ArmResult, Stage, packed
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class CoverageExperiment(InOneProcess):
     """The experiment of `--coverage`: what of a step is captured, and what is not where."""
+
+    finds: ClassVar = Coverage
 
     def measure(self, context: Context) -> Findings:
         """Compile the model, run each graph as it is, and count."""

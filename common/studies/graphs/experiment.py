@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.experiment import InOneProcess
+from dynamometer.results.values.graphs import RecordedModel
 from dynamometer.results.values.records import PASSED, ArmResult, Stage, packed
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class GraphsExperiment(InOneProcess):
     """The experiment of `--record-graphs`: two steps, whose graphs are saved."""
+
+    finds: ClassVar[type[Value]] = RecordedModel
 
     def measure(self, context: Context) -> Findings:
         """Load the model, and keep what is recorded of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class ParityExperiment(InOneProcess):
     """The experiment of `--parity`: what `parity.py` does."""
+
+    finds: ClassVar = Parity
 
     def measure(self, context: Context) -> Findings:
         """Run eager, then every arm."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from dynamometer.common.studies.graphs.experiment import GraphsExperiment
+from dynamometer.results.values.decisions import Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class RecordingExperiment(GraphsExperiment):
     """The same of each model that isn't decided on."""
+
+    finds: ClassVar[type[Value]] = Recorded
 
     def recorder(self) -> Callable[[Context, LoadedModel], Value]:
         """Return what takes steps of a model that isn't decided on, and tells its graphs."""

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
 
 from dynamometer.common.studies.experiment import InOneProcess
+from dynamometer.results.values.sizes import NOT_REACHED, SizeSweep
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Findings
     from dynamometer.common.studies.experiment import Context
+    from dynamometer.results.values.records import Outcome
 
 
 @dataclass(frozen=True)
 class SizesExperiment(InOneProcess):
     """The experiment of `--sweep-sizes`."""
+
+    finds: ClassVar = SizeSweep
 
     def measure(self, context: Context) -> Findings:
         """Observe what Dynamo makes of all sizes, then time each in blocks of its own."""
@@ -23,3 +29,12 @@ class SizesExperiment(InOneProcess):
         )
 
         return sweep(context)
+
+    def ended(self, kept: Findings, outcome: Outcome) -> Findings:
+        """Say of the sizes that were not reached how the process ended; the others stand."""
+        reason = outcome.reason or str(outcome.status)
+        absent = tuple(
+            msgspec.structs.replace(each, reason=reason) if each.reason == NOT_REACHED else each
+            for each in kept.absent
+        )
+        return msgspec.structs.replace(kept, absent=absent)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
 import torch
 
 from dynamometer.common.checking import shapes
@@ -26,11 +27,11 @@ from dynamometer.dynamo.capture import capture, sizes
 from dynamometer.dynamo.trees import tree_map_only
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, Absence, ArmResult, Outcome, Stage, packed
-from dynamometer.results.values.sizes import STATIC, latency_at
+from dynamometer.results.values.sizes import NOT_REACHED, STATIC, latency_at
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.common.studies.experiment import Context
@@ -43,7 +44,8 @@ Calls = dict[str, "Callable[[], object]"]
 def sweep(context: Context) -> Findings:
     """Observe, compile for all sizes and for each, and time them size by size.
 
-    What is compiled for all is compared with eager at every size, before anything is timed.
+    What is compiled for all is compared with eager at every size, before anything is timed. The
+    sizes that were timed stand whatever ends the process at a later one.
     """
     job, stages = context.job, context.stages
     arm = job.arms[-1]
@@ -55,20 +57,33 @@ def sweep(context: Context) -> Findings:
     padding = pad_heap(rng)
     compiled = attempt(stages, partial(arms.checked_arm, context, loaded, arm, reference))
     result = arm_result(arm, compiled)
-    results = (ArmResult(arm=BASELINE, outcome=PASSED), result)
+    judged = Findings(
+        outcome=result.outcome,
+        arms=(ArmResult(arm=BASELINE, outcome=PASSED), result),
+        found=packed(seen),
+        notes=loaded.notes,
+        device_name=context.device.name,
+    )
     if not isinstance(compiled, arms.CompiledArm) or result.outcome != PASSED:
-        return Findings(
-            outcome=result.outcome,
-            arms=results,
-            found=packed(seen),
-            notes=loaded.notes,
-            device_name=context.device.name,
-        )
+        return judged
     eager = make_step(loaded.module, loaded, job.case.mode, job.seed)
     found: list[Measurement] = []
     absent: list[Absence] = []
     timed = Blocks()
+
+    def known(reached: int) -> Findings:
+        return msgspec.structs.replace(
+            judged,
+            measurements=tuple(found),
+            absent=(*absent, *_not_reached(range(reached, len(names)), job.arms)),
+            disturbed_blocks=timed.disturbed,
+            loads=timed.loads,
+            repeated_blocks=timed.repeats,
+            waited=timed.waited,
+        )
+
     for index in range(len(names)):
+        context.keep(known(index))
         padding += pad_heap(rng)
         at_size = {BASELINE: eager.calls[index], arm: compiled.step.calls[index]}
         static = attempt(stages, partial(_static, context, loaded, index, arm))
@@ -84,19 +99,7 @@ def sweep(context: Context) -> Findings:
         timed = timed.then(blocks)
         found += latencies(latency_at(index), timed.bursts[before:])
     del padding
-    return Findings(
-        outcome=PASSED,
-        arms=results,
-        measurements=tuple(found),
-        absent=tuple(absent),
-        disturbed_blocks=timed.disturbed,
-        loads=timed.loads,
-        repeated_blocks=timed.repeats,
-        waited=timed.waited,
-        found=packed(seen),
-        notes=loaded.notes,
-        device_name=context.device.name,
-    )
+    return known(len(names))
 
 
 def _observe(own: LoadedModel, names: tuple[str, ...]) -> SizeSweep:
@@ -106,6 +109,11 @@ def _observe(own: LoadedModel, names: tuple[str, ...]) -> SizeSweep:
 
 def _absence(index: int, arm: str, reason: str | None) -> Absence:
     return Absence(metric=latency_at(index).name, arm=arm, reason=reason or "it failed")
+
+
+def _not_reached(indices: Iterable[int], names: tuple[str, ...]) -> list[Absence]:
+    """Return what is missing if the process ends before it has timed anything at some sizes."""
+    return [_absence(index, each, NOT_REACHED) for index in indices for each in (*names, STATIC)]
 
 
 def _static(context: Context, loaded: LoadedModel, index: int, arm: str) -> Callable[[], object]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from dynamometer.common.studies.speedup.in_blocks import SpeedupExperiment
+from dynamometer.results.values.decisions import Tuned
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Findings
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class TuningExperiment(SpeedupExperiment):
     """Candidates beside eager, in blocks, on the inputs of the case and on others like them."""
+
+    finds: ClassVar = Tuned
 
     def measure(self, context: Context) -> Findings:
         """Measure as for a speedup, and say what it is of."""

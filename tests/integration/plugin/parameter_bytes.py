@@ -53,6 +53,8 @@ class Bytes(Value, frozen=True, kw_only=True):
 class CountBytes(InOneProcess):
     """Loads the model and adds up."""
 
+    finds: ClassVar[type[Value]] = Bytes
+
     def measure(self, context: Context) -> Findings:
         """Count in a worker, where torch is."""
         (arm,) = context.job.arms

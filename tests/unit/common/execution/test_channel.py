@@ -70,6 +70,15 @@ def test_a_message_that_was_cut_short_is_passed_over() -> None:
     assert receiver.foreign_bytes > 0
 
 
+def test_a_message_that_is_nested_too_deeply_is_passed_over() -> None:
+    """Code that has found the token may send one."""
+    receiver, deep = Receiver(TOKEN), "[" * 100_000 + "]" * 100_000
+    findings = f'{{"outcome":{{"status":"pass"}},"found":{deep}}}'
+    forged = f'\n{TOKEN} {{"type":"report","findings":{findings},"seconds":{{}}}}\n'
+    assert receiver.feed(forged.encode()) == []
+    assert receiver.foreign_bytes > len(deep)
+
+
 def test_a_model_cannot_sign_a_message() -> None:
     """A line that looks like a message but for its token is foreign."""
     receiver = Receiver(TOKEN)

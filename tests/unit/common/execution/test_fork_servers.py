@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import factories
@@ -16,7 +17,7 @@ import pytest
 from dynamometer.common.errors import DynamometerError
 from dynamometer.common.execution import fork_server, fork_servers
 from dynamometer.common.execution.fork_servers import ForkServers
-from dynamometer.common.execution.process import ForkServer
+from dynamometer.common.execution.process import ForkServer, Limits, Worker
 from dynamometer.common.interfaces.messages import Preload
 from dynamometer.results.values.workers import Allocator
 
@@ -37,10 +38,18 @@ class FakeServer:
     was_killed: bool
     preloaded: Preload | None = None
     closed: int = 0
+    died: bool = False
     device_works: ClassVar[Any] = True
+    births: ClassVar[Iterator[bool]] = iter(())
 
     def launch(self) -> None:
         """Start nothing."""
+
+    def run(self, job: object, log: Path, limits: Limits) -> Worker:
+        """Give a worker, or none where it has died before."""
+        del job, log, limits
+        self.died = not next(self.births)
+        return Worker.unborn() if self.died else replace(Worker.unborn(), pid=1)
 
     def preload(self, preload: Preload) -> None:
         """Be ready, or end."""
@@ -119,6 +128,39 @@ def test_foreign_code_has_servers_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
     assert found == [*launched.servers] * 2
     assert [each.is_foreign for each in launched.servers] == [False, True]
     assert "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS" in launched.servers[1].environment
+
+
+def run(servers: ForkServers) -> Worker:
+    """Run a job of which nothing matters."""
+    job: Any = SimpleNamespace(allocator=Allocator.KEEP)
+    return servers.run(factories.plan(), job, Path("log"), Limits(timeout_s=1, memory_bytes=None))
+
+
+@pytest.mark.parametrize("births", [[True], [False, True], [False, False]])
+def test_a_server_that_died_with_nothing_to_do_costs_no_replicate(
+    monkeypatch: pytest.MonkeyPatch, births: list[bool]
+) -> None:
+    """Another one has the job, once: what two in a row die of may be the job."""
+    launched = scripted(monkeypatch, [True] * 3)
+    monkeypatch.setattr(FakeServer, "births", iter(births))
+    assert bool(run(ForkServers(Path("log"))).pid) == births[-1]
+    assert [each.closed for each in launched.servers] == [int(not born) for born in births]
+
+
+def test_a_server_that_starts_while_all_are_ended_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where another thread ends them after this one has looked whether they are."""
+    launched, servers, done = scripted(monkeypatch, [True]), ForkServers(Path("log")), list[str]()
+
+    def launch(fake: FakeServer) -> None:
+        servers.close()
+        done.append("launched")
+
+    monkeypatch.setattr(FakeServer, "launch", launch)
+    monkeypatch.setattr(FakeServer, "close", lambda fake: done.append("closed"))
+    with pytest.raises(DynamometerError, match="were ended"):
+        servers.ready(factories.plan(), Allocator.KEEP)
+    assert len(launched.servers) == 1
+    assert done[-1] == "closed"
 
 
 def test_where_nothing_can_be_imported_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import factories
@@ -15,6 +16,8 @@ from dynamometer.common.execution.executors.local import LocalExecutor
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.process import Limits, Worker
 from dynamometer.common.interfaces.messages import Ended, Findings, Progress, Report
+from dynamometer.common.studies.parity.corpus_files import CorpusFiles
+from dynamometer.common.studies.parity.summary import summarize
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.choices import Subject, Tuning
 from dynamometer.results.values.decisions import Tuned
@@ -28,10 +31,9 @@ from dynamometer.results.values.records import (
     Status,
     packed,
 )
+from dynamometer.results.values.workers import Caches
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from dynamometer.common.interfaces.messages import Job
     from dynamometer.results.values.cases import RunPlan
 
@@ -76,10 +78,35 @@ def test_an_arm_that_was_run_as_one_graph_ends_as_its_process_does(tmp_path: Pat
     assert (record.outcome, record.arms) == (PASSED, arms)
     (found,) = msgspec.json.decode(record.found, type=Parity).full_graph
     assert found.outcome.status is Status.TIMEOUT
-    record, _ = executed(
-        plan, tmp_path, interim=msgspec.structs.replace(kept, found=packed("no")), killed="timeout"
-    )
-    assert record.outcome == PASSED
+
+
+UNREADABLE = {
+    "another kind": packed("no"),
+    "a part missing": msgspec.Raw(b'{"full_graph":[{"arm":"eager"}]}'),
+    "no UTF-8": msgspec.Raw(b'{"more":"\xff"}'),
+    "nested too deeply": msgspec.Raw(b"[" * 100_000 + b"]" * 100_000),
+    "nothing": NOTHING,
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+@pytest.mark.parametrize("is_reported", [True, False])
+def test_what_nobody_can_read_fails_its_case(
+    kind: str, tmp_path: Path, *, is_reported: bool
+) -> None:
+    """Code that says what it likes may send it, as a report or before; whoever reads it goes on."""
+    arms = tuple(ArmResult(arm=arm, outcome=PASSED) for arm in (BASELINE, "eager"))
+    sent = Findings(outcome=PASSED, arms=arms, found=UNREADABLE[kind], notes=("kept",))
+    report = Report(findings=sent, seconds={})
+    fields = {"report": report} if is_reported else {"interim": sent, "killed": "timeout"}
+    plan = factories.plan(arms=(BASELINE, "eager"), suite="parity", experiments=("parity",))
+    record, _ = executed(plan, tmp_path, **fields)
+    assert (record.outcome.status, record.found) == (Status.FAIL, NOTHING)
+    assert "what its process says it found is damaged" in (record.outcome.reason or "")
+    assert "kept" in record.notes
+    (found,) = summarize(record)
+    assert found.outcome.status is found.full_graph.status is Status.FAIL
+    CorpusFiles(tmp_path).write([record])
 
 
 @pytest.mark.parametrize(("limit_bytes", "status"), [(4 * GIB, Status.OOM), (None, Status.CRASH)])
@@ -155,3 +182,68 @@ def test_where_every_candidate_ends_its_process_that_is_decided_on(
         assert ends[arm].status is Status.CRASH
         assert arm in (ends[arm].reason or "")
     assert record.outcome.status is Status.CRASH
+
+
+class FillingServers(CrashingServers):
+    """Gives workers that leave something in the caches, and ends as they do."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__(log)
+        self.found = list[list[str]]()
+
+    def run(self, plan: RunPlan, job: Job, log: Path, limits: Limits) -> Worker:
+        """Keep what is in the caches, and add to it."""
+        folder = Path(job.cache_dir)
+        self.found.append([each.name for each in folder.iterdir()])
+        (folder / "graph").touch()
+        return super().run(plan, job, log, limits)
+
+
+@pytest.mark.parametrize(
+    ("caches", "are_cold"),
+    [
+        (Caches.FIRST_COLD, [True, True, False, False]),
+        (Caches.COLD, [True, True, True, True]),
+        (Caches.WARM, [False, False, False, False]),
+    ],
+)
+def test_arms_that_begin_again_find_the_caches_as_they_were(
+    caches: Caches, are_cold: list[bool], tmp_path: Path
+) -> None:
+    """What the process that one of them ended has compiled is gone where it found nothing."""
+    plan = factories.plan(arms=(BASELINE, "inductor", "ts"), experiments=("speedup",))
+    protocol = msgspec.structs.replace(plan.protocol, caches=caches)
+    plan = msgspec.structs.replace(plan, protocol=protocol)
+    servers = FillingServers(tmp_path / "log")
+    executor = LocalExecutor(factories.manifest(plan), tmp_path, servers)
+    for replicate in range(2):
+        executor.execute(plan.cases[0], replicate)
+    measured = [found for found, arms in zip(servers.found, servers.arms, strict=True)
+                if BASELINE in arms]  # fmt: skip
+    assert [not each for each in measured] == are_cold
+
+
+class TalkingServers(CrashingServers):
+    """Gives workers that have written something, each its text."""
+
+    def __init__(self, log: Path, texts: list[str]) -> None:
+        super().__init__(log)
+        self._texts = texts
+
+    def run(self, plan: RunPlan, job: Job, log: Path, limits: Limits) -> Worker:
+        """Add a text to the log."""
+        worker = super().run(plan, job, log, limits)
+        with log.open("a") as file:
+            worker.log, worker.log_begins = log, file.tell()
+            file.write(self._texts.pop(0))
+        return worker
+
+
+def test_what_is_quoted_of_a_log_is_what_that_worker_wrote(tmp_path: Path) -> None:
+    """Neither what others of its case write later, nor what was there before."""
+    plan = factories.plan(arms=(BASELINE, "ts"), experiments=("tuning",))
+    servers = TalkingServers(tmp_path / "log", ["the stack", "of eager alone", "", "likewise"])
+    executor = LocalExecutor(factories.manifest(plan), tmp_path, servers)
+    ends = [executor.execute(plan.cases[0], 0).outcome for _ in range(2)]
+    assert [each.status for each in ends] == [Status.CRASH] * 2
+    assert [each.detail for each in ends] == ["the stack", None]

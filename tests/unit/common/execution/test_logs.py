@@ -65,6 +65,17 @@ def test_a_log_without_an_end_is_not_read_whole(folder: Path) -> None:
     assert logs.read(kept.path(case)).startswith(b"begin")
 
 
+def test_what_was_there_before_is_no_part_of_a_tail(tmp_path: Path) -> None:
+    """Nothing is, where nothing was written since."""
+    log = tmp_path / "log"
+    log.write_text("before")
+    begin = log.stat().st_size
+    assert logs.tail(log, begin) == ""
+    with log.open("a") as sink:
+        sink.write("since")
+    assert (logs.tail(log, begin), logs.tail(log)) == ("since", "beforesince")
+
+
 def test_a_log_that_grows_without_an_end_keeps_both_ends(tmp_path: Path) -> None:
     """While its worker goes on to write; what it wrote last says what ended it."""
     log = tmp_path / "log"
@@ -75,6 +86,7 @@ def test_a_log_that_grows_without_an_end_keeps_both_ends(tmp_path: Path) -> None
         sink.flush()
         logs.bound(log)
         assert logs.tail(log).endswith("what ended it")
+        assert logs.tail(log, 2**28).endswith("what ended it")  # though it began beyond that
         sink.write(b", and more")
     text = log.read_bytes()
     assert text.startswith(b"begin")

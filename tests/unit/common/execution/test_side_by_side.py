@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING
+from concurrent.futures import ALL_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import factories
 import pytest
 from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common.errors import DynamometerError
+from dynamometer.common.execution import runner
 from dynamometer.common.execution.runner import (
     Interrupt,
     Remaining,
@@ -19,6 +21,7 @@ from dynamometer.common.execution.runner import (
     run_side_by_side,
 )
 from dynamometer.results.store import store
+from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
@@ -189,6 +192,38 @@ def test_what_cant_be_started_ends_the_run(manifest: Manifest, tmp_path: Path) -
     with pytest.raises(DynamometerError, match="did not start"):
         go(manifest, tmp_path, [Broken(), stuck])
     assert stuck._closed.is_set()
+
+
+class SeenPool(ThreadPoolExecutor):
+    """Keeps what is done in it."""
+
+    futures: ClassVar[list[Future[Any]]] = []
+
+    def submit(self, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Keep it."""
+        self.futures.append(super().submit(*args, **kwargs))
+        return self.futures[-1]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), StoreError("the disk is full")])
+def test_what_was_finished_when_the_run_ends_is_kept(
+    error: BaseException, manifest: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for what another thread is at, and where nothing can be kept."""
+    monkeypatch.setattr(SeenPool, "futures", [])
+    monkeypatch.setattr(runner, "ThreadPoolExecutor", SeenPool)
+
+    def wait_for_others(self: RecordingObserver, record: Record) -> None:
+        done, _ = wait(SeenPool.futures, LONG_S, return_when=ALL_COMPLETED)
+        assert len(done) == 3
+        raise error
+
+    monkeypatch.setattr(RecordingObserver, "record_made", wait_for_others)
+    with pytest.raises(type(error)):
+        go(manifest, tmp_path, [FakeExecutor() for _ in range(3)])
+    kept = store.read_records(tmp_path / "run")
+    assert len(kept) == (1 if isinstance(error, StoreError) else 3)
+    assert set(keys(kept)) <= {("a", 0), ("b", 0), ("c", 0)}
 
 
 def test_each_status_is_kept(manifest: Manifest, tmp_path: Path) -> None:
