@@ -61,9 +61,12 @@ RESTS_ON: Mapping[str, str] = {
     "torch._functorch._aot_autograd.utils.make_boxed_func": "captured graphs of training",
     "torch._functorch.partitioners.min_cut_rematerialization_partition":
         "captured graphs of training",
+    "torch.utils._pytree.tree_flatten": "runtimes that compute models as a whole",
+    "torch.utils._pytree.tree_unflatten": "runtimes that compute models as a whole",
     "torch.utils._pytree.tree_leaves": "what is in other containers than Python's own",
     "torch.utils._pytree.tree_map_only": "what is in other containers than Python's own",
-    "torch.utils._python_dispatch.TorchDispatchMode": "what rounding does, and --coverage",
+    "torch.utils._python_dispatch.TorchDispatchMode":
+        "how other kernels round, what float64 draws, and --coverage",
 }  # fmt: skip
 """What isn't measured where a name is gone."""
 

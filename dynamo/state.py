@@ -51,15 +51,16 @@ def seed_and_draw(seed: int) -> None:
 def keeping_settings() -> Iterator[None]:
     """Put back what of torch's settings a call may leave otherwise."""
     gradients, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
-    deterministic, precision = torch.are_deterministic_algorithms_enabled(), matmul_precision()
-    autocast = {device: torch.is_autocast_enabled(device) for device in ("cpu", "cuda")}
+    deterministic, precision = _deterministic(), matmul_precision()
+    autocast, caches = _autocast(), torch.is_autocast_cache_enabled()
     nesting, place = _autocast_nesting(), torch.get_default_device()
     try:
         yield
     finally:
-        for device, is_on in autocast.items():
-            if torch.is_autocast_enabled(device) is not is_on:
-                torch.set_autocast_enabled(device, is_on)
+        for device, (is_on, narrow) in autocast.items():
+            torch.set_autocast_enabled(device, is_on)
+            torch.set_autocast_dtype(device, narrow)
+        torch.set_autocast_cache_enabled(caches)
         if _autocast_nesting() > nesting:  # what is cast is kept as long as a context is open
             torch.clear_autocast_cache()
             while _autocast_nesting() > nesting:
@@ -68,10 +69,25 @@ def keeping_settings() -> Iterator[None]:
             torch.set_default_device(None if place.type == "cpu" else place)
         torch.set_grad_enabled(gradients)
         torch.set_default_dtype(dtype)
-        if torch.are_deterministic_algorithms_enabled() is not deterministic:
-            torch.use_deterministic_algorithms(deterministic)
+        if _deterministic() != deterministic:
+            is_on, only_warns = deterministic
+            torch.use_deterministic_algorithms(is_on, warn_only=only_warns)
         if precision and precision is not matmul_precision():
             torch.set_float32_matmul_precision(precision)
+
+
+def _autocast() -> dict[str, tuple[bool, torch.dtype]]:
+    """Return of each type of device whether autocast is on, and what it casts to."""
+    return {
+        device: (torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
+        for device in ("cpu", "cuda")
+    }
+
+
+def _deterministic() -> tuple[bool, bool]:
+    """Return whether algorithms are deterministic, and whether others are only warned of."""
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    return torch.are_deterministic_algorithms_enabled(), warn_only
 
 
 def _autocast_nesting() -> int:
@@ -81,16 +97,18 @@ def _autocast_nesting() -> int:
 
 def settings() -> frozenset[str]:
     """Say what torch's settings are that decide how, or in what precision, others' code runs."""
+    autocast = _autocast()
     found = {
         "gradients are recorded": torch.is_grad_enabled(),
         "inference mode is on": torch.is_inference_mode_enabled(),
-        "autocast is on": torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"),
+        "autocast is on": any(is_on for is_on, _ in autocast.values()),
         "algorithms are deterministic": torch.are_deterministic_algorithms_enabled(),
     }
     others = {
         f"the default dtype is {torch.get_default_dtype()}",
         f"the default device is {torch.get_default_device().type}",
         f"the precision of matrix products is {matmul_precision()}",
+        *(f"autocast on {device} casts to {narrow}" for device, (_, narrow) in autocast.items()),
     }
     return frozenset({*others, *(name for name, is_on in found.items() if is_on)})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from dynamometer.common.checking.snapshots import (
     is_like,
     state_of,
 )
+from dynamometer.common.checking.steps import copied_inputs
 from dynamometer.dynamo import state
 from dynamometer.results.values.cases import Mode
 
@@ -103,7 +103,7 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
 
 def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
     """Name inputs of which something is as before after an alteration; they stay as they are."""
-    other = loaded.with_inputs(copy.deepcopy)
+    other = loaded.with_inputs(copied_inputs)
     alter(other, alteration, Mode.INFERENCE)
     before, now = inputs_of(loaded), inputs_of(other)
     same = tuple(

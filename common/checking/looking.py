@@ -231,11 +231,12 @@ def _wrong_updates(before: Snapshot, weights: Mapping[str, nn.Parameter]) -> dic
     """Name parameters that the optimizer did not change as their own gradient asks for.
 
     That is judged by itself, as updates are small: what a gradient is off by may be less than a
-    rounding of the weight it changes.
+    rounding of the weight it changes. Weights that a call has made since are not the optimizer's.
     """
     problems = {
         name: _wrong_update(before.kept[f"parameters.{name}"], each)
         for name, each in weights.items()
+        if f"parameters.{name}" in before.kept
     }
     return {name: problem for name, problem in problems.items() if problem}
 

@@ -224,7 +224,7 @@ class Step:
             overlapping: have a forward on these between forward and backward of a step that adds.
         """
         meanwhile = self.forward if overlapping else _nothing
-        return self.rebind(self.loaded.with_inputs(_copied), meanwhile)
+        return self.rebind(self.loaded.with_inputs(copied_inputs), meanwhile)
 
     def with_forward_between(self) -> Step:
         """Return this step with a forward on copies of its inputs, as they are now, in between.
@@ -248,7 +248,7 @@ class Step:
         return step
 
 
-def _copied(tree: Any) -> Any:
+def copied_inputs(tree: Any) -> Any:
     """Copy inputs; what a call has written to with a history is free of it in the copy."""
     tensors = [each for each in tree_leaves(tree) if isinstance(each, torch.Tensor)]
     memo = {id(each): each.detach().clone() for each in tensors if each.grad_fn is not None}

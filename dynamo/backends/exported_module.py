@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from torch.utils._pytree import tree_flatten, tree_unflatten
-
 from dynamometer.dynamo.backends.programs import build_of, export, program_of
 from dynamometer.dynamo.backends.unsupported import refuse_training
+from dynamometer.dynamo.private import offered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +15,9 @@ if TYPE_CHECKING:
     from torch import nn
 
     from dynamometer.dynamo.backends.programs import Build
+
+tree_flatten = offered("torch.utils._pytree.tree_flatten")
+tree_unflatten = offered("torch.utils._pytree.tree_unflatten")
 
 
 class ExportedModule:

@@ -107,7 +107,7 @@ class SpecializedGraph:
         return not self._varies or sizes == self._sizes_of(given)
 
     def _sizes_of(self, given: Sequence[Any]) -> list[Any]:
-        numbers = [_as_key(_as_number(given[index])) for index in self._numbers]
+        numbers = [as_key(_as_number(given[index])) for index in self._numbers]
         return [*numbers, *(given[index].shape for index in self._tensors)]
 
     def _variant(self, given: Sequence[Any]) -> _Variant:
@@ -163,7 +163,7 @@ def _as_number(value: Any) -> Any:
     return value.item() if isinstance(value, torch.Tensor) else value
 
 
-def _as_key(number: Any) -> Any:
+def as_key(number: Any) -> Any:
     """Return what tells a number from all others: -0.0 equals 0.0, and NaN not even itself."""
     return type(number), number.hex() if isinstance(number, float) else number
 

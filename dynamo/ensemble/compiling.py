@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import fx, nn
 
 from dynamometer.dynamo.backends.compilers import ThroughDynamo
-from dynamometer.dynamo.backends.graphs import put_weights
+from dynamometer.dynamo.backends.graphs import as_key, put_weights
 from dynamometer.dynamo.capture import internals
 from dynamometer.dynamo.placeholders import is_of_dynamo, is_weight, placeholders
 from dynamometer.dynamo.private import private
@@ -16,12 +17,10 @@ from dynamometer.dynamo.private import private
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import torch
-
     from dynamometer.dynamo.backends.backends import Backend
 
 _MOST_VARIANTS = 64
-"""Sets of weights that one graph is compiled for, as of the layers of a model."""
+"""Sets of weights, and sizes, that one graph is compiled for, as of the layers of a model."""
 
 
 def compile_graph(
@@ -67,7 +66,8 @@ class NotCompiledError(Exception):
 class WithWeightsInside:
     """A graph as a module that holds its weights, as backends want it that make them constants.
 
-    There is one module for each set of weights that the graph is called with. Weights are as they
+    There is one module for each set of weights that the graph is called with, and for each set of
+    sizes, unless the backend goes through Dynamo, which sees to sizes itself. Weights are as they
     were when it was compiled. Graphs of AOTAutograd have none: parameters are inputs as others are.
     """
 
@@ -78,13 +78,14 @@ class WithWeightsInside:
         nodes = placeholders(self._graph)
         self._weights = [index for index, node in enumerate(nodes) if is_weight(node)]
         self._others = [index for index, node in enumerate(nodes) if not is_weight(node)]
-        self._variants: list[tuple[list[torch.Tensor], Callable[..., Any]]] = []
+        self._variants: list[tuple[list[torch.Tensor], list[Any], Callable[..., Any]]] = []
 
     def __call__(self, *given: Any) -> Any:
         """Compute what the graph does."""
         others = [_as_input(given[index]) for index in self._others]
-        for weights, compiled in self._variants:
-            if all(
+        sizes = [] if self._backend.captures else list(map(_size, others))
+        for weights, known, compiled in self._variants:
+            if known == sizes and all(
                 given[index] is each for index, each in zip(self._weights, weights, strict=True)
             ):
                 return compiled(*others)
@@ -93,7 +94,7 @@ class WithWeightsInside:
             compiled = self._backend.compile(self._module(weights), tuple(others), {})
         except Exception as error:  # whatever a backend raises
             raise NotCompiledError(error) from error
-        self._variants = [(weights, compiled), *self._variants[: _MOST_VARIANTS - 1]]
+        self._variants = [(weights, sizes, compiled), *self._variants[: _MOST_VARIANTS - 1]]
         return compiled(*others)
 
     def _module(self, weights: Sequence[torch.Tensor]) -> fx.GraphModule:
@@ -106,3 +107,8 @@ class WithWeightsInside:
 def _as_input(value: Any) -> Any:
     """Return a parameter as a tensor, which nobody takes for a constant: training changes it."""
     return value.detach() if isinstance(value, nn.Parameter) else value
+
+
+def _size(value: Any) -> Any:
+    """Return what of an input a module that was compiled as a whole is made for."""
+    return value.shape if isinstance(value, torch.Tensor) else as_key(value)

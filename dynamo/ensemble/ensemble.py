@@ -11,12 +11,13 @@ from dynamometer.results.values.cases import NO_BACKEND
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from torch import nn
 
     from dynamometer.dynamo.backends.backends import Backend
     from dynamometer.dynamo.ensemble.lookup import Lookup
+    from dynamometer.dynamo.ensemble.model_key import Call
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.choices import Choice, Tuning
 
@@ -29,12 +30,14 @@ class Ensemble(Declared):
         delegates: whether a decision for a model as a whole counts.
         full_graph: whether Dynamo must capture all in one graph, or raise.
         lookup: finds decisions, and keeps what was chosen; `None` before it is told where they are.
+        others: inputs of further calls of a step, for all of which a model as a whole is decided.
     """
 
     delegates: bool = True
     trains: bool = True
     full_graph: bool = False
     lookup: Lookup | None = field(default=None, compare=False)
+    others: Sequence[Call] = field(default=(), compare=False)
 
     @property
     def kind(self) -> str:
@@ -83,7 +86,7 @@ class Ensemble(Declared):
             return chosen.compile(module, args, kwargs)
 
         if self.delegates:
-            compiled = lookup.of_model(model_key(module, args, kwargs), whole)
+            compiled = lookup.of_model(model_key(module, args, kwargs, self.others), whole)
             if compiled is not None:
                 return compiled
         return self.compile_function(module)

@@ -143,7 +143,7 @@ class Lookup:
     ) -> Callable[..., Any]:
         """Return a graph that is compiled when it is called, or stays eager if that fails.
 
-        That is at its first call, and at the first with other weights.
+        That is at its first call, and at the first with other weights or sizes.
         """
         now = compiled
         # Nothing was computed by then that would be computed twice.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import torch
@@ -12,7 +12,7 @@ from dynamometer.dynamo.ensemble.described import Describer, kind_of, tensors_of
 from dynamometer.dynamo.trees import tree_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from torch import nn
 
@@ -20,7 +20,26 @@ _VERSION = "model 3"
 """Keys of another version are other keys."""
 
 
-def model_key(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+class Call(Protocol):
+    """What a module is called with."""
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """Positional inputs."""
+        ...
+
+    @property
+    def kwargs(self) -> Mapping[str, Any]:
+        """Keyword inputs."""
+        ...
+
+
+def model_key(
+    module: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    others: Sequence[Call] = (),
+) -> str:
     """Return the hexadecimal SHA-256 of what a model is made of, and of the kinds of its inputs.
 
     Of each module the class with the code of its methods, settings, attributes, hooks, and what
@@ -32,17 +51,23 @@ def model_key(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
         module: in the mode it is run in, not called so far: it may keep what it computes.
         args: example positional inputs.
         kwargs: example keyword inputs.
+        others: inputs of further calls, where a step is several: another step is another model.
     """
-    described, named = Describer(), dict(sorted(kwargs.items()))
+    described = Describer()
     parts = [
         _VERSION,
         torch.is_grad_enabled(),
         [[name, *described.module(each)] for name, each in module.named_modules()],
         tensors_of(module),
-        described.value([*args, named]),
-        _tensors((args, named)),
+        *_of_call(described, args, kwargs),
+        *(part for each in others for part in _of_call(described, each.args, each.kwargs)),
     ]
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+
+def _of_call(described: Describer, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+    named = dict(sorted(kwargs.items()))
+    return [described.value([*args, named]), _tensors((args, named))]
 
 
 def _tensors(inputs: object) -> list[Any]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dynamometer.results.statistics.replicates import find, speedup_over
+from dynamometer.results.statistics.interference import LARGEST_SHIFT
+from dynamometer.results.statistics.replicates import find, interfere, of_pair, speedup_over
 from dynamometer.results.statistics.summary import summarize_case
-from dynamometer.results.values.cases import NO_BACKEND
+from dynamometer.results.values.cases import BASELINE, NO_BACKEND
 from dynamometer.results.values.decisions import Decision, Evidence
-from dynamometer.results.values.metrics import LATENCY
+from dynamometer.results.values.metrics import LATENCY, LATENCY_ALONE
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ def evidence(records: Sequence[Record]) -> tuple[Evidence, ...]:
 def choose(records: Sequence[Record], preferred: str | None = None) -> str:
     """Return the fastest candidate that is faster than eager by more than its interval, or eager.
 
+    Where their ratio isn't what it is alone, it has to be faster alone as well: one that is as fast
+    as eager would win if eager was slowed down beside it.
+
     Args:
         records: of one graph or model; at least one.
         preferred: a candidate that stays unless another is faster than it by more than the
@@ -38,6 +42,7 @@ def choose(records: Sequence[Record], preferred: str | None = None) -> str:
         each.arm: each.speedup
         for each in evidence(records)
         if each.outcome.status is Status.PASS and each.speedup and each.speedup.low > 1
+        if _holds_alone(BASELINE, each.arm, records)
     }
     if not winners:
         return NO_BACKEND
@@ -45,7 +50,23 @@ def choose(records: Sequence[Record], preferred: str | None = None) -> str:
     if preferred not in winners:
         return best
     ahead = speedup_over(preferred, best, records)
-    return best if ahead and ahead.low > 1 else preferred
+    is_faster = ahead and ahead.low > 1 and _holds_alone(preferred, best, records)
+    return best if is_faster else preferred
+
+
+def _holds_alone(base: str, arm: str, records: Sequence[Record]) -> bool:
+    """Return whether an arm that is faster than another in blocks is so alone as well.
+
+    It is asked where their ratio in blocks is another one than alone. Alone it has to be faster by
+    more than ratios differ by where nothing disturbs them.
+    """
+    own = [of_pair(each, (base, arm)) for each in _with_arm(arm, records)]
+    if not interfere(own):
+        return True
+    base_s, arm_s = (
+        LATENCY_ALONE.value(find(own, LATENCY_ALONE.name, each)) for each in (base, arm)
+    )
+    return base_s is not None and arm_s is not None and base_s > (1 + LARGEST_SHIFT) * arm_s
 
 
 def survivors(records: Sequence[Record]) -> tuple[str, ...]:

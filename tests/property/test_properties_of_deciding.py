@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import factories
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -167,6 +168,44 @@ def test_a_candidate_no_faster_than_eager_is_not_chosen() -> None:
     records = [record({"a": 0.999, "b": 1.001, "c": 1.0, ASSEMBLED: 1.0}, {}, 0)]
     assert choose(records) == NO_BACKEND
     assert not is_settled(records)
+
+
+def disturbed(alone: Mapping[str, float], blocks: Mapping[str, float]) -> Record:
+    """Make a replicate in whose blocks arms take other seconds than alone."""
+    before = tuple(
+        msgspec.structs.replace(factories.latency(arm, 0.01 * seconds), metric="latency_alone")
+        for arm, seconds in alone.items()
+    )
+    beside = tuple(factories.latency(arm, 0.01 * seconds) for arm, seconds in blocks.items())
+    arms = tuple(ArmResult(arm=arm, outcome=PASSED) for arm in blocks)
+    case = factories.case(arms=(BASELINE, *CANDIDATES))
+    return factories.record(case, arms=arms, measurements=(*before, *beside))
+
+
+@pytest.mark.parametrize(
+    ("alone", "chosen"), [(1.0, NO_BACKEND), (0.99, NO_BACKEND), (1.2, NO_BACKEND), (0.6, "a")]
+)
+def test_who_is_faster_only_as_eager_is_slowed_down_is_not_chosen(
+    alone: float, chosen: str
+) -> None:
+    """A candidate as fast as eager would win beside one that slows eager; a faster one does."""
+    own, beside = {BASELINE: 1.0, "a": alone}, {BASELINE: 1.3, "a": alone}
+    assert choose([disturbed(own, beside)]) == chosen
+    rest = dict.fromkeys(("b", "c", ASSEMBLED), 3.0)
+    assert choose([disturbed({**own, **rest}, {**beside, **rest})]) == chosen
+
+
+def test_a_candidate_whose_calls_alone_were_disturbed_may_be_chosen() -> None:
+    """Nothing is known against it."""
+    blocks = {BASELINE: 1.0, "a": 0.5}
+    assert choose([disturbed({}, blocks)]) == choose([disturbed(blocks, blocks)]) == "a"
+
+
+def test_what_is_preferred_does_not_give_way_where_it_is_slowed_down() -> None:
+    """What is assembled of graphs is as fast as a single backend alone."""
+    own = {BASELINE: 1.0, "a": 0.5, ASSEMBLED: 0.5}
+    assert choose([disturbed(own, {**own, ASSEMBLED: 0.65})], ASSEMBLED) == ASSEMBLED
+    assert choose([disturbed({**own, ASSEMBLED: 0.65}, {**own, ASSEMBLED: 0.65})], ASSEMBLED) == "a"
 
 
 def test_seconds_are_of_a_call_where_steps_have_several() -> None:

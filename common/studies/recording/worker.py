@@ -20,7 +20,7 @@ def record(context: Context, loaded: LoadedModel) -> Recorded:
     """Put the graphs of a model into the corpus of the run, unless the model is decided on."""
     case, tuning = context.job.case, context.job.tuning
     assert tuning is not None
-    key = model_key(loaded.module, loaded.args, loaded.kwargs)
+    key = model_key(loaded.module, loaded.args, loaded.kwargs, loaded.others)
     setting = setting_of(case.device, case.matmul_precision)
     if not case.dynamic and decision_that_counts(tuning, Subject.MODEL, key, setting):
         return Recorded(key=key, setting=setting, is_decided=True)

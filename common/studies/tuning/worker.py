@@ -82,7 +82,7 @@ class _Keeping(Context):
             found = replace(found, others=(*found.others, *calls))
         about = Tuned(
             subject=Subject.GRAPH if found.graph_key else Subject.MODEL,
-            key=found.graph_key or model_key(found.module, found.args, found.kwargs),
+            key=found.graph_key or model_key(found.module, found.args, found.kwargs, found.others),
             setting=setting_of(self.job.case.device, self.job.case.matmul_precision),
             calls=len(found.calls),
         )

@@ -17,7 +17,7 @@ from dynamometer.dynamo import state
 from dynamometer.results.values.cases import MatmulPrecision, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[3]
 OWNER = ROOT / "dynamo" / "state.py"
@@ -116,6 +116,36 @@ def test_the_search_finds_what_it_looks_for(source: str) -> None:
 def test_the_search_knows_the_owner_writes() -> None:
     """The one module that may write is seen to do so."""
     assert len(writes(OWNER.read_text())) >= 3
+
+
+SETTERS: dict[str, Callable[[], object]] = {
+    "dtype of autocast": lambda: torch.set_autocast_dtype("cpu", torch.float16),
+    "autocast": lambda: torch.autocast("cpu").__enter__(),
+    "cache of autocast": lambda: torch.set_autocast_cache_enabled(False),
+    "determinism": lambda: torch.use_deterministic_algorithms(mode=True),
+    "warnings": lambda: torch.use_deterministic_algorithms(mode=False, warn_only=True),
+}
+
+
+def left() -> tuple[object, ...]:
+    """Return what these set."""
+    return (
+        torch.get_autocast_dtype("cpu"),
+        torch.is_autocast_enabled("cpu"),
+        torch.is_autocast_cache_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+
+
+@pytest.mark.parametrize("change", SETTERS.values(), ids=SETTERS)
+def test_what_a_call_leaves_otherwise_is_put_back(change: Callable[[], object]) -> None:
+    """Whatever is run next has it as it was."""
+    before = left()
+    with state.keeping_settings():
+        change()
+        assert left() != before
+    assert left() == before
 
 
 @pytest.mark.parametrize("mode", list(Mode))

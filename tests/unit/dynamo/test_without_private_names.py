@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -72,3 +75,41 @@ def test_torchscript_says_that_torch_has_it_no_more(
     monkeypatch.delattr(torch.jit, name)
     reason = torchscript.available("cpu")
     assert reason == f"torch {torch.__version__} has no torch.jit.{name} any more"
+
+
+WITHOUT_MODES = """
+from dynamometer.dynamo import private as names
+find = names.private
+def private(name):
+    if name.endswith(".TorchDispatchMode"):
+        raise names.GoneError("torch has no " + name)
+    return find(name)
+names.private = private
+
+import torch
+from judging import judge, precisely
+from dynamometer.common.checking.checking import Checks
+from dynamometer.results.values.cases import Mode
+
+torch.manual_seed(0)
+layer = torch.nn.Linear(4096, 8, bias=False)
+with torch.no_grad():
+    layer.weight -= layer.weight.mean(1, keepdim=True)
+for mode in Mode:
+    found = judge(layer, 1000 + torch.randn(4, 4096), arm=precisely, mode=mode)
+    assert isinstance(found, Checks), found
+    assert not found.reservations, found
+"""
+
+
+def test_right_arms_pass_where_no_operator_can_be_watched() -> None:
+    """What rounding does to a sum that cancels is known of other weights, and of float64."""
+    tests = str(Path(__file__).resolve().parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_MODES],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([tests, *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -451,6 +451,10 @@ def test_an_arm_that_has_eager_round_otherwise_is_not_accused_for_that() -> None
     [
         (lambda: torch.set_grad_enabled(True), "gradients are recorded"),
         (lambda: torch.autocast("cpu").__enter__(), "autocast is on"),
+        (
+            lambda: torch.set_autocast_dtype("cpu", torch.float16),
+            "autocast on cpu casts to",
+        ),
         (lambda: torch.set_default_device("meta"), "the default device is"),
     ],
 )

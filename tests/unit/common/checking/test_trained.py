@@ -43,7 +43,7 @@ class _Once(torch.autograd.Function):
         return tuple(one.view_as(one) for _ in gradients)
 
 
-def instead(forward: Callable[[Any, torch.Tensor], Any]) -> Callable[[nn.Module], nn.Module]:
+def instead(forward: Callable[..., Any]) -> Callable[[nn.Module], nn.Module]:
     """Return an arm with another forward, below the loss."""
 
     def arm(module: nn.Module) -> nn.Module:
@@ -130,3 +130,53 @@ def test_statistics_that_are_as_created_are_named() -> None:
     assert "buffers.running_mean and 1 more" in reservations_of(judge(layer, torch.randn(4, 8)))
     layer.running_mean, layer.running_var = torch.randn(8), torch.rand(8) + 0.5
     assert "could be left out" not in reservations_of(judge(layer, torch.randn(4, 8)))
+
+
+class MakesHead(nn.Module):
+    """Makes its last layer in the first call, as large as what comes in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(8, 8), None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 8]` to `[B, 4]`."""
+        if self.head is None:
+            self.head = nn.Linear(x.shape[-1], 4)
+        out: torch.Tensor = self.head(self.body(x))
+        return out
+
+
+@pytest.mark.parametrize("is_brief", [False, True])
+@pytest.mark.parametrize("mode", Mode)
+def test_weights_that_a_call_makes_are_not_the_optimizers(mode: Mode, *, is_brief: bool) -> None:
+    """It has never heard of them; the others are looked at all the same."""
+    model, x = MakesHead(), torch.randn(4, 8)
+    assert isinstance(judge(model, x, mode=mode, is_brief=is_brief), Checks)
+    doubled = instead(lambda forward, x: forward(x) * 2)
+    assert isinstance(judge(model, x, mode=mode, is_brief=is_brief, arm=doubled), str)
+    if mode is Mode.TRAINING:
+        idle = judge(model, x, mode=mode, is_brief=is_brief, optimizer=lambda _: lambda: None)
+        assert "parameters.body" in str(idle)
+        assert "optimizer's step" in str(idle)
+
+
+class WritesTo(nn.Module):
+    """Writes what it computes where it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        """Give what was written to, and is no part of the next call."""
+        return out.detach_().copy_(self.layer(x))
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_an_input_that_a_call_gives_a_history_is_compared(mode: Mode) -> None:
+    """Its like on other inputs has none."""
+    inputs = torch.randn(4, 8), torch.zeros(4, 8)
+    assert isinstance(judge(WritesTo(), *inputs, mode=mode), Checks)
+    doubled = instead(lambda forward, x, out: forward(x, out).mul_(2))
+    assert isinstance(judge(WritesTo(), *inputs, mode=mode, arm=doubled), str)

@@ -44,10 +44,7 @@ def fresh() -> Iterator[None]:
 
 
 def private(path: Path) -> set[str]:
-    """Name the private parts of torch a file imports or reaches into.
-
-    But for `torch.utils._pytree`, which much of what is written for torch relies on.
-    """
+    """Name the private parts of torch a file imports or reaches into."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -56,8 +53,7 @@ def private(path: Path) -> set[str]:
             found |= {each.name for each in node.names}
         elif isinstance(node, ast.Attribute):
             found.add(ast.unparse(node))
-    private = {name for name in found if re.match(r"torch\..*\._(?!_)|torch\._(?!_)", name)}
-    return {name for name in private if not name.startswith("torch.utils._pytree")}
+    return {name for name in found if re.match(r"torch\..*\._(?!_)|torch\._(?!_)", name)}
 
 
 def test_private_parts_of_torch_are_in_one_place() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import factories
 import pytest
 import torch
 from torch import nn
 
+from dynamometer.common.interfaces.suite import Inputs
 from dynamometer.common.measuring.arm_backends import load_backend
-from dynamometer.dynamo.backends.compilers import ThroughDynamo
+from dynamometer.dynamo.backends.compilers import ThroughDynamo, WholeModel
 from dynamometer.dynamo.ensemble.ensemble import ensemble
 from dynamometer.dynamo.ensemble.lookup import Lookup
 from dynamometer.dynamo.ensemble.model_key import model_key
@@ -58,7 +60,9 @@ def skip_without(arm: str) -> None:
         pytest.importorskip(package)
 
 
-def decided(path: Path, arm: str, module: nn.Module, x: torch.Tensor) -> Lookup:
+def decided(
+    path: Path, arm: str, module: nn.Module, x: torch.Tensor, *, dynamic: bool | None = None
+) -> Lookup:
     """Decide on an arm for every graph of a model, and give what looks that up."""
     keys = []
 
@@ -67,7 +71,8 @@ def decided(path: Path, arm: str, module: nn.Module, x: torch.Tensor) -> Lookup:
         return graph.forward
 
     training = torch.is_grad_enabled()
-    compiled = torch.compile(module, backend=by_parts(lambda _: keep) if training else keep)
+    backend = by_parts(lambda _: keep) if training else keep
+    compiled = torch.compile(module, backend=backend, dynamic=dynamic)
     output = compiled(x)
     if training:
         output.sum().backward()
@@ -150,6 +155,53 @@ def test_what_is_compiled_at_its_first_call_stays_eager_if_that_fails(
     assert {(each.arm, each.is_decided) for each in lookup.choices} == {(NO_BACKEND, False)}
 
 
+class OfOneSize:
+    """A module that was compiled as a whole, for inputs of these sizes."""
+
+    def __init__(self, module: nn.Module, inputs: tuple[Any, ...], named: object) -> None:
+        """Compile it."""
+        del named
+        self.module, self.sizes = module, self.of(inputs)
+
+    @staticmethod
+    def of(inputs: tuple[Any, ...]) -> list[object]:
+        """Return sizes, and numbers."""
+        return [getattr(each, "shape", each) for each in inputs]
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Refuse others."""
+        if self.of(inputs) != self.sizes:
+            msg = f"the module was exported for {self.sizes}"
+            raise ValueError(msg)
+        return self.module(*inputs)
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_what_compiles_whole_models_is_asked_for_each_size(tmp_path: Path, *, trains: bool) -> None:
+    """Of a graph that is captured once for all of them; each is compiled once."""
+    module, path, sizes = model(), tmp_path / "decisions.sqlite", (2, 3, 5, 3, 2)
+    made: list[OfOneSize] = []
+
+    def whole(*given: Any) -> OfOneSize:
+        made.append(OfOneSize(*given))
+        return made[-1]
+
+    with torch.set_grad_enabled(trains):
+        decided(path, "mine", module, torch.randn(2, 8), dynamic=True)
+        lookup = Lookup(
+            Tuning(decisions=str(path)), "cpu", lambda arm: WholeModel(name=arm, compiler=whole)
+        )
+        compiled = torch.compile(module, backend=lookup.compiler(trains=trains), dynamic=True)
+        for size in sizes:
+            x = torch.randn(size, 8)
+            found = compiled(x)
+            torch.testing.assert_close(found, module(x))
+            if trains:
+                found.sum().backward()
+    assert len(made) == len(set(sizes)) * (2 if trains else 1)
+    assert {each.arm for each in lookup.choices} == {"mine"}
+
+
 @torch.no_grad()
 def test_what_is_to_be_decided_anew_is_not_looked_up(tmp_path: Path) -> None:
     """A graph without a decision since is eager, whatever was chosen before."""
@@ -224,6 +276,22 @@ def test_a_backend_for_the_whole_model_keeps_to_one_graph(tmp_path: Path) -> Non
     torch._dynamo.reset()
     with pytest.raises(Exception, match="graph break"):
         strict.compile(module, (x,), {})(x)
+
+
+@torch.no_grad()
+def test_a_decision_for_a_model_is_for_all_calls_of_a_step(tmp_path: Path) -> None:
+    """Not for a model that is called otherwise besides."""
+    module, x, path = model().eval(), torch.ones(2, 8), tmp_path / "decisions.sqlite"
+    second, third = (Inputs(args=(torch.ones(size, 8),)) for size in (3, 4))
+    Decisions(path).put(
+        Decision(subject=Subject.MODEL, key=model_key(module, (x,), {}, (second,)), label="made up",
+                 setting=setting_of("cpu"), arm="aot_eager", tuning_s=1.0,
+                 decided_at="2026-01-01", run="made-up")
+    )  # fmt: skip
+    for others, is_decided in (((second,), True), ((), False), ((third,), False)):
+        reading = ensemble.reading(Tuning(decisions=str(path)), factories.case(), load_backend)
+        replace(reading, others=others).compile(module, (x,), {})(x)
+        assert [each.subject is Subject.MODEL for each in reading.choices] == [is_decided]
 
 
 @pytest.mark.parametrize(

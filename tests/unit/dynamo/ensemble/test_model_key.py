@@ -54,6 +54,28 @@ def test_another_forward_is_another_model(
     assert key(other) != key(lambda self, x: x.sin() * 2.0)
 
 
+class Call:
+    """What a model is called with."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Keep it."""
+        self.args, self.kwargs = args, kwargs
+
+
+def test_a_step_of_other_calls_is_another_model() -> None:
+    """Of as many, in the same order, with inputs of the same kinds, it is the same."""
+    module, two = nn.Linear(3, 4), torch.ones(5, 3)
+
+    def key_of(*others: Call) -> str:
+        return model_key(module, (X,), {}, others)
+
+    assert key_of() == model_key(module, (X,), {})
+    assert key_of(Call(two)) == key_of(Call(two + 1))
+    steps = [(), (Call(two),), (Call(X),), (Call(input=two),), (Call(two), Call(X)),
+             (Call(X), Call(two))]  # fmt: skip
+    assert len({key_of(*each) for each in steps}) == len(steps)
+
+
 def nested(name: str) -> Callable[[nn.Module, torch.Tensor], torch.Tensor]:
     """Make a `forward` whose work is done by a function within it."""
     source = (
