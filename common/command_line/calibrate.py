@@ -91,8 +91,8 @@ def run(asked: Request, invocation: Invocation) -> int:
     """Measure, unless runs to evaluate are named, and write the page.
 
     Raises:
-        UsageError: a named run is no calibration, or not of the first one's kind; it is said how
-            to measure as well; or the page can't be written.
+        UsageError: a named run is no calibration, or not of the first one's kind; it is named
+            beside options of measuring; or the page can't be written.
         DynamometerError: the run can't be started.
     """
     from dynamometer.common.planning import refusals

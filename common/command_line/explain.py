@@ -141,7 +141,8 @@ def _find(target: str) -> tuple[Suite, ModelSpec]:
             raise UsageError(msg)
     source = registry.suite(suite_name)
     if source.is_foreign:
-        instead = shlex.join(["dynamometer", "run", suite_name if model else path, "--parity"])
+        chosen = ["DIR", "--parity", "--only", model] if model else [path, "--parity"]
+        instead = shlex.join(["dynamometer", "run", *chosen])
         msg = (
             f"{target}: code of the suite {suite_name} is run in contained workers alone; explain"
             f" compiles in its own process: `{instead}` runs it there, and says where graphs end"

@@ -72,8 +72,8 @@ class ForkServers:
     def run(self, plan: RunPlan, job: Job, log: Path, limits: Limits) -> Worker:
         """Run one worker process of a plan to its end.
 
-        Where none was forked, the server had died with nothing to do, and nothing of the job was
-        run: another server gets it, once.
+        Where none was forked, as its server died before, nothing of the job was run: another server
+        gets it, once.
 
         Raises:
             DynamometerError: none can be started.

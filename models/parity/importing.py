@@ -33,8 +33,8 @@ _USUAL = (
 )  # fmt: skip
 """What the head of nearly every file of the published corpus imports."""
 _UNLISTED = (
-    "TESTCASES of {case.file.name} has {count} entries once that is run, and {case.listed} in its"
-    " text: only these are test cases"
+    "TESTCASES of {case.file.name} has {count} entries once the file is run, and {case.listed} in"
+    " its text: only these are test cases"
 )
 
 

@@ -167,7 +167,10 @@ def _defined(module: ModuleType, name: str) -> Callable[..., object]:
 
     found: Callable[..., object] | None = getattr(module, name, None)
     if found is None:
-        msg = f"{module.__file__} defines {name} only under a condition that does not hold here"
+        msg = (
+            f"{module.__file__} has no {name} once it is imported: it is defined under a condition"
+            " that does not hold here, or removed"
+        )
         raise SkippedError(msg)
     return found
 

@@ -115,7 +115,8 @@ def _nothing_in_common(before: Side, after: Side) -> str:
         if name not in _TOLD_BESIDES
         if (was := before.values(name)) and (now := after.values(name)) and not was & now
     ]
-    if not {each.arm for each in before.entries} & {each.arm for each in after.entries}:
+    arms_before, arms_after = ({each.arm for each in side.entries} for side in (before, after))
+    if not (before.arm and after.arm) and not arms_before & arms_after:
         reasons.append("--arm of each side makes two arms one")
     return (
         f"no arm of a case is on both sides: before has {names[0]}, ..., after has {names[1]}, ..."

@@ -155,7 +155,8 @@ def _case_of(pair: Pair) -> tuple[tuple[str, str], ...]:
 
 def _eager_of(pair: Pair) -> tuple[object, ...]:
     """Return what tells one eager from another: arms share it in a run, but not in CSV files."""
-    return (_case_of(pair), None if pair.before.records else pair.before.arm)
+    are_of_runs = pair.before.records and pair.after.records
+    return (_case_of(pair), None if are_of_runs else pair.before.arm)
 
 
 def _is_explained(judged: Judged, eager: Judged, found: Drift) -> bool:

@@ -23,7 +23,7 @@ class IncomparableError(Exception):
     """Two sides can't be compared; the text says why, reason by reason.
 
     Attributes:
-        may_be_forced: whether they are all the same if that is asked for.
+        may_be_forced: whether `--force` compares them anyway.
     """
 
     def __init__(self, why: str, *, may_be_forced: bool = False) -> None:

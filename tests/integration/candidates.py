@@ -43,6 +43,11 @@ def wasteful() -> tuple[nn.Module, torch.Tensor]:
     return Wasteful(), torch.rand(16, 16)
 
 
+def in_two_calls() -> tuple[nn.Module, list[tuple[torch.Tensor]]]:
+    """Make the model with the inputs of a step that calls it twice."""
+    return Wasteful(), [(torch.rand(16, 16),), (torch.ones(16, 16),)]
+
+
 def with_threads_of_its_own() -> tuple[nn.Module, torch.Tensor]:
     """Make the model, which sets how many threads it is computed with."""
     torch.set_num_threads(2)

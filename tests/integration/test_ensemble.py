@@ -151,3 +151,12 @@ def test_graphs_are_tuned_with_the_threads_their_model_sets(tmp_path: Path) -> N
     choices = ensemble_result(tmp_path).choices
     assert choices
     assert all(each.is_decided for each in choices)
+
+
+def test_what_is_decided_for_a_model_of_several_calls_is_found(tmp_path: Path) -> None:
+    """A step of other calls is another model, and this one is looked for as it was tuned."""
+    run(words(tmp_path, "in_two_calls", ["as_it_is"]))
+    (model,) = decisions(tmp_path / DECISIONS)[Subject.MODEL]
+    (choice,) = (e for e in ensemble_result(tmp_path).choices if e.subject is Subject.MODEL)
+    assert choice.is_decided
+    assert (choice.key, choice.arm) == (model.key, model.arm)

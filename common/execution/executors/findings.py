@@ -46,7 +46,7 @@ def findings_from(
         manifest: of the run.
     """
     reported = worker.report.findings if worker.report else None
-    found = _readable(reported or _of_end(worker, case, manifest, experiment), experiment)
+    found = _checked(reported or _of_end(worker, case, manifest, experiment), experiment)
     if found.outcome.status is not Status.PASS:
         found = experiment.salvage(found, arms)
     notes = (*found.notes, *worker.uncontained)
@@ -71,8 +71,8 @@ def _of_end(worker: Worker, case: Case, manifest: Manifest, experiment: Experime
     return msgspec.structs.replace(kept, notes=notes)
 
 
-def _readable(found: Findings, experiment: Experiment) -> Findings:
-    """Fail what nobody can read later, as code that says what it likes may send it."""
+def _checked(found: Findings, experiment: Experiment) -> Findings:
+    """Put a failure in the place of findings that can't be read: foreign code may send anything."""
     if found.found == NOTHING and found.outcome.status is not Status.PASS:
         return found
     kind: Any = experiment.finds if isinstance(experiment, FindsValue) else Any

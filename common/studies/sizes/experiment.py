@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from dynamometer.common.studies.experiment import InOneProcess
+from dynamometer.results.values.records import Stage
 from dynamometer.results.values.sizes import NOT_REACHED, SizeSweep
 
 if TYPE_CHECKING:
@@ -31,10 +32,16 @@ class SizesExperiment(InOneProcess):
         return sweep(context)
 
     def ended(self, kept: Findings, outcome: Outcome) -> Findings:
-        """Say of the sizes that were not reached how the process ended; the others stand."""
+        """Say of the sizes that were not reached how the process ended; the others stand.
+
+        So does that the arm works, if what is compiled for one size alone ended it, which is built
+        apart from it; not where all were being timed, nor where nothing was timed before.
+        """
+        stands = kept.measurements and outcome.stage is not Stage.MEASURE
         reason = outcome.reason or str(outcome.status)
         absent = tuple(
             msgspec.structs.replace(each, reason=reason) if each.reason == NOT_REACHED else each
             for each in kept.absent
         )
-        return msgspec.structs.replace(kept, absent=absent)
+        ended = kept.outcome if stands else outcome
+        return msgspec.structs.replace(kept, outcome=ended, absent=absent)

@@ -287,10 +287,13 @@ def test_code_that_nobody_has_read_is_not_run_here(
     file, marker = tmp_path / "test_net.py", tmp_path / "marker"
     entries = "(Net, lambda: ([], {}), X)," * count
     file.write_text(CORPUS.format(marker=str(marker), entries=entries))
-    for target, instead in ((str(file), str(file)), ("parity/net.Net", "parity")):
+    for target, instead in (
+        (str(file), f"{file} --parity"),
+        ("parity/net.Net", "DIR --parity --only net.Net"),
+    ):
         assert cli.main(None, ["explain", target]) == 2
         assert "contained workers alone" in (said := capsys.readouterr().err)
-        assert f"`dynamometer run {instead} --parity`" in said
+        assert f"`dynamometer run {instead}`" in said
     assert not marker.exists()
 
 

@@ -194,7 +194,7 @@ def test_a_list_that_is_another_once_its_file_is_run_is_said_to_be(tmp_path: Pat
     suite = Corpus(str(tmp_path))
     (spec,) = suite.specs()
     (note,) = suite.load(spec, factories.case(spec.name)).notes
-    assert "TESTCASES of test_net.py has 2 entries once that is run, and 1 in its text" in note
+    assert "TESTCASES of test_net.py has 2 entries once the file is run, and 1 in its text" in note
 
 
 @pytest.mark.parametrize("text", ["x = )", "x = " + "(" * 5000, "x = " + "-" * 100_000 + "1"])

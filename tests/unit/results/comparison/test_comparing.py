@@ -506,6 +506,21 @@ def test_arms_of_few_cases_are_not_many_models() -> None:
     assert not any("most models have changed" in each for each in compare(*sides).notes)
 
 
+def test_beside_csv_files_each_arm_of_a_run_is_told_by_an_eager_of_its_own() -> None:
+    """What eager did in the file of one arm says nothing of another."""
+    before, a, b = side(Made(), 0), side(Made(), 1), side(Made(eager={0: 0.75}), 1)
+    entries = tuple(replace(each, arm=arm) for arm in "ab" for each in before.entries)
+    of_files = {"a": a.entries, "b": b.entries}
+    others = tuple(
+        replace(each, arm=arm, records=()) for arm, own in of_files.items() for each in own
+    )
+    found = compare(replace(before, entries=entries), replace(a, entries=others))
+    assert not found.of(Change.SLOWER)
+    assert [each.model for each in found.of(Change.EAGER_FASTER)] == [
+        before.entries[0].identity["model"]
+    ]
+
+
 def test_of_two_arms_of_one_run_nothing_is_said_of_machines() -> None:
     """Two backends differ by model; what runs differ by besides is nothing to them."""
     before, after = side(Made(), 0), side(Made(run_sd=0.2), 1)
