@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from dynamometer.common.command_line import cli
+from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.sizes import report as sizes_report
+from dynamometer.common.studies.sizes.experiment import SizesExperiment
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import sizes
 from dynamometer.results.values.cases import BASELINE, DynamicDims, Mode
@@ -21,9 +23,12 @@ from dynamometer.results.values.records import (
     ArmResult,
     BetweenProcessSd,
     CaptureStats,
+    Outcome,
+    Stage,
+    Status,
     packed,
 )
-from dynamometer.results.values.sizes import STATIC, SizeSweep, latency_at
+from dynamometer.results.values.sizes import NOT_REACHED, STATIC, SizeSweep, latency_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -268,3 +273,19 @@ def test_sizes_of_one_name_in_two_frames_are_two() -> None:
     seen = found.specializations
     codes = [each.code for each in seen if (each.size, each.number) == ("x.size()[0]", 7)]
     assert codes == ["y = x * hash(x.shape[0])", "return y + x.sin() * hash(x.shape[0])"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "is_timed", "passes"),
+    [(Stage.COMPILE, True, True), (Stage.MEASURE, True, False), (Stage.COMPILE, False, False)],
+)
+def test_a_process_that_ends_at_one_size(stage: Stage, *, is_timed: bool, passes: bool) -> None:
+    """What was compiled for that size alone is not the arm; being timed it may have been."""
+    outcome = Outcome(status=Status.CRASH, stage=stage, reason="killed by SIGSEGV")
+    times = (factories.measurement("latency", "inductor", [0.01]),) if is_timed else ()
+    absent = (Absence(metric="latency_at_1", arm=STATIC, reason=NOT_REACHED),)
+    kept = Findings(outcome=PASSED, measurements=times, absent=absent)
+    found = SizesExperiment().ended(kept, outcome)
+    assert found.outcome == (PASSED if passes else outcome)
+    assert [each.reason for each in found.absent] == ["killed by SIGSEGV"]
+    assert found.measurements == times
