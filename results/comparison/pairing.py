@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.results.values.cases import IDENTITY
+from dynamometer.results.values.cases import IDENTITY, MATMUL_SETTING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dynamometer.results.comparison.sides import Side
 
 _BATCH, _SETTINGS = "batch_size", "settings"
-_PRECISION, _OF_PRECISION = "matmul precision", "matmul_"
-"""The name of a condition, and how it begins the settings of a case."""
+_PRECISION = "matmul precision"
+"""The name of a condition, which a case's settings begin with."""
 
 
 class IncomparableError(Exception):
@@ -106,7 +106,7 @@ def paired(before: Side, after: Side, ignored: Collection[str] = ()) -> Pairs:
 
 def _without_precision(settings: str) -> str:
     first, _, others = settings.partition(" ")
-    return others if first.startswith(_OF_PRECISION) else settings
+    return others if first.startswith(MATMUL_SETTING) else settings
 
 
 def _by_key(side: Side, key: Callable[[Entry], tuple[str, ...]]) -> dict[tuple[str, ...], Entry]:

@@ -30,6 +30,9 @@ IDENTITY = (
 )  # fmt: skip
 """What a case is known by, apart from its arms. A CSV file may not say all of it."""
 
+MATMUL_SETTING = "matmul_"
+"""Begins the first of a case's settings, where matrices are multiplied otherwise than usual."""
+
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A frozen value; equality and JSON go by its fields."""
@@ -266,7 +269,7 @@ class Case(Value, frozen=True, kw_only=True):
     def matmul_setting(self) -> tuple[str, ...]:
         """Say how matrices are multiplied; nothing where that is as torch does by itself."""
         is_usual = self.matmul_precision is MatmulPrecision.HIGHEST
-        return () if is_usual else (f"matmul_{self.matmul_precision}",)
+        return () if is_usual else (f"{MATMUL_SETTING}{self.matmul_precision}",)
 
     @property
     def id(self) -> str:
