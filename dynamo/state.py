@@ -210,6 +210,16 @@ def forget_compiled() -> None:
 
 
 @contextmanager
+def uncompiled() -> Iterator[None]:
+    """Let nothing be compiled, of what a model compiles in its own forward either.
+
+    Under a mode that watches operators Dynamo would give such code up, then and ever after.
+    """
+    with torch.compiler.set_stance("force_eager"):
+        yield
+
+
+@contextmanager
 def context_managers() -> Iterator[None]:
     """Let Dynamo be entered by `with`, which it refuses unless told."""
     with _setting(_DYNAMO, "raise_on_ctx_manager_usage", value=False):

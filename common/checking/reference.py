@@ -30,6 +30,7 @@ from dynamometer.common.checking.snapshots import (
 )
 from dynamometer.common.checking.steps import DTYPES, make_step
 from dynamometer.common.interfaces.outcome import NondeterministicError
+from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.accuracy import (
     Comparison,
     beyond_comparison,
@@ -99,13 +100,14 @@ def reference_of(
     @contextmanager
     def other(draw: int, times: float) -> Iterator[Step]:
         own = nudged(loaded, times * change_of(dtype), draw)
-        with OtherKernels(draw, times, in_tf32, has_half_parts=dtype is torch.float32):
+        kernels = OtherKernels(draw, times, in_tf32, has_half_parts=dtype is torch.float32)
+        with state.uncompiled(), kernels:
             yield make_step(own.module, own, case.mode, settings.seed)
 
     @contextmanager
     def wide() -> Iterator[Step]:
         own = in_float64(loaded)
-        with DrawsOf(DTYPES[case.dtype]):
+        with state.uncompiled(), DrawsOf(DTYPES[case.dtype]):
             yield make_step(own.module, own, case.mode, settings.seed)
 
     settings = replace(settings, multiples=multiples_of(dtype), overlapping=overlapping)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from judging import judge
-from torch import nn
+from torch import fx, nn
 
 from dynamometer.common.checking.checking import Checks
 from dynamometer.common.checking.steps import WithLoss, own_module
@@ -1307,6 +1307,41 @@ def test_operators_of_higher_order_are_run_with_other_roundings() -> None:
     assert_right(judge(Branching(), torch.randn(*ROW), arm=dynamo))
     found = judge(Branching(), torch.randn(*ROW), arm=changing(lambda y: y * 1.001))
     assert_wrong(found, "wrong")
+
+
+class CompilesAPart(nn.Linear):
+    """Has a part of itself compiled, as attention often is."""
+
+    def __init__(self, part: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__(16, 8)
+        self.part = part
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 16]` to `[B, 8]`."""
+        return self.part(super().forward(x))
+
+
+def test_what_a_model_compiles_itself_is_compiled_after_it_was_judged() -> None:
+    """Under a mode that watches operators Dynamo gives code up for good."""
+    runs: list[int] = []
+
+    def backend(graph: fx.GraphModule, _: Any) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            runs.append(len(args))
+            return graph(*args)
+
+        return run
+
+    @torch.compile(backend=backend, fullgraph=True)
+    def part(y: torch.Tensor) -> torch.Tensor:
+        return y * 2
+
+    model, x = CompilesAPart(part), torch.randn(*ROW)
+    assert_right(judge(model, x))
+    assert_wrong(judge(model, x, arm=changing(lambda y: y * 1.001)), "wrong")
+    before = len(runs)
+    model(x)
+    assert len(runs) == before + 1
 
 
 def test_conjugates_can_be_trained() -> None:
