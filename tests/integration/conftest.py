@@ -37,7 +37,7 @@ LONG = (
     "test_hostile_models.py",
     "test_run.py",
     "test_ensemble.py",
-    "test_without_private_names.py",
+    "test_runs_without_private_names.py",
     "test_examples.py",
     "test_plugin.py",
     "test_variants.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,12 @@ def test_rooms_say_what_belongs_in_them() -> None:
     """In the docstring of the package, with what it may import where that is not plain."""
     for room in {path.parent for path in FILES if "bench" not in path.parts}:
         assert ast.get_docstring(ast.parse((room / "__init__.py").read_text())), room
+
+
+def test_one_call_can_collect_all_tests() -> None:
+    """To pytest two files of one name are one module."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, times in names.items() if times > 1] == []
 
 
 @pytest.mark.parametrize(
