@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +50,14 @@ def _machine_at_rest() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(doctor, "examine", examine)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _command_line_and_path_as_before() -> Iterator[None]:
+    """Undo what importing users' models and projects changes, which is meant for workers."""
+    argv, path = [*sys.argv], [*sys.path]
+    yield
+    sys.argv[:], sys.path[:] = argv, path
 
 
 @pytest.fixture(autouse=True)

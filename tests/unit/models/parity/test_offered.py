@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+pytestmark = pytest.mark.usefixtures("modules_as_before")
+
+
 @pytest.fixture(autouse=True)
-def _modules_as_before() -> Iterator[None]:
-    before, real = dict(sys.modules), builtins.__import__
+def _import_as_before() -> Iterator[None]:
+    real = builtins.__import__
     yield
-    for name in sys.modules.keys() - before.keys():
-        del sys.modules[name]
     assert builtins.__import__ is real
 
 

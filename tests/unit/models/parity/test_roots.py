@@ -13,9 +13,9 @@ from dynamometer.models.parity.corpus import Corpus, CorpusCase
 from dynamometer.models.parity.roots import forget_others, provided_by, roots_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("modules_as_before")
 NAMES = ("model_of_two", "helper_of_two")
 FILE = """
 import sys
@@ -25,15 +25,6 @@ from model_of_two import {name}
 TESTCASES = [({name}, lambda: ([], {{}}), lambda: ([torch.rand(2)], {{}}))]
 """
 NET = "from torch import nn\nclass {name}(nn.Module):\n    def forward(self, x): return x\n"
-
-
-@pytest.fixture(autouse=True)
-def _modules_as_before() -> Iterator[None]:
-    before = dict(sys.modules)
-    yield
-    for name in sys.modules.keys() - before.keys():
-        del sys.modules[name]
-    sys.modules.update(before)
 
 
 def project(folder: Path, name: str) -> str:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import TYPE_CHECKING, Any
 
 import factories
@@ -84,10 +83,8 @@ if __name__ == "__main__":
 """
 
 
-def test_functions_in_branches_are_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_functions_in_branches_are_models(tmp_path: Path) -> None:
     """But for those of a script alone; one whose condition doesn't hold is skipped."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(sys, "argv", [*sys.argv])
     path = tmp_path / f"branches_{tmp_path.name}.py"
     path.write_text(BRANCHES)
     file = ModelFile(path, "")
