@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SUITE_OPTION = "suite option "
 """Begins the names of conditions that a suite was opened with."""
+_TARGET = "target"
+"""The one of them that names a file or folder."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +126,15 @@ def _of_plan(plan: RunPlan) -> dict[str, str]:
         "executor": plan.executor,
         **{name: f"{value:g}" if isinstance(value, float) else str(value)
            for name, value in _of_protocol(plan.protocol)},
-        **{f"{SUITE_OPTION}{name}": value for name, value in plan.suite_options.items()},
+        **{f"{SUITE_OPTION}{name}": _opened(name, value)
+           for name, value in plan.suite_options.items()},
         "busy": "yes" if plan.busy else "no",
     }  # fmt: skip
+
+
+def _opened(name: str, value: str) -> str:
+    """Leave out of a target `FILE.py::NAME` the name: like `--only`, it selects a model."""
+    return value.partition("::")[0] if name == _TARGET else value
 
 
 def _of_protocol(protocol: Protocol) -> list[tuple[str, object]]:

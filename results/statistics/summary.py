@@ -72,7 +72,7 @@ class ArmSummary:
     name: str
     outcome: Outcome
     capture: CaptureStats | None
-    max_error: float | None
+    max_error: float | None = None
     checked_calls: int = 0
     unchecked: tuple[str, ...] = ()
     speedup: Ratio | None = None
@@ -290,14 +290,10 @@ def _summarize_arm(name: str, records: Sequence[Record], baseline: Outcome = PAS
     # A record without a result of the arm stands for it as a whole, unless it was left out there.
     whole = [each.outcome for each in records if not results or _stands_for(name, each)]
     outcome = _first_failure([*whole, *(result.outcome for result in results), baseline])
-    errors = [result.max_error for result in results if result.max_error is not None]
     found = ArmSummary(
         name=name,
         outcome=outcome,
         capture=next((_untimed(each.capture) for each in results if each.capture), None),
-        max_error=max(errors, default=None),
-        checked_calls=min((result.checked_calls for result in results), default=0),
-        unchecked=tuple(dict.fromkeys(each for result in results for each in result.unchecked)),
     )
     return _with_performance(found, results, records) if found.passed else found
 
@@ -317,6 +313,7 @@ def _with_performance(
 ) -> ArmSummary:
     """Add what was measured of an arm that passed: nobody else adds any of it to a summary."""
     name = found.name
+    errors = [result.max_error for result in results if result.max_error is not None]
     steady = [result.steady for result in results if result.steady is not None]
     warm = samples_of(find(records, metrics.COMPILE_TIME_WARM.name, name))
     is_cold = compiled_cold(records)
@@ -326,6 +323,9 @@ def _with_performance(
     return replace(
         found,
         capture=found.capture and _timed(found.capture, results),
+        max_error=max(errors, default=None),
+        checked_calls=min((result.checked_calls for result in results), default=0),
+        unchecked=tuple(dict.fromkeys(each for result in results for each in result.unchecked)),
         speedup=speedup,
         untimed=None if speedup else _why_untimed(name, records),
         replicates_needed=None if is_baseline else replicates_needed_over(BASELINE, name, records),

@@ -8,6 +8,7 @@ from dynamometer.common.studies.not_captured import NOT_CAPTURED, places_of
 from dynamometer.common.studies.parity.summary import ParitySummary
 from dynamometer.results.reports.columns import Column, Table, ending, identity
 from dynamometer.results.values.metrics import Better
+from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from dynamometer.results.reports.columns import Rows
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 def _breaks(found: ParitySummary) -> int | None:
     capture = found.result.capture
     return sum(capture.breaks.values()) if capture else None
+
+
+def _max_error(found: ParitySummary) -> float | None:
+    return found.result.max_error if found.outcome.status is Status.PASS else None
 
 
 PARITY = Table[ParitySummary](
@@ -49,7 +54,7 @@ PARITY = Table[ParitySummary](
         Column(
             "max_error",
             "Largest deviation of a result from eager's, both in the root mean square.",
-            lambda found: found.result.max_error, better=Better.LOWER,
+            _max_error, better=Better.LOWER,
         ),
     ),
 )  # fmt: skip

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from dynamometer.common import registry
+from dynamometer.common.planning.selection import Selection, select
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted(
@@ -62,3 +64,35 @@ def test_faults_of_models_have_a_hostile_model_each() -> None:
     run = (ROOT / "tests" / "integration" / "test_hostile_models.py").read_text()
     assert set(re.findall(r'^    "(\w+)":', misdeeds, re.MULTILINE)) <= set(named)
     assert [name for name in named if f'"{name}"' not in run] == []
+
+
+SCRIPT = re.compile(r"^ +\./(?P<suite>\w+)\.py(?P<words>[^#\n]*)", re.MULTILINE)
+SELECTS = {"-k": "include", "-x": "exclude", "--only": "only"}
+SELECTIONS = sorted(
+    {
+        (found["suite"], tuple(zip(words, words[1:], strict=False)))
+        for found in SCRIPT.finditer((ROOT / "README.md").read_text())
+        if not SELECTS.keys().isdisjoint(words := tuple(shlex.split(found["words"])))
+    }
+)
+
+
+@pytest.mark.parametrize(("suite", "pairs"), SELECTIONS)
+def test_selections_of_the_readme_hold_models(
+    suite: str, pairs: tuple[tuple[str, str], ...]
+) -> None:
+    """An example that ends with "the selection holds none" is none."""
+    source = registry.suite(suite)
+    asked = {
+        name: tuple(value for option, value in pairs if SELECTS.get(option) == name)
+        for name in SELECTS.values()
+    }
+    assert select(source.open({}).specs(), Selection(**asked))
+
+
+def test_the_readme_selects_models() -> None:
+    """Its selections are found."""
+    assert len(SELECTIONS) > 5
+    assert ("timm_models", "resnext") in {
+        (suite, value) for suite, pairs in SELECTIONS for option, value in pairs if option == "-k"
+    }

@@ -9,6 +9,7 @@ import factories
 import pytest
 from simulated_runs import Made, side
 
+from dynamometer.results.comparison.sides import of_run
 from dynamometer.results.history.rows import indexed_run, rows
 from dynamometer.results.values.cases import BASELINE
 
@@ -77,3 +78,14 @@ def test_models_of_two_files_have_two_series() -> None:
         for file in ("small.py", "other.py")
     ]
     assert settings[0] != settings[1]
+
+
+def test_a_model_of_a_file_has_one_series() -> None:
+    """Whether the file was named or the model in it."""
+    settings = []
+    for target in ("small.py", "small.py::model", "other.py::model"):
+        manifest = factories.manifest(factories.plan(suite_options={"target": target, "x": "a::b"}))
+        settings.append(indexed_run(manifest, of_run("run", manifest, [], [])).setting)
+    of_file, of_model, of_other = settings
+    assert of_file == of_model != of_other
+    assert of_file["suite option x"] == "a::b"

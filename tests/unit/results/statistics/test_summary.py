@@ -194,14 +194,21 @@ def test_an_arm_that_failed_once_has_no_performance(failed: int) -> None:
     (arm,) = case.arms
     assert arm.outcome == WRONG
     assert arm.capture is not None
-    nothing = ArmSummary(
-        name="inductor", outcome=WRONG, capture=arm.capture, max_error=arm.max_error
-    )
-    assert arm == nothing
+    assert arm == ArmSummary(name="inductor", outcome=WRONG, capture=arm.capture)
     assert case.breakeven(arm) is case.warm_breakeven(arm) is None
     assert case.compression(arm).ratio is None
     assert judge([case]) == []
     assert case.baseline.latency_s is not None
+
+
+def test_what_fell_back_to_eager_has_no_error() -> None:
+    """It equals eager exactly, which would be the best value there is."""
+    failed = factories.failure(Status.FAIL, factories.Stage.COMPILE, "it raised")
+    result = ArmResult(
+        arm="inductor", outcome=failed, max_error=0.0, checked_calls=6, unchecked=("output: none",)
+    )
+    (arm,) = summarize_case([factories.record(arms=(result,), outcome=failed)]).arms
+    assert (arm.max_error, arm.checked_calls, arm.unchecked) == (None, 0, ())
 
 
 def test_what_guards_cost_is_a_time_like_others() -> None:
